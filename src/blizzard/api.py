@@ -7,24 +7,22 @@ command's alone. What it logs goes to the logger `blizzard`.
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from blizzard.cli.call import tables_of
-from blizzard.cli.run.exports import exporting
-from blizzard.cli.run.progress_bar import BatchDisplay
 from blizzard.config import load as config_file
 from blizzard.execute.runner import MakeRunner
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.execute.spark.runner import SparkRunner
-from blizzard.model.settings import BlizzardSettings
+from blizzard.listeners import BatchDisplay, exporting
 from blizzard.service import Result, Service
+from blizzard.table_rules import tables_of
 from lakebed.clock import Clock
 from lakebed.config.files import Given
-from lakebed.errors import ConfigInvalid, LakeError
+from lakebed.errors import LakeError
 from lakebed.polling import Stop, finished
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.logs import log_to
@@ -88,8 +86,7 @@ def run(
     counted, and `blizzard dlq list` names them.
     """
     given = _given(config)
-    loaded = config_file.load(given, [], os.environ, master=_master(spark))
-    settings = _chosen(loaded, pipeline)
+    settings = config_file.load(given, [], os.environ, master=_master(spark)).only(pipeline)
     make_runner = _runner(spark)
     stop = stop or Stop()
     with exporting(settings, _emitter(progress=progress), os.environ) as emit:
@@ -98,7 +95,7 @@ def run(
             emit=emit,
             stop=stop,
             once=once,
-            table_of=tables_of(settings, given, None),
+            table_of=tables_of(settings, given, ()),
             clock=Clock(),
             make_runner=make_runner,
         )
@@ -114,16 +111,6 @@ def _given(config: Config | Sequence[Config]) -> list[Given]:
     if isinstance(config, str | Path):
         return [Path(config)]
     return [one for each in config for one in _given(each)]
-
-
-def _chosen(settings: BlizzardSettings, name: str | None) -> BlizzardSettings:
-    if name is None:
-        return settings
-    found = tuple(each for each in settings.pipelines if each.name == name)
-    if not found:
-        names = ", ".join(each.name for each in settings.pipelines)
-        raise ConfigInvalid([f"there is no pipeline {name!r}; there are: {names}"])
-    return replace(settings, pipelines=found)
 
 
 def _master(spark: Any) -> str | None:  # noqa: ANN401 - whatever somebody passes in

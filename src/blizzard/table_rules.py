@@ -1,13 +1,17 @@
 """What penguin's settings for a pipeline's table say, and whether the pipeline fits them."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from blizzard.journal.identity import identity_of
-from blizzard.model.settings import PipelineSettings
+from blizzard.model.settings import BlizzardSettings, PipelineSettings
+from lakebed.config.files import Given
 from lakebed.deltalog import tables
 from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict
 from lakebed.types import Commit
 from penguin import inline
+from penguin.config.load import load
 from penguin.model.settings import TableSettings
 
 TableOf = Callable[[str], TableSettings | None]
@@ -62,3 +66,18 @@ def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[],
                 raise
 
     return check
+
+
+def tables_of(
+    settings: BlizzardSettings, files: Sequence[Given], folders: Sequence[Path]
+) -> TableOf:
+    """Return a function that finds the `tables:` entry of a pipeline, which says how to commit."""
+
+    def table_of(pipeline: str) -> TableSettings | None:
+        name = settings.tables.get(pipeline)
+        if name is None:
+            return None
+        loaded = load(files, folders, os.environ, inline.refused_properties)
+        return next(each for each in loaded.tables if each.name == name)
+
+    return table_of

@@ -5,7 +5,7 @@ document of what it finds, and may find a batch half way between two events.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from blizzard import events as blizzard
@@ -19,12 +19,11 @@ from lakebed.telemetry.events import (
 from lakebed.telemetry.health import PartKind
 from liveview.model import (
     CurrentBatch,
-    PipelinePart,
+    PartReport,
     Problem,
     Process,
     Stage,
     State,
-    TablePart,
     Unit,
     of_seconds,
 )
@@ -34,8 +33,6 @@ from penguin.events.health import PipelineMended, PipelineStopped
 
 MOST_UNITS = 200
 """Units of a batch that a document has."""
-MOST_TIMED = 100
-"""Batches whose durations are kept."""
 MOST_KEPT = 10_000
 """Units of a batch that are kept in memory."""
 
@@ -47,23 +44,16 @@ STAGES: tuple[StageName, ...] = ("discover", "plan", "run", "journal", "publish"
 
 
 @dataclass(slots=True)
-class _Unit:
-    files: int
-    bytes: int
-    began: float | None = None
-    last: float = 0.0
-    report: blizzard.UnitReported | None = None
-
-
-@dataclass(slots=True)
 class _Batch:
     entry: int
     files: int
     bytes: int
     began: float
-    units: dict[str, _Unit]
+    units: dict[str, Unit]
     more: int
     """Units beyond those that are kept."""
+    starts: dict[str, float] = field(default_factory=dict)
+    """When each unit first reported."""
     total: blizzard.BatchProgress | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     """How long each stage took that is done."""
@@ -86,7 +76,19 @@ class LivePart:
     changed: dict[str, int] = field(default_factory=dict)
     """Files that changed after they were ingested, by source, as its last whole listing found."""
     changes: int = 0
-    timed: dict[str, float] = field(default_factory=dict)
+
+    def report(self, now: float) -> PartReport:
+        """Return what is known, as a document."""
+        return PartReport(
+            state=_state(self),
+            problems=[*([] if self.problem is None else [self.problem]), *self.halted.values()],
+            current_batch=None if self.batch is None else _batch(self.batch, now),
+            next_look_at=None if self.due is None else of_seconds(self.due),
+            waiting=self.waiting,
+            oldest_waiting_at=None if self.oldest is None else of_seconds(self.oldest),
+            changed_files=dict(self.changed),
+            changes=self.changes,
+        )
 
 
 class Live:
@@ -111,7 +113,7 @@ class Live:
             blizzard.BatchProgress: self._progressed,
             blizzard.InferenceEnded: self._inferred,
             blizzard.StageFinished: self._stage,
-            blizzard.BatchJournaled: self._journaled,
+            blizzard.BatchJournaled: self._changed,
             blizzard.SourcesListed: self._listed,
             blizzard.FilesCompacted: self._changed,
             blizzard.ContentReplaced: self._changed,
@@ -139,37 +141,19 @@ class Live:
 
     def process(self) -> Process:
         """Return what is known now."""
+        now = self._seconds()
         return Process(
             program=self.program,
             version=self.version,
             started_at=self.started_at,
-            pipelines={name: self._shown(part) for name, part in list(self.pipelines.items())},
-            tables={name: _table(part) for name, part in list(self.tables.items())},
+            pipelines={name: part.report(now) for name, part in list(self.pipelines.items())},
+            tables={name: part.report(now) for name, part in list(self.tables.items())},
         )
 
-    def pipeline_part(self, name: str) -> PipelinePart | None:
-        """Return what is known of a pipeline; None if this process does not run it."""
-        part = self.pipelines.get(name)
-        return None if part is None else self._shown(part)
-
-    def table_part(self, name: str) -> TablePart | None:
-        """Return what is known of a table; None if this process does not commit to it."""
-        part = self.tables.get(name)
-        return None if part is None else _table(part)
-
-    def _shown(self, part: LivePart) -> PipelinePart:
-        batch = part.batch
-        return PipelinePart(
-            state=_state(part),
-            problem=part.problem,
-            current_batch=None if batch is None else _batch(batch, self._seconds()),
-            next_look_at=None if part.due is None else of_seconds(part.due),
-            waiting_files=part.waiting,
-            oldest_waiting_at=None if part.oldest is None else of_seconds(part.oldest),
-            changed_files=dict(part.changed),
-            changes=part.changes,
-            batch_secs=dict(part.timed),
-        )
+    def part(self, kind: PartKind, name: str) -> PartReport | None:
+        """Return what is known of a pipeline or table; None if this process does not run it."""
+        part = (self.pipelines if kind is PartKind.PIPELINE else self.tables).get(name)
+        return None if part is None else part.report(self._seconds())
 
     def _of(self, event: Any) -> LivePart:  # noqa: ANN401 - an event of a step, table or pipeline
         if isinstance(event, STEPS):
@@ -187,7 +171,7 @@ class Live:
             files=event.files,
             bytes=event.bytes,
             began=now,
-            units={name: _Unit(files, size) for name, files, size in kept},
+            units={name: _waiting(name, files, size) for name, files, size in kept},
             more=len(event.planned) - len(kept),
             since=now,
         )
@@ -199,10 +183,19 @@ class Live:
     def _reported(self, event: blizzard.UnitReported) -> None:
         batch = self._of(event).batch
         unit = None if batch is None else batch.units.get(event.unit)
-        if unit is not None:
-            unit.last = self._seconds()
-            unit.began = unit.last if unit.began is None else unit.began
-            unit.report = event
+        if batch is not None and unit is not None:
+            now = self._seconds()
+            done = event.files_read + event.files_failed >= unit.files
+            ended: Literal["done", "failed"] = "failed" if event.files_failed else "done"
+            batch.units[event.unit] = replace(
+                unit,
+                state=ended if done else "running",
+                worker=event.worker,
+                read_bytes=event.bytes_read,
+                rows=event.records,
+                bad_lines=event.bad_lines,
+                seconds=now - batch.starts.setdefault(event.unit, now),
+            )
 
     def _progressed(self, event: blizzard.BatchProgress) -> None:
         batch = self._of(event).batch
@@ -213,8 +206,11 @@ class Live:
     def _inferred(self, event: blizzard.InferenceEnded) -> None:
         batch = self._of(event).batch
         if batch is not None:
-            batch.total = None
-            batch.units = {name: _Unit(one.files, one.bytes) for name, one in batch.units.items()}
+            batch.total, batch.starts = None, {}
+            batch.units = {
+                name: _waiting(name, one.files, one.total_bytes)
+                for name, one in batch.units.items()
+            }
 
     def _stage(self, event: blizzard.StageFinished) -> None:
         part = self._of(event)
@@ -230,13 +226,6 @@ class Live:
         part = self._of(event)
         part.waiting, part.oldest = event.pending, event.oldest
         part.changed = {**part.changed, **event.changed}
-
-    def _journaled(self, event: blizzard.BatchJournaled) -> None:
-        part = self._of(event)
-        part.changes += 1
-        part.timed[str(event.entry)] = round(event.seconds, 3)
-        if len(part.timed) > MOST_TIMED:
-            part.timed.pop(next(iter(part.timed)))
 
     def _changed(self, event: Event) -> None:
         self._of(event).changes += 1
@@ -294,19 +283,13 @@ def _state(part: LivePart) -> State:
     return "waiting" if part.waiting else "idle"
 
 
-def _table(part: LivePart) -> TablePart:
-    return TablePart(
-        state=_state(part),
-        problems=[*([] if part.problem is None else [part.problem]), *part.halted.values()],
-        next_look_at=None if part.due is None else of_seconds(part.due),
-        waiting_entries=part.waiting,
-        changes=part.changes,
-    )
+def _waiting(name: str, files: int, size: int) -> Unit:
+    return Unit(id=name, files=files, state="waiting", total_bytes=size)
 
 
 def _batch(batch: _Batch, now: float) -> CurrentBatch:
     over = "run" in batch.seconds
-    units = [_unit(name, unit, now, over=over) for name, unit in list(batch.units.items())]
+    units = [_unit(unit, now, batch, over=over) for unit in list(batch.units.values())]
     units.sort(key=lambda unit: ORDER[unit.state])
     total = batch.total
     return CurrentBatch(
@@ -337,22 +320,10 @@ def _stages(batch: _Batch, now: float) -> list[Stage]:
     return found
 
 
-def _unit(name: str, unit: _Unit, now: float, *, over: bool) -> Unit:
-    report = unit.report
-    if report is None or unit.began is None:
-        return Unit(
-            id=name, files=unit.files, state="done" if over else "waiting", total_bytes=unit.bytes
-        )
-    done = over or report.files_read + report.files_failed >= unit.files
-    failed = done and report.files_failed > 0
-    return Unit(
-        id=name,
-        files=unit.files,
-        state="failed" if failed else "done" if done else "running",
-        worker=report.worker,
-        read_bytes=report.bytes_read,
-        total_bytes=unit.bytes,
-        rows=report.records,
-        bad_lines=report.bad_lines,
-        seconds=round(max(0.0, (unit.last if done else now) - unit.began), 3),
-    )
+def _unit(unit: Unit, now: float, batch: _Batch, *, over: bool) -> Unit:
+    """Return a unit as it is now: those that run go on, and none does when the run is over."""
+    if over and unit.state in ("waiting", "running"):
+        return replace(unit, state="done")
+    if unit.state != "running":
+        return unit
+    return replace(unit, seconds=round(max(0.0, now - batch.starts[unit.id]), 3))

@@ -195,32 +195,20 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PipelinePart:
-    """What one process of blizzard knows of a pipeline that it runs."""
+class PartReport:
+    """What one process knows of a pipeline that it runs, or of a table that it commits to."""
 
     state: State
-    problem: Problem | None = None
+    problems: list[Problem] = field(default_factory=list)
     current_batch: CurrentBatch | None = None
     next_look_at: str | None = None
-    waiting_files: int | None = None
+    waiting: int | None = None
+    """Source files of a pipeline, or entries of a table."""
     oldest_waiting_at: str | None = None
     changed_files: dict[str, int] = field(default_factory=dict)
     """Files that changed after they were ingested and are not read, by source."""
     changes: int = 0
-    """Rises when something has happened that journal or log tell of."""
-    batch_secs: dict[str, float] = field(default_factory=dict)
-    """How long the last batches took, by their entries."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TablePart:
-    """What one process knows of a table that it commits to."""
-
-    state: State
-    problems: list[Problem] = field(default_factory=list)
-    next_look_at: str | None = None
-    waiting_entries: int | None = None
-    changes: int = 0
+    """Rises with each change that the journal or the log shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,8 +218,8 @@ class Process:
     program: Literal["blizzard", "penguin"]
     version: str
     started_at: str
-    pipelines: dict[str, PipelinePart]
-    tables: dict[str, TablePart]
+    pipelines: dict[str, PartReport]
+    tables: dict[str, PartReport]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

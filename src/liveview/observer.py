@@ -17,6 +17,7 @@ from blizzard.answers.status import PipelineStatus
 from blizzard.model.locations import OpenReader, open_reader
 from lakebed.clock import Clock
 from lakebed.errors import LakeError
+from lakebed.telemetry.health import PartKind
 from liveview.lake import Lake, ProgramName
 from liveview.live import Live
 from liveview.looks.desk import Busy, Desk, Patience
@@ -25,12 +26,11 @@ from liveview.looks.pipelines import PipelineLook, PipelineView
 from liveview.looks.tables import OpenTable, TableLook, TableSize, TableView, open_table
 from liveview.model import (
     Overview,
-    PipelinePart,
+    PartReport,
     PipelineSummary,
     Problem,
     Process,
     Program,
-    TablePart,
     TableSummary,
     of_seconds,
 )
@@ -222,7 +222,11 @@ class Observer:
         return time.monotonic() + self.patience.first
 
     def _begin_pipeline(self, name: str) -> None:
-        part, look, mark = self._pipeline_part(name), self.pipelines[name], self.mark(name)
+        part, look, mark = (
+            self._part(PartKind.PIPELINE, name),
+            self.pipelines[name],
+            self.mark(name),
+        )
         before = stuck_of(self.quick.last(("summary", name)))
         self.quick.begin(
             ("summary", name),
@@ -230,7 +234,7 @@ class Observer:
             max_age=self._look_age(look, reported=part is not None),
             mark=mark,
         )
-        if part is None or (part.waiting_files is None and part.state in ("idle", "stopped")):
+        if part is None or (part.waiting is None and part.state in ("idle", "stopped")):
             # A process that runs the pipeline reports what it has listed.
             self.slow.begin(
                 ("sources", name),
@@ -244,13 +248,13 @@ class Observer:
             # The journal's counts from before are not newer than the comparison.
             lambda: (before, self.reconciled(name, Question(days=(day,), rows=False))),
             max_age=self._age(DAY_AGE_SECS),
-            mark=(mark, None if part is None else part.waiting_files, before),
+            mark=(mark, None if part is None else part.waiting, before),
             slow_share=2 * SLOW_SHARE,
         )
 
     def _begin_table(self, name: str) -> None:
         look, mark = self.tables[name], self.mark(name)
-        age = self._look_age(look, reported=self._table_part(name) is not None)
+        age = self._look_age(look, reported=self._part(PartKind.TABLE, name) is not None)
         self.quick.begin(("log", name), look.view, max_age=age, mark=mark)
         self.slow.begin(
             ("status", name),
@@ -283,7 +287,7 @@ class Observer:
             status,
             trouble=trouble,
             backlog=backlog,
-            part=self._pipeline_part(name),
+            part=self._part(PartKind.PIPELINE, name),
             yesterday=verdict_of(day, compared, outdated=any(stuck) and stuck != before),
             now=self.clock.seconds(),
         )
@@ -299,7 +303,7 @@ class Observer:
             size=TableSize() if view is None else self._size(name, view.version),
             status=None if view is None else self.slow.last(("status", name)),
             trouble=trouble,
-            part=self._table_part(name),
+            part=self._part(PartKind.TABLE, name),
             waiting=self._waiting(pipelines, end),
         )
 
@@ -354,17 +358,14 @@ class Observer:
         look.span_secs = max(look.span_secs, span_secs)
         return 0.0 if is_short else ANSWER_SECS
 
-    def _pipeline_part(self, name: str) -> PipelinePart | None:
-        own, heard = self.live.pipeline_part(name), self._heard()
-        if own is None and isinstance(heard, Process):
-            return heard.pipelines.get(name)
-        return own
-
-    def _table_part(self, name: str) -> TablePart | None:
+    def _part(self, kind: PartKind, name: str) -> PartReport | None:
+        """Return what the process reports that runs a pipeline, or commits to a table."""
         # blizzard knows a table that it commits to itself by its URI, if nothing else names it.
-        called, heard = self.lake.tables[name].name, self._heard()
-        own = self.live.table_part(called)
-        return heard.tables.get(called) if own is None and isinstance(heard, Process) else own
+        called = name if kind is PartKind.PIPELINE else self.lake.tables[name].name
+        own, heard = self.live.part(kind, called), self._heard()
+        if own is not None or not isinstance(heard, Process):
+            return own
+        return (heard.pipelines if kind is PartKind.PIPELINE else heard.tables).get(called)
 
 
 def _left(end: float) -> float:

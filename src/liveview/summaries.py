@@ -13,11 +13,10 @@ from liveview.looks.tables import TableSize, TableView
 from liveview.model import (
     SPARK_BUCKETS,
     DayVerdict,
-    PipelinePart,
+    PartReport,
     PipelineSummary,
     Problem,
     State,
-    TablePart,
     TableSummary,
     of_ms,
     rfc3339,
@@ -104,21 +103,21 @@ def running(
     *,
     trouble: Problem | None,
     backlog: Backlog,
-    part: PipelinePart | None,
+    part: PartReport | None,
     yesterday: DayVerdict,
     now: float,
 ) -> PipelineSummary:
     """Return a pipeline with what waits for it and what its process reports."""
     changed = backlog.changed
     if part is not None:
-        if part.waiting_files is not None:
+        if part.waiting is not None:
             at = part.oldest_waiting_at
             oldest_at = None if at is None else datetime.fromisoformat(at).timestamp()
-            backlog = replace(backlog, files=part.waiting_files, bytes=None, oldest_at=oldest_at)
+            backlog = replace(backlog, files=part.waiting, bytes=None, oldest_at=oldest_at)
         if part.changed_files:  # The run has looked later than we have.
             changed = {**(changed or {}), **part.changed_files}
     problems = [
-        *(() if part is None or part.problem is None else (part.problem,)),
+        *(() if part is None else part.problems),
         *(() if trouble is None else (trouble,)),
         *backlog.problems,
         *pipeline.problems,
@@ -140,7 +139,7 @@ def running(
     )
 
 
-def _state(part: PipelinePart | None, status: PipelineStatus | None, backlog: Backlog) -> State:
+def _state(part: PartReport | None, status: PipelineStatus | None, backlog: Backlog) -> State:
     waits = bool(backlog.files) or (status is not None and status.uncommitted_entries > 0)
     if part is not None:
         return "waiting" if waits and part.state in ("idle", "waiting") else part.state
@@ -159,7 +158,7 @@ def table_summary(
     size: TableSize,
     status: TableStatus | None,
     trouble: Problem | None,
-    part: TablePart | None,
+    part: PartReport | None,
     waiting: int | None,
 ) -> TableSummary:
     """Return a table at a glance; without a view, its log is not known."""

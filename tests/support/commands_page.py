@@ -48,8 +48,8 @@ def commands(path: str, command: Any, above: Any = None) -> Iterator[tuple[str, 
     context = typer.Context(command, info_name=path.rpartition(" ")[2], parent=above)
     yield path, command, context
     below = dict(getattr(command, "commands", {}))
-    for name, deferred in getattr(command, "deferred", {}).items():
-        below[name] = deferred.load(name)
+    for name in getattr(command, "deferred", {}):
+        below[name] = command.load(name)
     for name, each in below.items():
         if not each.hidden:
             yield from commands(f"{path} {name}", each, context)

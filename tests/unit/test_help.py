@@ -15,7 +15,7 @@ def commands(command: Any, *words: str) -> Iterator[tuple[str, ...]]:
     yield words
     for name, one in getattr(command, "commands", {}).items():
         deferred = getattr(command, "deferred", {})
-        yield from commands(deferred[name].load(name) if name in deferred else one, *words, name)
+        yield from commands(command.load(name) if name in deferred else one, *words, name)
 
 
 EVERY = [

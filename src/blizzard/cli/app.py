@@ -9,7 +9,6 @@ from blizzard.cli.call import PipelineCall
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.terminal.call import FAILED, DryRun, LogShape, MinLogLevel, refuse
 from lakebed.terminal.program import (
-    DeferredCommand,
     ForwardingGroup,
     program,
     run_program,
@@ -20,85 +19,43 @@ from lakebed.terminal.program import (
 class Commands(ForwardingGroup):
     """The commands that are modules of their own, each imported when it is called."""
 
-    deferred: ClassVar[Mapping[str, DeferredCommand]] = {
-        "init": DeferredCommand(
-            "blizzard.cli.init:init",
-            "Look at files and write a configuration for them.",
-        ),
-        "validate": DeferredCommand(
-            "blizzard.cli.validate:validate",
-            "Check a configuration for both programs, and say what it would do.",
-        ),
-        "status": DeferredCommand(
-            "blizzard.cli.status:status",
-            "Show what is waiting, what failed and what is committed.",
-        ),
-        "top": DeferredCommand(
-            "liveview.terminal.command:top",
-            "Watch all pipelines and tables in the terminal.",
-        ),
-        "audit": DeferredCommand(
-            "blizzard.cli.audit:audit",
-            "Prove from metadata that each table holds what its journals say, "
-            "or show the differences.",
-        ),
-        "files": DeferredCommand(
-            "blizzard.cli.files:files_command",
-            "Show what landed on each day, and whether everything of it is in the table.",
-        ),
-        "why": DeferredCommand(
-            "blizzard.cli.why:why",
-            "Show why a file is not in the table, or how it got there.",
-        ),
-        "gc": DeferredCommand(
-            "blizzard.cli.gc:gc",
-            "Show or delete the files that failed attempts have left behind.",
-        ),
-        "redo": DeferredCommand(
-            "blizzard.cli.redo:redo",
-            "Read source files again whose rows are not in the table.",
-        ),
-        "retract": DeferredCommand(
-            "blizzard.cli.rows.retract:retract",
-            "Take the rows of source files out of the table, "
-            "or put those of another in their place.",
-        ),
-        "erase": DeferredCommand(
-            "blizzard.cli.rows.erase:erase",
-            "Take rows out of the table by their values, and show what still holds them.",
-        ),
-        "compact": DeferredCommand(
-            "blizzard.cli.rows.compact:compact",
-            "Merge the small data files of each partition into files of about file_size_mb.",
-        ),
-        "trace": DeferredCommand(
-            "blizzard.cli.trace:trace",
-            "Show which source file and line rows of the table came from.",
-        ),
-        "journal": DeferredCommand(
-            "blizzard.cli.journal.commands:app",
-            "Look at the journal, which has a numbered entry for each batch, or begin a new one.",
-        ),
-        "dlq": DeferredCommand(
-            "blizzard.cli.dlq.commands:app",
-            "Show which source files failed and which bad lines are set aside, "
-            "or have them read again.",
-        ),
-        "schema": DeferredCommand(
-            "blizzard.cli.schema.commands:app",
-            "Show the columns, find them in files, or compare them with the table.",
-        ),
-        "source": DeferredCommand(
-            "blizzard.cli.source:source_app",
-            "Tell blizzard that the files of a source have moved.",
-        ),
-        "demo": DeferredCommand(
-            "blizzard.cli.demo:demo", "Run both programs on sample NDJSON, and show the table."
-        ),
-        "handoff": DeferredCommand(
-            "blizzard.cli.handoff:app",
-            "Change how files are handed off to penguin.",
-        ),
+    package = "blizzard.cli"
+    deferred: ClassVar[Mapping[str, str]] = {
+        "init": "Look at files and write a configuration for them.",
+        "validate": "Check a configuration for both programs, and say what it would do.",
+        "status": "Show what is waiting, what failed and what is committed.",
+        "top": "Watch all pipelines and tables in the terminal.",
+        "audit": "Prove from metadata that each table holds what its journals say, "
+        "or show the differences.",
+        "files": "Show what landed on each day, and whether everything of it is in the table.",
+        "why": "Show why a file is not in the table, or how it got there.",
+        "gc": "Show or delete the files that failed attempts have left behind.",
+        "redo": "Read source files again whose rows are not in the table.",
+        "retract": "Take the rows of source files out of the table, "
+        "or put those of another in their place.",
+        "erase": "Take rows out of the table by their values, and show what still holds them.",
+        "compact": "Merge the small data files of each partition into files of about file_size_mb.",
+        "trace": "Show which source file and line rows of the table came from.",
+        "journal": "Look at the journal, which has a numbered entry for each batch, "
+        "or begin a new one.",
+        "dlq": "Show which source files failed and which bad lines are set aside, "
+        "or have them read again.",
+        "schema": "Show the columns, find them in files, or compare them with the table.",
+        "source": "Tell blizzard that the files of a source have moved.",
+        "demo": "Run both programs on sample NDJSON, and show the table.",
+        "handoff": "Change how files are handed off to penguin.",
+    }
+    places: ClassVar[Mapping[str, str]] = {
+        "top": "liveview.terminal.command:top",
+        "files": "blizzard.cli.files:files_command",
+        "retract": "blizzard.cli.rows.retract:retract",
+        "erase": "blizzard.cli.rows.erase:erase",
+        "compact": "blizzard.cli.rows.compact:compact",
+        "journal": "blizzard.cli.journal.commands:app",
+        "dlq": "blizzard.cli.dlq.commands:app",
+        "schema": "blizzard.cli.schema.commands:app",
+        "source": "blizzard.cli.source:source_app",
+        "handoff": "blizzard.cli.handoff:app",
     }
 
 

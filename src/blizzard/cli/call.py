@@ -1,7 +1,7 @@
 """One call of a command of blizzard, and the pipelines it is for."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebed.errors import ConfigInvalid, ObjectMissing
+from lakebed.errors import ObjectMissing
 from lakebed.terminal.call import Call, refuse
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from blizzard.model.locations import OpenReader
     from blizzard.model.settings import BlizzardSettings, PipelineSettings
     from blizzard.table_rules import TableOf
-    from lakebed.config.files import Given
-    from penguin.model.settings import TableSettings
 
 
 def _names(ctx: typer.Context) -> list[str]:
@@ -75,16 +73,13 @@ class PipelineCall(Call):
     @property
     def table_of(self) -> "TableOf":
         """Find the `tables:` entry of a pipeline."""
-        return tables_of(self.loaded, self.files, self.folders)
+        from blizzard.table_rules import tables_of  # noqa: PLC0415
+
+        return tables_of(self.loaded, self.files or (), self.folders or ())
 
     def pipelines(self) -> "tuple[PipelineSettings, ...]":
         """Return the pipelines of the configuration, or the one that is named."""
-        every = self.loaded.pipelines
-        found = tuple(each for each in every if self.pipeline in (None, each.name))
-        if not found:
-            names = ", ".join(each.name for each in every)
-            raise ConfigInvalid([f"there is no pipeline {self.pipeline!r}; there are: {names}"])
-        return found
+        return self.loaded.only(self.pipeline).pipelines
 
     @contextmanager
     def one(self) -> "Iterator[PipelineSettings]":
@@ -117,23 +112,6 @@ class PipelineCall(Call):
 
         with self.progress(what) as progress:
             yield lambda place: CountedReader(place.uri, place.options, progress)
-
-
-def tables_of(
-    settings: "BlizzardSettings", files: "Sequence[Given] | None", folders: list[Path] | None
-) -> "TableOf":
-    """Return a function that finds the `tables:` entry of a pipeline, which says how to commit."""
-    from penguin import inline  # noqa: PLC0415
-    from penguin.config import load as config  # noqa: PLC0415
-
-    def table_of(pipeline: str) -> "TableSettings | None":
-        name = settings.tables.get(pipeline)
-        if name is None:
-            return None
-        loaded = config.load(files or [], folders or [], os.environ, inline.refused_properties)
-        return next(each for each in loaded.tables if each.name == name)
-
-    return table_of
 
 
 def document_of(settings: "PipelineSettings") -> dict[str, str]:

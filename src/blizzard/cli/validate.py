@@ -12,7 +12,6 @@ from typing import Annotated
 import typer
 
 from blizzard.answers.source_status import queues_of
-from blizzard.cli.call import tables_of
 from blizzard.cli.run.dry_run import explained
 from blizzard.config import load as config
 from blizzard.execute.spark.cds_archive import require_java
@@ -21,7 +20,7 @@ from blizzard.model.files import Location
 from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.service import open_queue
-from blizzard.table_rules import TableOf
+from blizzard.table_rules import TableOf, tables_of
 from lakebed.clock import Clock
 from lakebed.config.loader import load_document, schema_text
 from lakebed.config.models import Document
@@ -147,7 +146,7 @@ def _online(call: Call, loaded: _Loaded) -> Iterator[Tried]:
     """Yield the answers of Java and the stores."""
     if (settings := loaded.blizzard) is not None:
         yield _tried("java", partial(_java, settings))
-        table_of = tables_of(settings, call.files, call.folders)
+        table_of = tables_of(settings, call.files or (), call.folders or ())
         for each in settings.pipelines:
             yield _tried(each.name, partial(_start, each, settings, table_of))
             yield _tried(f"{each.name}, sink", partial(_writable, sink_location(each)))

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from pydantic import SecretStr
+
 from blizzard.config import overlaps, queues
 from blizzard.config.checks import check, place, time_template
 from blizzard.config.columns import schema_of
@@ -32,10 +34,10 @@ from lakebed.config.models import (
     Sink,
     Source,
     place_in,
-    plain,
 )
 from lakebed.config.profiles import options_at
 from lakebed.config.schema import DeclaredSchema
+from lakebed.config.section import settings_of
 from lakebed.listing.lookback import Window
 from lakebed.locations import ByPlace
 from lakebed.partition import Template
@@ -71,12 +73,8 @@ def load(
         tables.setdefault(place_in(table.table_uri, table.storage_options), name)
     return BlizzardSettings(
         pipelines=pipelines,
-        spark=SparkSettings(
-            master=document.spark.master,
-            conf=plain(document.spark.conf),
-            most_tasks=document.global_.total_concurrency,
-            shared_paths=tuple(document.spark.shared_paths),
-            line_port=document.spark.line_port,
+        spark=settings_of(
+            SparkSettings, document.spark, most_tasks=document.global_.total_concurrency
         ),
         total_concurrency=document.global_.total_concurrency,
         poll_jitter=document.global_.poll_jitter_secs,
@@ -98,38 +96,37 @@ def _pipeline(document: Document, path: KeyPath, name: str, pipeline: Pipeline) 
     sink = _checked(pipeline.sink)
     handling = pipeline.error_handling
     declared = pipeline.schema_ or DeclaredSchema()
-    return PipelineSettings(
+
+    def options(
+        section: tuple[str | int, ...], of: Mapping[str, SecretStr], **keys: str
+    ) -> StorageOptions:
+        return options_at(document, (*path, *section), of, **keys)
+
+    return settings_of(
+        PipelineSettings,
+        declared,
         name=name,
         sources=tuple(
-            _source(
-                called,
-                source,
-                sink,
-                options_at(document, (*path, *below), source.storage_options, place="path"),
-            )
+            _source(called, source, sink, options(below, source.storage_options, place="path"))
             for below, called, source in pipeline.named_sources()
         ),
         sink=_sink(
             sink,
-            options_at(
-                document,
-                (*path, "sink"),
+            options(
+                ("sink",),
                 sink.storage_options,
                 place="path" if sink.table_uri is None else "table_uri",
             ),
         ),
         schema=schema_of(declared),
         infer=declared.is_inferred,
-        infer_max_bytes=declared.infer_max_bytes,
         unknown_fields=declared.unknown,
         on_mismatch=declared.mismatch,
-        provenance=tuple(declared.provenance),
         quarantine=_quarantine(handling),
         max_failures=handling.max_failures or None,
         dlq_path=handling.dlq_path,
-        dlq_options=options_at(
-            document,
-            (*path, "error_handling"),
+        dlq_options=options(
+            ("error_handling",),
             handling.dlq_storage_options,
             place="dlq_path",
             named="dlq_storage_options",
@@ -148,22 +145,14 @@ def _source(name: str, source: Source, sink: Sink, options: StorageOptions) -> S
     folder, pattern = place(source.path)
     by, horizon = source.partition_filter, source.sweep_horizon
     template = time_template(source, sink)
-    return SourceSettings(
+    return settings_of(
+        SourceSettings,
+        source,
         name=name,
         uri=folder,
         storage_options=options,
-        compression=source.compression,
         form=_form(source),
-        max_concurrent_files=source.max_concurrent_files,
-        batch_size=source.batch_size,
-        poll_interval=source.poll_interval_secs,
-        max_files_per_batch=source.max_files_per_batch,
-        max_bytes_per_batch=source.max_bytes_per_batch,
         pattern=pattern,
-        min_age=source.min_age_secs,
-        on_change=source.on_change,
-        late_window=source.late_window_secs,
-        sweep_interval=source.sweep_interval_secs,
         horizon=Window.parse(template, horizon) if template and horizon else None,
         lookback=Window.parse(by.prefix_template, by.lookback) if by else None,
         notifications=queues.queue_of(source),
@@ -171,40 +160,23 @@ def _source(name: str, source: Source, sink: Sink, options: StorageOptions) -> S
 
 
 def _sink(sink: Sink, options: StorageOptions) -> SinkSettings:
-    return SinkSettings(
+    compact = sink.compact or Compact()
+    return settings_of(
+        SinkSettings,
+        sink,
         table_uri=_checked(sink.uri),
         storage_options=options,
-        rolling=RollingPolicy(
-            file_size=mebibytes(sink.file_size_mb),
-            row_group_size=sink.row_group_size_bytes,
+        rolling=settings_of(
+            RollingPolicy,
+            sink,
             rollover=sink.rollover_timeout_secs,
             inactivity=sink.inactivity_timeout_secs,
             codec=sink.compression,
         ),
-        upload=UploadSettings(
-            part_size=mebibytes(sink.part_size_mb),
-            min_multipart_size=mebibytes(sink.min_multipart_size_mb),
-            max_concurrent_parts=sink.max_concurrent_parts,
-            max_concurrent_uploads=sink.max_concurrent_uploads,
-        ),
-        handoff=sink.handoff,
-        commit=sink.commit,
+        upload=settings_of(UploadSettings, sink),
         template=Template.parse(sink.partition_by.prefix_template) if sink.partition_by else None,
         timestamp_field=sink.partition_by.timestamp_field if sink.partition_by else None,
-        compact=_compact(sink.compact),
-    )
-
-
-def _compact(compact: Compact | None) -> CompactSettings:
-    """Return the settings of a section; one that is not there says nothing of its own."""
-    compact = compact or Compact()
-    return CompactSettings(
-        enabled=compact.enabled,
-        every=compact.every_secs,
-        min_files=compact.min_files,
-        quiet=compact.quiet_secs,
-        max_bytes=mebibytes(compact.max_mb),
-        cluster_by=tuple(compact.cluster_by),
+        compact=settings_of(CompactSettings, compact, max_bytes=mebibytes(compact.max_mb)),
     )
 
 
@@ -214,13 +186,7 @@ def _form(source: Source) -> Form:
     return Form(
         format=source.format,
         records=tuple(source.records.split(".")) if source.records else (),
-        skip=SkipRule(
-            only_key=tuple(rule.only_key),
-            with_key=tuple(rule.with_key),
-            without_key=tuple(rule.without_key),
-        )
-        if rule
-        else None,
+        skip=settings_of(SkipRule, rule) if rule else None,
     )
 
 

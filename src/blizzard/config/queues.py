@@ -9,7 +9,7 @@ its own.
 import re
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -21,39 +21,62 @@ from lakebed.locations import place_of
 from lakebed.storage.options import StorageOptions, bare
 from lakebed.storage.settings import SPELLINGS
 
-NO_CREDENTIALS = "must not hold credentials, ? or #; put keys into storage_options"
-
 
 class _Queues:
-    """The queues of one service."""
+    """The queues of one service: what all of them have in common."""
 
     service: ClassVar[QueueService]
     scheme: ClassVar[str]
     """The stores whose objects the queues announce."""
-    other_store: ClassVar[str]
-    """What is wrong with a source in another store."""
+    what: ClassVar[tuple[str, str, str]]
+    """What a queue is, what it announces, and what is wrong with a source elsewhere."""
+    noun: ClassVar[str]
+    """What its URL must be, with an example."""
     package: ClassVar[tuple[str, str, str]]
     """The module that is needed, its package, and the extra that installs it."""
     credentials: ClassVar[tuple[str, ...]]
     others: ClassVar[tuple[str, ...]] = ("allow_http",)
     prefix: ClassVar[str]
     """How the names of options begin."""
+    host: ClassVar[re.Pattern[str]]
+    """The hosts of the service itself."""
+    named: ClassVar[tuple[str, ...]] = ()
+    """How other names of its queues begin."""
 
     def names(self, url: str) -> bool:
         """Whether a URL is one of the service's own."""
-        raise NotImplementedError
+        return url.startswith(self.named) or self.own_host(url) is not None
+
+    def own_host(self, url: str) -> re.Match[str] | None:
+        """Return the host of a URL if it is one of the service's own."""
+        return self.host.fullmatch(urlsplit(url).hostname or "")
 
     def url_fault(self, url: str) -> str | None:
         """Return what is wrong with the URL of a queue."""
-        raise NotImplementedError
+        if (mistaken := self.mistaken(url)) is not None:
+            return mistaken
+        if _has_login(url):
+            return "must not hold credentials, ? or #; put keys into storage_options"
+        return None if self.is_queue(url) else f"must be {self.noun}"
 
-    def more_faults(self, here: KeyPath, source: Source, url: str) -> Iterator[Fault]:
+    def mistaken(self, url: str) -> str | None:
+        """Return what is wrong with the name of something else, such as a topic."""
+
+    def is_queue(self, url: str) -> bool:
+        """Whether a URL has the form of a queue's."""
+        names = range(1, 2) if self.names(url) else range(2, 3)
+        return _is_url(url, names=names)
+
+    def more_faults(self, here: KeyPath, source: Source, url: str) -> Iterator[Fault]:  # noqa: ARG002 - most have no more
         """Yield what else is wrong with a queue of this service."""
-        raise NotImplementedError
+        yield from ()
 
-    def queue(self, url: str, source: Source) -> QueueSettings:
+    def queue(self, url: str, source: Source, **more: Any) -> QueueSettings:  # noqa: ANN401 - fields of the settings
         """Return the queue at a URL that has no fault."""
-        raise NotImplementedError
+        options = self.options(source)
+        login = {key: options[key] for key in self.credentials if key in options}
+        more = {"endpoint": url.rpartition("/")[0], **more}
+        return QueueSettings(url=url, service=self.service, options=StorageOptions(login), **more)
 
     def faults(self, here: KeyPath, source: Source, url: str) -> Iterator[Fault]:
         """Yield what is wrong with the queue of a source."""
@@ -61,7 +84,9 @@ class _Queues:
             yield Fault((*here, "queue"), wrong)
             return
         if place_of(source.path).scheme != self.scheme:
-            yield Fault((*here, "queue"), self.other_store)
+            what, announced, store = self.what
+            fault = f"is {what}, which tells of {announced}, but the path of the source is {store}"
+            yield Fault((*here, "queue"), fault)
         module, package, extra = self.package
         if not _is_installed(module):
             way_out = f"needs the package {package}: pip install 'blizzard-penguin[{extra}]'"
@@ -109,45 +134,39 @@ class _Queues:
             inherited = (*self.credentials, *self.others)
         return {**{key: store[key] for key in inherited if key in store}, **own}
 
-    def login(self, source: Source) -> StorageOptions:
-        """Return the credentials of a queue."""
-        options = self.options(source)
-        return StorageOptions({key: options[key] for key in self.credentials if key in options})
-
 
 class _Sqs(_Queues):
     service = QueueService.SQS
     scheme = "s3"
-    other_store = (
-        "is a queue of SQS, which tells of objects in S3, but the path of the source is not in S3"
+    what = ("a queue of SQS", "objects in S3", "not in S3")
+    noun = (
+        "the URL of an SQS queue, as in https://sqs.eu-west-1.amazonaws.com/123456789012/new-files"
     )
     package = ("botocore", "botocore", "aws")
     credentials = ("access_key_id", "secret_access_key", "session_token", "profile")
     others = ("region", "default_region", "allow_http")
     prefix = "AWS_"
-    _arn = re.compile(r"arn:(aws[\w-]*):sqs:([\w-]+):(\d+):([\w.-]+)")
-    _host = re.compile(
+    named = ("arn:aws",)
+    host = re.compile(
         r"(?:sqs(?:-fips)?\.([a-z0-9-]+)|([a-z0-9-]+)\.queue|[\w.-]*sqs\.([a-z0-9-]+)\.vpce)"
         r"\.(?:amazonaws\.com(?:\.cn)?|api\.aws)"
     )
-
-    def names(self, url: str) -> bool:
-        return self._region(url) is not None or self._arn.fullmatch(url) is not None
+    _arn = re.compile(r"arn:(aws[\w-]*):sqs:([\w-]+):(\d+):([\w.-]+)")
 
     def option(self, name: str) -> str:
         bare_name = name.lower().removeprefix("aws_")
         return "session_token" if bare_name == "token" else bare_name
 
-    def url_fault(self, url: str) -> str | None:
-        if (arn := self._arn.fullmatch(url)) is not None:
-            partition, region, account, name = arn.groups()
-            end = ".cn" if partition == "aws-cn" else ""
-            meant = f"https://sqs.{region}.amazonaws.com{end}/{account}/{name}"
-            return f"must be the URL of the queue, not its ARN: {meant}"
-        if not _is_url(url, names=range(2, 100)):
-            example = "https://sqs.eu-west-1.amazonaws.com/123456789012/new-files"
-            return f"must be the URL of an SQS queue, as in {example}"
-        return NO_CREDENTIALS if _has_login(url) else None
+    def mistaken(self, url: str) -> str | None:
+        if (arn := self._arn.fullmatch(url)) is None:
+            return None
+        partition, region, account, name = arn.groups()
+        end = ".cn" if partition == "aws-cn" else ""
+        meant = f"https://sqs.{region}.amazonaws.com{end}/{account}/{name}"
+        return f"must be the URL of the queue, not its ARN: {meant}"
+
+    def is_queue(self, url: str) -> bool:
+        return _is_url(url, names=range(2, 100))
 
     def more_faults(self, here: KeyPath, source: Source, url: str) -> Iterator[Fault]:
         own, region = self.own_options(source), self._region(url)
@@ -164,18 +183,15 @@ class _Sqs(_Queues):
                     "option",
                 )
 
-    def queue(self, url: str, source: Source) -> QueueSettings:
+    def queue(self, url: str, source: Source, **_more: Any) -> QueueSettings:  # noqa: ANN401
         options, parts = self.options(source), urlsplit(url)
-        return QueueSettings(
-            url=url,
-            endpoint=f"{parts.scheme}://{parts.netloc}",
-            region=self._region(url) or options.get("region") or options.get("default_region"),
-            options=self.login(source),
-        )
+        region = self._region(url) or options.get("region") or options.get("default_region")
+        endpoint = f"{parts.scheme}://{parts.netloc}"
+        return super().queue(url, source, endpoint=endpoint, region=region)
 
     def _region(self, url: str) -> str | None:
         """Return the region that a URL names; None for a queue that is not at AWS."""
-        found = self._host.fullmatch(urlsplit(url).hostname or "")
+        found = self.own_host(url)
         return None if found is None else next(each for each in found.groups() if each)
 
 
@@ -184,28 +200,16 @@ class _Azure(_Queues):
 
     service = QueueService.AZURE
     scheme = "az"
-    other_store = (
-        "is a storage queue of Azure, which tells of blobs in Azure, but the path of the source is "
-        "not in Azure"
-    )
+    what = ("a storage queue of Azure", "blobs in Azure", "not in Azure")
+    noun = "the URL of a storage queue, as in https://ACCOUNT.queue.core.windows.net/new-files"
     package = ("azure.storage.queue", "azure-storage-queue", "azure")
     credentials = ("account_key", "sas_key", "token", "client_id", "client_secret", "tenant_id")
     prefix = "AZURE_"
-    _host = re.compile(r"([a-z0-9]{3,24})\.(?:z\d+\.)?queue\.(?:core\.[a-z.]+|storage\.azure\.net)")
-
-    def names(self, url: str) -> bool:
-        return self._host.fullmatch(urlsplit(url).hostname or "") is not None
+    host = re.compile(r"([a-z0-9]{3,24})\.(?:z\d+\.)?queue\.(?:core\.[a-z.]+|storage\.azure\.net)")
 
     def written(self, option: str) -> str:
         part = "" if option in self.others else "STORAGE_"
         return f"{self.prefix}{part}{option.upper()}"
-
-    def url_fault(self, url: str) -> str | None:
-        names = 1 if self.names(url) else 2
-        if not _is_url(url, names=range(names, names + 1)):
-            example = "https://ACCOUNT.queue.core.windows.net/new-files"
-            return f"must be the URL of a storage queue, as in {example}"
-        return NO_CREDENTIALS.replace("keys", "keys and signatures") if _has_login(url) else None
 
     def more_faults(self, here: KeyPath, source: Source, url: str) -> Iterator[Fault]:
         options, own = self.options(source), self.own_options(source)
@@ -219,17 +223,10 @@ class _Azure(_Queues):
                 "queue's credentials in notifications.storage_options",
             )
 
-    def queue(self, url: str, source: Source) -> QueueSettings:
-        url = url.rstrip("/")
-        parts = urlsplit(url)
-        host = self._host.fullmatch(parts.hostname or "")
-        return QueueSettings(
-            url=url,
-            endpoint=url.rpartition("/")[0],
-            service=self.service,
-            account=host[1] if host is not None else parts.path.split("/")[1],
-            options=self.login(source),
-        )
+    def queue(self, url: str, source: Source, **_more: Any) -> QueueSettings:  # noqa: ANN401
+        host = self.own_host(url)
+        account = urlsplit(url).path.split("/")[1] if host is None else host[1]
+        return super().queue(url.rstrip("/"), source, account=account)
 
 
 class _PubSub(_Queues):
@@ -237,22 +234,17 @@ class _PubSub(_Queues):
 
     service = QueueService.PUBSUB
     scheme = "gs"
-    other_store = (
-        "is a subscription of Pub/Sub, which tells of objects in Google Cloud Storage, but the "
-        "path of the source is not there"
-    )
+    what = ("a subscription of Pub/Sub", "objects in Google Cloud Storage", "not there")
+    noun = "a subscription of Pub/Sub, as in projects/my-project/subscriptions/new-files"
     package = ("google.pubsub_v1", "google-cloud-pubsub", "google")
     credentials = ("service_account", "service_account_key", "application_credentials")
     prefix = "GOOGLE_"
-    _host = re.compile(r"(?:[a-z0-9-]+-)?pubsub(?:\.[a-z0-9-]+\.rep)?\.googleapis\.com")
+    named = ("projects/", "pubsub:", "//pubsub.")
+    host = re.compile(r"(?:[a-z0-9-]+-)?pubsub(?:\.[a-z0-9-]+\.rep)?\.googleapis\.com")
     _name = re.compile(
         r"(?:(?P<endpoint>https?://[^/?#\s]+)/(?:v1/)?)?"
         r"(?P<name>projects/[a-z0-9][a-z0-9.:-]*/subscriptions/[A-Za-z][\w.~+%-]*)"
     )
-
-    def names(self, url: str) -> bool:
-        by_name = url.startswith(("projects/", "pubsub:", "//pubsub."))
-        return by_name or self._host.fullmatch(urlsplit(url).hostname or "") is not None
 
     def name_of(self, url: str) -> str:
         """Return the one name of a subscription, for any endpoint of Google's that a URL names."""
@@ -261,27 +253,17 @@ class _PubSub(_Queues):
             return url
         return found["name"]
 
-    def url_fault(self, url: str) -> str | None:
-        example = "projects/my-project/subscriptions/new-files"
-        if _has_login(url):
-            return NO_CREDENTIALS
-        if re.search(r"projects/[^/]+/topics/", url):
-            return f"is a topic; it must be a subscription of it, as in {example}"
-        if self._name.fullmatch(url.rstrip("/")) is None:
-            return f"must be a subscription of Pub/Sub, as in {example}"
-        return None
+    def mistaken(self, url: str) -> str | None:
+        is_topic = re.search(r"projects/[^/]+/topics/", url)
+        return f"is a topic; it must be {self.noun}" if is_topic else None
 
-    def more_faults(self, here: KeyPath, source: Source, url: str) -> Iterator[Fault]:  # noqa: ARG002 - there is no more
-        yield from ()
+    def is_queue(self, url: str) -> bool:
+        return self._name.fullmatch(url.rstrip("/")) is not None
 
-    def queue(self, url: str, source: Source) -> QueueSettings:
+    def queue(self, url: str, source: Source, **_more: Any) -> QueueSettings:  # noqa: ANN401
         found = self._name.fullmatch(url)
-        return QueueSettings(
-            url=url,
-            endpoint=(found and found["endpoint"]) or "https://pubsub.googleapis.com",
-            service=self.service,
-            options=self.login(source),
-        )
+        endpoint = (found and found["endpoint"]) or "https://pubsub.googleapis.com"
+        return super().queue(url, source, endpoint=endpoint)
 
 
 _SQS, _PUBSUB = _Sqs(), _PubSub()

@@ -4,7 +4,7 @@ They are built from YAML by `blizzard.config.load`; the stages know only this mo
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from blizzard.model.bad_lines import QuarantineLimits
@@ -12,6 +12,7 @@ from blizzard.model.limits import DecodeLimits, LookLimits, SnapshotLimits
 from blizzard.model.source.form import Form
 from blizzard.model.source.glob import Pattern
 from lakebed.columns.schema import Schema
+from lakebed.errors import ConfigInvalid
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template, table_schema
 from lakebed.storage.options import StorageOptions
@@ -260,3 +261,11 @@ class BlizzardSettings:
     """Whether the live page is served with them."""
     export: ExportSettings = field(default_factory=ExportSettings)
     """Where traces and lineage are sent."""
+
+    def only(self, name: str | None) -> "BlizzardSettings":
+        """Return the settings with one pipeline alone; all of them without a name."""
+        found = tuple(each for each in self.pipelines if name in (None, each.name))
+        if not found:
+            names = ", ".join(each.name for each in self.pipelines)
+            raise ConfigInvalid([f"there is no pipeline {name!r}; there are: {names}"])
+        return replace(self, pipelines=found)

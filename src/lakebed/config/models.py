@@ -21,7 +21,7 @@ from pydantic import (
 
 from lakebed.config.places import local, location, prefix, source_location
 from lakebed.config.schema import DeclaredSchema
-from lakebed.config.section import Flag, Section, Text
+from lakebed.config.section import Flag, Section, Text, settings_of
 from lakebed.locations import Place, place_of
 from lakebed.storage.options import bare
 from lakebed.telemetry.export.targets import NAMESPACE, ExportSettings
@@ -65,13 +65,7 @@ class Telemetry(Section):
 
     def settings(self) -> ExportSettings:
         """Return where they go, as plain values."""
-        return ExportSettings(
-            otlp_endpoint=self.otlp_endpoint,
-            otlp_headers=plain(self.otlp_headers),
-            openlineage_url=self.openlineage_url,
-            openlineage_headers=plain(self.openlineage_headers),
-            openlineage_namespace=self.openlineage_namespace,
-        )
+        return settings_of(ExportSettings, self)
 
 
 KeyPath = tuple[str | int, ...]

@@ -1,9 +1,14 @@
 """What every section of a configuration is made of."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from dataclasses import fields
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+
+from lakebed.units import mebibytes
+
+Settings = TypeVar("Settings")
 
 
 def _boolean(value: object) -> object:
@@ -43,3 +48,29 @@ class Section(BaseModel):
     def attributes(cls) -> dict[str, str]:
         """Return the attribute of each key, by the key as it is written in YAML."""
         return {field.alias or name: name for name, field in cls.model_fields.items()}
+
+
+def settings_of(kind: type[Settings], section: Section, **given: Any) -> Settings:  # noqa: ANN401 - any field
+    """Make settings of a section; a field that is not `given` takes the key of its name.
+
+    `x_secs` and `x_bytes` are keys of the field `x`, too, and so is `x_mb`, which becomes bytes.
+    Lists become tuples, and secrets plain.
+    """
+    for each in fields(kind):  # type: ignore[arg-type]
+        for unit in ("", "_secs", "_bytes", "_mb"):
+            key = f"{each.name}{unit}"
+            if each.name not in given and key in type(section).model_fields:
+                value = getattr(section, key)
+                given[each.name] = mebibytes(value) if unit == "_mb" else _plain(value)
+    return kind(**given)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any value of a section
+    match value:
+        case SecretStr():
+            return value.get_secret_value()
+        case dict():
+            return {name: _plain(each) for name, each in value.items()}
+        case list():
+            return tuple(value)
+    return value

@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, TextIO, TypeVar, cast
@@ -39,30 +38,6 @@ def plain_help(text: str) -> str:
     """Return help without Python types, as a person would write it: `--output [text|json]`."""
     text = CHOICES.sub(lambda found: f" [{found[1]}]".ljust(len(found[0])), text)
     return LEAST.sub(r"at least \1", TYPE.sub(lambda found: " " * len(found[0]), text))
-
-
-@dataclass(frozen=True, slots=True)
-class DeferredCommand:
-    """A command, or a group of them, whose module is imported when it is called.
-
-    The list of commands shows its line of help without importing it.
-    """
-
-    place: str
-    """Its module and its name there, `module:name`: a function, or an app."""
-    help: str
-    """The first line of its help, as the command itself has it."""
-
-    def load(self, name: str) -> Any:  # noqa: ANN401 - typer's own types are private
-        """Import the command, and return it under the name that it is called by."""
-        module, _, attribute = self.place.partition(":")
-        found = getattr(import_module(module), attribute)
-        around = program()
-        if isinstance(found, typer.Typer):
-            around.add_typer(found, name=name)
-        else:
-            around.command(name=name)(found)
-        return get_group(around).commands[name]
 
 
 @contextmanager
@@ -105,16 +80,35 @@ class ForwardingGroup(TyperGroup):
     not have.
     """
 
-    deferred: ClassVar[Mapping[str, DeferredCommand]] = {}
-    """Commands that are imported when they are called; they are listed before the others."""
+    package: ClassVar[str] = ""
+    deferred: ClassVar[Mapping[str, str]] = {}
+    """Commands that are imported when they are called, and the first sentence of their help.
+
+    They are listed before the others. Each is a function, or an app, of its own name in the module
+    of its own name in the package, unless `places` has another as `module:name`.
+    """
+    places: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401
         super().__init__(*given, **named)
         listed = {
-            name: PlainCommand(name, help=one.help, short_help=one.help)
-            for name, one in self.deferred.items()
+            name: PlainCommand(name, help=sentence, short_help=sentence)
+            for name, sentence in self.deferred.items()
         }
         self.commands = {**listed, **self.commands}
+
+    @classmethod
+    def load(cls, name: str) -> Any:  # noqa: ANN401 - typer's own types are private
+        """Import a deferred command."""
+        place = cls.places.get(name, f"{cls.package}.{name}:{name}")
+        module, _, attribute = place.partition(":")
+        found = getattr(import_module(module), attribute)
+        around = program()
+        if isinstance(found, typer.Typer):
+            around.add_typer(found, name=name)
+        else:
+            around.command(name=name)(found)
+        return get_group(around).commands[name]
 
     def get_help(self, ctx: Any) -> str:  # noqa: ANN401
         """Return the help."""
@@ -129,7 +123,7 @@ class ForwardingGroup(TyperGroup):
         """Return the command, and pass on to it what was written before it."""
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and name in self.deferred:
-            command = self.deferred[name].load(name)
+            command = self.load(name)
         if not rest and getattr(command, "no_args_is_help", False):
             return name, command, rest  # It does nothing by itself, and shows its commands.
         return name, command, [*_given_before(ctx), *rest]

@@ -17,7 +17,6 @@ from rich.text import Text
 
 from blizzard.config import load as config
 from lakebed.clock import Clock
-from lakebed.errors import ConfigInvalid
 from lakebed.terminal.call import Call, Output
 from lakebed.terminal.console import console, print_json
 from liveview.lake import Lake, ProgramName, lake_of
@@ -63,10 +62,9 @@ def top(
     and tables itself. Nothing is written. Without a terminal, and as JSON, it prints one look.
     """
     files, folders = call.files or [], call.folders or []
-    lake = lake_of(config.load(files, folders, os.environ), files, folders, os.environ)
-    if pipeline is not None and pipeline not in lake.pipelines:
-        names = ", ".join(lake.pipelines)
-        raise ConfigInvalid([f"there is no pipeline {pipeline!r}; there are: {names}"])
+    loaded = config.load(files, folders, os.environ)
+    loaded.only(pipeline)  # Raise if there is no such pipeline.
+    lake = lake_of(loaded, files, folders, os.environ)
     clock = Clock()
     with closing(Feed(lake, clock, only=pipeline)) as feed:
         if call.output is Output.JSON:

@@ -8,7 +8,6 @@ import typer
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.terminal.call import DryRun, LogShape, MinLogLevel
 from lakebed.terminal.program import (
-    DeferredCommand,
     ForwardingGroup,
     program,
     run_program,
@@ -20,48 +19,28 @@ from penguin.cli.call import TableCall
 class Commands(ForwardingGroup):
     """The commands of penguin."""
 
-    deferred: ClassVar[Mapping[str, DeferredCommand]] = {
-        "status": DeferredCommand(
-            "penguin.cli.status:status",
-            "Show what is committed, what is waiting, and what is held.",
-        ),
-        "held": DeferredCommand(
-            "penguin.cli.status:held",
-            "Show which files are held because they do not fit, and which pipelines have stopped.",
-        ),
-        "plan": DeferredCommand(
-            "penguin.cli.plan:plan", "Show what the next commit would do, as --dry-run does."
-        ),
-        "history": DeferredCommand(
-            "penguin.cli.history:history", "Show the last commits of each table, the newest first."
-        ),
-        "release": DeferredCommand(
-            "penguin.cli.operator:release",
-            "Try held files again, and commit those that now fit the table.",
-        ),
-        "discard": DeferredCommand(
-            "penguin.cli.operator:discard",
-            "Discard held files for good; their rows will not be in the table.",
-        ),
-        "replay": DeferredCommand(
-            "penguin.cli.operator:replay",
-            "Commit again what the log has lost, or what a RESTORE removed.",
-        ),
-        "forget": DeferredCommand(
-            "penguin.cli.operator:forget", "Continue without the rows that the log has lost."
-        ),
-        "adopt": DeferredCommand(
-            "penguin.cli.adopt:adopt",
-            "Make a folder of Parquet files a Delta table; no file is moved or rewritten.",
-        ),
-        "vacuum": DeferredCommand(
-            "penguin.cli.vacuum:vacuum",
-            "Show or delete data files that no version within the table's retention needs.",
-        ),
-        "fsck": DeferredCommand(
-            "penguin.cli.fsck:fsck",
-            "Show which files of each table are missing, or have another size than the log says.",
-        ),
+    package = "penguin.cli"
+    deferred: ClassVar[Mapping[str, str]] = {
+        "status": "Show what is committed, what is waiting, and what is held.",
+        "held": "Show which files are held because they do not fit, "
+        "and which pipelines have stopped.",
+        "plan": "Show what the next commit would do, as --dry-run does.",
+        "history": "Show the last commits of each table, the newest first.",
+        "release": "Try held files again, and commit those that now fit the table.",
+        "discard": "Discard held files for good; their rows will not be in the table.",
+        "replay": "Commit again what the log has lost, or what a RESTORE removed.",
+        "forget": "Continue without the rows that the log has lost.",
+        "adopt": "Make a folder of Parquet files a Delta table; no file is moved or rewritten.",
+        "vacuum": "Show or delete data files that no version within the table's retention needs.",
+        "fsck": "Show which files of each table are missing, "
+        "or have another size than the log says.",
+    }
+    places: ClassVar[Mapping[str, str]] = {
+        "held": "penguin.cli.status:held",
+        "release": "penguin.cli.operator:release",
+        "discard": "penguin.cli.operator:discard",
+        "replay": "penguin.cli.operator:replay",
+        "forget": "penguin.cli.operator:forget",
     }
 
 

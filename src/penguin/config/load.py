@@ -21,6 +21,7 @@ from lakebed.config.models import (
     template_keys,
 )
 from lakebed.config.profiles import options_at
+from lakebed.config.section import settings_of
 from lakebed.listing.lookback import Window
 from lakebed.locations import ByPlace
 from lakebed.storage.options import StorageOptions
@@ -66,14 +67,10 @@ def _catalog_settings(document: Document, name: str, table: Table) -> CatalogSet
     here = ("tables", name)
     own = plain(given.storage_options)
     options = options_at(document, here, table.storage_options, place="table_uri")
-    return CatalogSettings(
-        type=given.type,
-        database=given.database,
+    return settings_of(
+        CatalogSettings,
+        given,
         table=given.table or name,
-        location=given.location,
-        uri=given.uri,
-        endpoint=given.endpoint,
-        region=given.region,
         # Its own credentials, or those of the table: never some of both.
         options=StorageOptions(own) if own else options,
     )
@@ -185,17 +182,15 @@ def _settings(document: Document, name: str, table: Table) -> TableSettings:
     template = table.partition_by.prefix_template if table.partition_by else None
     given = table.partition_filter
     timed = _template_with_time(table)
-    return TableSettings(
+    return settings_of(
+        TableSettings,
+        table,
         name=name,
-        table_uri=table.table_uri,
         storage_options=options_at(
             document, ("tables", name), table.storage_options, place="table_uri"
         ),
-        poll_interval=table.poll_interval_secs,
         checkpoint_interval=table.delta_checkpoint_interval,
         evolution=table.schema_evolution,
-        discovery=table.discovery,
-        max_files_per_commit=table.max_files_per_commit,
         partition_columns=None if template is None else template_keys(template),
         partition_template=template,
         properties=dict(table.table_properties),
@@ -203,13 +198,10 @@ def _settings(document: Document, name: str, table: Table) -> TableSettings:
         partition_filter=(
             None if given is None else Window.parse(given.prefix_template, given.lookback)
         ),
-        late_window=table.late_window_secs,
-        sweep_interval=table.sweep_interval_secs,
         sweep_horizon=(
             None
             if table.sweep_horizon is None or timed is None
             else Window.parse(timed, table.sweep_horizon)
         ),
-        file_pattern=table.file_pattern,
         catalog=_catalog_settings(document, name, table),
     )

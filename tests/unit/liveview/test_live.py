@@ -3,7 +3,6 @@
 import pytest
 
 from blizzard.events import (
-    BatchJournaled,
     BatchProgress,
     BatchStarted,
     InferenceEnded,
@@ -14,7 +13,7 @@ from blizzard.events import (
 )
 from lakebed.telemetry.events import LastStepTaken, NextStepDue, StepFailed, StepFinished
 from lakebed.telemetry.health import PartKind
-from liveview.live import MOST_TIMED, MOST_UNITS, Live
+from liveview.live import MOST_UNITS, Live
 from penguin.events.backlog import BacklogSeen
 from penguin.events.commits import EntriesCommitted
 from penguin.events.health import PipelineMended, PipelineStopped
@@ -110,35 +109,15 @@ def test_files_that_changed_are_those_of_the_last_whole_listing_of_each_source(l
 def test_a_step_that_fails_is_a_problem_until_one_is_well(live):
     live.emit(StepFailed(who="events", code="store_full", error="no space", next_try_secs=2.0))
     part = of(live)
-    assert part.problem is not None
-    assert (part.state, part.problem.code) == ("failing", "store_full")
+    assert (part.state, part.problems[0].code) == ("failing", "store_full")
     assert part.next_look_at == "2024-01-01T12:00:02.000Z"
     live.emit(StepFinished(who="events", found=False))
     live.emit(NextStepDue(who="events", seconds=10.0))
-    assert (of(live).state, of(live).problem) == ("idle", None)
+    assert (of(live).state, of(live).problems) == ("idle", [])
     live.emit(SourcesListed(pipeline="events", pending=4, oldest=1.0, resting=0))
-    assert (of(live).state, of(live).waiting_files) == ("waiting", 4)
+    assert (of(live).state, of(live).waiting) == ("waiting", 4)
     live.emit(LastStepTaken(who="events"))
     assert (of(live).state, of(live).next_look_at) == ("stopped", None)
-
-
-def test_what_a_batch_took_is_kept_for_the_last_ones(live):
-    for number in range(MOST_TIMED + 5):
-        live.emit(
-            BatchJournaled(
-                pipeline="events",
-                entry=number,
-                files=1,
-                failed=0,
-                rows=1,
-                parquet_files=1,
-                bytes=1,
-                seconds=2.0,
-            )
-        )
-    part = of(live)
-    assert len(part.batch_secs) == MOST_TIMED
-    assert part.changes == MOST_TIMED + 5
 
 
 def test_a_table_is_stopped_by_one_of_its_pipelines_until_that_is_mended():
@@ -147,7 +126,7 @@ def test_a_table_is_stopped_by_one_of_its_pipelines_until_that_is_mended():
     live.emit(BacklogSeen(table="orders", version=1, entries=2, files=2, oldest=None))
     live.emit(PipelineStopped(table="orders", pipeline="p", code="journal_lost", error="gone"))
     part = live.process().tables["orders"]
-    assert (part.state, part.waiting_entries) == ("failing", 2)
+    assert (part.state, part.waiting) == ("failing", 2)
     assert part.problems[0].subject == "p"
     live.emit(PipelineMended(table="orders", pipeline="p", code="journal_lost"))
     live.emit(

@@ -4,18 +4,16 @@ import os
 import sys
 import time
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 
 from rich.console import Console
 
 from blizzard.answers.phrases import quarantine_hint
 from blizzard.answers.source_status import failed_files
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.cli.run.exports import exporting
-from blizzard.cli.run.progress_bar import BatchDisplay
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.handoff.held_rows import Aside, Counts, read_aside
 from blizzard.journal.checkpoint import read_ledger
+from blizzard.listeners import BatchDisplay, exporting
 from blizzard.metrics import METRICS
 from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
@@ -39,7 +37,7 @@ from penguin.metrics import METRICS as PENGUIN_METRICS
 def run_pipelines(call: PipelineCall, log_level: LogLevel, *, once: bool) -> None:
     """Run the pipelines of a configuration, and report what each did."""
     around = call.around
-    settings = replace(call.loaded, pipelines=call.pipelines())
+    settings = call.loaded.only(call.pipeline)
     parts = {
         Part(PartKind.PIPELINE, each.name): each.poll_interval + settings.poll_jitter
         for each in settings.pipelines

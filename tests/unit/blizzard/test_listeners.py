@@ -5,7 +5,6 @@ import threading
 
 from rich.console import Console
 
-from blizzard.cli.run.progress_bar import BatchDisplay
 from blizzard.events import (
     BatchProgress,
     BatchStarted,
@@ -16,6 +15,7 @@ from blizzard.events import (
     SparkStarting,
     UnitsEnded,
 )
+from blizzard.listeners import BatchDisplay
 from blizzard.model.progress import Progress, Report
 from blizzard.service import Running
 from lakebed.telemetry.events import StopRequested, shared
