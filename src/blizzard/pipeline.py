@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from blizzard import events, outcomes
 from blizzard.discover.schedule import Pace, Schedule
-from blizzard.events.emitter import PipelineEmitter
+from blizzard.events.batch import PipelineEmitter
 from blizzard.execute.attempts import Attempts
 from blizzard.execute.bisect import may_be_a_death
 from blizzard.execute.merge import left_over

@@ -41,11 +41,17 @@ from liveview.looks.tables import TableView
 from liveview.model import Overview, Process, of_text, rfc3339
 from liveview.observer import Observer
 from liveview.routes import BEFORE, DAYS, HOURS, LIMIT, PATH, POINTS, SEARCH, Refused, route
-from liveview.views.entries import batch_of, committed_in
+from liveview.views.entries import (
+    batch_of,
+    changes_of,
+    columns_of,
+    committed_in,
+    since_versions,
+    version_of,
+)
 from liveview.views.journey import journey_of
 from liveview.views.over_time import days_of, freshness_series, series_of, yesterday_of
 from liveview.views.problems import HELD
-from liveview.views.versions import changes_of, columns_of, since_versions, version_of
 
 RECENT = 10
 MOST_FAILED = 200

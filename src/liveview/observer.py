@@ -44,9 +44,8 @@ from liveview.summaries import (
     unknown_pipeline,
 )
 from liveview.views import problems
-from liveview.views.entries import Committed
+from liveview.views.entries import Committed, committed_entries
 from liveview.views.over_time import DAY_SECS, verdict_of, yesterday_of
-from liveview.views.versions import committed_entries
 
 MAX_AGE_SECS = 1.0
 UNREACHABLE_SECS = 5.0

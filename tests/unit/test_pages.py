@@ -348,7 +348,7 @@ def events() -> dict[str, type[Event]]:
     while left:
         for each in left.pop().__subclasses__():
             if not each.__module__.startswith("tests"):
-                if each.sentence is not Event.sentence:
+                if each.says or each.sentence is not Event.sentence:
                     found[each.__name__] = each
                 left.append(each)
     del found[PipelineEvent.__name__]

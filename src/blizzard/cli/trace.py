@@ -1,11 +1,8 @@
 """`blizzard trace`: rows of the table with the source file and the line that they came from."""
 
-import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
-from decimal import Decimal
 from itertools import islice
 from typing import Annotated, Any
 
@@ -28,7 +25,7 @@ from lakebed.deltalog.versions import added_in
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Reader
-from lakebed.terminal.console import Verbatim
+from lakebed.terminal.console import Verbatim, plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +49,7 @@ class TraceRow:
     raw: str | None
     why: str | None
     """Why the record cannot be shown, where it was asked for."""
-    values: dict[str, Any]
+    values: Mapping[str, Any]
     quarantined: LineMatch | None = None
     """Of a bad line that waits in quarantine, whether the condition holds for it."""
 
@@ -177,7 +174,7 @@ def _row(
         counted=None if origin is None else _counted(settings, origin, named),
         raw=text,
         why=why,
-        values=_plain(match.values),
+        values=match.values,
     )
 
 
@@ -216,21 +213,6 @@ def _among(origin: Origin | None) -> tuple[int, int] | None:
     return run.first, run.first + run.records - 1
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a row holds
-    match value:
-        case dict():
-            return {str(name): _plain(inner) for name, inner in value.items()}
-        case list() | tuple():
-            return [_plain(inner) for inner in value]
-        case Decimal():
-            return str(value)
-        case bytes():
-            return base64.b64encode(value).decode()
-        case date():
-            return value.isoformat()
-    return value
-
-
 def _text(rows: list[TraceRow], limit: int) -> Iterator[str]:
     if not rows:
         yield "no row of the table matches, and no bad line in quarantine"
@@ -244,7 +226,7 @@ def _text(rows: list[TraceRow], limit: int) -> Iterator[str]:
         yield f"  from {_place(row)}"
         if row.why is not None:
             yield f"  cannot be shown: {row.why}"
-        values = json.dumps(row.values, ensure_ascii=False) if row.raw is None else row.raw
+        values = json.dumps(plain(row.values), ensure_ascii=False) if row.raw is None else row.raw
         yield Verbatim(f"  {values}")
     if len(rows) > limit:
         yield "... more rows match; --limit shows more of them"

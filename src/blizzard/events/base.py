@@ -31,7 +31,7 @@ class PipelineEvent(Event):
 
     def message(self) -> str:
         """Return what happened, without the pipeline."""
-        raise NotImplementedError
+        return super().sentence()
 
     def measures(self) -> Iterable[Measure]:
         """Move the counter that the class names."""

@@ -1,12 +1,16 @@
 """A batch from its start to its hand-off, and the time between batches, as events."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from blizzard.events.base import PipelineEvent
+from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
-from lakebed.telemetry.events import Event, Level
-from lakebed.telemetry.health import Sign, Working
+from lakebed.telemetry.events import Emit, Event, Level
+from lakebed.telemetry.health import Mark, Sign
 from lakebed.telemetry.measures import Measure
 from lakebed.units import in_words, plural, span, took
 
@@ -40,9 +44,7 @@ class NextBatchDue(PipelineEvent, level=Level.TRACE):
     files: int
     starts_in_secs: float
 
-    def message(self) -> str:
-        """Return both."""
-        return f"{plural(self.files, 'file')} waiting, next batch in {span(self.starts_in_secs)}"
+    says = "{files:#file} waiting, next batch in {starts_in_secs:span}"
 
 
 class Step(StrEnum):
@@ -73,12 +75,10 @@ class WriteRetried(PipelineEvent, level=Level.WARN):
         """Count it now: a batch that is never journaled must show why."""
         yield self.count("blizzard_retries_total", stage=self.stage.value)
 
-    def message(self) -> str:
-        """Return what is written again, and when."""
-        return (
-            f"the store did not accept a write of the {self.stage.value}; "
-            f"trying again in {took(self.next_try_secs)}"
-        )
+    says = (
+        "the store did not accept a write of the {stage.value}; trying again in "
+        "{next_try_secs:took}"
+    )
 
 
 class BatchStarted(PipelineEvent):
@@ -99,16 +99,11 @@ class BatchStarted(PipelineEvent):
         del facts["planned"], facts["journal"]
         return facts
 
-    def message(self) -> str:
-        """Return how much is in the batch."""
-        return (
-            f"batch {self.entry}: reading {plural(self.files, 'source file')} "
-            f"({in_words(self.bytes)}) in {plural(self.units, 'unit')}"
-        )
+    says = "batch {entry}: reading {files:#source file} ({bytes:size}) in {units:#unit}"
 
     def signs(self) -> Iterable[Sign]:
         """Yield a sign that the pipeline is at work, for as long as it takes."""
-        yield Working(self.part)
+        yield Sign(Mark.WORKING, self.part)
 
 
 class StageFinished(PipelineEvent, level=Level.TRACE):
@@ -117,9 +112,7 @@ class StageFinished(PipelineEvent, level=Level.TRACE):
     stage: Step
     seconds: float
 
-    def message(self) -> str:
-        """Return how long it took."""
-        return f"{self.stage} took {self.seconds:.3f} s"
+    says = "{stage} took {seconds:.3f} s"
 
     def measures(self) -> Iterable[Measure]:
         """Yield the time it took."""
@@ -193,13 +186,10 @@ class BatchHandedIn(PipelineEvent):
     left: int
     seconds: float
 
-    def message(self) -> str:
-        """Return how old it was, and how much is left."""
-        return (
-            f"batch {self.entry} was closed after {took(self.seconds)} "
-            "(rollover_timeout_secs); the next one continues with "
-            f"{plural(self.left, 'source file')}, or with what is left to read in them"
-        )
+    says = (
+        "batch {entry} was closed after {seconds:took} (rollover_timeout_secs); the next one "
+        "continues with {left:#source file}, or with what is left to read in them"
+    )
 
 
 class FailuresRecorded(PipelineEvent):
@@ -208,9 +198,7 @@ class FailuresRecorded(PipelineEvent):
     entry: int
     object: str
 
-    def message(self) -> str:
-        """Return where."""
-        return f"batch {self.entry}: the failures are recorded in {self.object}"
+    says = "batch {entry}: the failures are recorded in {object}"
 
 
 class FilesHandedOff(
@@ -222,6 +210,62 @@ class FilesHandedOff(
     handoff: str
     files: int
 
-    def message(self) -> str:
-        """Return how many, and in which way."""
-        return f"batch {self.entry}: {plural(self.files, 'file')} handed off ({self.handoff})"
+    says = "batch {entry}: {files:#file} handed off ({handoff})"
+
+
+@dataclass(slots=True)
+class PipelineEmitter:
+    """Emits the events of one pipeline."""
+
+    pipeline: str
+    emit: Emit
+    clock: Clock
+    _emitted: set[PipelineEvent] = field(default_factory=set)
+    _gathering: bool = False
+    """Whether the log says that files wait for more of them."""
+
+    def all(self, events: Iterable[Event]) -> None:
+        """Emit each of these."""
+        for event in events:
+            self.emit(event)
+
+    def once(self, *events: PipelineEvent) -> None:
+        """Emit those that have not been emitted yet with the same facts."""
+        for event in events:
+            if event not in self._emitted:
+                self._emitted.add(event)
+                self.emit(event)
+
+    def gathering(self, files: int, due_in: float) -> None:
+        """Emit that files wait for more of them: for the log once a batch, and for each listing."""
+        facts: dict[str, Any] = {"pipeline": self.pipeline, "files": files}
+        if not self._gathering:
+            self.emit(FilesGather(**facts, starts_in_secs=due_in))
+        self._gathering = True
+        self.emit(NextBatchDue(**facts, starts_in_secs=due_in))
+
+    def started(self, batch: BatchStarted) -> None:
+        """Emit that a batch begins; the files that it leaves gather anew."""
+        self._gathering = False
+        self.emit(batch)
+
+    @contextmanager
+    def timed(self, stage: Step) -> Iterator[None]:
+        """Emit how long a part of a batch took, if it succeeded."""
+        began = self.clock.seconds()
+        yield
+        self.finished(stage, began)
+
+    def finished(self, stage: Step, began: float) -> None:
+        """Emit how long a part of a batch took."""
+        seconds = self.clock.seconds() - began
+        self.emit(StageFinished(pipeline=self.pipeline, stage=stage, seconds=seconds))
+
+    def pausing(self, stage: Retried, pause: Callable[[float], object]) -> Callable[[float], None]:
+        """Return the pause between two tries of a write, which is reported."""
+
+        def reported(seconds: float) -> None:
+            self.emit(WriteRetried(pipeline=self.pipeline, stage=stage, next_try_secs=seconds))
+            pause(seconds)
+
+        return reported

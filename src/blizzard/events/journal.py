@@ -4,21 +4,18 @@ from collections.abc import Iterable
 
 from blizzard.events.base import PipelineEvent
 from lakebed.telemetry.events import Level
-from lakebed.telemetry.health import Sign, Working
+from lakebed.telemetry.health import Mark, Sign
 from lakebed.telemetry.measures import Measure
-from lakebed.units import in_words, plural
 
 
 class CompactionStarted(PipelineEvent, level=Level.DEBUG):
     """A run looks for small data files to put together."""
 
-    def message(self) -> str:
-        """Return that it does."""
-        return "looking for small data files to compact"
+    says = "looking for small data files to compact"
 
     def signs(self) -> Iterable[Sign]:
         """Yield a sign that the pipeline is at work, for as long as it takes."""
-        yield Working(self.part)
+        yield Sign(Mark.WORKING, self.part)
 
 
 class FilesCompacted(PipelineEvent):
@@ -29,12 +26,7 @@ class FilesCompacted(PipelineEvent):
     into: int
     bytes: int
 
-    def message(self) -> str:
-        """Return how many became how many."""
-        return (
-            f"entry {self.entry} compacts {plural(self.files, 'data file')} into "
-            f"{self.into:,} ({in_words(self.bytes)})"
-        )
+    says = "entry {entry} compacts {files:#data file} into {into:,} ({bytes:size})"
 
     def measures(self) -> Iterable[Measure]:
         """Count them."""
@@ -48,9 +40,7 @@ class CompactionGaveWay(PipelineEvent, counts="blizzard_compactions_gave_way_tot
 
     reason: str
 
-    def message(self) -> str:
-        """Return who came first."""
-        return f"no files were compacted this time: {self.reason}"
+    says = "no files were compacted this time: {reason}"
 
 
 class CompactionFailed(
@@ -61,12 +51,10 @@ class CompactionFailed(
     code: str
     error: str
 
-    def message(self) -> str:
-        """Return why."""
-        return (
-            f"files could not be compacted: {self.error} [{self.code}]; the table stays as it is, "
-            "and it is tried again later"
-        )
+    says = (
+        "files could not be compacted: {error} [{code}]; the table stays as it is, and it is "
+        "tried again later"
+    )
 
 
 class HistoryRebuilt(PipelineEvent, level=Level.WARN, counts="blizzard_history_rebuilt_total"):
@@ -74,12 +62,10 @@ class HistoryRebuilt(PipelineEvent, level=Level.WARN, counts="blizzard_history_r
 
     reason: str
 
-    def message(self) -> str:
-        """Return why."""
-        return (
-            "reading every journal entry again, because a snapshot or an index of known names "
-            f"cannot be used: {self.reason}"
-        )
+    says = (
+        "reading every journal entry again, because a snapshot or an index of known names cannot "
+        "be used: {reason}"
+    )
 
 
 class SnapshotFailed(PipelineEvent, level=Level.WARN, counts="blizzard_snapshot_failures_total"):
@@ -88,12 +74,10 @@ class SnapshotFailed(PipelineEvent, level=Level.WARN, counts="blizzard_snapshot_
     code: str
     error: str
 
-    def message(self) -> str:
-        """Return why, and what it means."""
-        return (
-            f"no snapshot of the journal was written: {self.error}; the next start reads more "
-            "entries until one is"
-        )
+    says = (
+        "no snapshot of the journal was written: {error}; the next start reads more entries until"
+        " one is"
+    )
 
 
 class OtherWriterWatched(PipelineEvent):
@@ -102,16 +86,14 @@ class OtherWriterWatched(PipelineEvent):
     other: str
     seconds: float
 
-    def message(self) -> str:
-        """Return who it is, and how long this takes."""
-        return (
-            f"another blizzard has not ended: {self.other}; watching for up to "
-            f"{self.seconds:.0f} s to see whether it is alive"
-        )
+    says = (
+        "another blizzard has not ended: {other}; watching for up to {seconds:.0f} s to see "
+        "whether it is alive"
+    )
 
     def signs(self) -> Iterable[Sign]:
         """Yield a sign that the wait is no trouble."""
-        yield Working(self.part)
+        yield Sign(Mark.WORKING, self.part)
 
 
 class TakenOver(PipelineEvent, level=Level.WARN):
@@ -120,9 +102,7 @@ class TakenOver(PipelineEvent, level=Level.WARN):
     other: str
     why: str
 
-    def message(self) -> str:
-        """Return from whom, and why that is sound."""
-        return f"taking over from {self.other}: {self.why}"
+    says = "taking over from {other}: {why}"
 
 
 class BeatFailed(PipelineEvent, level=Level.WARN):
@@ -131,9 +111,6 @@ class BeatFailed(PipelineEvent, level=Level.WARN):
     code: str
     error: str
 
-    def message(self) -> str:
-        """Return what may come of it."""
-        return (
-            f"the lease was not renewed: {self.error} [{self.code}]; a second blizzard may take "
-            "over this pipeline"
-        )
+    says = (
+        "the lease was not renewed: {error} [{code}]; a second blizzard may take over this pipeline"
+    )

@@ -6,7 +6,7 @@ from dataclasses import field
 
 from blizzard.events.base import PipelineEvent
 from lakebed.telemetry.events import Level
-from lakebed.telemetry.health import Degraded, Mended, Sign
+from lakebed.telemetry.health import Mark, Sign
 from lakebed.telemetry.measures import Age, Measure
 from lakebed.units import plural, took
 
@@ -35,9 +35,7 @@ class NoticesSettled(PipelineEvent, level=Level.TRACE):
     kind: str
     notices: int
 
-    def message(self) -> str:
-        """Return how many, and what they were."""
-        return f"settled {plural(self.notices, 'notice')}: {self.kind}"
+    says = "settled {notices:#notice}: {kind}"
 
     def measures(self) -> Iterable[Measure]:
         """Count them."""
@@ -49,13 +47,11 @@ class NoticeUnreadable(PipelineEvent, level=Level.WARN):
 
     queue: str
 
-    def message(self) -> str:
-        """Return which queue, and what becomes of the message."""
-        return (
-            f"a message in {self.queue} is no notification of an object store; it "
-            "is left there for the queue's own dead letter queue, and deleted if it keeps coming "
-            "back. More of them are only counted (blizzard_notices_total)"
-        )
+    says = (
+        "a message in {queue} is no notification of an object store; it is left there for the "
+        "queue's own dead letter queue, and deleted if it keeps coming back. More of them are "
+        "only counted (blizzard_notices_total)"
+    )
 
 
 class QueueFailed(PipelineEvent, level=Level.WARN):
@@ -66,12 +62,10 @@ class QueueFailed(PipelineEvent, level=Level.WARN):
     error: str
     next_try_secs: float
 
-    def message(self) -> str:
-        """Return why, and what it means."""
-        return (
-            f"no notices from the queue: {self.error} [{self.code}]; source files "
-            f"are found by listing meanwhile. Next try in {self.next_try_secs:.0f} s"
-        )
+    says = (
+        "no notices from the queue: {error} [{code}]; source files are found by listing "
+        "meanwhile. Next try in {next_try_secs:.0f} s"
+    )
 
     def measures(self) -> Iterable[Measure]:
         """Count it."""
@@ -79,7 +73,9 @@ class QueueFailed(PipelineEvent, level=Level.WARN):
 
     def signs(self) -> Iterable[Sign]:
         """Yield a sign that the pipeline works, and later than it could."""
-        yield Degraded(self.part, f"notifications from {self.queue}", self.code, self.error)
+        yield Sign(
+            Mark.DEGRADED, self.part, f"notifications from {self.queue}", self.code, self.error
+        )
 
 
 class QueueAnswers(PipelineEvent):
@@ -87,13 +83,11 @@ class QueueAnswers(PipelineEvent):
 
     queue: str
 
-    def message(self) -> str:
-        """Return which."""
-        return f"the queue answers again: {self.queue}"
+    says = "the queue answers again: {queue}"
 
     def signs(self) -> Iterable[Sign]:
         """Yield a sign that all is as it should be."""
-        yield Mended(self.part, f"notifications from {self.queue}")
+        yield Sign(Mark.MENDED, self.part, f"notifications from {self.queue}")
 
 
 class FilesFoundBy(PipelineEvent, level=Level.TRACE):
@@ -102,9 +96,7 @@ class FilesFoundBy(PipelineEvent, level=Level.TRACE):
     notice: int
     sweep: int
 
-    def message(self) -> str:
-        """Return how many each way."""
-        return f"found by notice: {self.notice:,}; by listing: {self.sweep:,}"
+    says = "found by notice: {notice:,}; by listing: {sweep:,}"
 
     def measures(self) -> Iterable[Measure]:
         """Count them."""
@@ -128,12 +120,7 @@ class SourcesListed(PipelineEvent, level=Level.TRACE):
     """Files that were ingested and are other objects now, which are not read, by source; only of
     sources that were listed whole."""
 
-    def message(self) -> str:
-        """Return how much."""
-        return (
-            f"waiting: {plural(self.pending, 'source file')}; not retried yet: "
-            f"{plural(self.resting, 'failed one')}"
-        )
+    says = "waiting: {pending:#source file}; not retried yet: {resting:#failed one}"
 
     def measures(self) -> Iterable[Measure]:
         """Yield the backlog."""
@@ -225,13 +212,10 @@ class SourceFilesGone(
     files: int
     example: str
 
-    def message(self) -> str:
-        """Return how many, and name one."""
-        return (
-            f"batch {self.entry}: no longer waiting for "
-            f"{plural(self.files, 'file')} that disappeared from the source without having "
-            f"reached the table, such as {self.example}"
-        )
+    says = (
+        "batch {entry}: no longer waiting for {files:#file} that disappeared from the source "
+        "without having reached the table, such as {example}"
+    )
 
 
 class SourceFileOverwritten(
@@ -242,12 +226,10 @@ class SourceFileOverwritten(
     path: str
     etag: str | None = None
 
-    def message(self) -> str:
-        """Return that its new content is not in the table."""
-        return (
-            f"{self.path} was ingested before and has changed since; "
-            "its new content is not read. Give new data a new name"
-        )
+    says = (
+        "{path} was ingested before and has changed since; its new content is not read. Give new "
+        "data a new name"
+    )
 
 
 class ContentReplaced(PipelineEvent, counts="blizzard_source_files_replaced_total", amount="files"):
@@ -258,12 +240,9 @@ class ContentReplaced(PipelineEvent, counts="blizzard_source_files_replaced_tota
     rows: int
     removed: int
 
-    def message(self) -> str:
-        """Return how many rows come in the place of how many."""
-        return (
-            f"{plural(self.files, 'source file')} changed; entry {self.entry} "
-            f"puts {plural(self.rows, 'row')} in the place of {self.removed:,}"
-        )
+    says = (
+        "{files:#source file} changed; entry {entry} puts {rows:#row} in the place of {removed:,}"
+    )
 
 
 class ReplacementWaits(PipelineEvent):
@@ -271,9 +250,7 @@ class ReplacementWaits(PipelineEvent):
 
     reason: str
 
-    def message(self) -> str:
-        """Return what it waits for."""
-        return f"changed source files wait to be replaced: {self.reason}"
+    says = "changed source files wait to be replaced: {reason}"
 
 
 class LateFiles(
@@ -284,12 +261,10 @@ class LateFiles(
     files: int
     example: str
 
-    def message(self) -> str:
-        """Return how many, and name one."""
-        return (
-            f"{plural(self.files, 'source file')} arrived late and would have "
-            f"been missed by a bare watermark, such as {self.example}"
-        )
+    says = (
+        "{files:#source file} arrived late and would have been missed by a bare watermark, such "
+        "as {example}"
+    )
 
 
 class RowsWithoutTime(
@@ -301,12 +276,7 @@ class RowsWithoutTime(
     field: str
     rows: int
 
-    def message(self) -> str:
-        """Return where they went."""
-        return (
-            f"batch {self.entry}: {plural(self.rows, 'row')} without "
-            f"{self.field} went into the null partition"
-        )
+    says = "batch {entry}: {rows:#row} without {field} went into the null partition"
 
 
 LONGEST_TYPE = 60

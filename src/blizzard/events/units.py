@@ -7,7 +7,7 @@ from blizzard.events.base import PipelineEvent
 from blizzard.model.progress import Done
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Measure
-from lakebed.units import in_words, plural
+from lakebed.units import plural
 
 
 class SparkStarting(Event):
@@ -15,9 +15,7 @@ class SparkStarting(Event):
 
     master: str
 
-    def sentence(self) -> str:
-        """Return where Spark runs."""
-        return f"starting Spark on {self.master}"
+    says = "starting Spark on {master}"
 
 
 class SparkSaid(Event, level=Level.WARN):
@@ -25,9 +23,7 @@ class SparkSaid(Event, level=Level.WARN):
 
     line: str
 
-    def sentence(self) -> str:
-        """Return the line, and whose words they are."""
-        return f"spark: {self.line}"
+    says = "spark: {line}"
 
 
 class SparkComplained(SparkSaid, level=Level.ERROR):
@@ -44,13 +40,11 @@ class DriverNotReached(Event, level=Level.WARN):
     host: str
     port: int
 
-    def sentence(self) -> str:
-        """Return what is missing and what to check."""
-        return (
-            f"executors cannot reach the driver at {self.host}:{self.port}: work continues, but "
-            "progress is not shown and a stop waits for running units; set spark.driver.host to "
-            "an address that they can reach and open spark.line_port, see docs/cluster.md"
-        )
+    says = (
+        "executors cannot reach the driver at {host}:{port}: work continues, but progress is not "
+        "shown and a stop waits for running units; set spark.driver.host to an address that they "
+        "can reach and open spark.line_port, see docs/cluster.md"
+    )
 
 
 class BatchProgress(PipelineEvent, level=Level.TRACE):
@@ -65,12 +59,7 @@ class BatchProgress(PipelineEvent, level=Level.TRACE):
     active_uploads: int = 0
     active_parts: int = 0
 
-    def message(self) -> str:
-        """Return how far it is."""
-        return (
-            f"{plural(self.files_read, 'file')} read, {plural(self.records, 'record')}, "
-            f"{plural(self.parquet_files, 'Parquet file')} uploaded"
-        )
+    says = "{files_read:#file} read, {records:#record}, {parquet_files:#Parquet file} uploaded"
 
     def measures(self) -> Iterable[Measure]:
         """Yield what is going on now; what was done counts once it is journaled."""
@@ -92,12 +81,7 @@ class UnitReported(PipelineEvent, level=Level.TRACE):
     worker: str | None = None
     """Where it runs: the host and the process."""
 
-    def message(self) -> str:
-        """Return how far it is."""
-        return (
-            f"unit {self.unit}: {plural(self.files_read, 'file')} read, "
-            f"{plural(self.records, 'record')}"
-        )
+    says = "unit {unit}: {files_read:#file} read, {records:#record}"
 
 
 class WorkDone(PipelineEvent, level=Level.TRACE):
@@ -105,13 +89,10 @@ class WorkDone(PipelineEvent, level=Level.TRACE):
 
     done: Done
 
-    def message(self) -> str:
-        """Return how much."""
-        done = self.done
-        return (
-            f"{plural(done.source_files, 'more source file')} read, {plural(done.rows, 'row')} in "
-            f"{plural(done.parquet_files, 'more Parquet file')} ({in_words(done.bytes_written)})"
-        )
+    says = (
+        "{done.source_files:#more source file} read, {done.rows:#row} in "
+        "{done.parquet_files:#more Parquet file} ({done.bytes_written:size})"
+    )
 
     def facts(self) -> dict[str, object]:
         """Return what was done; of many durations, their sum."""
@@ -137,14 +118,11 @@ class WorkDiscarded(PipelineEvent, level=Level.DEBUG):
 
     done: Done
 
-    def message(self) -> str:
-        """Return how much."""
-        done = self.done
-        return (
-            "discarded because they are not in the journal: "
-            f"{plural(done.rows, 'row')} from {plural(done.source_files, 'source file')} in "
-            f"{plural(done.parquet_files, 'Parquet file')} ({in_words(done.bytes_written)})"
-        )
+    says = (
+        "discarded because they are not in the journal: {done.rows:#row} from "
+        "{done.source_files:#source file} in {done.parquet_files:#Parquet file} "
+        "({done.bytes_written:size})"
+    )
 
     def facts(self) -> dict[str, object]:
         """Return what was done, without durations."""
@@ -174,17 +152,13 @@ def _records(done: Done) -> Iterator[tuple[str, int]]:
 class InferenceEnded(PipelineEvent, level=Level.TRACE):
     """All units were read to infer columns; their conversion begins, and their reports with it."""
 
-    def message(self) -> str:
-        """Return what comes next."""
-        return "the files were read for their columns; converting them"
+    says = "the files were read for their columns; converting them"
 
 
 class UnitsEnded(PipelineEvent, level=Level.TRACE):
     """No unit of the batch is running any more, for any reason."""
 
-    def message(self) -> str:
-        """Return that all have ended."""
-        return "all units have ended"
+    says = "all units have ended"
 
 
 class UnitsLeft(PipelineEvent, level=Level.WARN):
@@ -209,9 +183,4 @@ class JobSplit(PipelineEvent, level=Level.WARN, counts="blizzard_jobs_split_tota
     units: int
     reason: str
 
-    def message(self) -> str:
-        """Return what failed and what happens now."""
-        return (
-            f"{self.reason}; running its {plural(self.units, 'unit')} again in halves, to find "
-            "the file that causes it"
-        )
+    says = "{reason}; running its {units:#unit} again in halves, to find the file that causes it"

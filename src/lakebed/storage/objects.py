@@ -5,6 +5,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -129,16 +130,39 @@ class ObjectReader:
         """Return what is asked of an object; None if there is none, or can be none."""
         if not is_usable(path, remote=self.local_root is None):
             return None
+        with self._translating(path):
+            try:
+                return ask()
+            except (BaseError, OSError) as cause:
+                is_none = isinstance(cause, FileNotFoundError) and is_no_object(cause)
+                if not is_none and _TOO_LONG not in str(cause):
+                    raise
+        return None
+
+    @contextmanager
+    def _translating(self, path: str) -> Iterator[None]:
+        """Raise the errors of the library and of the disk as ours."""
         try:
-            return ask()
-        except FileNotFoundError as cause:
-            if not is_no_object(cause):
-                raise self._translated(cause, path) from cause
-            return None
+            yield
         except (BaseError, OSError) as cause:
-            if _TOO_LONG in str(cause):
-                return None
             raise self._translated(cause, path) from cause
+
+    @contextmanager
+    def _as_listed(self, path: str) -> Iterator[None]:
+        """Raise ObjectMissing or ObjectChanged if what is read is not what was listed."""
+        with self._translating(path):
+            try:
+                yield
+            except (IsADirectoryError, NotADirectoryError) as cause:
+                raise self._gone(path) from cause
+            except FileNotFoundError as cause:
+                if not is_no_object(cause):
+                    raise
+                raise self._gone(path) from cause
+            except PreconditionError as cause:
+                # Some stores find that an object which is gone is not the one that was meant.
+                gone = self.head(path) is None
+                raise (self._gone(path) if gone else self._changed(path)) from cause
 
     def require_name(self, *paths: str) -> None:
         """Raise if a name is not one below this root: nothing is written or deleted by it."""
@@ -188,19 +212,10 @@ class ObjectReader:
         if leads_elsewhere(path):
             raise self._gone(path)
         received = start
-        try:
+        with self._as_listed(path):
             for piece in self._pieces(path, size, etag, start):
                 received += len(piece)
                 yield piece
-        except FileNotFoundError as cause:
-            error = self._gone(path) if is_no_object(cause) else self._translated(cause, path)
-            raise error from cause
-        except PreconditionError as cause:
-            # Some stores find that an object which is gone is not the one that was meant.
-            gone = self.head(path) is None
-            raise (self._gone(path) if gone else self._changed(path)) from cause
-        except (BaseError, OSError) as cause:
-            raise self._translated(cause, path) from cause
         if received != size:
             raise self._changed(path)
         self.require_unchanged(path, etag)
@@ -271,26 +286,13 @@ class ObjectReader:
         ObjectMissing: a part of another object is never taken for this one's.
         """
         if leads_elsewhere(path):
-            raise ObjectMissing("there is no such object", path=self.describe(path))
-        try:
+            raise self._gone(path)
+        with self._as_listed(path):
             body = self._some(path, start, end, etag)
-        except FileNotFoundError as cause:
-            if not is_no_object(cause):
-                raise self._translated(cause, path) from cause
-            raise self._lost(path) from cause
-        except (IsADirectoryError, NotADirectoryError) as cause:
-            raise self._lost(path) from cause
-        except PreconditionError as cause:
-            gone = self.head(path) is None
-            raise (self._lost(path) if gone else self._replaced(path)) from cause
-        except (BaseError, OSError) as cause:
-            raise self._translated(cause, path) from cause
         if len(body) != end - start:
-            raise self._replaced(path)
-        if self.local_root is not None and etag is not None:
-            found = self.head(path)
-            if found is None or found.etag != etag:
-                raise self._replaced(path)
+            raise self._changed(path)
+        if etag is not None:
+            self.require_unchanged(path, etag)
         return body
 
     def _some(self, path: str, start: int, end: int, etag: str | None) -> bytes:
@@ -314,21 +316,14 @@ class ObjectReader:
 
     def _gone(self, path: str) -> ObjectMissing:
         return ObjectMissing(
-            "the source file has disappeared since it was listed", path=self.describe(path)
+            "the object has disappeared since it was listed", path=self.describe(path)
         )
-
-    def _lost(self, path: str) -> ObjectMissing:
-        return ObjectMissing("the object is gone", path=self.describe(path))
 
     def _changed(self, path: str) -> ObjectChanged:
         return ObjectChanged(
-            "the source file changed while it was being read; it is left for a later batch",
+            "the object changed after it was listed, or while it was being read; a source file is "
+            "left for a later batch",
             path=self.describe(path),
-        )
-
-    def _replaced(self, path: str) -> ObjectChanged:
-        return ObjectChanged(
-            "the object has been replaced since it was seen", path=self.describe(path)
         )
 
     def _translated(self, cause: Exception, path: str) -> LakeError:

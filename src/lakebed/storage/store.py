@@ -63,22 +63,24 @@ class Reader(ObjectReader):
         """
         if self.local_root is not None:
             check_readable(self.local_root)
-        try:
-            for page in obstore.list(self._store, prefix or None, offset=after, chunk_size=1000):
-                for meta in page:
-                    # The library drops the slash at the end of a name that a listing begins after.
-                    if after is None or meta["path"] > after:
-                        yield facts_of(meta)
-        except FileNotFoundError as cause:
-            if not is_no_object(cause):
-                raise self._translated(cause, prefix) from cause
-            # A file that vanished while its folder was read, on a local disk. What is left cannot
-            # be distinguished from what was never there, so the listing starts again.
-            raise StoreUnavailable(
-                "objects vanished while they were listed", path=self.describe(prefix)
-            ) from None
-        except (BaseError, OSError) as cause:
-            raise self._translated(cause, prefix) from cause
+        with self._translating(prefix):
+            try:
+                for page in obstore.list(
+                    self._store, prefix or None, offset=after, chunk_size=1000
+                ):
+                    for meta in page:
+                        # The library drops the slash at the end of a name that a listing begins
+                        # after.
+                        if after is None or meta["path"] > after:
+                            yield facts_of(meta)
+            except FileNotFoundError as cause:
+                if not is_no_object(cause):
+                    raise
+                # A file that vanished while its folder was read, on a local disk. What is left
+                # cannot be distinguished from what was never there, so the listing starts again.
+                raise StoreUnavailable(
+                    "objects vanished while they were listed", path=self.describe(prefix)
+                ) from None
 
     def in_order(
         self, prefix: str = "", *, after: str = "", guide: sort.Guide | None = None
@@ -200,14 +202,13 @@ class Reader(ObjectReader):
 
     def level(self, prefix: str) -> tuple[list[str], list[ObjectFacts]]:
         """List the folders and the objects right below a prefix, and nothing further down."""
-        try:
-            found = obstore.list_with_delimiter(self._store, prefix or None)
-        except FileNotFoundError as cause:
-            if not is_no_object(cause):
-                raise self._translated(cause, prefix) from cause
-            return [], []
-        except (BaseError, OSError) as cause:
-            raise self._translated(cause, prefix) from cause
+        with self._translating(prefix):
+            try:
+                found = obstore.list_with_delimiter(self._store, prefix or None)
+            except FileNotFoundError as cause:
+                if not is_no_object(cause):
+                    raise
+                return [], []
         return list(found["common_prefixes"]), [facts_of(meta) for meta in found["objects"]]
 
 
@@ -217,28 +218,25 @@ class Store(Reader):
     def create(self, path: str, body: bytes) -> Created | AlreadyThere:
         """Write a new object, whole or not at all; one that is there already is left alone."""
         self.require_name(path)
-        try:
-            if self.local_root is not None:
-                return Created() if disk.create(self.local_root, path, body) else AlreadyThere()
-            obstore.put(self._store, path, body, mode="create")
-        except AlreadyExistsError as cause:
-            if not means_exists(str(cause)):
-                raise self._translated(cause, path) from cause
-            return AlreadyThere()
-        except (BaseError, OSError) as cause:
-            raise self._translated(cause, path) from cause
+        with self._translating(path):
+            try:
+                if self.local_root is not None:
+                    return Created() if disk.create(self.local_root, path, body) else AlreadyThere()
+                obstore.put(self._store, path, body, mode="create")
+            except AlreadyExistsError as cause:
+                if not means_exists(str(cause)):
+                    raise
+                return AlreadyThere()
         return Created()
 
     def replace(self, path: str, body: bytes) -> None:
         """Write an object, whole or not at all, whatever stood there before."""
         self.require_name(path)
-        try:
+        with self._translating(path):
             if self.local_root is not None:
                 disk.replace(self.local_root, path, (body,))
             else:
                 obstore.put(self._store, path, body)
-        except (BaseError, OSError) as cause:
-            raise self._translated(cause, path) from cause
 
     def upload(
         self,
@@ -284,42 +282,38 @@ class Store(Reader):
         again, of the same bytes.
         """
         self.require_name(source, target)
-        moved = True
-        try:
-            if self.local_root is not None:
-                disk.move(self.local_root, source, target)
-            else:
-                obstore.rename(self._store, source, target)
-        except FileNotFoundError as cause:
-            if not is_no_object(cause):
-                raise self._translated(cause, source) from cause
-            moved = False
-            found = self.head(target)
-            if found is None or found.size != size:
-                raise ObjectMissing(
-                    "a file is neither in its waiting place nor complete in its final place",
-                    waited=self.describe(source),
-                    belongs=self.describe(target),
-                ) from cause
-            self.sync(target)
-        except (BaseError, OSError) as cause:
-            raise self._translated(cause, source) from cause
-        return moved
+        with self._translating(source):
+            try:
+                if self.local_root is not None:
+                    disk.move(self.local_root, source, target)
+                else:
+                    obstore.rename(self._store, source, target)
+            except FileNotFoundError as cause:
+                if not is_no_object(cause):
+                    raise
+                found = self.head(target)
+                if found is None or found.size != size:
+                    raise ObjectMissing(
+                        "a file is neither in its waiting place nor complete in its final place",
+                        waited=self.describe(source),
+                        belongs=self.describe(target),
+                    ) from cause
+                self.sync(target)
+                return False
+        return True
 
     def delete(self, path: str) -> None:
         """Remove an object, or an unfinished one; one that is already gone is no error."""
         self.require_name(path)
-        try:
-            if self.local_root is not None and sort.is_unfinished(path):
-                (self.local_root / path).unlink()  # The library refuses such names.
-            else:
-                obstore.delete(self._store, path)
-        except FileNotFoundError as cause:
-            if not is_no_object(cause):
-                raise self._translated(cause, path) from cause
-            return
-        except (BaseError, OSError) as cause:
-            raise self._translated(cause, path) from cause
+        with self._translating(path):
+            try:
+                if self.local_root is not None and sort.is_unfinished(path):
+                    (self.local_root / path).unlink()  # The library refuses such names.
+                else:
+                    obstore.delete(self._store, path)
+            except FileNotFoundError as cause:
+                if not is_no_object(cause):
+                    raise
 
     def abort(self, path: str, upload: str) -> None:
         """Remove the parts of an upload that was not completed; one that is over is no error."""
@@ -328,12 +322,9 @@ class Store(Reader):
 
     def sync(self, path: str) -> None:
         """Make what another writer left on a local disk survive a power cut."""
-        if self.local_root is None:
-            return
-        try:
-            disk.sync(self.local_root, path)
-        except OSError as cause:
-            raise self._translated(cause, path) from cause
+        if self.local_root is not None:
+            with self._translating(path):
+                disk.sync(self.local_root, path)
 
 
 def _parts(file: Path, size: int, taken: Callable[[], None]) -> Iterator[bytes]:

@@ -4,25 +4,42 @@ Code that emits it knows no logger, no metric and no page.
 """
 
 import contextlib
+import string
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from typing import ClassVar, dataclass_transform
+from typing import Any, ClassVar, dataclass_transform
 
 from lakebed.errors import LakeError, machine_trouble
-from lakebed.telemetry.health import Ailing, Over, Part, PartKind, Sign, Well
+from lakebed.telemetry.health import Mark, Part, PartKind, Sign
 from lakebed.telemetry.levels import Level as Level  # noqa: PLC0414 - every event has one
 from lakebed.telemetry.measures import Count, Measure, Moment
-from lakebed.units import took
+from lakebed.units import in_words, plural, span, took
+
+
+class _Words(string.Formatter):
+    """Fills facts into a sentence, as people write them."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401 - any fact
+        """Return a fact: `#file` or `#entry|entries` counts, `size`, `took` and `span` measure."""
+        if format_spec.startswith("#"):
+            return plural(value, *format_spec[1:].split("|"))
+        shown = {"size": in_words, "took": took, "span": span}.get(format_spec)
+        return shown(value) if shown else format(value, format_spec)
+
+
+WORDS = _Words()
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class Event:
     """Something that happened. Its fields are facts; `sentence` puts them in words.
 
-    Every subclass is a frozen dataclass with keyword-only fields, and names its level.
+    Every subclass is a frozen dataclass with keyword-only fields, and names its level. What it
+    `says` is filled with its fields, unless it has a `sentence` of its own.
     """
 
     level: ClassVar[Level] = Level.INFO
+    says: ClassVar[str] = ""
 
     def __init_subclass__(cls, *, level: Level | None = None) -> None:
         super().__init_subclass__()
@@ -32,7 +49,7 @@ class Event:
 
     def sentence(self) -> str:
         """Return it as one line."""
-        raise NotImplementedError
+        return WORDS.vformat(self.says, (), vars(self))
 
     def facts(self) -> dict[str, object]:
         """Return the fields, for a machine."""
@@ -98,9 +115,9 @@ class StepFailed(Event, level=Level.ERROR):
 
     def signs(self) -> Iterable[Sign]:
         """Yield a sign that the pipeline or table is not well."""
-        yield Ailing(
-            Part(self.kind, self.who), self.code, self.error, ended=self.next_try_secs is None
-        )
+        ended = self.next_try_secs is None
+        part = Part(self.kind, self.who)
+        yield Sign(Mark.AILING, part, code=self.code, reason=self.error, ended=ended)
 
 
 class StepFinished(Event, level=Level.TRACE):
@@ -120,7 +137,7 @@ class StepFinished(Event, level=Level.TRACE):
 
     def signs(self) -> Iterable[Sign]:
         """Yield a sign that the pipeline or table is well."""
-        yield Well(Part(self.kind, self.who))
+        yield Sign(Mark.WELL, Part(self.kind, self.who))
 
 
 class NextStepDue(Event, level=Level.TRACE):
@@ -130,9 +147,7 @@ class NextStepDue(Event, level=Level.TRACE):
     seconds: float
     kind: PartKind = PartKind.PIPELINE
 
-    def sentence(self) -> str:
-        """Return when the next step comes, if nothing calls for it sooner."""
-        return f"{self.who}: the next look is in {took(self.seconds)}"
+    says = "{who}: the next look is in {seconds:took}"
 
 
 class LastStepTaken(Event, level=Level.TRACE):
@@ -141,13 +156,11 @@ class LastStepTaken(Event, level=Level.TRACE):
     who: str
     kind: PartKind = PartKind.PIPELINE
 
-    def sentence(self) -> str:
-        """Return that no more steps follow."""
-        return f"{self.who}: no more steps follow"
+    says = "{who}: no more steps follow"
 
     def signs(self) -> Iterable[Sign]:
         """Yield a sign that nothing more is expected."""
-        yield Over(Part(self.kind, self.who))
+        yield Sign(Mark.OVER, Part(self.kind, self.who))
 
 
 class MetricsServed(Event):
@@ -169,12 +182,10 @@ class ExportFailed(Event, level=Level.WARN):
     what: str
     reason: str
 
-    def sentence(self) -> str:
-        """Return why, and that the work goes on."""
-        return (
-            f"{self.what} cannot be delivered: {self.reason}; they are dropped until that works "
-            "again, and the work goes on"
-        )
+    says = (
+        "{what} cannot be delivered: {reason}; they are dropped until that works again, and the "
+        "work goes on"
+    )
 
 
 class ExportResumed(Event):
@@ -183,9 +194,7 @@ class ExportResumed(Event):
     what: str
     lost: int
 
-    def sentence(self) -> str:
-        """Return how much is missing."""
-        return f"{self.what} are delivered again; {self.lost:,} of them were dropped"
+    says = "{what} are delivered again; {lost:,} of them were dropped"
 
 
 class FaultFound(Event, level=Level.ERROR):
@@ -204,11 +213,7 @@ class StopRequested(Event):
 
     signal: str
 
-    def sentence(self) -> str:
-        """Return what happens now, and how to be quicker."""
-        return (
-            f"{self.signal} received: finishing the current work; send it again to exit immediately"
-        )
+    says = "{signal} received: finishing the current work; send it again to exit immediately"
 
 
 def code_of(error: BaseException) -> str:

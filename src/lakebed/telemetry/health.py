@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, assert_never
+from typing import Any
 
 STUCK_AFTER_POLLS = 30
 STUCK_AFTER_SECS = 60.0
@@ -35,82 +35,43 @@ class Part:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Working:
+class Mark(StrEnum):
+    """What a sign says of a part."""
+
+    WORKING = "working"
     """A batch is running, for as long as it takes."""
-
-    part: Part
-
-
-@dataclass(frozen=True, slots=True)
-class Well:
+    WELL = "well"
     """A step succeeded."""
-
-    part: Part
-
-
-@dataclass(frozen=True, slots=True)
-class Over:
+    OVER = "over"
     """The last step was taken, as it was asked for."""
-
-    part: Part
-
-
-@dataclass(frozen=True, slots=True)
-class Ailing:
+    AILING = "ailing"
     """A step failed; it is retried unless this was the end."""
-
-    part: Part
-    code: str
-    reason: str
-    ended: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Halted:
+    HALTED = "halted"
     """One pipeline of a table is stopped until it is fixed."""
-
-    part: Part
-    pipeline: str
-    code: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Resumed:
+    RESUMED = "resumed"
     """A stopped pipeline of a table continues."""
-
-    part: Part
-    pipeline: str
-
-
-@dataclass(frozen=True, slots=True)
-class Degraded:
+    DEGRADED = "degraded"
     """Something is not available without which the part works, and works less well."""
-
-    part: Part
-    what: str
-    code: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Mended:
+    MENDED = "mended"
     """It is available again."""
 
-    part: Part
-    what: str
-
-
-Sign = Working | Well | Over | Ailing | Halted | Resumed | Degraded | Mended
-
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """The health of a process: one word for a machine, and the reasons for a person."""
+class Sign:
+    """What an event says about the health of a part."""
 
-    well: bool
-    document: dict[str, Any]
+    mark: Mark
+    part: Part
+    what: str = ""
+    """What is halted or degraded."""
+    code: str = ""
+    reason: str = ""
+    ended: bool = False
+
+    def trouble(self, before: "_Trouble | None", now: float) -> "_Trouble":
+        """Return the trouble; the reason of an unforeseen error is not shown."""
+        reason = "see the log" if self.code == UNFORESEEN else self.reason
+        return _Trouble(self.code, reason, before.since if before else now, self.ended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +81,7 @@ class _Trouble:
     since: float
     ended: bool = False
 
-    def told(self) -> dict[str, str]:
+    def document(self) -> dict[str, str]:
         return {"code": self.code, "reason": self.reason, "since": _at(self.since)}
 
 
@@ -155,59 +116,55 @@ class Health:
         with self._lock:
             now = self._seconds()
             state = self._states.setdefault(sign.part, _State(now))
-            match sign:
-                case Working():
+            match sign.mark:
+                case Mark.WORKING:
                     state.working = True
-                case Well():
+                case Mark.WELL:
                     state.last, state.stepped = now, True
                     state.working, state.trouble = False, None
-                case Over():
+                case Mark.OVER:
                     state.over = True
-                case Ailing():
-                    state.working = False
-                    since = state.trouble.since if state.trouble else now
-                    state.trouble = _Trouble(sign.code, _public(sign), since, sign.ended)
-                case Halted():
-                    state.halted[sign.pipeline] = _Trouble(sign.code, _public(sign), now)
-                case Resumed():
-                    state.halted.pop(sign.pipeline, None)
-                case Degraded():
-                    since = state.degraded[sign.what].since if sign.what in state.degraded else now
-                    state.degraded[sign.what] = _Trouble(sign.code, _public(sign), since)
-                case Mended():
+                case Mark.AILING:
+                    state.working, state.trouble = False, sign.trouble(state.trouble, now)
+                case Mark.HALTED:
+                    state.halted[sign.what] = sign.trouble(None, now)
+                case Mark.RESUMED:
+                    state.halted.pop(sign.what, None)
+                case Mark.DEGRADED:
+                    before = state.degraded.get(sign.what)
+                    state.degraded[sign.what] = sign.trouble(before, now)
+                case Mark.MENDED:
                     state.degraded.pop(sign.what, None)
-                case _:
-                    assert_never(sign)
 
-    def report(self) -> Report:
-        """Return the health of every part, and whether all of them are well."""
+    def report(self) -> dict[str, Any]:
+        """Return the health of every part; the status is `ok` if all of them are well."""
         with self._lock:
             now = self._seconds()
-            told = {part: _told(state, now) for part, state in self._states.items()}
-        well = all(document["status"] in HEALTHY for document in told.values())
+            parts = {part: _document(state, now) for part, state in self._states.items()}
+        well = all(document["status"] in HEALTHY for document in parts.values())
         grouped = {
-            f"{kind}s": {part.name: told[part] for part in told if part.kind is kind}
+            f"{kind}s": {part.name: parts[part] for part in parts if part.kind is kind}
             for kind in PartKind
-            if any(part.kind is kind for part in told)
+            if any(part.kind is kind for part in parts)
         }
-        return Report(well, {"status": "ok" if well else "failing", **grouped})
+        return {"status": "ok" if well else "failing", **grouped}
 
 
 HEALTHY = ("starting", "ok", "done")
 
 
-def _told(state: _State, now: float) -> dict[str, Any]:
+def _document(state: _State, now: float) -> dict[str, Any]:
     document: dict[str, Any] = {"status": _status(state, now)}
     if state.stepped:
         document["last_step"] = _at(state.last)
     if state.trouble is not None:
-        document |= state.trouble.told()
+        document |= state.trouble.document()
     elif document["status"] == "stuck":
         document |= {"reason": "no step has finished", "since": _at(state.last)}
     if state.halted:
-        document["stopped"] = {name: why.told() for name, why in state.halted.items()}
+        document["stopped"] = {name: why.document() for name, why in state.halted.items()}
     if state.degraded:
-        document["degraded"] = {what: why.told() for what, why in state.degraded.items()}
+        document["degraded"] = {what: why.document() for what, why in state.degraded.items()}
     return document
 
 
@@ -223,11 +180,6 @@ def _status(state: _State, now: float) -> str:
         if now - state.last > patience:
             return "stuck"
     return "ok" if state.stepped or state.interval is None else "starting"
-
-
-def _public(sign: Ailing | Halted | Degraded) -> str:
-    """Return the reason; that of an error nobody foresaw may hold anything, so it is not shown."""
-    return "see the log" if sign.code == UNFORESEEN else sign.reason
 
 
 def _at(seconds: float) -> str:

@@ -133,17 +133,16 @@ def pages_of(metrics: Metrics, health: Health) -> dict[str, Page]:
         return Answer(HTTPStatus.OK, *metrics.page(accept))
 
     def whole(_accept: str) -> Answer:
-        report = health.report()
-        return _health_page(report.document, well=report.well)
+        return _health_page(health.report())
 
     def status_alone() -> Answer:
-        report = health.report()
-        return _health_page({"status": report.document["status"]}, well=report.well)
+        return _health_page({"status": health.report()["status"]})
 
     return {"/metrics": Page(metrics_page), "/health": Page(whole, to_strangers=status_alone)}
 
 
-def _health_page(document: Mapping[str, object], *, well: bool) -> Answer:
+def _health_page(document: Mapping[str, object]) -> Answer:
+    well = document["status"] == "ok"
     status = HTTPStatus.OK if well else HTTPStatus.SERVICE_UNAVAILABLE
     body = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
     return Answer(status, "application/json; charset=utf-8", body.encode())

@@ -1,5 +1,6 @@
 """Reports of both programs: lines and tables for a person, JSON for a machine."""
 
+import base64
 import json
 import os
 import shutil
@@ -7,7 +8,8 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from enum import Enum
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -220,4 +222,11 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - JSON has no single type
         return [plain(each) for each in value]
     if isinstance(value, Enum):
         return value.value
-    return value.isoformat() if isinstance(value, datetime) else value
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    # Every datetime is a date, too.
+    return value.isoformat() if isinstance(value, date) else _exact(value)
+
+
+def _exact(value: Any) -> Any:  # noqa: ANN401
+    return str(value) if isinstance(value, Decimal) else value

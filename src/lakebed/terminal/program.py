@@ -40,39 +40,34 @@ def plain_help(text: str) -> str:
     return LEAST.sub(r"at least \1", TYPE.sub(lambda found: " " * len(found[0]), text))
 
 
-@contextmanager
-def _plain_faults() -> Iterator[None]:
-    """Report a wrong value in plain words."""
-    try:
-        yield
-    except typer.BadParameter as fault:
-        for theirs, ours in FAULTS.items():
-            fault.message = re.sub(theirs, ours, fault.message)
-        raise
+class _Plain:
+    """Help that names what is typed, without Python types, and faults in plain words."""
 
-
-def _plain_usage(pieces: list[str]) -> list[str]:
-    return [piece.replace("{", "").replace("}", "") for piece in pieces]
-
-
-class PlainCommand(TyperCommand):
-    """A command whose help names what is typed, without Python types."""
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own types
-        """Return the words of the usage line."""
-        return _plain_usage(super().collect_usage_pieces(ctx))
-
-    def get_help(self, ctx: Any) -> str:  # noqa: ANN401
+    def get_help(self, ctx: Any) -> str:  # noqa: ANN401 - typer's own types
         """Return the help."""
-        return plain_help(super().get_help(ctx))
+        return plain_help(super().get_help(ctx))  # type: ignore[misc]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
         """Parse the arguments."""
-        with _plain_faults():
-            return super().parse_args(ctx, args)
+        try:
+            found: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+        except typer.BadParameter as fault:
+            for theirs, ours in FAULTS.items():
+                fault.message = re.sub(theirs, ours, fault.message)
+            raise
+        return found
 
 
-class ForwardingGroup(TyperGroup):
+class PlainCommand(_Plain, TyperCommand):
+    """A command whose help is plain."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401
+        """Return the words of the usage line."""
+        pieces = super().collect_usage_pieces(ctx)
+        return [piece.replace("{", "").replace("}", "") for piece in pieces]
+
+
+class ForwardingGroup(_Plain, TyperGroup):
     """Commands whose shared options mean the same wherever they are written.
 
     `blizzard -c FILE dlq list` and `blizzard dlq -c FILE list` are `blizzard dlq list -c FILE`. Of
@@ -109,15 +104,6 @@ class ForwardingGroup(TyperGroup):
         else:
             around.command(name=name)(found)
         return get_group(around).commands[name]
-
-    def get_help(self, ctx: Any) -> str:  # noqa: ANN401
-        """Return the help."""
-        return plain_help(super().get_help(ctx))
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
-        """Parse the arguments."""
-        with _plain_faults():
-            return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401
         """Return the command, and pass on to it what was written before it."""

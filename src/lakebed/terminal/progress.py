@@ -128,12 +128,15 @@ class StoreProgress:
         return f"{what}: {names} listed, {documents} read"
 
 
-class _Counting(Reader):
-    """Counts the names that are listed and the documents that are read."""
+class CountedReader(Reader):
+    """A reader that counts the names that it lists and the documents that it reads."""
 
-    progress: StoreProgress
+    def __init__(self, uri: str, options: StorageOptions, progress: StoreProgress) -> None:
+        super().__init__(uri, options)
+        self.progress = progress
 
     def objects(self, prefix: str = "", *, after: str | None = None) -> Iterator[ObjectFacts]:
+        """List every object below a prefix."""
         for facts in super().objects(prefix, after=after):
             self.progress.names += 1
             yield facts
@@ -141,38 +144,30 @@ class _Counting(Reader):
     def in_order(
         self, prefix: str = "", *, after: str = "", guide: Guide | None = None
     ) -> Iterator[ObjectFacts]:
+        """List every object below a prefix, in order."""
         is_local = self.local_root is not None  # Else the names come by `objects`.
         for facts in super().in_order(prefix, after=after, guide=guide):
             self.progress.names += is_local
             yield facts
 
     def get(self, path: str) -> bytes | None:
+        """Read a whole object."""
         self.progress.documents += 1
         return super().get(path)
 
     def get_range(self, path: str, *, start: int, length: int) -> bytes | None:
+        """Read some bytes of an object."""
         self.progress.documents += 1
         return super().get_range(path, start=start, length=length)
 
     def stream(self, path: str, *, size: int, etag: str | None, start: int = 0) -> Iterator[bytes]:
+        """Read the very object that was listed."""
         self.progress.documents += 1
         return super().stream(path, size=size, etag=etag, start=start)
 
 
-class CountedReader(_Counting):
-    """A reader that counts what it reads."""
-
-    def __init__(self, uri: str, options: StorageOptions, progress: StoreProgress) -> None:
-        super().__init__(uri, options)
-        self.progress = progress
-
-
-class CountedStore(_Counting, Store):
+class CountedStore(CountedReader, Store):
     """A store that counts what it reads."""
-
-    def __init__(self, uri: str, options: StorageOptions, progress: StoreProgress) -> None:
-        super().__init__(uri, options)
-        self.progress = progress
 
 
 @contextmanager

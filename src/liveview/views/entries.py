@@ -1,15 +1,18 @@
-"""Entries of a journal: their books, and what of them a look keeps. Pure."""
+"""Entries of a journal and versions of a Delta log, as documents. Pure."""
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blizzard.journal.totals import Batch as Sums
+from lakebed.deltalog.delta_types import TableFacts, type_name
+from lakebed.deltalog.versions import Commit
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
-from liveview.details import Batch, BookLine
+from lakebed.units import plural
+from liveview.details import Batch, BookLine, Column, SchemaChange, Version
 from liveview.model import of_ms, rfc3339
 
 
@@ -128,3 +131,91 @@ def _error(entry: Entry) -> str | None:
 
 def _is_in(record: SourceRecord) -> bool:
     return record.failure is None and not record.gone
+
+
+def version_of(commit: Commit) -> Version:
+    """Return one version; with entries of several pipelines, all are named and no entry is."""
+    names = list(dict.fromkeys(one.pipeline for one in commit.entries))
+    return Version(
+        version=commit.version,
+        at=of_ms(commit.at_ms),
+        operation=commit.operation or "unknown",
+        by=commit.writer,
+        files_added=commit.files_added,
+        files_removed=commit.files_removed,
+        rows_added=commit.rows_added,
+        bytes_added=commit.bytes_added,
+        entry=commit.entries[0].last if len(names) == 1 else None,
+        pipeline=", ".join(names) or None,
+    )
+
+
+def committed_entries(commits: Iterable[Commit], pipeline: str) -> dict[int, Committed]:
+    """Return the version of each entry of a pipeline that some versions settle."""
+    found: dict[int, Committed] = {}
+    for commit in commits:
+        for settled in commit.entries:
+            if settled.pipeline == pipeline and settled.last - settled.first < 1_000_000:
+                made = Committed(commit.version, commit.at_ms)
+                found.update(dict.fromkeys(range(settled.first, settled.last + 1), made))
+    return found
+
+
+def _steps(commits: Iterable[Commit]) -> Iterator[tuple[Commit, Mapping[str, str] | None]]:
+    """Yield the versions that define columns, the oldest first, each with the columns before it.
+
+    The oldest has nothing to be compared with, unless it is the first version of all.
+    """
+    before: Mapping[str, str] | None = None
+    for commit in sorted(commits, key=lambda one: one.version):
+        if commit.columns is not None:
+            if before is not None or commit.version == 0:
+                yield commit, before
+            before = commit.columns
+
+
+def changes_of(commits: Iterable[Commit]) -> list[SchemaChange]:
+    """Return what versions changed of the columns, the newest first."""
+    found: list[SchemaChange] = []
+    for commit, before in _steps(commits):
+        after = commit.columns or {}
+        created = [f"created with {plural(len(after), 'column')}"]
+        found += [
+            SchemaChange(version=commit.version, at=of_ms(commit.at_ms), what=what)
+            for what in (created if before is None else _differences(before, after))
+        ]
+    return found[::-1]
+
+
+def since_versions(commits: Iterable[Commit]) -> dict[str, int]:
+    """Return the version with which each column came, as far as it is known."""
+    found: dict[str, int] = {}
+    for commit, before in _steps(commits):
+        new = [name for name in commit.columns or {} if name not in (before or {})]
+        found |= dict.fromkeys(new, commit.version)
+    return found
+
+
+def columns_of(facts: TableFacts, since: Mapping[str, int]) -> list[Column]:
+    """Return the columns of a table."""
+    return [
+        Column(
+            name=one["name"],
+            type=type_name(one["type"]),
+            nullable=bool(one.get("nullable", True)),
+            since_version=since.get(one["name"]),
+            partition=one["name"] in facts.partition_columns,
+        )
+        for one in facts.schema["fields"]
+    ]
+
+
+def _differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    added = [f"added column {name}: {kind}" for name, kind in after.items() if name not in before]
+    dropped = [f"dropped column {name}" for name in before if name not in after]
+    changed = [
+        f"changed column {name} from {before[name]} to {kind}"
+        for name, kind in after.items()
+        if name in before and before[name] != kind
+    ]
+    return [*added, *dropped, *changed]

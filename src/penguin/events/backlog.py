@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Age, Count, Measure, Reading
-from lakebed.units import plural, span
+from lakebed.units import plural
 from penguin.model.commit import HoldCode
 
 FEW = 10
@@ -37,9 +37,7 @@ class TableWaiting(TableEvent, level=Level.DEBUG):
 
     table_uri: str
 
-    def sentence(self) -> str:
-        """Report what is waited for."""
-        return f"{self.table}: there is nothing to commit in {self.table_uri} yet"
+    says = "{table}: there is nothing to commit in {table_uri} yet"
 
 
 class TableWatched(TableEvent):
@@ -48,9 +46,7 @@ class TableWatched(TableEvent):
     table_uri: str
     every_secs: float
 
-    def sentence(self) -> str:
-        """Return what is watched, and how often."""
-        return f"{self.table}: watching {self.table_uri} every {span(self.every_secs)}"
+    says = "{table}: watching {table_uri} every {every_secs:span}"
 
 
 class BacklogSeen(TableEvent, level=Level.TRACE):
@@ -90,9 +86,7 @@ class FilesLookedAt(TableEvent, level=Level.TRACE):
     done: int
     files: int
 
-    def sentence(self) -> str:
-        """Report how far it is."""
-        return f"{self.table}: looked at {self.done} of {plural(self.files, 'file')}"
+    says = "{table}: looked at {done} of {files:#file}"
 
 
 class EntryNotHandedOff(TableEvent):
@@ -102,12 +96,7 @@ class EntryNotHandedOff(TableEvent):
     entry: int
     reason: str
 
-    def sentence(self) -> str:
-        """Report what is waited for."""
-        return (
-            f"{self.table}: entry {self.entry} of pipeline {self.pipeline} is waiting: "
-            f"{self.reason}"
-        )
+    says = "{table}: entry {entry} of pipeline {pipeline} is waiting: {reason}"
 
 
 class MetasLeftAlone(TableEvent, level=Level.WARN):

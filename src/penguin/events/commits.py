@@ -176,12 +176,10 @@ class CommittedByOther(TableEvent):
     version: int
     entries: int
 
-    def sentence(self) -> str:
-        """Report that nothing was done twice."""
-        return (
-            f"{self.table}: another penguin has committed "
-            f"{plural(self.entries, 'entry', 'entries')}; the table is at version {self.version}"
-        )
+    says = (
+        "{table}: another penguin has committed {entries:#entry|entries}; the table is at version"
+        " {version}"
+    )
 
     def measures(self) -> Iterable[Measure]:
         """Count it."""
@@ -192,9 +190,7 @@ class CommittedByOther(TableEvent):
 class PlanSuperseded(TableEvent, level=Level.DEBUG):
     """The table changed after the plan was made."""
 
-    def sentence(self) -> str:
-        """Report what follows."""
-        return f"{self.table}: the table changed in the meantime; looking again"
+    says = "{table}: the table changed in the meantime; looking again"
 
     def measures(self) -> Iterable[Measure]:
         """Count it."""

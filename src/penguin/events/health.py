@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from lakebed.telemetry.events import Level
-from lakebed.telemetry.health import Halted, Part, PartKind, Resumed, Sign
+from lakebed.telemetry.health import Mark, Part, PartKind, Sign
 from lakebed.telemetry.measures import Measure, Reading
 from penguin.events.backlog import TableEvent
 
@@ -17,12 +17,7 @@ class PipelineStopped(TableEvent, level=Level.ERROR):
     code_before: str | None = None
     """What it was stopped for until now, if it was."""
 
-    def sentence(self) -> str:
-        """Report why, and that the others continue."""
-        return (
-            f"{self.table}: pipeline {self.pipeline} stops: {self.error} [{self.code}]; other "
-            "pipelines continue"
-        )
+    says = "{table}: pipeline {pipeline} stops: {error} [{code}]; other pipelines continue"
 
     def measures(self) -> Iterable[Measure]:
         """Show it, under one code at a time."""
@@ -33,7 +28,9 @@ class PipelineStopped(TableEvent, level=Level.ERROR):
 
     def signs(self) -> Iterable[Sign]:
         """Report that the table is not well."""
-        yield Halted(Part(PartKind.TABLE, self.table), self.pipeline, self.code, self.error)
+        yield Sign(
+            Mark.HALTED, Part(PartKind.TABLE, self.table), self.pipeline, self.code, self.error
+        )
 
 
 class PipelineMended(TableEvent):
@@ -43,9 +40,7 @@ class PipelineMended(TableEvent):
     code: str
     """What it was stopped for."""
 
-    def sentence(self) -> str:
-        """Report it."""
-        return f"{self.table}: pipeline {self.pipeline} continues"
+    says = "{table}: pipeline {pipeline} continues"
 
     def measures(self) -> Iterable[Measure]:
         """Show that it is stopped no longer."""
@@ -54,7 +49,7 @@ class PipelineMended(TableEvent):
 
     def signs(self) -> Iterable[Sign]:
         """Report that this one is well again."""
-        yield Resumed(Part(PartKind.TABLE, self.table), self.pipeline)
+        yield Sign(Mark.RESUMED, Part(PartKind.TABLE, self.table), self.pipeline)
 
 
 VACUUM = "vacuum may take files that wait"
@@ -69,9 +64,7 @@ class FilesWaitTooLong(TableEvent, level=Level.ERROR):
     danger: str
     """What may happen when, in words."""
 
-    def sentence(self) -> str:
-        """Report since when, and what may happen when."""
-        return f"{self.table}: {self.danger}"
+    says = "{table}: {danger}"
 
     def measures(self) -> Iterable[Measure]:
         """Show it."""
@@ -80,15 +73,13 @@ class FilesWaitTooLong(TableEvent, level=Level.ERROR):
     def signs(self) -> Iterable[Sign]:
         """Report that the table is not well."""
         part = Part(PartKind.TABLE, self.table)
-        yield Halted(part, VACUUM, "files_wait_too_long", self.sentence())
+        yield Sign(Mark.HALTED, part, VACUUM, "files_wait_too_long", self.sentence())
 
 
 class FilesWaitNoLonger(TableEvent):
     """No files have been waiting too long any more."""
 
-    def sentence(self) -> str:
-        """Report it."""
-        return f"{self.table}: no files have been waiting too long any more"
+    says = "{table}: no files have been waiting too long any more"
 
     def measures(self) -> Iterable[Measure]:
         """Show it."""
@@ -96,4 +87,4 @@ class FilesWaitNoLonger(TableEvent):
 
     def signs(self) -> Iterable[Sign]:
         """Report that the table is well again."""
-        yield Resumed(Part(PartKind.TABLE, self.table), VACUUM)
+        yield Sign(Mark.RESUMED, Part(PartKind.TABLE, self.table), VACUUM)

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 from lakebed.telemetry.events import Level
 from lakebed.telemetry.measures import Count, Measure, Reading
-from lakebed.units import plural
 from penguin.events.backlog import TableEvent
 
 
@@ -38,12 +37,10 @@ class TableNotRegistered(TableEvent, level=Level.WARN):
     error: str
     next_secs: float
 
-    def sentence(self) -> str:
-        """Report why, and when it is tried again."""
-        return (
-            f"{self.table}: not registered in {self.catalog} as {self.name}, and commits go on; "
-            f"tried again in {self.next_secs:.0f} s: {self.error}"
-        )
+    says = (
+        "{table}: not registered in {catalog} as {name}, and commits go on; tried again in "
+        "{next_secs:.0f} s: {error}"
+    )
 
     def measures(self) -> Iterable[Measure]:
         """Count it."""
@@ -58,9 +55,7 @@ class CheckpointWritten(TableEvent, level=Level.DEBUG):
     version: int
     seconds: float = 0.0
 
-    def sentence(self) -> str:
-        """Report for which version."""
-        return f"{self.table}: checkpoint of version {self.version} written"
+    says = "{table}: checkpoint of version {version} written"
 
 
 class CheckpointFailed(TableEvent, level=Level.WARN):
@@ -70,12 +65,10 @@ class CheckpointFailed(TableEvent, level=Level.WARN):
     version: int
     error: str
 
-    def sentence(self) -> str:
-        """Report that it will be tried again."""
-        return (
-            f"{self.table}: the checkpoint of version {self.version} could not be written; the "
-            f"next step tries again: {self.error}"
-        )
+    says = (
+        "{table}: the checkpoint of version {version} could not be written; the next step tries "
+        "again: {error}"
+    )
 
 
 class LogCleanedUp(TableEvent):
@@ -84,12 +77,10 @@ class LogCleanedUp(TableEvent):
     first: int
     removed: int
 
-    def sentence(self) -> str:
-        """Report how far back the log reaches now."""
-        return (
-            f"{self.table}: {plural(self.removed, 'version')} of the log removed, as "
-            f"delta.logRetentionDuration requires; the log now begins at version {self.first}"
-        )
+    says = (
+        "{table}: {removed:#version} of the log removed, as delta.logRetentionDuration requires; "
+        "the log now begins at version {first}"
+    )
 
     def measures(self) -> Iterable[Measure]:
         """Count them."""
@@ -102,12 +93,10 @@ class LogCleanUpFailed(TableEvent, level=Level.WARN):
     counter: ClassVar[str] = "penguin_log_clean_ups_failed_total"
     error: str
 
-    def sentence(self) -> str:
-        """Report that it will be tried again."""
-        return (
-            f"{self.table}: old versions of the log could not be removed; the next checkpoint "
-            f"tries again: {self.error}"
-        )
+    says = (
+        "{table}: old versions of the log could not be removed; the next checkpoint tries again: "
+        "{error}"
+    )
 
 
 class LogKept(TableEvent, level=Level.WARN):

@@ -16,10 +16,9 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.layout import TablePath
 from lakebed.types import Handoff
-from liveview.views.entries import Committed, EntryFacts, batch_of
+from liveview.views.entries import Committed, EntryFacts, batch_of, committed_entries, version_of
 from liveview.views.journey import journey_of
 from liveview.views.over_time import days_of, freshness_of, verdict_of
-from liveview.views.versions import committed_entries, version_of
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 READ = SourceRecord(

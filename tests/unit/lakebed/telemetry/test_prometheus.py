@@ -7,6 +7,7 @@ from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from string import Formatter
 from sys import modules
 from types import NoneType
 from typing import Any
@@ -123,9 +124,16 @@ def every_event() -> Iterator[type[Event]]:
     for room in ROOMS:
         for found in vars(room).values():
             is_event = isinstance(found, type) and issubclass(found, Event)
-            is_base = is_event and found.sentence is Event.sentence
+            is_base = is_event and found.sentence is Event.sentence and not found.says
             if is_event and not is_base and found is not PipelineEvent:
                 yield found
+
+
+def test_what_an_event_says_is_filled_with_its_own_fields():
+    for event in every_event():
+        known = {each.name for each in fields(event)}  # type: ignore[arg-type]
+        named = (name for _text, name, _spec, _how in Formatter().parse(event.says) if name)
+        assert {name.partition(".")[0] for name in named} <= known, event
 
 
 def sample_of(hint: Any) -> Any:
