@@ -67,7 +67,6 @@ def test_the_form_of_the_files_is_recognised(kind: Kind, tmp_path: Path) -> None
     ("name", "path", "form"),
     [
         ("tweets", "created_at", "%a %b %d %H:%M:%S %z %Y"),
-        ("stripe events", "created", "epoch_s"),
         ("vpc flow logs", "start", "epoch_s"),
         ("nginx access", "time_local", "%d/%b/%Y:%H:%M:%S %z"),
         ("nginx access", "msec", "epoch_s"),

@@ -3,14 +3,13 @@
 from tests.support.real_data.chats import CHATS
 from tests.support.real_data.cloudtrail import CLOUDTRAIL
 from tests.support.real_data.elasticsearch import ELASTICSEARCH
-from tests.support.real_data.flows import SURICATA, VPC_FLOWS
+from tests.support.real_data.flows import VPC_FLOWS
 from tests.support.real_data.geojson import GEOJSON
 from tests.support.real_data.github import GITHUB
 from tests.support.real_data.kind import Kind
 from tests.support.real_data.kubernetes import KUBERNETES
 from tests.support.real_data.mongo import MONGO
 from tests.support.real_data.nginx import NGINX
-from tests.support.real_data.stripe import STRIPE
 from tests.support.real_data.telemetry import DEVICE_READINGS, OTEL_LOGS
 from tests.support.real_data.tweets import TWEETS
 
@@ -19,11 +18,9 @@ KINDS: tuple[Kind, ...] = (
     CLOUDTRAIL,
     KUBERNETES,
     VPC_FLOWS,
-    SURICATA,
     NGINX,
     ELASTICSEARCH,
     TWEETS,
-    STRIPE,
     OTEL_LOGS,
     DEVICE_READINGS,
     GEOJSON,

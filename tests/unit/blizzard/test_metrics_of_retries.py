@@ -1,58 +1,18 @@
 """Uploads in flight, and retries of uploads, downloads and the driver's own writes, as counted."""
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pytest
 
-from blizzard.model.progress import Progress
-from blizzard.model.settings import UploadSettings
 from blizzard.pipeline import Pipeline
-from blizzard.worker.output.upload import Uploads
 from blizzard.worker.stores import OpenedStores
 from lakebed.errors import StoreUnavailable
-from lakebed.storage.store import ObjectFacts, Reader, Store
-from tests.support.builders import closed_file, ndjson, no_options, put, rows
+from lakebed.storage.store import Reader
+from tests.support.builders import ndjson, put, rows
 from tests.support.runner import InProcessRunner
 from tests.support.stores import Far
 
 BAD = b'{"id": "one"}\n'
-
-
-class CountsParts(Store):
-    """Notes how many parts are said to be in flight whenever one is taken."""
-
-    def __init__(self, root: Path, progress: Progress) -> None:
-        super().__init__(str(root), no_options(), make_folder=True)
-        self.progress = progress
-        self.seen: list[int] = []
-        self.failures = 0
-
-    def upload(self, path: str, file: Path, **how) -> ObjectFacts:
-        def taken() -> None:
-            how["part_taken"]()
-            self.seen.append(self.progress.active_parts)
-
-        found = super().upload(path, file, **(how | {"part_taken": taken}))
-        if self.failures:
-            self.failures -= 1
-            raise StoreUnavailable("no answer")
-        return found
-
-
-def test_parts_in_flight_are_bounded_and_end_with_their_upload(tmp_path):
-    progress = Progress()
-    store = CountsParts(tmp_path / "table", progress)
-    store.failures = 1
-    settings = UploadSettings(part_size=3, min_multipart_size=1, max_concurrent_parts=2)
-    body = b"0123456789"
-    with Uploads(store, settings, progress, pause=lambda _seconds: None) as uploads:
-        file = closed_file(tmp_path, body=body)
-        done = uploads.hand_in(file, partition_values={}, unit="0", source_file=None).result()
-        assert uploads.retries == 1
-    assert store.seen == [1, 2, 2, 2] * 2
-    assert (progress.active_parts, progress.active_uploads) == (0, 0)
-    assert (tmp_path / "table" / done.filename).read_bytes() == body
 
 
 def test_retries_of_uploads_are_counted(watched, source):

@@ -18,43 +18,10 @@ from tests.support.builders import (
     pipeline_settings,
     put,
     rows,
-    source_settings,
 )
 from tests.support.stores import DropsWrites
 
 BAD = b'{"id": "one"}\n'
-
-
-def test_a_file_that_arrives_later_is_in_the_next_batch(bench, source):
-    """L07, L08."""
-    put(source, "z.ndjson", ndjson(rows(3)))
-    pipeline = bench.stepping()
-    assert pipeline.step()
-    put(source, "a.ndjson", ndjson(rows(3, 3)))
-    assert pipeline.step()
-    assert ids(bench) == list(range(6))
-    assert [entry.sequence for entry in bench.entries()] == [0, 1, 2]
-
-
-def test_a_batch_is_bounded_and_the_rest_comes_in_the_next(bench, source):
-    for number in range(5):
-        put(source, f"{number}.ndjson", ndjson(rows(1, number)))
-    few = replace(bench.settings, sources=(source_settings(source, max_files_per_batch=2),))
-    assert drain(replace(bench, settings=few)) == [True, True, True, False]
-    assert ids(bench) == list(range(5))
-
-
-def test_a_bad_file_is_skipped_and_told_and_the_rest_goes_on(bench, source):
-    """L15."""
-    put(source, "a.ndjson", ndjson(rows(3)))
-    put(source, "bad.ndjson", ndjson(rows(3, 3)) + BAD)
-    pipeline = bench.pipeline()
-    assert [pipeline.step(), pipeline.step()] == [True, False]
-    assert ids(bench) == [0, 1, 2]
-    (told,) = bench.said(events.SourceFileFailed)
-    assert "bad.ndjson, line 4, field id" in told.sentence()
-    assert pipeline.statistics.files_failed == 1
-    assert (pipeline.statistics.files_processed, pipeline.statistics.records_processed) == (1, 3)
 
 
 def test_an_overwritten_file_is_told_once_and_not_read_again(bench, source):

@@ -1,23 +1,20 @@
 """Spark starts: a stop meanwhile is no error, and a JVM that dies meanwhile is started anew."""
 
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from py4j.protocol import Py4JError, Py4JNetworkError
-from pyspark import SparkContext
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from blizzard.execute.runner import RunFailed, RunnerDied, RunStopped
 from blizzard.execute.spark.cds_archive import Archive, settle, unfinished
 from blizzard.execute.spark.runner import SparkRunner
-from blizzard.execute.spark.session import Jvm, _drop_jvm, start
+from blizzard.execute.spark.session import Jvm, start
 from blizzard.model.settings import BlizzardSettings, RollingPolicy, SparkSettings
 from blizzard.service import Result, Service
 from lakebed.polling import Stop
@@ -84,15 +81,6 @@ def test_a_stop_while_spark_starts_is_no_failure(
     assert not list((tmp_path / "table/_blizzard/one").rglob("*started*"))
 
 
-def test_after_a_stop_spark_is_not_started_at_all() -> None:
-    asked: list[str] = []
-    one = SparkRunner(LOCAL, starting=lambda: asked.append("start"), stop_requested=lambda: True)
-
-    with pytest.raises(RunStopped):
-        one._started()
-    assert asked == []
-
-
 @pytest.mark.parametrize(
     ("begun", "stopping", "kind"),
     [(False, True, RunStopped), (False, False, RunFailed), (True, True, RunnerDied)],
@@ -135,86 +123,3 @@ def test_a_start_that_a_stop_ends_says_nothing_of_the_archive(
 
 
 # ------------------------------------------------------------------------------ a JVM that dies
-
-
-class Dying:
-    """pyspark, as far as a start goes: its JVM is killed before one of its steps."""
-
-    STEPS = (
-        ("launch", ConnectionRefusedError(111, "Connection refused")),
-        ("java_import", Py4JNetworkError("Answer from Java side is empty")),
-        ("conf", TypeError("'JavaPackage' object is not callable")),
-        ("context", Py4JNetworkError("Error while sending or receiving")),
-        ("accumulators", AttributeError("'NoneType' object has no attribute 'sc'")),
-        ("register", EOFError()),
-        ("session class", AssertionError()),
-        ("session", Py4JNetworkError("An error occurred while trying to connect")),
-        ("default session", ConnectionResetError(104, "Connection reset by peer")),
-        ("address", Py4JNetworkError("Answer from Java side is empty")),
-    )
-
-    def __init__(self, dies_at: str) -> None:
-        self.dies_at: str | None = dies_at
-        self.launched = 0
-        self.builder = self
-
-    def master(self, _master: str) -> "Dying":
-        return self
-
-    def config(self, _key: str, _value: str) -> "Dying":
-        return self
-
-    def launch(self, *_given: Any) -> None:
-        gateway: Any = SparkContext._gateway
-        if gateway is not None:
-            return
-        self.launched += 1
-        process = subprocess.Popen(["sleep", "60"])
-        SparkContext._gateway = SimpleNamespace(proc=process, shutdown=lambda: None)
-        self.reach("launch", "java_import")
-
-    def getOrCreate(self) -> Any:  # noqa: N802 - pyspark's name
-        if SparkSession._instantiatedSession is not None:
-            return SparkSession._instantiatedSession
-        SparkContext._active_spark_context = cast(Any, self)
-        self.reach("conf", "context", "accumulators", "register", "session class", "session")
-        SparkSession._instantiatedSession = cast(Any, self)
-        self.reach("default session")
-        return self
-
-    @property
-    def conf(self) -> Any:
-        self.reach("address")
-        return SimpleNamespace(get=lambda *_: "127.0.0.1")
-
-    def stop(self) -> None:
-        SparkSession._instantiatedSession = None
-
-    def reach(self, *names: str) -> None:
-        for name in names:
-            alive = cast(Any, SparkContext._gateway).proc.poll() is None
-            if name == self.dies_at:
-                self.dies_at = None
-                cast(Any, SparkContext._gateway).proc.kill()
-                raise dict(self.STEPS)[name]
-            assert alive, "a call to a JVM that is dead"
-
-
-@pytest.mark.parametrize("step", [name for name, _error in Dying.STEPS])
-def test_a_jvm_that_dies_while_spark_starts_is_launched_anew_by_the_next_batch(
-    monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    for name in ("_gateway", "_jvm", "_active_spark_context"):
-        monkeypatch.setattr(SparkContext, name, None)
-    for name in ("_instantiatedSession", "_activeSession"):
-        monkeypatch.setattr(SparkSession, name, None)
-    spark = Dying(step)
-    jvm = Jvm(archive=lambda: None, launch=spark.launch, session=spark)
-    runner = SparkRunner(LOCAL, start=partial(start, jvm=jvm))
-    with pytest.raises(RunFailed, match="Spark did not start"):
-        runner._started()
-    assert SparkContext._gateway is None
-    runner._started()
-    assert spark.launched == 2
-    _drop_jvm()
-    runner.stop()

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from blizzard.events import BatchHandedIn
-from blizzard.execute.spark.runner import SparkRunner
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Bounds, Done, Instruction, Overseer, Progress, instruction
-from blizzard.model.settings import SparkSettings
 from blizzard.worker.progress import NoProgressChannel, ProgressClient, ProgressServer
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
@@ -239,12 +237,3 @@ def test_a_unit_hears_that_it_is_to_hand_in_unless_it_is_run_again() -> None:
     with ProgressClient(server.address, "p/1", again=True, patience=300) as line:
         assert (line.reached, line.hand_in) == (True, False)
     server.close()
-
-
-def test_the_units_of_each_pipeline_are_answered_by_their_own_job() -> None:
-    """HOLES W29, W30: pipelines share one line, and neither their age nor their failures."""
-    runner = SparkRunner(SparkSettings())
-    runner._overseers["a"] = Overseer(Bounds(failures=1), lambda: 0.0)
-
-    assert runner._instruction("a/0", Progress(files_failed=1)) is Instruction.STOP
-    assert runner._instruction("b/0", Progress(files_failed=1)) is Instruction.GO_ON

@@ -10,7 +10,6 @@ from blizzard.execute.spark.cds_archive import (
     KEPT_UNUSED_SECS,
     Archive,
     archive_of,
-    distrust,
     java_options,
     require_files,
     settle,
@@ -43,13 +42,6 @@ def archive(tmp_path: Path) -> Archive:
     return Archive(path=tmp_path / "cache/blizzard/jvm/key.jsa")
 
 
-@pytest.fixture
-def sealed(tmp_path: Path) -> Path:
-    """Return a cache that cannot be made, whoever asks: a file is in its way."""
-    (tmp_path / "cache").write_text("no folder")
-    return tmp_path / "cache"
-
-
 def made(archive: Archive) -> Archive:
     archive.path.parent.mkdir(parents=True, exist_ok=True)
     part = unfinished(archive)
@@ -74,16 +66,6 @@ def test_a_cache_the_jvm_cannot_name_is_not_used(spark_home, environ, cache):
 def test_one_that_is_not_as_long_as_it_was_is_not_used(archive, body):
     """A JVM that maps an archive which was cut short dies of it."""
     made(archive).path.write_bytes(body)
-    assert str(archive.path) not in java_options(users="", archive=archive, log_settings=LOG)
-
-
-def test_one_that_a_jvm_did_not_start_with_is_not_used_again(archive):
-    distrust(made(archive))
-    assert not archive.there
-    distrust(archive)
-
-
-def test_a_cache_that_cannot_be_written_is_no_reason_to_fail(sealed, archive):
     assert str(archive.path) not in java_options(users="", archive=archive, log_settings=LOG)
 
 

@@ -213,14 +213,6 @@ def test_a_wrong_compression_in_the_configuration_is_told(
     assert line["stage"] == stage
 
 
-def test_a_path_without_its_partition_is_told_with_the_stage_of_discovery(tmp_path, source):
-    put(source, "root.ndjson", GOOD)
-    bench = Bench(pipeline_settings(source, tmp_path / "table", template="date=%Y-%m-%d"))
-    drain(bench)
-    (line,) = lines(bench)
-    assert (line["stage"], line["code"]) == ("discover", "partition_unknown")
-
-
 # ------------------------------------------------------------------------------ with the journal
 
 

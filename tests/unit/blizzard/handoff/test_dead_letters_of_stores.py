@@ -5,19 +5,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from blizzard.worker.stores import OpenedStores
-from lakebed.errors import LakeError, StoreDenied, StoreUnavailable
-from lakebed.storage.store import Reader, Store
+from lakebed.errors import LakeError, StoreUnavailable
+from lakebed.storage.store import Reader
 from tests.support.builders import ndjson, put, rows
 from tests.support.dead_letters import drain, lines
-from tests.support.readers import parquet_ids
 from tests.support.runner import FaultyRunner, InProcessRunner
-from tests.support.stores import Far, RefusesUploads
+from tests.support.stores import Far
 
 GOOD = ndjson(rows(3))
-HOUR = 3600
 
 
 class Meddling(InProcessRunner):
@@ -30,23 +26,6 @@ class Meddling(InProcessRunner):
     def run(self, units, work):
         self.meddle()
         return super().run(units, work)
-
-
-def test_a_file_that_vanished_is_told_and_read_when_it_is_back(bench, source):
-    """L05, L04."""
-    put(source, "a.ndjson", GOOD)
-    put(source, "b.ndjson", ndjson(rows(3, 10)))
-    away = source.parent / "away"
-    moved = Meddling(lambda: (source / "a.ndjson").rename(away))
-    drain(replace(bench, runner=moved))
-    (line,) = lines(bench)
-    assert (line["stage"], line["code"]) == ("download", "object_missing")
-    assert parquet_ids(bench.entries(), bench.table) == [10, 11, 12]
-    # The very same object again, as it was: size, e-tag and all.
-    away.rename(source / "a.ndjson")
-    bench.hands.at += HOUR
-    drain(bench.again(run_id="run-2"))
-    assert parquet_ids(bench.entries(), bench.table) == [0, 1, 2, 10, 11, 12]
 
 
 def test_a_file_that_is_replaced_while_it_is_read_is_told(bench, source):
@@ -85,28 +64,6 @@ def refusing(error: LakeError) -> InProcessRunner:
     return InProcessRunner(stores=Stores)
 
 
-@pytest.mark.parametrize("error", [StoreUnavailable("no answer"), StoreDenied("permission denied")])
-def test_an_object_that_cannot_be_read_is_told_and_read_once_it_can_be(bench, source, error):
-    """L04, W16: a later file succeeds, and the failed one lands too, once."""
-    put(source, "a.ndjson", GOOD)
-    put(source, "b.ndjson", ndjson(rows(3, 10)))
-    drain(replace(bench, runner=refusing(error)))
-    bench.hands.at += HOUR
-    drain(bench.again(run_id="run-2", runner=refusing(error)))
-    assert [(line["stage"], line["code"], line["retry_count"]) for line in lines(bench)] == [
-        ("download", error.code, 0),
-        ("download", error.code, 1),
-    ]
-    put(source, "c.ndjson", ndjson(rows(3, 20)))
-    drain(bench.again(run_id="run-3"))
-    assert parquet_ids(bench.entries(), bench.table) == [10, 11, 12, 20, 21, 22]
-    bench.hands.at += HOUR
-    drain(bench.again(run_id="run-4"))
-    bench.hands.at += HOUR
-    drain(bench.again(run_id="run-5"))
-    assert parquet_ids(bench.entries(), bench.table) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
-
-
 def test_a_failed_file_rests_longer_each_time(bench, source):
     """L04."""
     put(source, "a.ndjson", GOOD)
@@ -120,22 +77,6 @@ def test_a_failed_file_rests_longer_each_time(bench, source):
     waits = [after - before for before, after in itertools.pairwise(tried)]
     assert waits == [30, 60, 120, 240, 480]
     assert [line["retry_count"] for line in lines(polling)] == list(range(6))
-
-
-def test_a_refused_upload_fails_the_files_of_its_unit_and_they_land_later(bench, source, tmp_path):
-    """L03, L04."""
-    put(source, "a.ndjson", GOOD)
-
-    class Stores(OpenedStores):
-        def sink(self) -> Store:
-            return RefusesUploads(tmp_path / "table", StoreDenied("access was refused"))
-
-    drain(replace(bench, runner=InProcessRunner(stores=Stores)))
-    (line,) = lines(bench)
-    assert (line["stage"], line["code"]) == ("upload", "store_denied")
-    bench.hands.at += HOUR
-    drain(bench.again(run_id="run-2"))
-    assert parquet_ids(bench.entries(), bench.table) == [0, 1, 2]
 
 
 def test_a_fault_of_our_own_while_lines_are_read_is_no_fault_of_the_download(bench, source):

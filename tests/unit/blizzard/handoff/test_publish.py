@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.events import FilesHandedOff
-from blizzard.handoff.publish import HandedOn, Publisher, meta_of
+from blizzard.handoff.publish import HandedOn, Publisher
 from blizzard.model.settings import SinkSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Protocol, encode
 from lakebed.errors import ObjectMissing, ProtocolConflict, StoreUnavailable
-from lakebed.layout import data_file, outbox, pending_meta, protocol
+from lakebed.layout import data_file, protocol
 from lakebed.types import Handoff
 from tests.support.builders import (
     Bench,
@@ -22,13 +21,8 @@ from tests.support.builders import (
     pipeline_settings,
     put,
     rows,
-    tree,
 )
 from tests.support.stores import local
-
-
-def yes(_entry: Entry) -> bool:
-    return True
 
 
 def no(_entry: Entry) -> bool:
@@ -91,67 +85,10 @@ def test_a_meta_says_what_the_protocol_asks_for_and_which_entry_it_rings_for(
     }
 
 
-def test_a_packed_file_names_all_of_its_source_files_and_none_alone() -> None:
-    entry = entry_of(1)
-    packed = replace(
-        entry.files[0],
-        source_file=None,
-        source_files=("default:a.ndjson", "default:date=2024-01-01/b:c.ndjson"),
-    )
-    meta = meta_of(packed, entry)
-    assert meta.source_file is None
-    assert meta.source_files == ("s3://bucket/a.ndjson", "s3://bucket/date=2024-01-01/b:c.ndjson")
-
-
-def test_metas_that_are_written_again_are_the_same(tmp_path: Path) -> None:
-    """D02: a crash in the middle of the hand-off."""
-    store = local(tmp_path)
-    entry = entry_of(3)
-    publisher = Publisher(is_committed=no)
-    publisher.publish(store, entry, redo=False)
-    before = tree(tmp_path)
-    store.delete(pending_meta(entry.files[1].filename))
-
-    assert publisher.publish(store, entry, redo=True).files == 1, "only one was left to do"
-    assert tree(tmp_path).keys() == before.keys()
-    assert publisher.publish(store, entry, redo=True).files == 0
-
-
-def test_metas_of_a_committed_entry_are_not_written_again(tmp_path: Path) -> None:
-    """D11: penguin has committed it and deleted them."""
-    assert Publisher(is_committed=yes).publish(local(tmp_path), entry_of(), redo=True) == HandedOn()
-    assert metas(tmp_path) == []
-
-
-def in_outbox(root: Path, entry: Entry) -> None:
-    for file in entry.files:
-        put(root, outbox(entry.pipeline, file.filename), b"PAR1")
-
-
-def test_a_hand_off_that_broke_off_is_finished_and_then_changes_nothing(tmp_path: Path) -> None:
-    """D02: some files were moved, then the process died."""
-    store = local(tmp_path)
-    entry = entry_of(handoff=Handoff.DIRECT)
-    in_outbox(tmp_path, entry)
-    first = entry.files[0]
-    store.move(outbox(entry.pipeline, first.filename), first.filename, size=4)
-
-    assert Publisher(is_committed=no).publish(store, entry, redo=True).files == 1
-    before = tree(tmp_path)
-    assert Publisher(is_committed=no).publish(store, entry, redo=True).files == 0
-    assert tree(tmp_path) == before
-
-
 def test_a_file_that_is_in_neither_place_stops_the_hand_off(tmp_path: Path) -> None:
     entry = entry_of(handoff=Handoff.DIRECT)
     with pytest.raises(ObjectMissing, match="neither in its waiting place"):
         Publisher(is_committed=no).publish(local(tmp_path), entry, redo=True)
-
-
-def test_of_a_committed_entry_nothing_is_moved(tmp_path: Path) -> None:
-    """Its files may be gone since: OPTIMIZE and VACUUM took them (D09)."""
-    entry = entry_of(handoff=Handoff.DIRECT)
-    assert Publisher(is_committed=yes).publish(local(tmp_path), entry, redo=True) == HandedOn()
 
 
 @pytest.fixture
@@ -187,32 +124,6 @@ def test_nothing_is_seen_of_a_batch_before_its_entry(
     assert metas(made.table) == []
     assert len(list(made.table.glob("*.parquet"))) == (handoff is Handoff.STAGING)
     assert len(list(made.table.rglob("*.parquet"))) == 1
-
-
-@pytest.mark.parametrize("handoff", [Handoff.STAGING, Handoff.DIRECT])
-def test_a_batch_that_was_not_handed_off_is_at_the_next_start_and_before_the_next_batch(
-    tmp_path: Path, source: Path, handoff: Handoff
-) -> None:
-    """D02: only the last entry can be in this state."""
-    made = bench(tmp_path, source, handoff)
-
-    class Refuses(Publisher):
-        def publish(self, store: object, last: Entry, *, redo: bool) -> HandedOn:
-            if last.files:
-                raise StoreUnavailable("no answer")
-            return HandedOn()
-
-    with pytest.raises(StoreUnavailable):
-        replace(made, publisher=Refuses()).pipeline().step()
-    put(source, "b.ndjson", ndjson(rows(3, 3)))
-    with pytest.raises(StoreUnavailable):
-        replace(made, publisher=Refuses(), run_id="run-2").pipeline().step()
-    assert len(made.entries()) == 2, "the second batch waits for the first"
-
-    later = made.again(run_id="run-3")
-    assert later.pipeline().step()
-    assert [said.facts()["entry"] for said in later.said(FilesHandedOff)] == [1, 2]
-    assert len(list(made.table.glob("*.parquet"))) == 2
 
 
 def test_an_entry_without_files_does_not_hide_the_last_one_with_files(

@@ -22,21 +22,9 @@ def all_of(table):
     return lambda pipeline, _journal: len(table.journals[pipeline].bodies) - 1
 
 
-def nothing(_pipeline, _journal):
-    return None
-
-
 def in_force(table):
     found = latest_protocol(table.store)
     return found and found.handoff
-
-
-def test_a_table_that_nobody_has_written_to_takes_any_hand_off(tmp_path):
-    store = Store(str(tmp_path), TableDirectory(tmp_path / "x").store.options)
-    assert set_handoff(store, Handoff.DIRECT, nothing) is True
-    found = latest_protocol(store)
-    assert found is not None
-    assert found.handoff is Handoff.DIRECT
 
 
 @pytest.mark.parametrize("theirs", [Handoff.STAGING, Handoff.DIRECT])

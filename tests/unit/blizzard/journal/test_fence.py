@@ -37,24 +37,8 @@ class Operator:
         return append_what_is_found(self.store, "default", self.look)
 
 
-def test_where_a_batch_was_first_the_operator_looks_again(tmp_path):
-    operator = Operator(tmp_path, batches=TRIES - 1)
-    looks, entry = operator.append()
-    assert (looks, entry.sequence) == (TRIES, TRIES + 1)
-    assert [each.kind for each in entries(tmp_path)] == ["open", *["batch"] * TRIES, "redo"]
-
-
 def test_batches_that_come_too_fast_end_in_an_error_and_nothing_is_written(tmp_path):
     operator = Operator(tmp_path, batches=TRIES)
     with pytest.raises(JournalConflict, match="nothing was done, try again"):
         operator.append()
     assert [each.kind for each in entries(tmp_path)] == ["open", *["batch"] * (TRIES + 1)]
-
-
-def test_a_look_that_calls_for_nothing_writes_nothing(tmp_path):
-    operator = Operator(tmp_path, batches=0)
-    assert append_what_is_found(operator.store, "default", lambda: ("found", None)) == (
-        "found",
-        None,
-    )
-    assert [each.kind for each in entries(tmp_path)] == ["open", "batch"]

@@ -24,7 +24,6 @@ from blizzard.rewrite import replay
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.errors import StoreUnavailable
-from lakebed.journal import JournalReader
 from lakebed.storage.store import ObjectFacts, Reader
 from tests.support.bucket import Bucket
 from tests.support.builders import (
@@ -163,17 +162,6 @@ def test_a_snapshot_of_another_format_is_not_used_and_changes_no_answer():
     assert read_ledger(store, "default").rebuilt is None
 
 
-def test_names_that_are_damaged_are_no_trouble_of_a_source():
-    """D05: the entries say the same."""
-    store, source = Bucket(uri=TABLE), Bucket(["000003-0.ndjson", "new.ndjson"], uri="/in")
-    grow(opened(store), 25)
-    expected = status(store, source)
-    for name in [name for name in store.names if name.endswith(".names")]:
-        store.bodies[name] = b"\0" * len(store.bodies[name])
-    assert status(store, source) == expected
-    assert [one.error for one in expected.sources] == [None]
-
-
 class Compacted(Bucket):
     """A table whose snapshot is replaced while it is read."""
 
@@ -203,33 +191,6 @@ def test_only_so_many_places_of_values_are_told_apart():
         books.learn(entry)
     assert books.placed("default", "dropped") == {"y0": 2, "y1": 2}
     assert books.sums.totals.dropped == 1 + 2 + 3 + 4 + 1
-
-
-class CountsEntries(Bucket):
-    """Tells which entries were read."""
-
-    def __init__(self) -> None:
-        super().__init__(uri=TABLE)
-        self.read: list[int] = []
-
-    def get(self, path: str) -> bytes | None:
-        number = layout.entry_sequence(path)
-        self.read += [] if number is None else [number]
-        return super().get(path)
-
-
-def test_what_a_redo_gives_up_is_looked_for_from_the_newest_entry_on():
-    story = Story().tell([("batch", 0)] * 20 + [("redo", 18)])
-    store, books = CountsEntries(), JournalBooks()
-    for entry, body in story.entries:
-        store.replace(layout.journal_entry("default", entry.sequence), body)
-        books.learn(entry)
-    (name,) = story.entries[-1][0].redone
-    books.settle(JournalReader(store, "default"))
-    assert store.read == list(range(20, int(name) - 1, -1))
-    assert books.sums.totals.files == 19
-    books.settle(JournalReader(store, "default"))
-    assert books.sums.totals.files == 19
 
 
 class Dies(Bucket):

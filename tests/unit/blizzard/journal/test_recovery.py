@@ -15,11 +15,10 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Receipt, digest, encode
 from lakebed.errors import JournalLost
-from lakebed.journal import JournalReader
 from lakebed.types import Handoff
 from tests.support.bucket import Bucket
 from tests.support.builders import finished_file
-from tests.support.recovery import from_entries, grow, opened, state
+from tests.support.recovery import grow, opened
 
 
 class CountsEntries(Bucket):
@@ -34,34 +33,6 @@ class CountsEntries(Bucket):
         if number is not None:
             self.read[number] += 1
         return super().get(path)
-
-
-@pytest.mark.parametrize("batches", [1, 9, 10, 11, 25, 60])
-def test_a_start_from_a_snapshot_knows_what_the_entries_say(batches):
-    """D01."""
-    store = Bucket()
-    grow(opened(store), batches)
-    assert state(read_ledger(store, "default"), store) == from_entries(store)
-
-
-def test_where_sources_are_and_were_is_known_from_a_snapshot_too():
-    """HOLES L26, D19: a source that was moved, and one that is not configured any more."""
-    store = Bucket()
-    journal = opened(store, source_uris={"default": "/in", "old": "/old"})
-    grow(journal, 3)
-    last = JournalReader(store, "default").listed(3)
-    moved = replace(
-        last.successor("moved", Clock()),
-        source_uris={**last.entry.source_uris, "default": "/moved"},
-        moved="default",
-    )
-    store.create(layout.journal_entry("default", 4), encode(moved))
-    grow(opened(store, run="run-2", source_uris={"default": "/moved"}), 20)
-    history = read_ledger(store, "default")
-    assert history.kept
-    assert history.source_uris == {"default": "/moved", "old": "/old"}
-    assert history.source_names == {"/moved": "default", "/old": "old"}
-    assert state(history, store) == from_entries(store)
 
 
 def test_a_start_reads_a_snapshot_and_a_tail_and_not_the_history():

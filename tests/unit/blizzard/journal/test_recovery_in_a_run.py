@@ -1,8 +1,6 @@
 """Snapshots and names of a running pipeline: written, moved, and unable to fail a batch."""
 
 import errno
-import threading
-from collections import OrderedDict
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,10 +8,7 @@ from typing import Any
 import pytest
 
 from blizzard import events
-from blizzard.journal import segments
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.model.files import IngestedFile
-from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import Sizing
 from lakebed import layout
 from lakebed.documents.entry import decode_entry, digest, encode
@@ -98,24 +93,6 @@ def test_files_that_were_empty_are_read_when_they_are_filled(bench, on_change):
     assert not later.step()
 
 
-def test_names_move_only_while_no_look_ahead_can_ask_for_them(bench):
-    """D01: between memory and segment a name would be in neither."""
-    ingest(bench, 11)
-    held: list[bool] = []
-
-    class Watched(Store):
-        def upload(self, path: str, *given: Any, **how: Any) -> ObjectFacts:
-            if "/known/" in path:
-                held.append(pipeline._schedule.journal_lock.locked())
-            return super().upload(path, *given, **how)
-
-    at_once = replace(bench.settings, sizing=Sizing(snapshots=SnapshotLimits(entries=1)))
-    pipeline = bench.again(run_id="run-2", settings=at_once, store=Watched).pipeline()
-    pipeline.step()
-    assert held
-    assert all(held)
-
-
 def test_a_snapshot_that_cannot_be_written_fails_no_batch(bench):
     failing = replace(bench, store=NoSnapshots)
     ingest(failing, 13)
@@ -138,33 +115,6 @@ def test_a_local_disk_without_room_for_the_names_fails_no_batch(bench):
     ingest(replace(bench, store=Full), 11)
     (told, *_more) = bench.said(events.SnapshotFailed)
     assert "No space left" in told.sentence()
-
-
-def test_a_block_may_be_evicted_while_another_look_asks_for_it():
-    """A look ahead that was dropped goes on beside the look that takes its place."""
-    asked, evicted = threading.Event(), threading.Event()
-
-    class Interrupted(OrderedDict[tuple[str, int], dict[str, IngestedFile]]):
-        def get(self, *given: Any) -> Any:
-            found = super().get(*given)
-            asked.set()
-            evicted.wait(0.2)
-            return found
-
-    blocks = segments.Blocks(kept=Interrupted())
-    blocks.put(("segment", 0), {})
-
-    def other_look() -> None:
-        asked.wait(300)
-        for number in range(segments.CACHED):
-            blocks.put(("segment", number + 1), {})
-        evicted.set()
-
-    other = threading.Thread(target=other_look)
-    other.start()
-    assert blocks.get(("segment", 0)) == {}
-    other.join(300)
-    assert len(blocks.kept) == segments.CACHED
 
 
 @pytest.mark.parametrize("kind", ["gc", "redo", "batch"])

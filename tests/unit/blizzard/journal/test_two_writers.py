@@ -11,10 +11,10 @@ from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from lakebed.documents.entry import Entry
 from lakebed.errors import JournalConflict, ProtocolConflict
 from lakebed.storage.store import AlreadyThere, Created, Store
-from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, tree
+from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 from tests.support.runner import InProcessRunner, RunsOnly
 from tests.support.stores import local
-from tests.support.writers import Waits, lease, machine
+from tests.support.writers import lease, machine
 
 
 @dataclass
@@ -65,33 +65,6 @@ def second_of(first: Bench, **given: object) -> Bench:
 
 def runs(bench: Bench) -> list[str]:
     return [entry.run for entry in bench.entries()]
-
-
-def test_the_second_is_told_and_has_written_nothing(first: Bench) -> None:
-    """Neither note, nor entry, nor data file, nor dead letter (HOLES D07)."""
-    running = first.stepping()
-    assert running.step()
-    put(Path(first.settings.sources[0].uri), "b.ndjson", ndjson(rows(3)))
-    assert first.lease is not None
-    second = first.again(
-        run_id="run-2",
-        lease=lease("run-2", on=machine("db8"), wait=Waits(meanwhile=first.lease.beat)),
-    )
-    before = set(tree(first.table))
-    with pytest.raises(JournalConflict, match="is alive: run run-1 on db7"):
-        second.pipeline().step()
-
-    assert set(tree(first.table)) == before
-    assert running.step()
-    assert runs(first) == ["run-1"] * 3
-
-
-def test_a_stop_while_the_second_watches_ends_it_with_nothing_done(first: Bench) -> None:
-    first.pipeline().step()
-    second = first.again(run_id="run-2", lease=lease("run-2", wait=Waits(stop_after=1)))
-
-    assert not second.pipeline().step()
-    assert runs(first) == ["run-1", "run-1"]
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["after the second's batch", "before it"])

@@ -104,16 +104,6 @@ def test_a_file_is_what_the_last_retraction_with_an_effect_made_of_it(
     assert len(story.asked) <= 3
 
 
-def test_what_took_effect_is_asked_about_once(story: Story) -> None:
-    story.passed_over[story.tell("retract", out(FIRST))] = False
-    story.settle()
-    story.settle()
-    assert len(story.asked) == 1
-    done = story.known.finished
-    assert done is not None
-    assert (done.retracted, story.history.undecided.files) == (True, {})
-
-
 def test_what_fails_after_a_retraction_stays_failed_however_it_is_decided(story: Story) -> None:
     number = story.tell("retract", out(FIRST), SECOND)
     story.tell("batch", replace(THIRD, lines=0, rows=0, failure=failure()))

@@ -36,19 +36,6 @@ def threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("download")]
 
 
-def test_pieces_come_in_order_file_by_file():
-    listed = files(20)
-
-    def open_file(file: SourceFile, _place: int) -> Iterator[bytes]:
-        return (f"{file.path}/{piece}".encode() for piece in range(7))
-
-    with Downloads(listed, open_file, ahead={"default": 4}) as downloads:
-        for file in listed:
-            found = list(downloads.pieces(file))
-            assert found == [f"{file.path}/{piece}".encode() for piece in range(7)]
-    assert threads() == []
-
-
 def test_an_error_is_raised_in_its_place_and_the_other_files_go_on():
     """L05."""
     listed = files(3)

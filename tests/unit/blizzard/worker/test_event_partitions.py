@@ -83,22 +83,6 @@ def row(number: int, day: int = 1, region: str | None = "eu") -> dict[str, Any]:
     return {"id": number, "ts": f"2024-01-{day:02}T12:00:00Z", "region": region}
 
 
-def test_rows_of_one_file_go_to_the_partitions_that_they_say(place):
-    put(place.source, "a.ndjson", ndjson([row(1), row(2, 2), row(3, 1, "a/b"), row(4)]))
-    put(place.source, "b.ndjson", ndjson([row(5), {"id": 6}, row(7, 1, "")]))
-    outcome = place.run()
-    assert place.ids(outcome) == {
-        "date=2024-01-01/region=eu": [1, 4, 5],
-        "date=2024-01-02/region=eu": [2],
-        "date=2024-01-01/region=a%2Fb": [3],
-        "date=__HIVE_DEFAULT_PARTITION__/region=__HIVE_DEFAULT_PARTITION__": [6],
-        "date=2024-01-01/region=__HIVE_DEFAULT_PARTITION__": [7],
-    }
-    values = {file.filename.rpartition("/")[0]: file.partition_values for file in outcome.files}
-    assert values["date=2024-01-01/region=a%2Fb"] == {"date": "2024-01-01", "region": "a/b"}
-    assert {each.unit for each in outcome.sources} == {file.unit for file in outcome.files}
-
-
 def test_the_timestamp_stays_in_the_file_and_the_partition_column_does_not(place):
     put(place.source, "a.ndjson", ndjson([row(1)]))
     (file,) = place.run().files

@@ -15,7 +15,6 @@ from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.rewrite_group import closed_file
 from lakebed.clock import Clock
 from lakebed.documents.data_file import ColumnStatistics
-from lakebed.types import ParquetCodec
 from tests.support.builders import ID_AND_NAME
 
 SCHEMA = ID_AND_NAME.arrow()
@@ -44,30 +43,6 @@ def write_all(
     return closed + list(target.close())
 
 
-@pytest.mark.parametrize("codec", ParquetCodec)
-def test_the_footer_says_the_codec_that_was_asked_for(tmp_path, codec):
-    (closed,) = write_all(writer(tmp_path, RollingPolicy(codec=codec)), [batch(5000)])
-    metadata = pq.read_metadata(closed.path)
-    found = {metadata.row_group(0).column(index).compression for index in range(2)}
-    assert found == {codec.value.upper()}
-
-
-def test_a_file_holds_several_row_groups_and_every_row_once(tmp_path):
-    policy = RollingPolicy(row_group_size=50_000)
-    (closed,) = write_all(writer(tmp_path, policy), [batch(300, n * 300) for n in range(20)])
-    assert pq.read_metadata(closed.path).num_row_groups > 3
-    assert pq.read_table(closed.path).column("id").to_pylist() == list(range(6000))
-
-
-def test_closed_files_say_what_is_on_the_disk(tmp_path):
-    (closed,) = write_all(writer(tmp_path), [batch(10, 5)])
-    assert closed.path == tmp_path / f"{closed.name}.parquet"
-    assert closed.name.version == 7
-    assert closed.size == closed.path.stat().st_size
-    assert closed.rows == 10
-    assert closed.statistics["id"] == ColumnStatistics(null_count=0, minimum=5, maximum=14)
-
-
 def test_a_required_column_is_required_in_parquet(tmp_path):
     (closed,) = write_all(writer(tmp_path), [batch(1)])
     schema = pq.read_metadata(closed.path).schema
@@ -80,12 +55,6 @@ def test_a_file_names_the_sources_with_rows_in_it_and_no_other(tmp_path):
     closed = [*target.write(big, "s:a"), *target.write(small, "s:b"), *target.write(empty, "s:c")]
     closed += [*target.write(small, "s:a"), *target.write(small, "s:b"), *target.close()]
     assert [file.sources for file in closed] == [("s:a",), ("s:b", "s:a")]
-
-
-def test_a_writer_goes_on_after_it_was_closed(tmp_path):
-    target = writer(tmp_path)
-    first, second = write_all(target, [batch(1)], "s:a"), write_all(target, [batch(2)], "s:b")
-    assert [(file.rows, file.sources) for file in first + second] == [(1, ("s:a",)), (2, ("s:b",))]
 
 
 def test_an_abandoned_file_is_not_left_open_and_what_was_buffered_is_gone(tmp_path):

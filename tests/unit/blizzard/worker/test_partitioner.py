@@ -45,27 +45,6 @@ def ids(batches, by: RowPartitions) -> dict[Values, list[Any]]:
     }
 
 
-def test_rows_go_to_the_day_that_they_have_in_utc():
-    by = partitions("date=%Y-%m-%d")
-    rows: list[Row] = [
-        {"ts": datetime(2024, 1, 1, 23, 59, 59, 999_999, UTC)},
-        {"ts": datetime.fromisoformat("2024-01-01T20:00:00-05:00")},
-        {"ts": datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)},
-        {"ts": datetime(1, 1, 1, tzinfo=UTC)},
-        {"ts": None},
-        {"ts": datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC)},
-        {"ts": datetime(2024, 1, 1, tzinfo=UTC)},
-    ]
-    assert ids([batch(*rows)], by) == {
-        ("2024-01-01",): [0, 6],
-        ("2024-01-02",): [1],
-        ("1969-12-31",): [2],
-        ("0001-01-01",): [3],
-        (None,): [4],
-        ("9999-12-31",): [5],
-    }
-
-
 NESTED = Schema(
     (
         *DECLARED.fields,
@@ -140,20 +119,6 @@ def test_columns_are_written_as_delta_writes_partition_values():
         ("a/b", "-7", "true", "2024-02-29"): [0],
         (None, None, "false", None): [1, 2, 3],
     }
-
-
-def address(rows: pa.RecordBatch) -> int:
-    buffer = rows["ts"].buffers()[1]
-    assert buffer is not None
-    return buffer.address
-
-
-def test_rows_of_one_partition_are_not_copied():
-    by = partitions("date=%Y-%m-%d")
-    given = [batch({"ts": datetime(2024, 1, 1, hour, tzinfo=UTC)}) for hour in range(3)]
-    ((values, parts),) = grouped(given, by, ["id", "ts"])
-    assert values == ("2024-01-01",)
-    assert [address(part) for part in parts] == [address(each) for each in given]
 
 
 REQUIRED = Schema(

@@ -15,7 +15,6 @@ from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.source_record import Failure, Unread
 from lakebed.errors import StoreDenied
-from lakebed.layout import is_quarantine_file
 from tests.support import builders
 from tests.support.builders import gz, listed, put, unit
 from tests.support.quarantined import BROKEN, aside, bad, good, mixed, raws, text
@@ -50,40 +49,6 @@ def failure_of(outcome: UnitOutcome | Settled) -> Failure:
     return record.failure
 
 
-def test_good_rows_go_in_and_each_bad_line_is_set_aside_as_it_stands(place: Place) -> None:
-    lines = [good(1), b"", b'{"id":"x","name":"n"}\r', BROKEN, good(2), b'{"id":3,"name":[1]}']
-    put(place.source, "sub/a.ndjson", text(lines))
-    outcome = read(place)
-
-    assert place.ids(outcome) == [1, 2]
-    (record,) = outcome.sources
-    assert (record.lines, record.blank, record.rows, record.quarantined) == (6, 1, 2, 3)
-    (file,) = outcome.quarantine
-    assert is_quarantine_file("default", file.filename)
-    assert (file.record_count, file.unit) == (3, record.unit)
-    assert file.size == (place.table / file.filename).stat().st_size
-    (said,) = file.sources
-    assert (said.source, said.lines, said.first) == ("default:sub/a.ndjson", 3, 3)
-    assert (said.code, said.field) == ("wrong_type", "id")
-    first, broken, name = aside(place.table, outcome.quarantine)
-    assert first == {
-        "source": "default",
-        "path": "sub/a.ndjson",
-        "line": 3,
-        "nth": 3,
-        "offset": len(text(lines[:2])),
-        "raw": lines[2],
-        "size": len(lines[2]),
-        "code": "wrong_type",
-        "message": "found a string, expected an integer (int64)",
-        "field": "id",
-        "expected": "an integer (int64)",
-        "found": "a string",
-    }
-    assert (broken["raw"], broken["line"], broken["code"]) == (BROKEN, 4, "not_json")
-    assert (name["raw"], name["line"], name["field"]) == (lines[5], 6, "name")
-
-
 def test_small_files_share_a_quarantine_file_and_each_is_counted_in_it(place: Place) -> None:
     put(place.source, "a.ndjson", text([bad(1), good(1), bad(2)]))
     put(place.source, "b.ndjson", text([good(2)]))
@@ -97,16 +62,6 @@ def test_small_files_share_a_quarantine_file_and_each_is_counted_in_it(place: Pl
     ]
     assert [each.quarantined for each in outcome.sources] == [2, 0, 1]
     assert raws(place.table, [file]) == [bad(1), bad(2), BROKEN]
-
-
-def test_a_file_of_bad_lines_alone_is_done_and_has_no_data_file(place: Place) -> None:
-    put(place.source, "a.ndjson", text([bad(1), bad(2)]))
-    outcome = read(place)
-
-    (record,) = outcome.sources
-    assert (record.failure, record.complete, record.rows, record.quarantined) == (None, True, 0, 2)
-    assert outcome.files == ()
-    assert raws(place.table, outcome.quarantine) == [bad(1), bad(2)]
 
 
 def test_a_large_file_is_not_held_until_its_end(place: Place) -> None:

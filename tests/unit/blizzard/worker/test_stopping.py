@@ -91,48 +91,6 @@ def test_a_large_file_is_journaled_part_way_and_gone_on_with(large: Path) -> Non
     assert not bench.again().pipeline().step()
 
 
-def test_a_stop_in_every_run_still_comes_to_the_end(large: Path) -> None:
-    """Each run goes on where the last one stopped."""
-    bench = stopped_early(large)
-    runs = 0
-    while bench.again().pipeline().step():
-        runs += 1
-
-    assert runs > 2
-    assert ids(large / "table") == list(range(100_000))
-
-
-def test_when_the_rest_fails_the_journal_says_what_is_in_the_table(large: Path) -> None:
-    """The line is counted from the start of the file."""
-    body = ndjson(rows(100_000)) + b"{oops\n"
-    put(large / "in", "large.ndjson.gz", gz(body))
-    bench = stopped_early(large)
-    bench.pipeline().step()
-    done = bench.entries()[1].sources[0].rows
-    bench.again(runner=all_at(NEVER)).pipeline().step()
-    failed = bench.entries()[2].sources[0].failure
-
-    assert failed is not None
-    assert failed.line == 100_001
-    assert f"its lines 1 to {done} are in the table" in failed.message
-    assert ids(large / "table") == list(range(done))
-
-
-def test_a_file_that_changed_after_a_stop_is_not_read_on(large: Path) -> None:
-    """Its first lines are in the table; others in their place would be wrong (D15, D17)."""
-    bench = stopped_early(large)
-    bench.pipeline().step()
-    put(large / "in", "large.ndjson.gz", gz(ndjson(rows(5))))
-    later = bench.again(runner=all_at(NEVER))
-
-    pipeline = later.pipeline()
-    assert pipeline.step()
-    (entered,) = later.entries()[2].sources
-    assert entered.failure is not None
-    assert (entered.rows, entered.failure.code) == (0, "changed_part_way")
-    assert not pipeline.step()
-
-
 CUT = Sizing(smallest_unit=20_000, units_per_core=3)
 
 
@@ -147,19 +105,6 @@ def test_a_large_plain_file_is_read_in_parts_each_line_once(tmp_path: Path) -> N
     assert (record.lines, record.blank, record.rows) == (20_002, 2, 20_000)
     assert {file.unit for file in bench.entries()[1].files} == {record.unit}
     assert ids(tmp_path / "table") == list(range(20_000))
-
-
-def test_one_bad_line_in_one_part_keeps_the_whole_file_out(tmp_path: Path) -> None:
-    """The line is counted from the start of the file, not of the part (L15)."""
-    put(tmp_path / "in", "large.ndjson", ndjson(rows(15_000)) + b"{oops\n" + ndjson(rows(5_000)))
-    put(tmp_path / "in", "small.ndjson", ndjson(rows(3)))
-    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table", sizing=CUT))
-    bench.pipeline().step()
-    records = {each.path: each for each in bench.entries()[1].sources}
-
-    assert records["large.ndjson"].failure is not None
-    assert records["large.ndjson"].failure.line == 15_001
-    assert ids(tmp_path / "table") == [0, 1, 2]
 
 
 def test_a_part_of_a_file_that_was_replaced_is_a_change_of_the_file(tmp_path: Path) -> None:

@@ -6,28 +6,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from blizzard.answers.explain import explain
 from blizzard.answers.status import pipeline_status
 from blizzard.cli.journal.commands import _outcome
 from blizzard.cli.run.dry_run import batch_document
-from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.repair.old_journal import inherited
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
-from lakebed.documents.entry import Entry, decode_entry, encode
 from lakebed.documents.source_record import SourceRecord
 from lakebed.storage.store import Reader, Store
 from tests.support.builders import (
     Bench,
-    Hands,
     ndjson,
-    no_options,
     pipeline_settings,
     put,
     rows,
@@ -261,22 +255,6 @@ def journaled(folder: Path, runner: Stopped) -> tuple[Bench, SourceRecord]:
     return bench, bench.entries()[1].sources[0]
 
 
-def test_a_snapshot_keeps_what_is_unread(tmp_path: Path) -> None:
-    """HOLES L32: the rest of a file with holes is read after a start from a snapshot."""
-    bench, found = journaled(tmp_path / "cut", all_at(30))
-    assert found.has_holes
-
-    store = Store(str(bench.table), no_options())
-    history = read_ledger(store, "default")
-    SnapshotWriter(store=store, pipeline="default", clock=Hands().clock).write(history)
-    again = read_ledger(store, "default")
-    assert again.kept == again.sequence
-    (known,) = again.unfinished.values()
-    assert known.record == found
-    assert bench.again(runner=all_at(NEVER)).pipeline().step()
-    assert ids(bench.table) == list(range(ROWS))
-
-
 def test_a_new_journal_and_every_view_know_what_is_left(tmp_path: Path) -> None:
     """HOLES L32: `journal N`, `status`, `--dry-run` and `journal new --from`."""
     bench, found = journaled(tmp_path, all_at(30))
@@ -298,35 +276,6 @@ def test_a_new_journal_and_every_view_know_what_is_left(tmp_path: Path) -> None:
     assert {start for start, _end in parts} >= {one.start for one in found.unread}
     status = pipeline_status(bench.settings, open_reader, clock=bench.hands.clock, ledger=Ledger())
     assert status.sources[0].pending_bytes == left
-
-
-def test_an_old_entry_of_a_plain_file_is_gone_on_with_by_its_lines(tmp_path: Path) -> None:
-    """HOLES L32: journals from before know lines only, and are read as before."""
-    bench, _found = journaled(tmp_path, all_at(1))
-    (path,) = (bench.table / "_blizzard/default/journal").glob("*1.json")
-    table = bench.table
-    done = _prefix(decode_entry(path.read_bytes(), "it"))
-    (table / done.files[0].filename).unlink()
-    pq.write_table(_table(done.sources[0].rows), table / done.files[0].filename)
-    path.write_bytes(encode(done))
-    assert bench.again(runner=all_at(NEVER)).pipeline().step()
-    (second,) = bench.entries()[2].sources
-    assert (second.skipped, second.rows) == (100, ROWS - 100)
-    assert ids(table) == list(range(ROWS))
-
-
-def _prefix(entry: Entry) -> Entry:
-    """Return an entry as an older program wrote it: the first hundred lines are in."""
-    (found,) = entry.sources
-    return replace(
-        entry,
-        sources=(replace(found, lines=100, rows=100, blank=0, unread=()),),
-        files=(replace(entry.files[0], record_count=100),),
-    )
-
-
-def _table(count: int) -> Any:
-    return pa.table({"id": list(range(count))})
 
 
 def test_a_file_whose_path_is_wrong_for_a_while_is_gone_on_with_where_it_was(

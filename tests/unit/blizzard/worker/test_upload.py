@@ -32,24 +32,6 @@ def upload_one(store: Store, file, waits: list[float] | None = None) -> Finished
     return found
 
 
-def test_a_file_is_whole_in_the_store_under_its_final_name(tmp_path):
-    store = local(tmp_path / "table")
-    file = closed_file(tmp_path, body=b"PAR1...PAR1")
-    done = upload_one(store, file)
-    assert done.filename == f"date=2024-01-01/{file.name}.parquet"
-    assert store.get(done.filename) == b"PAR1...PAR1"
-    head = store.head(done.filename)
-    assert head is not None
-    assert done.size == head.size == 11
-    assert done.modification_time == int(head.modified.timestamp() * 1000)
-
-
-def test_the_local_copy_is_removed_once_the_store_has_it(tmp_path):
-    file = closed_file(tmp_path)
-    upload_one(local(tmp_path / "table"), file)
-    assert not file.path.exists()
-
-
 def test_a_passing_error_is_tried_again_with_longer_waits(tmp_path):
     """W01."""
     store = RefusesUploads(tmp_path / "table", StoreUnavailable("503"))

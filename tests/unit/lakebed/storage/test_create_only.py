@@ -1,12 +1,9 @@
 """Whether a store has create-only writes, asked by several processes at once."""
 
-import pytest
-
-from lakebed.errors import NoExclusiveCreate
 from lakebed.layout import CREATE_ONLY_PROOF
 from lakebed.storage.create_only import prove
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import Created, Store
+from lakebed.storage.store import Store
 
 
 class OthersProveToo(Store):
@@ -19,24 +16,10 @@ class OthersProveToo(Store):
         return body
 
 
-class Overwrites(Store):
-    """A store that takes a create-only write for any other."""
-
-    def create(self, path: str, body: bytes) -> Created:
-        self.replace(path, body)
-        return Created()
-
-
 def left(root):
     return [each.name for each in root.iterdir()]
 
 
 def test_a_store_is_not_blamed_for_what_another_process_removes(tmp_path):
     prove(OthersProveToo(str(tmp_path), StorageOptions()), CREATE_ONLY_PROOF)
-    assert left(tmp_path) == []
-
-
-def test_a_store_that_overwrites_is_found_out_and_nothing_is_left(tmp_path):
-    with pytest.raises(NoExclusiveCreate):
-        prove(Overwrites(str(tmp_path), StorageOptions()), CREATE_ONLY_PROOF)
     assert left(tmp_path) == []

@@ -146,14 +146,6 @@ def test_a_receipt_of_another_entry_than_the_committed_one_stops_the_pipeline(ta
     assert trouble(table, committed(journal, 2))[0] == "journal_broken"
 
 
-def test_a_receipt_behind_the_log_is_overdue(table):
-    """D11: a crash right after the commit."""
-    journal = three_batches(table)
-    write_receipt(table, journal, 1)
-    (backlog,) = look(table, committed(journal, 2)).backlogs
-    assert backlog.overdue_receipt.sequence == 2
-
-
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"format": 1}'])
 def test_an_unreadable_entry_stops_the_pipeline(table, body):
     """D05: it is never taken for missing; the entries before it are committed."""
