@@ -196,12 +196,6 @@ def files_read(desk, user):
     }
 
 
-def test_append_only_tables_are_refused(desk):
-    DeltaTable(str(desk.table)).alter.set_table_properties({"delta.appendOnly": "true"})
-    with pytest.raises(TableUnsupported, match="nothing may be removed"):
-        desk.compact()
-
-
 def test_a_table_that_does_not_say_where_rows_keep_their_ids_is_refused_by_name(desk):
     features = ["domainMetadata", "rowTracking"]
     protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}
@@ -265,10 +259,3 @@ def test_a_run_compacts_by_itself_at_its_end(tmp_path):
     desk.penguin()
     assert len(desk.active) == 1
     assert desk.ids() == list(range(10))
-
-
-@pytest.mark.parametrize("handoff", ["staging", "direct"])
-def test_a_compaction_reaches_the_table_whatever_the_hand_off_is(tmp_path, handoff):
-    desk = crowded(tmp_path, handoff=handoff)
-    desk.tidy()
-    assert (len(desk.active), desk.ids()) == (1, list(range(10)))

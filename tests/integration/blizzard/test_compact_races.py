@@ -36,18 +36,6 @@ def parquet_files(desk):
 
 @pytest.mark.parametrize("other", [optimize, delete])
 @pytest.mark.unbalanced("rows_removed")
-def test_another_program_that_comes_before_penguin_wins(desk, other):
-    desk.compact()
-    other(desk)
-    before = desk.rows()
-    (told,) = committed(desk)
-    assert "gave way" in told.sentence()
-    assert desk.rows() == before
-    assert committed(desk) == []
-
-
-@pytest.mark.parametrize("other", [optimize, delete])
-@pytest.mark.unbalanced("rows_removed")
 def test_another_program_that_comes_while_files_are_written_wins_and_they_are_dropped(desk, other):
     known = parquet_files(desk)
     done = desk.tidy(runner=RewriteRace(after=lambda: other(desk)))
@@ -74,25 +62,6 @@ def test_groups_whose_files_are_still_there_go_on_without_the_others(tmp_path):
     assert len(done.replaced) == 1
     assert len(desk.active) == 4
     assert len(desk.rows()) == 7
-
-
-def test_somebody_who_rewrites_files_between_plan_and_commit_is_noticed(desk):
-    desk.compact()
-    tries: list[object] = []
-
-    class Late(Table):
-        def take_out(self, *given, **named):
-            if not tries:
-                optimize(desk)
-            tries.append(given)
-            super().take_out(*given, **named)
-
-    class LateLog(Log):
-        opened = Late
-
-    assert len(committed(desk, LateLog)) == 1
-    assert len(tries) == 1
-    assert desk.ids() == ALL
 
 
 def test_appends_of_others_between_plan_and_commit_cost_nobody_a_commit(desk):

@@ -172,22 +172,6 @@ def test_the_command_line_does_it_too_and_commits_inline(tmp_path):
     balanced(desk)
 
 
-@pytest.mark.parametrize("handoff", ["journal", "staging", "direct"])
-def test_every_hand_off_replaces_rows(tmp_path, handoff):
-    desk = Taken(tmp_path, {"fields": [ID]}, source=REPLACE, handoff=handoff)
-    desk.land("a.ndjson", {"id": 1})
-    desk.land("b.ndjson", {"id": 2})
-    desk.ingest()
-    desk.land("a.ndjson", {"id": 10})
-    desk.ingest()
-    assert sorted(desk.ids()) == [2, 10]
-    desk.land("b.ndjson", {"id": 20})
-    desk.land("c.ndjson", {"id": 3})
-    desk.ingest()
-    assert sorted(desk.ids()) == [3, 10, 20]
-    balanced(desk)
-
-
 def test_gc_deletes_what_was_given_up_and_nothing_else(desk):
     desk.land("c.ndjson", {"id": 4})
     desk.ingest()

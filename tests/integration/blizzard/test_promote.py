@@ -203,17 +203,6 @@ def test_files_that_others_have_put_together_are_looked_into(desk):
     assert desk.column("price")[0][0] == Decimal("1.50")
 
 
-@pytest.mark.parametrize("handoff", ["journal", "staging", "direct"])
-def test_every_hand_off_takes_it(tmp_path, handoff):
-    desk = Rescued(tmp_path, handoff=handoff)
-    desk.land("a.ndjson", {"id": 1, "x": 1})
-    desk.ingest()
-    desk.configure({"fields": [ID, {"name": "x", "type": "int64"}]})
-    desk.promote("x")
-    desk.penguin()
-    assert desk.column("x") == [(1, None)]
-
-
 def test_a_column_is_added_by_its_type_where_columns_are_added(tmp_path):
     desk = Rescued(tmp_path)
     desk.land("a.ndjson", '{"id":1,"price":1.50}')

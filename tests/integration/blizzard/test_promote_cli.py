@@ -143,3 +143,17 @@ def test_penguin_says_what_it_would_replace_and_what_not(desk):
     shown = desk.order("plan").stdout
     assert "  leave   default: promotion in entry 2: 1 file to be replaced, such as" in shown
     assert "replace 1 file" not in shown
+
+
+def test_rewritten_rows_are_not_added_rows(desk):
+    desk.promote("price")
+    desk.land("c.ndjson", '{"id":3,"price":3.25}')
+    desk.blizzard()
+    desk.penguin()
+    lines = desk.order("history", "--output", "json").stdout.splitlines()
+    newest = json.loads(lines[0])
+    assert (newest["rows_added"], newest["files_rewritten"]) == (1, 1)
+    assert (newest["files_added"], newest["files_removed"]) == (2, 1)
+    assert "rewritten" in desk.order("history").stdout
+    first = json.loads(lines[-2])
+    assert (first["rows_added"], first["files_rewritten"]) == (2, 0)

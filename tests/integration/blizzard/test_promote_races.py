@@ -12,8 +12,8 @@ from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.repair.gc import collect, find_garbage
 from blizzard.rewrite.transaction import NotRewritten, PromotionWaits
 from lakebed.deltalog import tables
-from lakebed.errors import ColumnsPromoted, JournalConflict, TableUnsupported
-from penguin.delta.table import Log, Table
+from lakebed.errors import ColumnsPromoted, JournalConflict
+from penguin.delta.table import Log
 from penguin.events.commits import PromotionPassedOver
 from penguin.foreign.listing import unnamed
 from tests.support.builders import entries
@@ -48,26 +48,6 @@ def optimize(desk):
     DeltaTable(str(desk.table)).optimize.compact()
 
 
-def delete(desk):
-    DeltaTable(str(desk.table)).delete("id = 1")
-
-
-@pytest.mark.parametrize("other", [optimize, delete])
-@pytest.mark.unbalanced("rows_removed")
-def test_files_that_somebody_rewrote_first_leave_the_table_as_it_is(desk, other):
-    desk.promote("price")
-    other(desk)
-    before = desk.rows()
-    (told,) = committed(desk)
-    assert "no longer in the table" in told.sentence()
-    assert "run blizzard schema promote again" in told.sentence()
-    assert desk.rows() == before
-    assert committed(desk) == []
-    desk.promote("price")
-    assert committed(desk) == []
-    assert None not in prices(desk)
-
-
 def test_later_entries_are_committed_whatever_becomes_of_a_promotion(desk):
     desk.promote("price")
     optimize(desk)
@@ -75,26 +55,6 @@ def test_later_entries_are_committed_whatever_becomes_of_a_promotion(desk):
     desk.blizzard()
     assert len(committed(desk)) == 1
     assert prices(desk) == [None, None, Decimal("3.25")]
-
-
-def test_somebody_who_rewrites_files_between_plan_and_commit_is_noticed(desk):
-    desk.promote("price")
-    tries: list[object] = []
-
-    class Late(Table):
-        def take_out(self, *given, **named):
-            if not tries:
-                optimize(desk)
-            tries.append(given)
-            super().take_out(*given, **named)
-
-    class LateLog(Log):
-        opened = Late
-
-    assert len(committed(desk, LateLog)) == 1
-    assert len(tries) == 1
-    assert [row["id"] for row in desk.rows()] == [1, 2]
-    assert prices(desk) == [None, None]
 
 
 def test_a_rewritten_file_that_is_gone_leaves_the_table_as_it_is(desk):
@@ -119,18 +79,6 @@ def test_no_column_is_lost_where_schemas_are_overwritten(desk):
     desk.configure({"fields": [ID, PRICE]}, schema_evolution="overwrite")
     assert committed(desk) == []
     assert set(desk.rows()[0]) == {"id", "_rescued", "theirs", "price"}
-
-
-def test_a_table_from_which_nothing_may_be_removed_is_refused(desk):
-    DeltaTable(str(desk.table)).alter.set_table_properties({"delta.appendOnly": "true"})
-    with pytest.raises(TableUnsupported, match=r"delta\.appendOnly"):
-        desk.promote("price")
-
-
-def test_a_table_that_becomes_append_only_stays_as_it_is(desk):
-    desk.promote("price")
-    DeltaTable(str(desk.table)).alter.set_table_properties({"delta.appendOnly": "true"})
-    assert len(committed(desk)) == 1
 
 
 def test_of_two_promotions_at_once_one_wins(desk):
@@ -172,14 +120,6 @@ def test_a_clean_up_that_takes_the_new_files_first_is_noticed(desk):
         desk.promote("price", runner=RewriteRace(after=lambda: clean_up(desk)))
     assert committed(desk) == []
     assert len(desk.rows()) == 2
-
-
-def test_a_clean_up_leaves_what_a_promotion_names(desk):
-    desk.promote("price")
-    assert clean_up(desk).entry is None
-    assert committed(desk) == []
-    assert clean_up(desk).entry is None
-    assert prices(desk) == [Decimal("1.25"), Decimal("2.25")]
 
 
 def test_files_of_a_promotion_are_named_by_it(desk):

@@ -98,16 +98,6 @@ def test_one_that_such_a_pipeline_has_not_committed_waits_for_blizzard(tmp_path)
     assert why(desk, "a.ndjson")["state"] == "retracted"
 
 
-@pytest.mark.parametrize("handoff", ["journal", "staging", "direct"])
-def test_every_hand_off_takes_rows_out(tmp_path, handoff):
-    desk = Taken(tmp_path, handoff=handoff)
-    desk.land("a.ndjson", {"id": 1})
-    desk.land("b.ndjson", {"id": 2})
-    desk.ingest()
-    desk.take_back("a.ndjson")
-    assert desk.ids() == [2]
-
-
 def test_why_says_when_the_rows_were_taken_back_and_how_long_they_can_be_read(desk):
     desk.retract("b.ndjson")
     waiting = why(desk, "b.ndjson")

@@ -1,0 +1,218 @@
+"""Every command that rewrites files, beside other writers: all of it is done or nothing."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from blizzard.pipeline_log import PipelineLog
+from blizzard.repair.gc import find_garbage
+from lakebed.deltalog import tables
+from lakebed.errors import TableUnsupported
+from penguin.delta.table import Log, Table
+from penguin.events.commits import EntryRejected
+from tests.support.builders import entries
+from tests.support.compactions import Crowded, crowded
+from tests.support.erasures import USER
+from tests.support.promotions import ID
+
+PRICE = {"name": "price", "type": "int64"}
+SCHEMA = {"fields": [ID, USER], "provenance": ["file"]}
+BEFORE = [(1, None), (2, None), (3, None), (4, None)]
+AT_ONCE, A_DAY = timedelta(0), timedelta(days=1)
+
+
+def lands_new_content(desk: Crowded) -> None:
+    desk.land("b.ndjson", {"id": 20, "user": "y"})
+
+
+def replaces_what_changes(desk: Crowded) -> None:
+    desk.source["on_change"] = "replace"
+    desk.configure(SCHEMA)
+    lands_new_content(desk)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """A command on a table with rows 1 and 2 in one file, 3 and 4 in another."""
+
+    run: Callable[[Crowded], Any]
+    after: list[tuple[int, int | None]]
+    """The ids and prices of the rows once it is committed."""
+    says: str
+    """What penguin says of one that it rejects."""
+    shown: str = "passed over: nothing in the table was changed"
+    """What the journal says of it."""
+    prepare: Callable[[Crowded], None] = lambda _desk: None
+
+
+OPERATIONS = {
+    "retract": Operation(
+        run=lambda desk: desk.retract("b.ndjson"),
+        after=[(1, None), (3, None), (4, None)],
+        says="run blizzard retract",
+    ),
+    "replace": Operation(
+        prepare=lands_new_content,
+        run=lambda desk: desk.replace("b.ndjson", by="b.ndjson"),
+        after=[(1, None), (3, None), (4, None), (20, None)],
+        says="run blizzard retract",
+    ),
+    "on_change": Operation(
+        prepare=replaces_what_changes,
+        run=lambda desk: desk.blizzard(),
+        after=[(1, None), (3, None), (4, None), (20, None)],
+        says="run blizzard retract",
+    ),
+    "erase": Operation(
+        run=lambda desk: desk.erase("id = 2"),
+        after=[(1, None), (3, None), (4, None)],
+        says="run blizzard erase again",
+    ),
+    "compact": Operation(
+        run=lambda desk: desk.compact(),
+        after=BEFORE,
+        says="gave way",
+        shown="passed over: it gave way to another writer",
+    ),
+    "promote": Operation(
+        prepare=lambda desk: desk.configure({**SCHEMA, "fields": [ID, USER, PRICE]}),
+        run=lambda desk: desk.promote("price"),
+        after=[(1, 10), (2, 20), (3, 30), (4, 40)],
+        says="run blizzard schema promote again",
+    ),
+}
+each_operation = pytest.mark.parametrize("name", OPERATIONS)
+
+
+def begun(folder: Path, name: str, **sink: Any) -> tuple[Crowded, Operation]:
+    operation = OPERATIONS[name]
+    desk = crowded(folder, SCHEMA, files=0, compact={"min_files": 2}, **sink)
+    for number, file in enumerate("abcd", start=1):
+        desk.land(f"{file}.ndjson", {"id": number, "user": "x", "price": 10 * number})
+        if file in "bd":
+            desk.ingest()
+    operation.prepare(desk)
+    return desk, operation
+
+
+def seen(desk: Crowded) -> list[tuple[int, int | None]]:
+    return [(row["id"], row.get("price")) for row in desk.rows()]
+
+
+def optimize(desk: Crowded) -> None:
+    DeltaTable(str(desk.table)).optimize.compact()
+
+
+def delete(desk: Crowded) -> None:
+    DeltaTable(str(desk.table)).delete("id = 1")
+
+
+def becomes_append_only(desk: Crowded) -> None:
+    DeltaTable(str(desk.table)).alter.set_table_properties({"delta.appendOnly": "true"})
+
+
+def garbage(desk: Crowded, older_than: timedelta = AT_ONCE) -> tuple[set[str], set[str]]:
+    sink = desk.settings.sink
+    found = find_garbage(
+        desk.store,
+        "default",
+        lambda: tables.named_files(sink.table_uri, sink.storage_options),
+        now=desk.clock.now(),
+        older_than=older_than,
+        fates=PipelineLog(desk.settings).fates,
+    )
+    return {one.path for one in found.garbage}, {one.path for one in found.young}
+
+
+def shown(desk: Crowded, *words: str) -> Any:
+    return json.loads(desk.cli("journal", *words, "--output", "json").stdout.splitlines()[0])
+
+
+@each_operation
+@pytest.mark.parametrize("handoff", ["journal", "staging", "direct"])
+def test_every_hand_off_takes_it(tmp_path: Path, name: str, handoff: str) -> None:
+    desk, operation = begun(tmp_path, name, handoff=handoff)
+    operation.run(desk)
+    assert seen(desk) == BEFORE
+    assert "waits" in desk.cli("journal", "list").stdout
+    assert garbage(desk) == (set(), set()), "what waits for its commit is kept"
+    desk.penguin()
+    assert seen(desk) == operation.after
+    assert len(desk.active) == 1 or name != "compact"
+    assert shown(desk, "list")["passed_over"] is False
+    assert "passed over" not in desk.cli("journal", "list").stdout
+    assert garbage(desk) == (set(), set())
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATIONS if name != "on_change"])
+def test_a_table_from_which_nothing_may_be_removed_is_refused(tmp_path: Path, name: str) -> None:
+    desk, operation = begun(tmp_path, name)
+    becomes_append_only(desk)
+    with pytest.raises(TableUnsupported, match=r"delta\.appendOnly"):
+        operation.run(desk)
+
+
+@each_operation
+@pytest.mark.parametrize("other", [optimize, delete, becomes_append_only])
+@pytest.mark.unbalanced("rows_removed")
+def test_another_program_that_comes_before_penguin_wins(
+    tmp_path: Path, name: str, other: Callable[[Crowded], None]
+) -> None:
+    """The table stays as it is, the new files are garbage, and the command can be run again."""
+    desk, operation = begun(tmp_path, name)
+    operation.run(desk)
+    *_others, entry = entries(desk.table)
+    number, files = str(entry.sequence), {file.filename for file in entry.data_files}
+    other(desk)
+    left = seen(desk)
+    assert garbage(desk) == (set(), set()), "penguin has yet to decide"
+    (told,) = desk.events_of_penguin(EntryRejected)
+    assert operation.says in told.sentence()
+    assert seen(desk) == left
+    assert desk.events_of_penguin(EntryRejected) == []
+
+    document = shown(desk, "show", number)
+    assert (document["committed"], document["passed_over"]) == (True, True)
+    assert shown(desk, "list")["passed_over"] is True
+    assert "passed over" in desk.cli("journal", "list").stdout
+    said = desk.cli("journal", "show", number).stdout
+    assert operation.shown in " ".join(said.split())
+    assert shown(desk, "show", "1")["passed_over"] is False
+    assert garbage(desk, A_DAY) == (set(), files)
+    assert garbage(desk) == (files, set())
+    done = desk.cli("gc", "--delete", "--older-than", "0s", "--output", "json")
+    assert {one["path"] for one in json.loads(done.stdout)["pieces"]} == files
+    assert not any((desk.table / one).exists() for one in files)
+    if other is not becomes_append_only:
+        operation.run(desk)
+        desk.penguin()
+        assert seen(desk) == [row for row in operation.after if row[0] != 1 or other is optimize]
+
+
+@each_operation
+def test_another_program_that_comes_between_plan_and_commit_is_noticed(
+    tmp_path: Path, name: str
+) -> None:
+    desk, operation = begun(tmp_path, name)
+    operation.run(desk)
+    tries: list[object] = []
+
+    class Late(Table):
+        def take_out(self, *given: Any, **named: Any) -> None:
+            if not tries:
+                optimize(desk)
+            tries.append(given)
+            super().take_out(*given, **named)
+
+    class LateLog(Log):
+        opened = Late
+
+    assert len(desk.events_of_penguin(EntryRejected, LateLog)) == 1
+    assert len(tries) == 1
+    assert seen(desk) == BEFORE
