@@ -30,21 +30,11 @@ from tests.support.stores import LosesAnswers
 GOOD = ndjson(rows(3))
 BAD = b'{"id": "one"}\n'
 LONG = ndjson(rows(2000))
+MISSING = "required_field_missing"
 MAGIC = zstandard.ZstdCompressor(write_checksum=True)
 KEYS = [
-    "path",
-    "error",
-    "stage",
-    "timestamp",
-    "retry_count",
-    "code",
-    "line",
-    "field",
-    "pipeline",
-    "source",
-    "batch",
-    "size",
-    "etag",
+    *("path", "error", "stage", "timestamp", "retry_count", "code", "line", "field"),
+    *("pipeline", "source", "batch", "size", "etag"),
 ]
 
 
@@ -107,77 +97,33 @@ def test_a_batch_writes_one_object_and_its_entry_names_it_by_its_uri(bench, sour
     assert str(written) in told.sentence()
 
 
+NOT_COMPRESSED: dict[str, tuple[str, bytes]] = {
+    "truncated gzip": ("a.ndjson.gz", gz(LONG)[:-20]),
+    "gzip without its end": ("a.ndjson.gz", gz(GOOD)[:-1]),
+    "corrupt gzip": ("a.ndjson.gz", flipped(gz(LONG))),
+    "empty gzip": ("a.ndjson.gz", b""),
+    "no gzip at all": ("a.ndjson.gz", b"id,name\n1,x\n"),
+    "truncated zstd": ("a.ndjson.zst", MAGIC.compress(LONG)[:-20]),
+    "corrupt zstd": ("a.ndjson.zst", flipped(MAGIC.compress(LONG))),
+    "empty zstd": ("a.ndjson.zst", b""),
+}
+NOT_PARSED: dict[str, tuple[str, bytes, str, int, str | None]] = {
+    "not JSON": ("a.ndjson", GOOD + b"{oops}\n", "not_json", 4, None),
+    "not an object": ("a.ndjson", b"[1]\n", "not_an_object", 1, None),
+    "wrong type": ("a.ndjson", GOOD + b'{"id": 1.5}\n', "wrong_type", 4, "id"),
+    "a required field missing": ("a.ndjson.gz", gz(b'\n{"name": "x"}\n'), MISSING, 2, "id"),
+    "invalid UTF-8": ("a.ndjson", GOOD + b'{"id": 1, "name": "\xff"}\n', "not_utf8", 4, None),
+    "zlib in a plain name": ("a.ndjson", zlib.compress(GOOD), "not_utf8", 1, None),
+}
 BROKEN: dict[str, tuple[str, bytes, str, str, int | None, str | None]] = {
-    "truncated gzip": (
-        "a.ndjson.gz",
-        gz(LONG)[:-20],
-        "decompress",
-        "decompress_failed",
-        None,
-        None,
-    ),
-    "gzip without its end": (
-        "a.ndjson.gz",
-        gz(GOOD)[:-1],
-        "decompress",
-        "decompress_failed",
-        None,
-        None,
-    ),
-    "corrupt gzip": (
-        "a.ndjson.gz",
-        flipped(gz(LONG)),
-        "decompress",
-        "decompress_failed",
-        None,
-        None,
-    ),
-    "empty gzip": ("a.ndjson.gz", b"", "decompress", "decompress_failed", None, None),
-    "no gzip at all": (
-        "a.ndjson.gz",
-        b"id,name\n1,x\n",
-        "decompress",
-        "decompress_failed",
-        None,
-        None,
-    ),
-    "truncated zstd": (
-        "a.ndjson.zst",
-        MAGIC.compress(LONG)[:-20],
-        "decompress",
-        "decompress_failed",
-        None,
-        None,
-    ),
-    "corrupt zstd": (
-        "a.ndjson.zst",
-        flipped(MAGIC.compress(LONG)),
-        "decompress",
-        "decompress_failed",
-        None,
-        None,
-    ),
-    "empty zstd": ("a.ndjson.zst", b"", "decompress", "decompress_failed", None, None),
-    "not JSON": ("a.ndjson", GOOD + b"{oops}\n", "parse", "not_json", 4, None),
-    "not an object": ("a.ndjson", b"[1]\n", "parse", "not_an_object", 1, None),
-    "wrong type": ("a.ndjson", GOOD + b'{"id": 1.5}\n', "parse", "wrong_type", 4, "id"),
-    "a required field missing": (
-        "a.ndjson.gz",
-        gz(b'\n{"name": "x"}\n'),
-        "parse",
-        "required_field_missing",
-        2,
-        "id",
-    ),
-    "invalid UTF-8": (
-        "a.ndjson",
-        GOOD + b'{"id": 1, "name": "\xff"}\n',
-        "parse",
-        "not_utf8",
-        4,
-        None,
-    ),
-    "zlib in a plain name": ("a.ndjson", zlib.compress(GOOD), "parse", "not_utf8", 1, None),
+    **{
+        case: (name, body, "decompress", "decompress_failed", None, None)
+        for case, (name, body) in NOT_COMPRESSED.items()
+    },
+    **{
+        case: (name, body, "parse", code, line, field)
+        for case, (name, body, code, line, field) in NOT_PARSED.items()
+    },
 }
 
 

@@ -6,15 +6,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from blizzard.model.settings import RollingPolicy
-from blizzard.worker.output.encoding import encoding_of
 from blizzard.worker.output.parquet import RollingWriter
 from lakebed.clock import Clock
 from lakebed.columns.field_ids import FIELD_ID, field_id
 from lakebed.columns.schema import Field, Schema
-from lakebed.types import FieldType, ParquetCodec
+from lakebed.types import FieldType
 
 
 def test_a_dictionary_is_chosen_by_the_data_column_by_column(tmp_path: Path) -> None:
@@ -46,20 +44,6 @@ def test_a_dictionary_is_chosen_by_the_data_column_by_column(tmp_path: Path) -> 
         for index in range(group.num_columns)
     }
     assert dictionaries == {"fresh": False, "same": True, "few": True}
-
-
-def test_values_that_repeat_seldom_are_looked_at_over_more_rows() -> None:
-    steps = range(10_000)
-    table = pa.table(
-        {
-            "every 4,000": [number * 7919 % 4_000 for number in steps],
-            "every 8,000": [number * 7919 % 8_000 for number in steps],
-            "at first not": [number if number < 2_048 else 0 for number in steps],
-        }
-    )
-    shuffled = table.take(np.random.default_rng(7).permutation(len(steps)))
-    assert encoding_of(shuffled, ParquetCodec.SNAPPY).repeating == ("every 4,000", "at first not")
-    assert encoding_of(table.slice(0, 2_048), ParquetCodec.SNAPPY).repeating == ()
 
 
 def compression_of(path: Path) -> dict[str, str]:
@@ -98,22 +82,6 @@ def test_numbers_that_compression_hardly_makes_smaller_are_left_as_they_are(tmp_
         "list.list.element": "UNCOMPRESSED",
     }
     assert pq.read_table(closed.path).to_pylist() == table.to_pylist()
-
-
-@pytest.mark.parametrize("codec", list(ParquetCodec))
-def test_whether_a_column_is_compressed_is_decided_by_the_codec(codec: ParquetCodec) -> None:
-    noise = np.random.default_rng(7).integers(0, 2**63 - 1, 5_000)
-    table = pa.table(
-        {
-            "noise": pa.array(noise),
-            "high bits": pa.array(noise // 2**48),
-            "short": pa.array(noise.astype("int16")),
-        }
-    )
-    found = encoding_of(table.slice(3), codec)
-    kept = codec is not ParquetCodec.UNCOMPRESSED
-    assert found.incompressible == (("noise",) if kept else ())
-    assert encoding_of(table.slice(0, 2_000), codec).incompressible == ()
 
 
 INNER = Field(

@@ -169,31 +169,6 @@ def test_rows_keep_no_others_in_memory_beside_them(tmp_path):
     assert rest.rows <= 300
 
 
-def test_the_partitions_with_the_most_rows_are_written_first(tmp_path):
-    """A partition that gets few rows waits in memory, and has no file."""
-    target = at_once(tmp_path, RollingPolicy(row_group_size=30_000))
-    for _ in range(30):
-        assert list(target.write(batch(["big"] * 95 + ["a", "b", "c", "d", "e"]), "s:a")) == []
-    assert len(open_files(tmp_path)) == 1
-    closed = {file.partition_values["region"]: file for file in target.close()}
-    assert pq.read_metadata(closed["big"].path).num_row_groups > 1
-    assert pq.read_metadata(closed["a"].path).num_row_groups == 1
-    assert closed["a"].rows == 30
-
-
-def test_the_file_that_got_no_row_for_longest_makes_room(tmp_path):
-    # Every row is a row group of its own, so that every partition has a file at once.
-    target = at_once(tmp_path, RollingPolicy(row_group_size=1), max_open_files=2)
-
-    def finished(region: str) -> list[str | None]:
-        return [file.partition_values["region"] for file in target.write(batch([region]), "s:a")]
-
-    assert finished("a") == finished("b") == finished("a") == []
-    assert finished("c") == ["b"]
-    assert finished("a") == []
-    assert finished("d") == ["c"]
-
-
 def test_a_file_that_has_been_open_too_long_is_finished_though_no_row_comes_for_it(tmp_path):
     hands = Hands()
     target = at_once(tmp_path, RollingPolicy(rollover=300), hands)
@@ -221,27 +196,3 @@ def test_files_of_each_partition_roll_at_the_target_size(tmp_path):
     sizes = [file.size for file in closed if file.partition_values["region"] == "a"]
     assert len(sizes) > 3
     assert all(8_000 < size < 15_000 for size in sizes[:-1])
-
-
-def test_abandoned_files_are_not_left_open_and_what_waits_is_gone(tmp_path):
-    target = at_once(tmp_path, RollingPolicy(row_group_size=1))
-    assert list(target.write(batch(["a", "b", "c"]), "s:a")) == []
-    assert len(open_files(tmp_path)) == 3
-    target.abandon()
-    assert open_files(tmp_path) == []
-    assert list(target.close()) == []
-
-
-def test_no_batch_has_more_rows_than_allowed(tmp_path):
-    seen: list[int] = []
-
-    class Watched(RollingWriter):
-        def take(self, batch, *others):
-            seen.append(batch.num_rows)
-            return super().take(batch, *others)
-
-    target = writer(tmp_path, kind=Watched)
-    assert list(target.write(batch(["a", "b"] * 500), "s:a")) == []
-    assert len(list(target.close())) == 2
-    assert max(seen) == 100
-    assert sum(seen) == 1000
