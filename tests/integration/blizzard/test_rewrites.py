@@ -23,7 +23,7 @@ from tests.support.promotions import ID
 
 PRICE = {"name": "price", "type": "int64"}
 SCHEMA = {"fields": [ID, USER], "provenance": ["file"]}
-BEFORE = [(1, None), (2, None), (3, None), (4, None)]
+BEFORE: list[tuple[int, int | None]] = [(1, None), (2, None), (3, None), (4, None)]
 AT_ONCE, A_DAY = timedelta(0), timedelta(days=1)
 
 

@@ -32,6 +32,12 @@ def upload_one(store: Store, file, waits: list[float] | None = None) -> Finished
     return found
 
 
+def test_the_local_copy_is_removed_once_the_store_has_it(tmp_path):
+    file = closed_file(tmp_path)
+    upload_one(local(tmp_path / "table"), file)
+    assert not file.path.exists()
+
+
 def test_a_passing_error_is_tried_again_with_longer_waits(tmp_path):
     """W01."""
     store = RefusesUploads(tmp_path / "table", StoreUnavailable("503"))
