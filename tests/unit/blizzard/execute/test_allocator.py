@@ -17,7 +17,7 @@ for _ in range(3):  # what the first batches take is never there before
     arrays = [np.ones(size << 20, np.uint8) for size in (1, 2, 4, 4, 8, 8, 8)]
     del arrays
 before = faults()
-for _ in range(20):
+for _ in range(4):
     arrays = [np.ones(size << 20, np.uint8) for size in (1, 2, 4, 4, 8, 8, 8)]
     del arrays
 print(faults() - before)
