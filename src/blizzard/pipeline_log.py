@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 
 from blizzard.config.columns import columns_from
 from blizzard.handoff import held_rows
-from blizzard.model.locations import OpenReader, open_reader, sink_location
+from blizzard.model.locations import OpenReader, open_reader, open_table, sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.schema import Schema
-from lakebed.deltalog import tables
 from lakebed.deltalog.retention import retention
 from lakebed.deltalog.snapshot import LogCache, LogReader, Snapshot
 from lakebed.documents.entry import Entry
-from lakebed.errors import LakeError, ObjectMissing
+from lakebed.errors import LakeError
 
 if TYPE_CHECKING:
     from lakebed.deltalog.search import LogSearch
@@ -33,15 +32,14 @@ class PipelineLog:
 
     def snapshot(self) -> Snapshot | None:
         """Open the newest version; None where there is no table."""
-        try:
-            store = self.opening(sink_location(self.settings))
-        except ObjectMissing:
-            return None  # The table's folder does not exist yet.
-        return LogReader(store, self._cache).look()
+        store = open_table(self.settings, self.opening)
+        return None if store is None else LogReader(store, self._cache).look()
 
     def search(self) -> "LogSearch":
         """Return what answers questions about single entries and files, all by one version."""
-        return tables.log_search(self.opening(sink_location(self.settings)))
+        from lakebed.deltalog.search import LogSearch  # noqa: PLC0415 - it loads Arrow
+
+        return LogSearch(self.opening(sink_location(self.settings)))
 
     def knows_pipeline(self) -> bool:
         """Whether anything of the pipeline was ever committed."""

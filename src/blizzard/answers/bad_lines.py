@@ -13,14 +13,13 @@ from blizzard.model.bad_lines import Fault, Meant, WaitingFile, may_have
 from blizzard.model.columns import with_found
 from blizzard.model.event_time import RowPartitions, row_partitions_of
 from blizzard.model.limits import MAX_LINE_BYTES
-from blizzard.model.locations import OpenReader, sink_location
+from blizzard.model.locations import OpenReader, open_table
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.output.partitioner import refused_rows
 from blizzard.worker.quarantine.reader import QuarantinedLine, lines_of, read_table
 from lakebed.columns.schema import Field, Schema
-from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Reader
 from lakebed.types import FieldType, OnBadRecord, OnMismatch, UnknownFields
 
@@ -62,10 +61,9 @@ class Quarantine:
 
 def quarantine_of(settings: PipelineSettings, open_reader: OpenReader) -> Quarantine:
     """Return the quarantine of a pipeline. It is handed readers only, so it cannot write."""
-    try:
-        store = open_reader(sink_location(settings))
-    except ObjectMissing:
-        return Quarantine(store=None, rules=_rules(settings))  # There is no folder of a table yet.
+    store = open_table(settings, open_reader)
+    if store is None:
+        return Quarantine(store=None, rules=_rules(settings))
     return quarantine_in(settings, store, read_ledger(store, settings.name))
 
 

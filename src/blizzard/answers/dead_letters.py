@@ -11,7 +11,7 @@ from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import KnownSources
 from blizzard.model.files import UnfinishedFile
-from blizzard.model.locations import OpenReader, sink_location, source_uris_of
+from blizzard.model.locations import OpenReader, open_table, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from lakebed import layout
@@ -129,10 +129,9 @@ def dead_letter_queue(
     Without `every` only objects with letters of files that are failed now: the newest snapshot and
     the entries after it say which entries name those. With it, every entry is read.
     """
-    try:
-        store = open_reader(sink_location(settings))
-    except ObjectMissing:
-        return DeadLetterQueue(pipeline=settings.name)  # The table's folder does not exist yet.
+    store = open_table(settings, open_reader)
+    if store is None:
+        return DeadLetterQueue(pipeline=settings.name)
     journal = JournalReader(store, settings.name)
     log = PipelineLog(settings, open_reader)
     ledger = read_ledger(store, settings.name, passed_over=log.passed_over)

@@ -3,18 +3,20 @@
 Where possible, entries are found without reading all of them. Read-only.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import takewhile
 
 from blizzard.handoff.held_rows import GONE, Aside, Fates, read_aside
+from blizzard.journal.checkpoint import read_ledger
+from blizzard.journal.ledger import Ledger
 from lakebed import layout
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry, Receipt, digest
 from lakebed.errors import LakeError, Whose
-from lakebed.journal import JournalReader
+from lakebed.journal import JournalReader, journals_aside
 from lakebed.layout import file_name
 from lakebed.listing.watermark import named_at
 from lakebed.seek import seek
@@ -27,6 +29,26 @@ AROUND = 2
 """Entries before and after the likely one that are looked at, too: clocks differ a little."""
 MOST_PARTS = 200
 """Entries that are gone back through for the earlier parts of a file."""
+
+
+def journals_of(
+    store: Reader, mark: tuple[str, str] | None, known: Mapping[str, Ledger] | None = None
+) -> Iterator[tuple[str, JournalReader, int]]:
+    """Yield the journals that may name a data file: the one of its mark, or else all of them.
+
+    Each comes with its pipeline and its last entry. Pipelines whose ledgers are known come first.
+    """
+    ledgers = known or {}
+    pipelines = layout.pipelines(store.folders(layout.OURS)) if mark is None else [mark[0]]
+    for pipeline in sorted(pipelines, key=lambda name: (name not in ledgers, name)):
+        ledger = ledgers.get(pipeline) or read_ledger(store, pipeline)
+        is_in_use = mark is None or ledger.journal == mark[1]
+        if is_in_use:
+            yield pipeline, JournalReader(store, pipeline), ledger.sequence
+        for folder in journals_aside(store, pipeline) if mark is None or not is_in_use else ():
+            if mark is None or folder == layout.journal_aside(*mark):
+                journal = JournalReader(store, pipeline, folder=folder)
+                yield pipeline, journal, max(journal.numbers(), default=-1)
 
 
 def naming_data_file(journal: JournalReader, name: str, last: int) -> Entry | None:

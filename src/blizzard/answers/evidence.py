@@ -1,6 +1,6 @@
 """What has become of the data files of an entry: in the table, held, removed, rewritten."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from blizzard.answers.entries import (
 from blizzard.answers.lifecycle import FileState
 from blizzard.handoff.held_rows import GONE, HELD
 from lakebed import layout
+from lakebed.deltalog.lineage import BEFORE, Lineage
 from lakebed.deltalog.versions import Commit
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
@@ -26,24 +27,10 @@ from lakebed.journal import JournalReader, accepted_losses
 from lakebed.storage.store import Reader
 
 if TYPE_CHECKING:
-    from lakebed.deltalog.search import EntryInLog, FileInLog, LogSearch
+    from lakebed.deltalog.search import EntryInLog, LogSearch
 
 MOST_ENTRIES = 100
 """Entries of one commit that are looked at for what took the place of a file."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Now:
-    """Where the rows of a file are that has left the table."""
-
-    files: tuple[str, ...]
-    """The files of the table that have them."""
-    moved: bool
-    """Whether another writer has put them into files that no journal names."""
-    ends: "FileInLog"
-    """What the log says of the last file that had them, where none has."""
-    through: tuple[Entry, ...]
-    """The entries that put one file in the place of another, on the way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +45,8 @@ class JournalEvidence:
     log: "LogSearch"
     _entries: dict[int, Entry | None] = field(default_factory=dict)
     _standings: dict[int, tuple[DataFile, ...]] = field(default_factory=dict)
+    _takers: dict[str, Entry | None] = field(default_factory=dict)
+    """The entries that took data files out, by these."""
 
     def committed(self, entry: Entry) -> "EntryInLog":
         """Return whether an entry is committed, and in which version."""
@@ -84,30 +73,64 @@ class JournalEvidence:
         told = self.committed(entry)
         if not told.committed:
             return tuple(bare)
-        named = self.log.files(one.path for one in bare)
-        return tuple(self._standing(one, named[one.path], told) for one in bare)
+        lineage = self.follow([one.path for one in bare])
+        return tuple(self._standing(one, lineage, told) for one in bare)
 
-    def _standing(self, one: DataFile, named: "FileInLog", told: "EntryInLog") -> DataFile:
+    def follow(self, paths: Iterable[str]) -> Lineage:
+        """Return the lineage of some data files, with what entries put in their places."""
+        waiting = list(paths)
+        seen = set(waiting)
+        lineage = self.log.follow(waiting)
+        while waiting:
+            for path in waiting:
+                self._note_step(path, lineage)
+            waiting = [new for path in waiting for new in lineage.after(path) if new not in seen]
+            seen.update(waiting)
+            lineage = self.log.follow(waiting)
+        return lineage
+
+    def _note_step(self, path: str, lineage: Lineage) -> None:
+        """Note which entry took a file out, and what it put in its place."""
+        removed = None if path in lineage.active else self.log.commit(lineage.removed.get(path))
+        if removed is None or path in self._takers:
+            return
+        for part in (one for one in removed.entries if one.pipeline == self.pipeline):
+            for number in range(part.first, min(part.last, part.first + MOST_ENTRIES) + 1):
+                entry = self.journal.entry(number)
+                if entry is not None and any(one.filename == path for one in entry.outgoing):
+                    self._takers[path] = entry
+                    lineage.journaled(path, came_for(entry, path))
+                    return
+
+    def _standing(self, one: DataFile, lineage: Lineage, told: "EntryInLog") -> DataFile:
         name = layout.file_name(one.path)
         # A file that was held at first came with a later version than the rest of its entry.
-        first = None if name in told.held else told.commit
-        if named.in_table:
-            return replace(one, state=FileState.IN_TABLE, version=_number(named.added or first))
-        if named.is_removed:
-            now = self._now(one.path, named)
-            own = replace(one, version=_number(first), replaced_by=" or ".join(now.files) or None)
-            told_by = named if now.files or now.moved else now.ends
-            lost = FileState.ALTERED if told_by.is_altered else FileState.REMOVED
-            if lost is FileState.REMOVED and self._is_accepted(told_by.removed):
-                lost = FileState.DISCARDED
-            return replace(
-                own,
-                state=FileState.REWRITTEN if now.files or now.moved else lost,
-                removed_version=_number(told_by.removed),
-                removed_at=told_by.removed_at,
-                removed_by=None if told_by.removed is None else told_by.removed.who,
-            )
-        return self._aside(one, name)
+        first = None if told.commit is None or name in told.held else told.commit.version
+        if one.path in lineage.active:
+            added = lineage.added(one.path)
+            return replace(one, state=FileState.IN_TABLE, version=first if added < 0 else added)
+        if one.path not in lineage.removed:
+            return self._aside(one, name)
+        trace, own = lineage.forward(one.path), lineage.removed[one.path]
+        lost = max((*trace.altered, *(version for _name, version in trace.removed)), default=None)
+        version = own if lost is None else lost
+        by = self.log.commit(version)
+        state = FileState.REMOVED
+        if trace.active:
+            state = FileState.REWRITTEN if lost is None else FileState.ALTERED
+        elif self._is_accepted(by):
+            state = FileState.DISCARDED
+        at = self.log.removed_at(one.path) if version == own or by is None else by.at
+        heirs = [path for path in sorted(trace.active) if lineage.is_heir(path)]
+        return replace(
+            one,
+            state=state,
+            version=first,
+            removed_version=None if by is None else by.version,
+            removed_at=at,
+            removed_by=None if by is None else by.who,
+            replaced_by=" or ".join(heirs if lost is None else ()) or None,
+        )
 
     def _is_accepted(self, removed: Commit | None) -> bool:
         """Whether an operator has accepted that another writer removed rows."""
@@ -135,66 +158,13 @@ class JournalEvidence:
         `takes` says of an entry that such rows are not in the files that it put in the place of
         others.
         """
-        named = self.log.files(paths)
-        found = []
-        for path in paths:
-            now = self._now(path, named[path])
-            if (now.files or now.moved) and not any(takes(entry) for entry in now.through):
-                found.append(path)
-        return found
+        lineage = self.follow(paths)
 
-    def _now(self, path: str, named: "FileInLog") -> _Now:
-        """Follow a file to those that have its rows now, however often it was replaced."""
-        files: list[str] = []
-        ends: list[FileInLog] = []
-        through: list[Entry] = []
-        seen, waiting = {path}, {path: named}
-        while waiting:
-            after: list[str] = []
-            for name, told in waiting.items():
-                if told.in_table:
-                    files.append(name)
-                    continue
-                new: list[str] = []
-                for old in (name, *told.moved_to):
-                    entry, heirs = self._heirs(old, told.removed)
-                    through += [] if entry is None else [entry]
-                    new += heirs
-                after += (one for one in new if one not in seen)
-                if not new:
-                    ends.append(self._repaired(name, told) if told.rows_moved else told)
-                seen.update(new)
-            waiting = dict(self.log.files(after)) if after else {}
-        return _Now(
-            files=tuple(files),
-            moved=any(one.rows_moved for one in ends),
-            ends=ends[0] if ends else named,
-            through=tuple(through),
-        )
+        def is_taken(path: str) -> bool:
+            takers = map(self._takers.get, lineage.reached([path]))
+            return any(entry is not None and takes(entry) for entry in takers)
 
-    def _repaired(self, path: str, told: "FileInLog") -> "FileInLog":
-        """Return what the log says of the last file that had the rows of one.
-
-        Another program had put them into a file of its own. Where a repair took that out since, the
-        repair has written down whose rows were in it.
-        """
-        into = [one for one in repaired(self.store) if one.written == path]
-        named = self.log.files(one.path for one in into) if into else {}
-        for one in into:
-            now = named[one.path]
-            if now.is_removed and now.removed is not None and now.removed.is_repair:
-                return replace(now, is_partial=not one.whole)
-        return told
-
-    def _heirs(self, path: str, removed: Commit | None) -> tuple[Entry | None, tuple[str, ...]]:
-        """Return the entry that took a file out, and what came in its place."""
-        settled = () if removed is None else removed.entries
-        for part in (one for one in settled if one.pipeline == self.pipeline):
-            for number in range(part.first, min(part.last, part.first + MOST_ENTRIES) + 1):
-                entry = self.journal.entry(number)
-                if entry is not None and any(one.filename == path for one in entry.outgoing):
-                    return entry, came_for(entry, path)
-        return None, ()
+        return [path for path in paths if lineage.forward(path).active and not is_taken(path)]
 
     def states_of(self, key: str, number: int) -> set[FileState]:
         """Return the states of the data files with the rows that an entry read of a source file."""
@@ -215,7 +185,12 @@ class JournalEvidence:
     def altered_sources(self) -> set[str]:
         """Return the source files with rows in data files that other writers took out, by key."""
         found, known = set[str](), dict[str, FinishedFile]()
-        for path in self.log.removed_by_others():
+        lineage = self.log.follow(None)
+        for path, version in lineage.removed.items():
+            trace = lineage.forward(path)
+            is_moved = not (trace.altered or trace.removed)
+            if version == BEFORE or version in lineage.ours or is_moved:
+                continue
             name = layout.file_name(path)
             if name not in known and layout.file_id(path) is not None:
                 entry = likely_naming(self.journal, name, self.last)
@@ -233,14 +208,14 @@ class JournalEvidence:
         """
         files = [one for one in repaired(self.store) if one.pipeline == self.pipeline]
         paths = {path for one in files for path in (one.path, one.written) if path is not None}
-        named = self.log.files(paths) if files else {}
+        lineage = self.log.follow(paths) if paths else Lineage()
         found: dict[str, int] = {}
         for one in files:
-            told, entry = named[one.path], self._entry(one.entry)
+            removed, entry = self.log.commit(lineage.removed.get(one.path)), self._entry(one.entry)
             name = layout.file_name(one.written or one.path)
             # A file that another version removed since was in the table again before.
-            is_back = told.in_table or (told.removed is not None and not told.removed.is_repair)
-            is_back |= one.written is not None and named[one.written].in_table
+            is_back = not lineage.active.keys().isdisjoint((one.path, one.written))
+            is_back |= removed is not None and not removed.is_repair
             file = None if entry is None else data_file_of(entry, name)
             if entry is None or file is None or is_back:
                 continue
@@ -266,10 +241,6 @@ def _rows_of(file: FinishedFile, key: str) -> int | None:
     if not file.runs:
         return file.record_count if len(file.source_files) == 1 else None
     return sum(run.rows for run in file.runs if file.source_files[run.source] == key)
-
-
-def _number(commit: Commit | None) -> int | None:
-    return None if commit is None else commit.version
 
 
 def _meta(store: Reader, path: str) -> HeldMeta | None:

@@ -14,7 +14,7 @@ from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import SegmentBroken
 from blizzard.journal.start_note import started_before
 from blizzard.model.files import WorkUnit
-from blizzard.model.locations import OpenReader, sink_location, source_uris_of
+from blizzard.model.locations import OpenReader, open_table, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.forecast import Forecast
 from blizzard.pipeline_log import PipelineLog
@@ -22,7 +22,7 @@ from blizzard.plan.trigger import learned
 from blizzard.proposal import Proposal, plan_batch
 from lakebed.clock import Clock
 from lakebed.documents.entry import Started
-from lakebed.errors import JournalLost, LakeError, ObjectMissing
+from lakebed.errors import JournalLost, LakeError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +53,9 @@ def explain(
 
     `beside` are the sources of other pipelines that are started with this one, on the same table.
     """
-    log, history, refusal, store = PipelineLog(settings, open_reader), Ledger(), None, None
-    try:
-        store = open_reader(sink_location(settings))
-    except ObjectMissing:
-        pass  # The table's folder does not exist yet, so neither does a journal.
-    else:
+    log, history, refusal = PipelineLog(settings, open_reader), Ledger(), None
+    store = open_table(settings, open_reader)
+    if store is not None:
         history = read_ledger(store, settings.name, passed_over=log.passed_over)
         refusal = refusal_of(settings, store, history, log, check_schema)
     if refusal is None and history.sequence < 0:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from blizzard.answers.lifecycle import DONE, LANDED, NOT_APPLIED, FileStanding, FileState
 from blizzard.discover.skip_reason import SkipSummary
-from lakebed.documents.reading import validated
+from lakebed.documents.entry import Entry
 from lakebed.journal import JournalReader
 from lakebed.seek import seek
 from lakebed.units import in_words, is_are, plural
@@ -235,38 +235,8 @@ MOST_PARTS = 200
 """Entries that are gone back through for the earlier parts of a file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
-    """What is asked of a source record; the rest of an entry is not decoded."""
-
-    source: str
-    path: str
-    rows: int = 0
-    quarantined: int = 0
-    skipped: int = 0
-    failure: dict[str, Any] | None = None
-    gone: bool = False
-    retracted: bool = False
-
-
 _Counts = tuple[int, int, int]
 """Rows, quarantined lines, and lines that an earlier part has read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
-    kind: str
-    created: datetime
-    sources: tuple[_Read, ...] = ()
-
-    def readings(self) -> dict[str, _Counts]:
-        if self.kind not in ("batch", "retract"):
-            return {}
-        return {
-            f"{one.source}:{one.path}": (one.rows, one.quarantined, one.skipped)
-            for one in self.sources
-            if not (one.retracted or one.gone or one.failure)
-        }
 
 
 @dataclass(slots=True)
@@ -344,23 +314,22 @@ class EntryRows:
         missing = [number for number in numbers if number not in self._read]
         with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="files") as pool:
             for number, entry in zip(missing, pool.map(self._entry, missing), strict=True):
-                self._read[number] = {} if entry is None else entry.readings()
+                self._read[number] = {} if entry is None else _readings(entry)
 
-    def _entry(self, number: int) -> _Entry | None:
-        body = self.journal.body(number)
-        if body is None:
-            return None
-        entry = validated(_Entry, body, self.journal.where(number), what="document")
-        self._created[number] = entry.created
-        if entry.kind == "retract":
-            self._retract.add(number)
+    def _entry(self, number: int) -> Entry | None:
+        entry = self.journal.entry(number)
+        if entry is not None:
+            self._created[number] = datetime.fromisoformat(entry.created)
+            if entry.kind == "retract":
+                self._retract.add(number)
         return entry
 
     def _written(self, numbers: Sequence[int]) -> list[int | None]:
         unseen = [number for number in numbers if number not in self._created]
         with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="files") as pool:
             for number, entry in zip(unseen, pool.map(self._entry, unseen), strict=True):
-                self._created[number] = None if entry is None else entry.created
+                if entry is None:
+                    self._created[number] = None
         times = (self._created[number] for number in numbers)
         return [None if at is None else round(at.timestamp() * 1000) for at in times]
 
@@ -373,3 +342,11 @@ class EntryRows:
             kept -= max(1, len(self._read.pop(number)))
             self._created.pop(number, None)
             self._retract.discard(number)
+
+
+def _readings(entry: Entry) -> dict[str, _Counts]:
+    return {
+        one.key: (one.rows, one.quarantined, one.skipped)
+        for one in entry.readings
+        if not (one.gone or one.failure)
+    }

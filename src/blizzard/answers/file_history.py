@@ -129,10 +129,14 @@ def _taken_out(
     at = None if told.commit is None else told.commit.at
     passed_over = table.log.fates([mark]).get(mark) == GONE
     olds = [one.filename for one in entry.outgoing] if told.committed else []
-    named = table.log.files(olds) if olds else {}
     taken_out = [] if passed_over else olds
     version = None if told.commit is None else told.commit.version
-    came_back = bool(taken_out) and any(one.is_back_after(version) for one in named.values())
+    lineage = table.follow(olds)
+    left = [old for old in olds if lineage.forward(old).active]
+    came_back = bool(taken_out) and any(
+        old in lineage.active or (version is not None and lineage.removed.get(old, -1) > version)
+        for old in left
+    )
     if taken_out and not came_back:
         there = table.is_there_past(list(had_them), takes)
         came_back = any(
@@ -149,9 +153,8 @@ def _taken_out(
         passed_over=passed_over,
         reasons=told.reasons_against if passed_over else (),
         came_back=came_back,
-        is_out=passed_over and not any(one.may_hold_rows for one in named.values()),
-        is_altered=passed_over
-        and any(one.is_altered and not one.rows_moved for one in named.values()),
+        is_out=passed_over and not left,
+        is_altered=passed_over and any(lineage.forward(old).altered for old in olds),
         version=version,
         committed_at=at,
         deleted_from=None if at is None else at + asked.log.retention(),

@@ -29,7 +29,7 @@ from blizzard.journal.source_names import KnownSources
 from blizzard.model.locations import (
     OpenReader,
     open_reader,
-    sink_location,
+    open_table,
     source_location,
     source_uris_of,
 )
@@ -37,7 +37,7 @@ from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
 from lakebed.documents.pending_meta import HeldMeta
-from lakebed.errors import JournalLost, LakeError, ObjectMissing, ProtocolConflict, SourceContested
+from lakebed.errors import JournalLost, LakeError, ProtocolConflict, SourceContested
 from lakebed.journal import JournalReader
 from lakebed.locations import written_out
 from lakebed.storage.store import Reader
@@ -72,12 +72,10 @@ class PipelineEvidence:
         most_names: int | None = 5000,
     ) -> "PipelineEvidence":
         """Read the journal of a pipeline."""
-        store, log = None, PipelineLog(settings, opening)
-        try:
-            store = opening(sink_location(settings))
+        store, log = open_table(settings, opening), PipelineLog(settings, opening)
+        history = Ledger()
+        if store is not None:
             history = read_ledger(store, settings.name, passed_over=log.passed_over)
-        except ObjectMissing:
-            history = Ledger()  # The table's folder does not exist yet, so neither does a journal.
         return cls(
             settings=settings,
             store=store,

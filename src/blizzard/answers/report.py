@@ -26,11 +26,11 @@ from blizzard.discover.skip_reason import SkipSummary
 from blizzard.journal.checkpoint import refresh
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import SegmentBroken
-from blizzard.model.locations import OpenReader, sink_location, source_location
+from blizzard.model.locations import OpenReader, open_table, source_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
-from lakebed.errors import JournalLost, LakeError, ObjectMissing, SourceMoved
+from lakebed.errors import JournalLost, LakeError, SourceMoved
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 from lakebed.telemetry.events import code_of
@@ -216,10 +216,9 @@ class Reconciler:
         return past_damage(self.ledger, lambda: self._surveyed(store, question, keeps))
 
     def _open(self) -> Reader | None:
-        try:
-            store = self.open_reader(sink_location(self.settings))
-        except ObjectMissing:
-            return None  # The table's folder does not exist yet, so neither does a journal.
+        store = open_table(self.settings, self.open_reader)
+        if store is None:
+            return None
         refresh(self.ledger, store, self.settings.name)
         if self._rows is None:
             journal = JournalReader(store, self.settings.name)

@@ -19,13 +19,13 @@ from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, w
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.standings import PassedOver
 from blizzard.journal.totals import Batch, Compactions, Quarantine, Totals
-from blizzard.model.locations import OpenReader, sink_location
+from blizzard.model.locations import OpenReader, open_table
 from blizzard.model.settings import PipelineSettings
 from blizzard.notices.subscription import OpenQueue
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
 from lakebed.columns.schema import walk
-from lakebed.errors import LakeError, ObjectMissing
+from lakebed.errors import LakeError
 from lakebed.journal import latest_protocol
 from lakebed.types import Handoff
 
@@ -117,13 +117,9 @@ def pipeline_status(
     log = log or PipelineLog(settings, open_reader)
     aside = Aside()
     handoff = None
-    store = None
     writer = None
-    try:
-        store = open_reader(sink_location(settings))
-    except ObjectMissing:
-        pass  # The table's folder does not exist yet, so neither does a journal.
-    else:
+    store = open_table(settings, open_reader)
+    if store is not None:
         protocol = latest_protocol(store)
         handoff = None if protocol is None else protocol.handoff
         refresh(ledger, store, settings.name)

@@ -5,12 +5,12 @@ stands in its file leads to its source by the runs of the journal, or its own co
 record itself is read again from the source.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from blizzard.answers.entries import likely_naming
-from blizzard.journal.checkpoint import read_ledger
+from blizzard.answers.entries import journals_of, naming_data_file
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.byte_range import without_first_lines
@@ -26,7 +26,7 @@ from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, ObjectMissing, Whose
-from lakebed.journal import JournalReader, journals_aside
+from lakebed.journal import JournalReader
 from lakebed.locations import written_out
 from lakebed.storage.parquet_tail import mark_of
 from lakebed.storage.store import ObjectFacts, Reader
@@ -67,96 +67,47 @@ def named_by(store: Reader, names: Collection[str]) -> dict[str, Named]:
     The footer of a file says which journal it is of, and its name says when it was written: only
     where these do not lead to its entry, every entry is read.
     """
-    likely = _Likely(store)
-    # Whoever writes files without such a name is not blizzard.
+    journals = cache(lambda mark: tuple(journals_of(store, mark)))
     ours = sorted(name for name in names if layout.file_id(name) is not None)
-    found = {name: named for name in ours if (named := likely(name)) is not None}
-    unsure = [name for name in ours if name not in found]
-    return found | _search(store, unsure) if unsure else found
+    found = {name: _named(store, name, journals) for name in ours}
+    return {name: named for name, named in found.items() if named is not None}
 
 
-class _Likely:
-    """Finds the entry of a data file by what the file says of itself."""
-
-    def __init__(self, store: Reader) -> None:
-        self._store = store
-        self._journals: dict[tuple[str, str], tuple[JournalReader, int]] = {}
-
-    def __call__(self, path: str) -> Named | None:
-        """Return the entry that has the rows of a data file; None where that is not found."""
-        mark: tuple[str, str] | None = None
-        left: FinishedFile | None = None
-        while True:
-            facts = self._store.head(path)
-            # One that was replaced may be deleted by now: it was of the same journal.
-            mark = mark if facts is None else mark_of(self._store, facts)
-            if mark is None:
-                return None
-            journal, last = self._journal(*mark)
-            entry = likely_naming(journal, layout.file_name(path), last)
-            if entry is None:
-                return None
-            file = next((one for one in _telling(entry) if one.filename == path), None)
-            if file is not None:
-                return Named(entry=entry, file=left or file)
-            place = next(
-                ((one, new) for one in entry.rewrites for new in one.new if new.filename == path),
-                None,
-            )
-            if place is None:
-                return None
-            rewrite, new = place
-            if left is None and rewrite.has_fewer_rows:
-                left = new
-            path = rewrite.old[0].path
-
-    def _journal(self, pipeline: str, journal: str) -> tuple[JournalReader, int]:
-        """Return a journal, in use or kept aside, and its last entry."""
-        mark = pipeline, journal
-        if mark not in self._journals:
-            history = read_ledger(self._store, pipeline)
-            if history.journal == journal:
-                self._journals[mark] = JournalReader(self._store, pipeline), history.sequence
-            else:
-                aside = layout.journal_aside(pipeline, journal)
-                reader = JournalReader(self._store, pipeline, folder=aside)
-                self._journals[mark] = reader, max(reader.numbers(), default=-1)
-        return self._journals[mark]
-
-
-def _search(store: Reader, names: Collection[str]) -> dict[str, Named]:
-    """Look for the entries that name data files in all entries of all journals."""
-    found: dict[str, Named] = {}
-    left: dict[str, FinishedFile] = {}
-    stands_for = {name: name for name in names}
+def _named(
+    store: Reader,
+    path: str,
+    journals: Callable[[tuple[str, str] | None], Iterable[tuple[str, JournalReader, int]]],
+) -> Named | None:
+    """Return the entry that has the rows of a data file; None where that is not found."""
+    mark: tuple[str, str] | None = None
+    left: FinishedFile | None = None
     while True:
-        replaced: dict[str, str] = {}
-        for entry in _entries(store):
-            for file in _telling(entry):
-                name = stands_for.get(file.filename)
-                if name is not None:
-                    found[name] = Named(entry=entry, file=left.get(name, file))
-            for one in entry.rewrites if entry.operation != "rewrite" else ():
-                name = stands_for.get(one.new[0].filename) if one.new else None
-                if name is None:
-                    continue
-                replaced[one.old[0].path] = name
-                if one.has_fewer_rows:
-                    left.setdefault(name, one.new[0])
-        if not replaced:
-            return found
-        stands_for = replaced
+        facts = store.head(path)
+        # One that was replaced may be deleted by now: it was of the same journal.
+        mark = mark if facts is None else mark_of(store, facts)
+        name = layout.file_name(path)
+        entries = (naming_data_file(journal, name, last) for _of, journal, last in journals(mark))
+        entry = next(filter(None, entries), None)
+        if entry is None:
+            return None
+        file = next((one for one in _telling(entry) if one.filename == path), None)
+        if file is not None:
+            return Named(entry=entry, file=left or file)
+        place = next(
+            ((one, new) for one in entry.rewrites for new in one.new if new.filename == path),
+            None,
+        )
+        if place is None:
+            return None
+        rewrite, new = place
+        if left is None and rewrite.has_fewer_rows:
+            left = new
+        path = rewrite.old[0].path
 
 
 def _telling(entry: Entry) -> Iterator[FinishedFile]:
     """Yield the data files of an entry that say where their rows came from, whatever was before."""
     yield from entry.data_files if entry.operation == "rewrite" else entry.files
-
-
-def _entries(store: Reader) -> Iterator[Entry]:
-    for pipeline in layout.pipelines(store.folders(layout.OURS)):
-        for folder in (*journals_aside(store, pipeline), layout.journal_folder(pipeline)):
-            yield from JournalReader(store, pipeline, folder=folder).entries()
 
 
 def origin_of(match: Match, named: Named | None) -> Origin | None:

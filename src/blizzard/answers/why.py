@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from blizzard.answers.answer import Answer, DataFile, StoredObject
-from blizzard.answers.entries import data_file_of, naming_data_file
+from blizzard.answers.entries import data_file_of, journals_of, naming_data_file
 from blizzard.answers.evidence import JournalEvidence
 from blizzard.answers.lifecycle import FileState
 from blizzard.answers.phrases import removal
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_file import why_source_file
-from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.source_names import (
     FileAmbiguous,
     FileUnknown,
@@ -25,7 +24,6 @@ from blizzard.model.settings import PipelineSettings, SinkSettings, SourceSettin
 from lakebed import layout
 from lakebed.documents.entry import Entry
 from lakebed.errors import LakeError
-from lakebed.journal import JournalReader, journals_aside
 from lakebed.layout import file_name
 from lakebed.locations import below, place_of
 from lakebed.storage.parquet_tail import born, mark_of
@@ -207,16 +205,18 @@ def why_data_file(asked: PipelineEvidence, store: Reader, path: str) -> Answer |
         if found is None:
             return None
         path, facts = found, store.head(found)
-    bare, told = _bare(asked, store, path, facts), asked.log.search().files([path])[path]
-    if told.in_table or told.is_removed:
-        by = None if told.removed is None else told.removed.who
+    bare, log = _bare(asked, store, path, facts), asked.log.search()
+    lineage = log.follow([path])
+    if path in lineage.active or path in lineage.removed:
+        removed = log.commit(lineage.removed.get(path))
+        by = None if removed is None else removed.who
         gone = f"; it has been removed since ({by or 'by whom is not known any more'})"
         return replace(
             bare,
             state=FileState.FOREIGN,
-            reason="in_table" if told.in_table else "removed",
+            reason="in_table" if path in lineage.active else "removed",
             answer="No entry of a journal names it, but the table's log does: another program "
-            f"wrote or committed it{'' if told.in_table else gone}.",
+            f"wrote or committed it{'' if path in lineage.active else gone}.",
         )
     if facts is None:
         return replace(bare, answer="It is not there, and neither a journal nor the log names it.")
@@ -248,8 +248,9 @@ def path_in_log(asked: PipelineEvidence, name: str) -> str | None:
         return None
     bare = file_name(name)
     paths = sorted(path for path in table.files if bare in file_name(path))
-    if not paths and asked.log.search().named([bare])[bare].is_removed:
-        paths = [f"{bare}{layout.PARQUET_SUFFIX}"]
+    if not paths:
+        removed = asked.log.search().follow([f"{bare}{layout.PARQUET_SUFFIX}"]).removed
+        paths = [path for path in removed if file_name(path) == bare]
     return next(iter(paths), None)
 
 
@@ -257,27 +258,10 @@ def _journals(
     asked: PipelineEvidence, store: Reader, mark: tuple[str, str] | None
 ) -> Iterator[JournalEvidence]:
     """Yield the journals that may name a file: the one of its mark, or else all of them."""
-    ours = asked.settings.name
-    pipelines = layout.pipelines(store.folders(layout.OURS)) if mark is None else [mark[0]]
-    for pipeline in sorted(pipelines, key=lambda name: (name != ours, name)):
-        history = asked.history if pipeline == ours else read_ledger(store, pipeline)
-        in_use = layout.journal_folder(pipeline)
-        folders = [in_use]
-        if mark is None or history.journal != mark[1]:
-            aside = journals_aside(store, pipeline)
-            kept = None if mark is None else layout.journal_aside(pipeline, mark[1])
-            others = [folder for folder in aside if kept in (None, folder)]
-            folders = others if mark is not None else [in_use, *others]
-        for folder in folders:
-            journal = JournalReader(store, pipeline, folder=folder)
-            last = history.sequence if folder == in_use else max(journal.numbers(), default=-1)
-            yield JournalEvidence(
-                store=store,
-                pipeline=pipeline,
-                journal=journal,
-                last=last,
-                log=asked.log.search() if asked.table is None else asked.table.log,
-            )
+    log = asked.log.search() if asked.table is None else asked.table.log
+    known = {asked.settings.name: asked.history}
+    for pipeline, journal, last in journals_of(store, mark, known):
+        yield JournalEvidence(store=store, pipeline=pipeline, journal=journal, last=last, log=log)
 
 
 def _bare(asked: PipelineEvidence, store: Reader, path: str, facts: ObjectFacts | None) -> Answer:

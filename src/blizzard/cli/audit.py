@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from blizzard.answers.file_counts import SourceCounts
 from blizzard.answers.report import Reconciler
 from blizzard.cli.call import PipelineCall
 from blizzard.handoff.dead_letters import beside, is_in_queue, queue_at
-from blizzard.inspect.audit.findings import AcceptedLoss, Audit, OtherCommit, Place
+from blizzard.inspect.audit.findings import Audit, OtherCommit, Place
 from blizzard.inspect.audit.table import audit_table
 from blizzard.model.files import Location
 from blizzard.model.locations import OpenReader, open_reader, sink_location
@@ -108,7 +109,8 @@ def _accept(place: Location, found: Audit, version: int, reason: str, at: dateti
             "which versions have one",
             path=place.uri,
         )
-    accept(Store(place.uri, place.options), loss.accepted(reason, at))
+    document = replace(loss, reason=reason, created=at.isoformat())
+    accept(Store(place.uri, place.options), document)
 
 
 def audit_of(
@@ -177,7 +179,18 @@ def audit_document(
         "waiting_entries": found.totals.waiting,
         **picked(found.totals, f"{counts} discarded rows"),
         "named": {place.value: found.places.amounts[place] for place in IN_WORDS},
-        **picked(found, "active by_others adopted unknown others accepted differences"),
+        **picked(found, "active by_others adopted unknown others"),
+        "accepted": [
+            {
+                **picked(one, "version operation writer rows"),
+                "files": len(one.files),
+                "reason": one.reason,
+                "at": one.created,
+                "applies": one.version in found.applied,
+            }
+            for one in found.accepted
+        ],
+        "differences": found.differences,
         "sources": sources,
         "not_covered": not_covered(found, sources),
     }
@@ -203,7 +216,10 @@ def _text(
             f"  the log's history is known since version {found.history_since}: what that version "
             "and those before it did is known only by its result"
         )
-    yield from (f"  accepted: {_accepted(one)}" for one in found.accepted)
+    for loss in found.accepted:
+        stands = "" if loss.version in found.applied else "; it does not say what is missing now"
+        files = plural(len(loss.files), "file")
+        yield f"  accepted: {loss.message} of {files}: {loss.reason}{stands}"
     yield from (f"  {one.kind}: {one.message}" for one in found.differences[:FEW])
     if len(found.differences) > FEW:
         kinds = Counter(one.kind.value for one in found.differences[FEW:])
@@ -270,15 +286,6 @@ def _others(others: tuple[OtherCommit, ...]) -> Iterator[str]:
         )
     if len(others) > FEW:
         yield f"    ... and {len(others) - FEW:,} before; --output json has them all"
-
-
-def _accepted(one: AcceptedLoss) -> str:
-    stands = "" if one.applies else "; it does not say what is missing now"
-    return (
-        f"version {one.version} ({one.operation or 'an unknown operation'} of "
-        f"{one.writer or 'an unknown writer'}) removed {plural(one.rows, 'row')} of "
-        f"{plural(one.files, 'file')}: {one.reason}{stands}"
-    )
 
 
 def _rows(count: int | None) -> str:

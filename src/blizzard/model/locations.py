@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SourceSettings
+from lakebed.errors import ObjectMissing
 from lakebed.locations import written_out
 from lakebed.storage.store import Reader, Store
 
@@ -14,6 +15,14 @@ OpenStore = Callable[[Location], Store]
 def open_reader(location: Location) -> Reader:
     """Open a store that can only be read."""
     return Reader(location.uri, location.options)
+
+
+def open_table(settings: PipelineSettings, opening: OpenReader) -> Reader | None:
+    """Open the table's directory; None where there is none yet, and so no journal either."""
+    try:
+        return opening(sink_location(settings))
+    except ObjectMissing:
+        return None
 
 
 def source_uris_of(settings: PipelineSettings) -> dict[str, str]:

@@ -33,8 +33,7 @@ from blizzard.rewrite.transaction import waiting_entries
 from blizzard.worker.find_rows import RowsInFile, rows_in
 from lakebed import layout
 from lakebed.deltalog import tables
-from lakebed.deltalog.actions import moment
-from lakebed.deltalog.search import Standing
+from lakebed.deltalog.search import LogSearch
 from lakebed.deltalog.table_files import change_files
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
@@ -255,18 +254,19 @@ def _data_files(
     fates = snapshot.fates(map(file_name, rows))
     uri, options = settings.sink.table_uri, settings.sink.storage_options
     keeps = tables.file_retention(uri, options)
-    in_log = tables.log_search(Reader(uri, options)).files(rows.keys())
-    unnamed = (path for path, known in in_log.items() if known.standing is Standing.UNNAMED)
+    log = LogSearch(Reader(uri, options))
+    lineage = log.follow(rows.keys())
+    unnamed = rows.keys() - lineage.active.keys() - lineage.removed.keys()
     changes = change_files(Reader(uri, options), frozenset(unnamed))
 
     def why(path: str) -> tuple[Why, datetime | None]:
-        known, name = in_log[path], file_name(path)
-        if known.standing is Standing.IN_TABLE:
+        name = file_name(path)
+        if path in lineage.active:
             return Why.ADDED, None
         if name in waiting:
             return Why.WAITING, None
-        if known.standing is Standing.REMOVED:
-            return Why.REMOVED, moment(known.removed_at_ms)
+        if path in lineage.removed:
+            return Why.REMOVED, log.removed_at(path)
         if path in changes:
             return Why.CHANGES, changes[path]
         return (Why.HELD if fates[name] == HELD else Why.UNNAMED), None

@@ -89,6 +89,8 @@ class Lineage:
 
     first: int = 0
     """The first version that is read by itself."""
+    is_sparse: bool = False
+    """Whether only some versions are folded: what one removes was in the table before it."""
     active: dict[str, Active] = field(default_factory=dict)
     removed: dict[str, int] = field(default_factory=dict)
     """The version that removed each file that is not in the table, last."""
@@ -152,10 +154,26 @@ class Lineage:
             self._rewrite(found, gone)
         return gone
 
+    def recall(self, adds: Iterable[FileAction]) -> None:
+        """Add files that a checkpoint has and no folded version names."""
+        self._traces.clear()
+        for add in adds:
+            if add.path not in self.active and self.removed.get(add.path, BEFORE) == BEFORE:
+                self.removed.pop(add.path, None)
+                self.active[add.path] = self._active(add, BEFORE, of_others=False)
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Take out files that versions removed which are not folded."""
+        for path in paths:
+            self.past[path] = self.active.pop(path)
+            self.removed[path] = BEFORE
+
     def _take_out(self, version: int, removes: Iterable[FileAction]) -> dict[str, Active]:
         gone: dict[str, Active] = {}
         for one in removes:
             before = self.active.pop(one.path, None)
+            if before is None and self.is_sparse:
+                before = self._active(one, BEFORE, of_others=False)
             if before is not None:
                 gone[one.path] = self.past[one.path] = before
             self.removed[one.path] = version
@@ -197,6 +215,10 @@ class Lineage:
         for name in names:
             self.made_from.setdefault(name, []).append(old)
         self._traces.clear()
+
+    def is_heir(self, name: str) -> bool:
+        """Whether a journal put a file in the place of another."""
+        return any(name in names for steps in self.steps.values() for names in steps)
 
     def removed_by(self, name: str) -> int | None:
         """Return the version that took the last rows of a file out; None if some may be left."""
@@ -316,6 +338,16 @@ class Lineage:
         return (
             [] if name in self.active else self._followed(name, self.removed.get(name, BEFORE))[0]
         )
+
+    def reached(self, paths: Iterable[str]) -> dict[str, None]:
+        """Return files, and all that their rows went through since."""
+        reached = dict.fromkeys(paths)
+        waiting = list(reached)
+        while waiting:
+            following = self.after(waiting.pop())
+            waiting += [name for name in following if name not in reached]
+            reached |= dict.fromkeys(following)
+        return reached
 
     def _is_journaled(self, name: str, version: int) -> bool:
         """Whether an entry took a file out, and put nothing in its place."""

@@ -4,20 +4,19 @@ A caller with several questions opens the table once (`look_at`), so that all an
 version. Neither Arrow nor deltalake is loaded before a question needs it.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
-from lakebed.deltalog.actions import LogHistory
+from lakebed.deltalog.actions import LogActions, LogHistory
 from lakebed.deltalog.files import read_log
 from lakebed.deltalog.retention import retention
+from lakebed.deltalog.segment import Checkpoint, checkpoints, read_versions, unbroken, versions_in
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.errors import ObjectMissing, TableUnsupported
+from lakebed.layout import DELTA_LOG
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, is_there
-
-if TYPE_CHECKING:
-    from lakebed.deltalog.search import LogSearch
 
 
 def look_at(uri: str, options: StorageOptions) -> Snapshot | None:
@@ -71,18 +70,57 @@ def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
     return frozenset() if table is None else frozenset(read_log(table.store, table).paths)
 
 
+HISTORY_COLUMNS = (
+    "add.path",
+    "add.size",
+    "add.partitionValues",
+    "add.stats",
+    "add.stats_parsed.numRecords",
+    "add.deletionVector",
+    "remove.path",
+    "txn.appId",
+    "txn.version",
+    "metaData.schemaString",
+    "metaData.partitionColumns",
+    "metaData.configuration",
+)
+
+
 def whole_log(uri: str, options: StorageOptions) -> LogHistory | None:
-    """Return everything that a table's log still says, to be read once; None without one."""
-    from lakebed.deltalog.history import read_whole_log  # noqa: PLC0415 - it loads Arrow
+    """Return everything that a table's log still says, to be read once; None without one.
 
-    return read_whole_log(Reader(uri, options)) if is_there(uri) else None
+    Where the log begins with version 0 that is all of its history. Otherwise it begins with the
+    oldest checkpoint from which every later version is there; what came before is known only by
+    what that checkpoint holds. No more than a few versions are in memory at once.
+    """
+    if not is_there(uri):
+        return None
+    store = Reader(uri, options)
+    listed = store.level(DELTA_LOG)[1]
+    known, bases = versions_in(listed), checkpoints(listed)
+    if not known and not bases:
+        return None
+    last = max((*known, *(one.version for one in bases)))
+    first = unbroken(known, last)
+    usable = (one for one in bases if one.version >= first - 1)
+    base = min(usable, key=lambda one: one.version, default=None) if first > 0 else None
+    if first > 0 and base is None:
+        after = max((one.version for one in bases if one.version < first), default=-1)
+        gone = tuple(number for number in range(after + 1, last) if number not in known)
+        return LogHistory(first=first, last=last, gone=gone, versions=iter(()))
+    begins = 0 if base is None else base.version + 1
+    versions = _history(store, base, range(begins, last + 1))
+    return LogHistory(first=begins, last=last, gone=(), versions=versions)
 
 
-def log_search(store: Reader) -> "LogSearch":
-    """Return what answers questions about single entries and files from a table's log."""
-    from lakebed.deltalog.search import LogSearch  # noqa: PLC0415 - it loads Arrow
+def _history(
+    store: Reader, base: Checkpoint | None, numbers: Iterable[int]
+) -> Iterator[LogActions]:
+    if base is not None:
+        from lakebed.deltalog.checkpoint import read_checkpoint  # noqa: PLC0415 - it loads Arrow
 
-    return LogSearch(store)
+        yield from read_checkpoint(store, base, HISTORY_COLUMNS)
+    yield from read_versions(store, numbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,11 @@
 """Notes on versions of a Delta log: losses of rows that were accepted, and files taken out."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from lakebed.documents.reading import validated
+from lakebed.units import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +21,31 @@ class Accepted:
     files: tuple[str, ...]
     """The files whose rows they were, below the table, sorted."""
     reason: str
+    """Empty until an operator gives one."""
     created: str
+
+    @property
+    def message(self) -> str:
+        """Return the loss in words."""
+        return (
+            f"version {self.version} ({self.operation or 'an unknown operation'} of "
+            f"{self.writer or 'an unknown writer'}) removed {plural(self.rows, 'row')}"
+        )
+
+
+def loss_of(
+    version: int, operation: str | None, writer: str | None, rows: int, files: Iterable[str]
+) -> Accepted:
+    """Return rows that a version took away and that nobody has accepted."""
+    return Accepted(
+        version=version,
+        operation=operation,
+        writer=writer,
+        rows=rows,
+        files=tuple(sorted(files)),
+        reason="",
+        created="",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,6 @@ marks of them say. It is looked for until the rows that come in its place are co
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from lakebed.journal import JournalReader, journals_aside
 from lakebed.layout import (
     DISCARDED,
     OURS,
+    PARQUET_SUFFIX,
     file_name,
     held_transaction,
     journal_folder,
@@ -39,7 +39,7 @@ from penguin.model.backlog import Transactions
 from penguin.model.commit import HeldState
 
 if TYPE_CHECKING:
-    from lakebed.deltalog.lineage import Lineage
+    from lakebed.deltalog.search import LogSearch
 
 
 class FileRewritten(LakeError):
@@ -157,36 +157,28 @@ def came_back(store: Reader, names: frozenset[str], transactions: Transactions) 
     that took them over, unless those have left the table, too. Where an operator has said since
     that they were deleted, they are not searched for.
     """
-    from lakebed.deltalog.search import LogSearch, Standing  # noqa: PLC0415 - it loads Arrow
-
     found: dict[str, str] = {}
-    lineage = cache(lambda: _lineage(store))
-    for name, told in sorted(LogSearch(store).named(names).items()):
-        match told.standing:
-            case Standing.IN_TABLE:
-                found[name] = "it is in the table" if told.added is None else told.added.words
-            case Standing.REMOVED if (
-                told.may_have_moved
-                and not transactions(taken_out_transaction(name))
-                and _may_have_rows_left(name, lineage())
-            ):
-                by = "" if told.removed is None else f": {told.removed.words}"
-                found[name] = f"it was rewritten{by}"
+    log, paths = _followed(store, names)
+    lineage = log.follow(())
+    for name, path in sorted(paths.items()):
+        if path in lineage.active:
+            added = log.commit(lineage.added(path))
+            found[name] = "it is in the table" if added is None else added.words
+        elif not transactions(taken_out_transaction(name)) and lineage.removed_by(path) is None:
+            removed = log.commit(lineage.removed[path])
+            if removed is not None:
+                found[name] = f"it was rewritten: {removed.words}"
     return found
 
 
-def _lineage(store: Reader) -> "Lineage":
-    from lakebed.deltalog.history import read_whole_log  # noqa: PLC0415 - it loads Arrow
-    from lakebed.deltalog.lineage import Lineage  # noqa: PLC0415
+def _followed(store: Reader, names: frozenset[str]) -> tuple["LogSearch", dict[str, str]]:
+    """Follow files through the log; return the paths of those that it names, by their names."""
+    from lakebed.deltalog.search import LogSearch  # noqa: PLC0415 - it loads Arrow
 
-    history = read_whole_log(store)
-    return Lineage() if history is None else Lineage.fold(history, until=history.last)
-
-
-def _may_have_rows_left(name: str, lineage: "Lineage") -> bool:
-    """Whether a file of the table may hold rows of a removed one, as far as the log shows."""
-    paths = [path for path in lineage.removed if file_name(path) == name]
-    return not paths or any(lineage.removed_by(path) is None for path in paths)
+    log = LogSearch(store)
+    lineage = log.follow(f"{name}{PARQUET_SUFFIX}" for name in names)
+    known = [*lineage.removed, *lineage.active]
+    return log, {name: path for path in known if (name := file_name(path)) in names}
 
 
 def superseded(store: Reader, transactions: Transactions) -> frozenset[str]:
@@ -209,14 +201,15 @@ def put_back(store: Reader, entry: Entry, version: int | None) -> str | None:
     Those that leave with the entry itself may be there. Of a log that was put back from a backup
     only what is in the table now is known.
     """
-    from lakebed.deltalog.search import LogSearch, Standing  # noqa: PLC0415 - it loads Arrow
-
     if version is None or entry.as_of is None:
         return None
     names = entry.supersedes - {file_name(one.filename) for one in entry.outgoing}
-    for name, told in sorted(LogSearch(store).named(names).items()):
-        if told.standing is Standing.IN_TABLE:
-            return f"{name} is" if told.added is None else told.added.words
+    log, paths = _followed(store, names)
+    lineage = log.follow(())
+    for name, path in sorted(paths.items()):
+        if path in lineage.active:
+            added = log.commit(lineage.added(path))
+            return f"{name} is" if added is None else added.words
     return brought_back(store, names, entry.as_of, version)
 
 

@@ -158,7 +158,7 @@ def test_a_file_that_is_just_released_has_not_been_removed(tmp_path):
     desk.holds_a_file()
     asked = PipelineEvidence.read(desk.settings, desk.clock)
     assert asked.table is not None
-    asked.table.log.files(["x.parquet"])
+    asked.table.log.follow(["x.parquet"])
     desk.let("schema_evolution: overwrite")
     desk.operator().release(None)
     (answer,) = why("b.ndjson", Pipelines((asked.settings,), lambda _settings: asked))

@@ -11,10 +11,9 @@ from deltalake import DeltaTable
 
 from blizzard.inspect.audit.log_books import LogBooks
 from lakebed.deltalog.actions import LogHistory
-from lakebed.deltalog.history import read_whole_log
+from lakebed.deltalog.tables import whole_log
 from lakebed.errors import TableUnreadable
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import Reader
 from tests.support.tables import Penguin, TableDirectory, rows_of
 
 SIDECAR = "016ae953-37a9-438e-8683-9a9a4a79a395"
@@ -34,7 +33,7 @@ def table(tmp_path) -> TableDirectory:
 
 
 def history(table: TableDirectory) -> LogHistory:
-    found = read_whole_log(Reader(str(table.root), StorageOptions()))
+    found = whole_log(str(table.root), StorageOptions())
     assert found is not None
     return found
 
@@ -118,7 +117,7 @@ def test_a_checkpoint_in_parts_counts_once_all_of_them_are_there(table):
     found = books(table)
     assert (len(found.active), found.totals().rows) == (6, 12)
     next(log(table).glob("*.0000000002.0000000002.parquet")).unlink()
-    assert read_whole_log(Reader(str(table.root), StorageOptions())) is None
+    assert whole_log(str(table.root), StorageOptions()) is None
 
 
 @pytest.mark.parametrize("name", ["checkpoint", f"checkpoint.{SIDECAR}"])
@@ -185,7 +184,7 @@ def test_versions_that_nothing_stands_for_are_named(table, gone, checkpoint, tol
 
 def test_what_is_no_log_is_none(table, tmp_path):
     shutil.rmtree(log(table))
-    assert read_whole_log(Reader(str(table.root), StorageOptions())) is None
+    assert whole_log(str(table.root), StorageOptions()) is None
 
 
 def test_a_version_that_cannot_be_read_is_an_error_and_never_an_empty_one(table):

@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from blizzard.inspect.audit.findings import AbsentFile, Difference, Kind, Loss, Step
+from blizzard.inspect.audit.findings import AbsentFile, Difference, Kind, Step
 from blizzard.inspect.audit.log_books import REPAIR, LogBooks
 from lakebed.deltalog.lineage import BEFORE, RESTORE
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
+from lakebed.documents.losses import loss_of
 from lakebed.layout import file_name
 from lakebed.units import plural
 
@@ -199,13 +200,8 @@ class ExpectedFiles:
 
     def _loss(self, version: int, rows: int, files: Iterable[str]) -> Iterator[Difference]:
         commit = self.log.commits.get(version)
-        loss = Loss(
-            version=version,
-            operation=REPAIR if commit is None else commit.operation,
-            writer=self.log.repairs.get(version) if commit is None else commit.writer,
-            rows=rows,
-            files=tuple(sorted(files)),
-        )
+        writer = self.log.repairs.get(version) if commit is None else commit.writer
+        loss = loss_of(version, REPAIR if commit is None else commit.operation, writer, rows, files)
         if self.log.accepts(loss):
             return
         document, instead = self.log.accepted.get(version), ""
@@ -294,7 +290,7 @@ class ExpectedFiles:
 
     def _is_taken_again(self, step: Step, carriers: Iterable[str]) -> bool:
         """Whether later entries took as many rows of the same source files out of these files."""
-        reached = self._reached(carriers)
+        reached = self.log.lineage.reached(carriers)
         later = [
             one
             for one in self.steps
@@ -308,20 +304,10 @@ class ExpectedFiles:
             by_source.update(self._taken.get(key, {}))
         return all(by_source[key] >= min(rows, step.left_out) for key, rows in wanted.items())
 
-    def _reached(self, paths: Iterable[str]) -> dict[str, None]:
-        """Return files, and all that their rows went through since."""
-        reached = dict.fromkeys(paths)
-        waiting = list(reached)
-        while waiting:
-            following = self.log.lineage.after(waiting.pop())
-            waiting += [name for name in following if name not in reached]
-            reached |= dict.fromkeys(following)
-        return reached
-
     def _taken_of(self, path: str, rows: int, taken: dict[tuple[str, int], Counter[int]]) -> int:
         """Count the rows of a file that entries took out of those that held them later."""
         found, sources = 0, self.sources_of(path) or ()
-        reached = self._reached([path])
+        reached = self.log.lineage.reached([path])
         for key in {(one.pipeline, one.entry) for one in self.steps if one.old in reached}:
             left = taken.get(key, Counter[int]())
             for source in sources:

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.losses import Accepted
-from lakebed.units import plural
 
 
 class Kind(StrEnum):
@@ -107,67 +105,6 @@ class OtherCommit:
     """None where a file has no statistics."""
     rows_removed: int | None
     changes_data: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
-    """Rows that one version of another writer took away, and that nobody has accepted."""
-
-    version: int
-    operation: str | None
-    writer: str | None
-    rows: int
-    files: tuple[str, ...]
-    """The files whose rows they were, sorted."""
-
-    @property
-    def message(self) -> str:
-        """Return it in words."""
-        return (
-            f"version {self.version} ({self.operation or 'an unknown operation'} of "
-            f"{self.writer or 'an unknown writer'}) removed {plural(self.rows, 'row')}"
-        )
-
-    def accepted(self, reason: str, at: datetime) -> Accepted:
-        """Return the document that accepts exactly this."""
-        return Accepted(
-            version=self.version,
-            operation=self.operation,
-            writer=self.writer,
-            rows=self.rows,
-            files=self.files,
-            reason=reason,
-            created=at.isoformat(),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcceptedLoss:
-    """Rows that another writer took away and that an operator has accepted."""
-
-    version: int
-    operation: str | None
-    writer: str | None
-    rows: int
-    files: int
-    reason: str
-    at: str
-    applies: bool
-    """Whether the rows are missing as it says; not where they are there again, or others are."""
-
-    @classmethod
-    def of(cls, one: Accepted, *, applies: bool) -> "AcceptedLoss":
-        """Return what a document accepts."""
-        return cls(
-            version=one.version,
-            operation=one.operation,
-            writer=one.writer,
-            rows=one.rows,
-            files=len(one.files),
-            reason=one.reason,
-            at=one.created,
-            applies=applies,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,8 +281,10 @@ class Audit:
     unknown: Amount
     """What was added by versions that are no longer in the log, and no entry names."""
     others: tuple[OtherCommit, ...]
-    accepted: tuple[AcceptedLoss, ...] = ()
-    losses: tuple[Loss, ...] = ()
+    accepted: tuple[Accepted, ...] = ()
+    applied: frozenset[int] = frozenset()
+    """The versions of those whose rows are missing just as was accepted."""
+    losses: tuple[Accepted, ...] = ()
     """Those among the differences that an operator may accept."""
     differences: tuple[Difference, ...]
     pipelines: tuple[str, ...] = ()

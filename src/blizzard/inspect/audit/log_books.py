@@ -7,7 +7,7 @@ numbers, of each removed one the version that removed it.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from blizzard.inspect.audit.findings import Amount, Difference, Kind, Loss, OtherCommit
+from blizzard.inspect.audit.findings import Amount, Difference, Kind, OtherCommit
 from blizzard.inspect.audit.shapes import TableShape
 from lakebed.deltalog.actions import FileAction, LogActions
 from lakebed.deltalog.lineage import BEFORE, RESTORE, Active, Lineage, written_as
@@ -72,7 +72,7 @@ class LogBooks:
     """What an operator has accepted, by its version."""
     applied: set[int] = field(default_factory=set)
     """Those of them that say what is missing."""
-    losses: list[Loss] = field(default_factory=list)
+    losses: list[Accepted] = field(default_factory=list)
     """Rows that other writers took away and nobody has accepted."""
     _restores: set[int] = field(default_factory=set)
     commits: dict[int, OtherCommit] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class LogBooks:
         """Return the version that removed each file that is not in the table any more."""
         return self.lineage.removed
 
-    def accepts(self, loss: Loss) -> bool:
+    def accepts(self, loss: Accepted) -> bool:
         """Whether an operator has accepted a loss; one that is not accepted is kept."""
         document = self.accepted.get(loss.version)
         if document is not None and (document.rows, document.files) == (loss.rows, loss.files):
