@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from blizzard.answers.lifecycle import FileState
+from lakebed.storage.store import ObjectFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +14,13 @@ class StoredObject:
     size: int
     etag: str | None
     modified: datetime
+
+    @classmethod
+    def of(cls, facts: ObjectFacts | None) -> "StoredObject | None":
+        """Return an object as a store describes it; None where there is none."""
+        if facts is None:
+            return None
+        return cls(size=facts.size, etag=facts.etag, modified=facts.modified)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,12 +150,13 @@ def dead_letter_queue(
             and (key in lost or not known.record.gone)
         }
         entries = [journal.listed(one).entry for one in sorted(failed_in)]
-    files = _Files(KnownSources(ledger), progress, lost)
-    failures, gone = _read(entries, files, lambda uri: open_reader(queue_at(settings, uri)))
+    letters, gone = _read(entries, lambda uri: open_reader(queue_at(settings, uri)))
+    known = KnownSources(ledger)
+    failures = (_now(letter, entry, known, progress, lost) for letter, entry in letters)
     there = sum(dead_letters_of(entry) for entry in entries)
     return DeadLetterQueue(
         pipeline=settings.name,
-        failures=failures,
+        failures=tuple(failures),
         gone=gone,
         unsure=unsure,
         unread=0 if every else ledger.books.sums.dead_letters - there,
@@ -171,43 +172,40 @@ def _failed_before(known: UnfinishedFile, ledger: Ledger) -> bool:
     return known.record.failure is not None and not known.record.gone and before
 
 
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """The source files of a pipeline, by key."""
-
-    known: KnownSources
-    progress: Progress
-    lost: Collection[str]
-
-    def now(self, letter: DeadLetter, entry: Entry) -> FailedLetter:
-        """Return a letter of an entry with the state of its file."""
-        root = entry.source_uris.get(letter.source, "").rstrip("/")
-        key = f"{letter.source}:{letter.path.removeprefix(f'{root}/')}"
-        before = self.known(key)
-        unfinished, done = before.unfinished, before.finished
-        if unfinished is not None:
-            state, _reason = of_unfinished(unfinished, self.progress)
-            is_repeated = unfinished.failed_in not in (None, entry.sequence)
-            is_failed = state is FileState.FAILED
-            return FailedLetter(
-                letter=letter,
-                state=state,
-                deleted=is_failed and key in self.lost,
-                repeated=is_failed and is_repeated,
-            )
-        state = FileState.MISSING if done is None else self.progress.of(done)
+def _now(
+    letter: DeadLetter,
+    entry: Entry,
+    known: KnownSources,
+    progress: Progress,
+    lost: Collection[str],
+) -> FailedLetter:
+    """Return a letter of an entry with the state of its file."""
+    root = entry.source_uris.get(letter.source, "").rstrip("/")
+    key = f"{letter.source}:{letter.path.removeprefix(f'{root}/')}"
+    before = known(key)
+    unfinished, done = before.unfinished, before.finished
+    if unfinished is None:
+        state = FileState.MISSING if done is None else progress.of(done)
         return FailedLetter(letter=letter, state=state)
+    state, _reason = of_unfinished(unfinished, progress)
+    is_failed = state is FileState.FAILED
+    return FailedLetter(
+        letter=letter,
+        state=state,
+        deleted=is_failed and key in lost,
+        repeated=is_failed and unfinished.failed_in not in (None, entry.sequence),
+    )
 
 
 def _read(
-    entries: Sequence[Entry], files: _Files, open_folder: Callable[[str], Reader]
-) -> tuple[tuple[FailedLetter, ...], tuple[str, ...]]:
+    entries: Sequence[Entry], open_folder: Callable[[str], Reader]
+) -> tuple[list[tuple[DeadLetter, Entry]], tuple[str, ...]]:
     """Read the objects that entries name, and return those that are not there any more.
 
     No other object belongs to the queue. They may be in several places, since `dlq_path` may have
     been another one before.
     """
-    found: list[FailedLetter] = []
+    found: list[tuple[DeadLetter, Entry]] = []
     gone: list[str] = []
     named = [(uri, entry) for entry in entries for uri in entry.dlq]
     for uri, entry in reversed(named):
@@ -225,5 +223,5 @@ def _read(
         if body is None:
             gone.append(uri)
         else:
-            found += [files.now(letter, entry) for letter in decode(body, uri)]
-    return tuple(found), tuple(gone)
+            found += ((letter, entry) for letter in decode(body, uri))
+    return found, tuple(gone)

@@ -4,7 +4,6 @@ Where possible, entries are found without reading all of them. Read-only.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import takewhile
@@ -20,11 +19,9 @@ from lakebed.journal import JournalReader, journals_aside
 from lakebed.layout import file_name
 from lakebed.listing.watermark import named_at
 from lakebed.seek import seek
+from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader
 
-CONCURRENT = 16
-TOGETHER = 256
-"""Entries that are held in memory at a time while all of them are looked through."""
 AROUND = 2
 """Entries before and after the likely one that are looked at, too: clocks differ a little."""
 MOST_PARTS = 200
@@ -129,20 +126,12 @@ def dealing_with_lines(journal: JournalReader, first: int, last: int) -> Iterato
 
 def _holding(journal: JournalReader, word: bytes, every: range) -> Iterator[Entry]:
     """Yield the entries in which a word stands, in the order of their numbers."""
-    for start in range(0, len(every), TOGETHER):
-        numbers = every[start : start + TOGETHER]
-        with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="why") as pool:
-            bodies = list(pool.map(journal.body, numbers))
-        for number, body in zip(numbers, bodies, strict=True):
-            if body is not None and _may_hold(body, word):
-                entry = journal.entry(number)
-                if entry is not None:
-                    yield entry
-
-
-def _may_hold(body: bytes, word: bytes) -> bool:
     # A name with a character that JSON escapes stands there in another way.
-    return word in body or b'"' in word or b"\\" in word
+    is_escaped = b'"' in word or b"\\" in word
+    for number, body in ahead(journal.body, every):
+        entry = journal.entry(number) if body and (is_escaped or word in body) else None
+        if entry is not None:
+            yield entry
 
 
 def reading(journal: JournalReader, key: str, path: str, last: int) -> Entry | None:
@@ -208,11 +197,9 @@ def _skipped(entry: Entry, key: str) -> int:
 
 
 def _created(journal: JournalReader, numbers: Sequence[int]) -> list[int | None]:
-    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="why") as pool:
-        entries = list(pool.map(journal.entry, numbers))
     return [
         None if entry is None else round(datetime.fromisoformat(entry.created).timestamp() * 1000)
-        for entry in entries
+        for _number, entry in ahead(journal.entry, numbers)
     ]
 
 
@@ -242,24 +229,17 @@ class Kept:
     """Whether it is a promotion that penguin settled without effect."""
 
 
-def last_entries(store: Reader, pipeline: str, limit: int, fates: Fates) -> list[Kept]:
-    """Return the last entries of a journal, the newest first."""
+def stored_entries(
+    store: Reader, pipeline: str, fates: Fates, *, limit: int = 1, number: int | None = None
+) -> list[Kept]:
+    """Return the last entries of a journal, the newest first, or the one of a number.
+
+    If there is none of this number, the error says which there are.
+    """
     receipt = JournalReader(store, pipeline).receipt()
     journal = JournalReader(store, pipeline, full_paths=True)
     numbers = journal.numbers()
-    aside = read_aside(store, pipeline, fates)
-    found = [
-        _kept(journal, number, numbers, receipt, aside) for number in reversed(numbers[-limit:])
-    ]
-    return _with_fates(found, fates)
-
-
-def entry_of(store: Reader, pipeline: str, number: int, fates: Fates) -> Kept:
-    """Return one entry; if there is none of this number, the error says which there are."""
-    receipt = JournalReader(store, pipeline).receipt()
-    journal = JournalReader(store, pipeline, full_paths=True)
-    numbers = journal.numbers()
-    if number not in numbers:
+    if number is not None and number not in numbers:
         there = (
             f"there are entries {numbers[0]} to {numbers[-1]}"
             if numbers
@@ -270,8 +250,8 @@ def entry_of(store: Reader, pipeline: str, number: int, fates: Fates) -> Kept:
             path=store.describe(layout.journal_folder(pipeline)),
         )
     aside = read_aside(store, pipeline, fates)
-    (kept,) = _with_fates([_kept(journal, number, numbers, receipt, aside)], fates)
-    return kept
+    wanted = reversed(numbers[-limit:]) if number is None else [number]
+    return _with_fates([_kept(journal, one, numbers, receipt, aside) for one in wanted], fates)
 
 
 def is_committed(receipt: Receipt | None, entry: Entry) -> bool:
@@ -286,19 +266,17 @@ def is_committed(receipt: Receipt | None, entry: Entry) -> bool:
 def _with_fates(found: list[Kept], fates: Fates) -> list[Kept]:
     """Say of promotions whether they had an effect; if the log cannot be read, that is shown."""
     marks = {kept.entry.replacement_mark for kept in found if kept.entry.replaces}
-    if not marks:
-        return found
+    decided, error = dict[str, int | None](), None
     try:
-        decided = fates(marks)
+        decided = dict(fates(marks)) if marks else {}
     except LakeError as trouble:
-        return [
-            replace(kept, aside=replace(kept.aside, error=kept.aside.error or str(trouble)))
-            if kept.entry.replaces
-            else kept
-            for kept in found
-        ]
+        error = str(trouble)
     return [
-        replace(kept, passed_over=decided.get(kept.entry.replacement_mark) == GONE)
+        replace(
+            kept,
+            passed_over=decided.get(kept.entry.replacement_mark) == GONE,
+            aside=replace(kept.aside, error=kept.aside.error or error),
+        )
         if kept.entry.replaces
         else kept
         for kept in found

@@ -5,7 +5,6 @@ entry never changes, so what one says is kept, and asked again, only new entries
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -15,6 +14,7 @@ from blizzard.discover.skip_reason import SkipSummary
 from lakebed.documents.entry import Entry
 from lakebed.journal import JournalReader
 from lakebed.seek import seek
+from lakebed.storage.ahead import ahead
 from lakebed.units import in_words, is_are, plural
 
 By = Literal["day", "partition"]
@@ -228,7 +228,6 @@ def _counts(states: Mapping[FileState, int], words: tuple[tuple[FileState, str],
     )
 
 
-CONCURRENT = 16
 MOST_KEPT = 50_000
 """Source files of which the rows are kept between two looks, some 220 bytes each."""
 MOST_PARTS = 200
@@ -312,9 +311,8 @@ class EntryRows:
 
     def _load(self, numbers: Iterable[int]) -> None:
         missing = [number for number in numbers if number not in self._read]
-        with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="files") as pool:
-            for number, entry in zip(missing, pool.map(self._entry, missing), strict=True):
-                self._read[number] = {} if entry is None else _readings(entry)
+        for number, entry in ahead(self._entry, missing):
+            self._read[number] = {} if entry is None else _readings(entry)
 
     def _entry(self, number: int) -> Entry | None:
         entry = self.journal.entry(number)
@@ -326,10 +324,9 @@ class EntryRows:
 
     def _written(self, numbers: Sequence[int]) -> list[int | None]:
         unseen = [number for number in numbers if number not in self._created]
-        with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="files") as pool:
-            for number, entry in zip(unseen, pool.map(self._entry, unseen), strict=True):
-                if entry is None:
-                    self._created[number] = None
+        for number, entry in ahead(self._entry, unseen):
+            if entry is None:
+                self._created[number] = None
         times = (self._created[number] for number in numbers)
         return [None if at is None else round(at.timestamp() * 1000) for at in times]
 

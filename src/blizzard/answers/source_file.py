@@ -108,9 +108,7 @@ def why_source_file(asked: PipelineEvidence, source: SourceSettings, path: str) 
         source=source.name,
         path=path,
         answer="",
-        stored=None
-        if facts is None
-        else StoredObject(size=facts.size, etag=facts.etag, modified=facts.modified),
+        stored=StoredObject.of(facts),
     )
     progress, unsure = progress_of(asked.settings, asked.table, asked.history, of_others=False)
     life = Lifecycle(source=source, ledger=asked.history, progress=progress)

@@ -272,9 +272,7 @@ def _bare(asked: PipelineEvidence, store: Reader, path: str, facts: ObjectFacts 
         table_uri=asked.settings.sink.table_uri,
         path=path,
         answer="",
-        stored=None
-        if facts is None
-        else StoredObject(size=facts.size, etag=facts.etag, modified=facts.modified),
+        stored=StoredObject.of(facts),
     )
 
 

@@ -23,26 +23,10 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import ObjectFacts, Reader, local_path
 from lakebed.types import Codec
 
-OTHER_FORMATS = frozenset(
-    [
-        ".parquet",
-        ".csv",
-        ".tsv",
-        ".avro",
-        ".orc",
-        ".xml",
-        ".yaml",
-        ".yml",
-        ".md",
-        ".html",
-        ".pdf",
-        ".zip",
-        ".tar",
-        ".py",
-        ".sh",
-        ".crc",
-    ]
-)
+OTHER_FORMATS = frozenset([
+    ".parquet", ".csv", ".tsv", ".avro", ".orc", ".xml", ".yaml", ".yml", ".md", ".html", ".pdf",
+    ".zip", ".tar", ".py", ".sh", ".crc",
+])  # fmt: skip
 """Suffixes of files that hold no JSON."""
 MOST_SUFFIXES = 10
 """Those that most files have are tried."""

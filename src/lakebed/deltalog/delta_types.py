@@ -36,21 +36,10 @@ class TableFacts:
 
 
 DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
-ADDABLE = frozenset(
-    {
-        "string",
-        "long",
-        "integer",
-        "short",
-        "byte",
-        "float",
-        "double",
-        "boolean",
-        "timestamp",
-        "date",
-        "binary",
-    }
-)
+ADDABLE = frozenset([
+    "string", "long", "integer", "short", "byte", "float", "double", "boolean", "timestamp",
+    "date", "binary",
+])  # fmt: skip
 """Plain types that a change of the schema alone can bring into a table."""
 NEEDS_FEATURE = {"timestamp_ntz": "timestampNtz"}
 """Plain types that a table must be made for, with the table feature that says that it is."""

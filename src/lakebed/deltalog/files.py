@@ -10,7 +10,6 @@ far back that is. `lakebed.deltalog.removals` says where a checkpoint proves mor
 """
 
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -38,9 +37,9 @@ from lakebed.layout import (
     stranger_transaction,
 )
 from lakebed.listing.watermark import named_at
+from lakebed.storage.ahead import ahead
 from lakebed.storage.store import ObjectFacts, Reader
 
-CONCURRENT = 16
 AT_A_TIME = 100
 """Versions that are read back before it is asked whether that is far enough."""
 SAME_CLOCK = timedelta(minutes=5)
@@ -305,15 +304,11 @@ def touched_since(store: Reader, version: int, last: int) -> frozenset[str] | No
 def _versions(store: Reader, numbers: Iterable[int]) -> list[tuple[LogActions, ObjectFacts]] | None:
     """Read versions, several at a time; None where one of them is not there."""
     named = naming(store)
-
-    def read(number: int) -> tuple[LogActions, ObjectFacts] | None:
-        found = store.fetch(log_version(number))
+    read: list[tuple[LogActions, ObjectFacts]] = []
+    for number, found in ahead(lambda each: store.fetch(log_version(each)), numbers):
         if found is None:
             return None
         body, facts = found
-        return read_actions(number, body, store.describe(log_version(number)), named), facts
-
-    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="log") as pool:
-        found = list(pool.map(read, numbers))
-    there = [one for one in found if one is not None]
-    return there if len(there) == len(found) else None
+        where = store.describe(log_version(number))
+        read.append((read_actions(number, body, where, named), facts))
+    return read

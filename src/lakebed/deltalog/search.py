@@ -8,7 +8,6 @@ before it that removed the files in question, found by the times of the removals
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import accumulate
@@ -27,6 +26,7 @@ from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.deltalog.versions import Commit, commit_of, reasons_against
 from lakebed.layout import DELTA_LOG, held_transaction, journal_transaction, log_version
 from lakebed.seek import AT_ONCE, seek
+from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader
 
 REMOVALS = ("remove.path", "remove.deletionTimestamp", "remove.partitionValues")
@@ -70,7 +70,9 @@ class LogSearch:
     _older: dict[int, LogActions] = field(default_factory=dict)
     """The versions before the checkpoint that removed files which were asked for."""
     _sought: set[tuple[str, int | None]] = field(default_factory=set)
-    """The removals whose versions were searched for."""
+    """The removals whose versions are known."""
+    _unfound: set[int | None] = field(default_factory=set)
+    """The times of removals whose versions are not there any more."""
     _tombstones: dict[str, list[FileAction]] | None = None
     """The removals that the checkpoint names, by the last parts of their paths."""
     _kept: dict[str, FileAction] = field(default_factory=dict)
@@ -202,12 +204,15 @@ class LogSearch:
         """Yield the versions before the checkpoint that removed files and were not known yet."""
         removals = self._removals()
         for one in (each for name in names for each in removals.get(name, ())):
-            if (one.path, one.removed_at_ms) in self._sought:
+            at = one.removed_at_ms
+            if at in self._unfound or (one.path, at) in self._sought:
                 continue
             version = self._removed_by(one, tail.first - 1)
-            removed = () if version is None else version.removes
-            self._sought |= {(each.path, each.removed_at_ms) for each in (one, *removed)}
-            if version is not None and version.version not in self._older:
+            if version is None:
+                self._unfound.add(at)
+                continue
+            self._sought |= {(each.path, each.removed_at_ms) for each in (one, *version.removes)}
+            if version.version not in self._older:
                 self._older[version.version] = version
                 yield version
 
@@ -293,12 +298,8 @@ class LogSearch:
     def _fetch(self, numbers: Sequence[int]) -> None:
         """Read versions that were not read yet, several at a time."""
         new = [number for number in numbers if number not in self._bodies]
-        if len(new) == 1:
-            self._bodies[new[0]] = self.store.get(log_version(new[0]))
-        elif new:
-            with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="log") as pool:
-                bodies = pool.map(lambda number: self.store.get(log_version(number)), new)
-                self._bodies |= dict(zip(new, bodies, strict=True))
+        if new:
+            self._bodies |= ahead(lambda number: self.store.get(log_version(number)), new, AT_ONCE)
 
 
 def _settles(commit: Commit, pipeline: str, sequence: int) -> bool:

@@ -79,11 +79,6 @@ class Commit:
     """Held files that it gave up, by order or because their sources are read again."""
 
     @property
-    def is_penguins(self) -> bool:
-        """Whether penguin committed it."""
-        return self.writer is not None and self.writer.startswith("penguin")
-
-    @property
     def is_repair(self) -> bool:
         """Whether `penguin fsck --repair` made it."""
         return self.operation == REPAIR

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from blizzard.answers.entries import Kept, entry_of, last_entries
+from blizzard.answers.entries import Kept, stored_entries
 from blizzard.cli.call import PipelineCall, failed_at
 from blizzard.cli.journal.new import begin_anew
 from blizzard.handoff.held_rows import Aside, by_reason
@@ -96,7 +96,8 @@ def journal_show(
     """
     with call.one() as settings:
         reader = open_reader(sink_location(settings))
-        kept = entry_of(reader, settings.name, number, PipelineLog(settings).fates)
+        fates = PipelineLog(settings).fates
+        (kept,) = stored_entries(reader, settings.name, fates, number=number)
         call.show(entry_lines(kept), entry_document(kept))
         call.fail_if(not kept.follows)
 
@@ -129,7 +130,7 @@ def journal_new(
 def _last_entries(settings: PipelineSettings, limit: int) -> list[Kept]:
     try:
         reader = open_reader(sink_location(settings))
-        return last_entries(reader, settings.name, limit, PipelineLog(settings).fates)
+        return stored_entries(reader, settings.name, PipelineLog(settings).fates, limit=limit)
     except ObjectMissing:
         return []  # The table's folder does not exist yet, so neither does a journal.
 

@@ -357,35 +357,17 @@ def _closed(text: str) -> str | None:
     """
     if not text.startswith(("[", "{")):
         raise ValueError("no value is whole")
-    around: _Open | None = None
-    end: tuple[int, _Open] | None = None
+    around: list[str] = []
+    end: tuple[int, list[str]] | None = None
     for token in _TOKEN.finditer(text):
         match token[0]:
             case "[" | "{":
-                in_array = around is not None and (around.in_array or around.closing == "]")
-                around = _Open(_CLOSING[token[0]], in_array, around)
-            case "]" | "}" if around is not None:
-                around = around.outer
-            case "," if around is not None and not around.in_array:
-                end = token.start(), around
-    return None if end is None else text[: end[0]] + "".join(end[1].closings())
-
-
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """An array or object that is not closed yet. It never changes, so none is ever copied."""
-
-    closing: str
-    in_array: bool
-    """Whether an array is around it."""
-    outer: "_Open | None"
-
-    def closings(self) -> Iterator[str]:
-        """Yield what closes it, and everything around it."""
-        here: _Open | None = self
-        while here is not None:
-            yield here.closing
-            here = here.outer
+                around.append(_CLOSING[token[0]])
+            case "]" | "}" if around:
+                around.pop()
+            case "," if around and "]" not in around[:-1]:
+                end = token.start(), around[::-1]
+    return None if end is None else text[: end[0]] + "".join(end[1])
 
 
 def _rows(found: _Found, path: Sequence[str]) -> Iterator[Record]:
