@@ -5,11 +5,11 @@ versions after the newest checkpoint are read, some columns of that checkpoint, 
 before it that removed the files in question, found by the times of the removals.
 """
 
-import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from itertools import accumulate
 from typing import Any
 from urllib.parse import quote
@@ -24,7 +24,7 @@ from lakebed.deltalog.lineage import BEFORE, Lineage
 from lakebed.deltalog.segment import LogSegment, find_segment
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.deltalog.versions import Commit, commit_of, reasons_against
-from lakebed.layout import DELTA_LOG, held_transaction, journal_transaction, log_version
+from lakebed.layout import held_transaction, journal_transaction, log_version
 from lakebed.seek import AT_ONCE, seek
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader
@@ -88,22 +88,16 @@ class LogSearch:
         return self._entries[key]
 
     def _entry(self, pipeline: str, journal: str, sequence: int) -> EntryInLog:
-        tail = self._tail()
-        if tail is None:
+        tail, last = self._tail(), self.committed(pipeline, journal)
+        if tail is None or last is None or last < sequence:
             return EntryInLog(committed=False)
         app = journal_transaction(pipeline, journal)
-        known = self._newest(app, tail.version, 1) or self._newest(app, tail.version, AT_ONCE)
-        if not known:
-            last = self.transaction(app)
-            known = {} if last is None else {tail.version: last}
-        if not known or max(known.values()) < sequence:
-            return EntryInLog(committed=False)
         sought = seek(
             sequence,
             0,
             tail.version,
-            lambda numbers: self._transactions(app, numbers),
-            known={-1: 0, **known},
+            partial(self._values, value=lambda each: each.transactions.get(app)),
+            known={-1: 0, tail.version: last},
         )
         actions = None if sought.number is None else self._actions(sought.number)
         commit = None if actions is None else commit_of(actions)
@@ -221,7 +215,8 @@ class LogSearch:
         at = one.removed_at_ms
         if at is None:
             return None
-        sought = seek(at, 0, last, self._times).number
+        times = partial(self._values, value=lambda each: each.info.at_ms)
+        sought = seek(at, 0, last, times).number
         first = last if sought is None else sought
         for numbers in (range(first, last + 1), range(first - 1, -1, -1)):
             for version in self._around(numbers, at):
@@ -264,22 +259,13 @@ class LogSearch:
     def _numbers(self, tail: LogSegment) -> list[int]:
         return sorted(number for number in tail.objects if tail.first <= number)
 
-    def _newest(self, app: str, last: int, count: int) -> dict[int, int]:
-        """Return the transactions that some of the newest versions carry, by version."""
-        newest = range(max(0, last - count + 1), last + 1)
-        told = zip(newest, self._transactions(app, newest), strict=True)
-        return {number: entry for number, entry in told if entry is not None and entry != GONE}
-
-    def _transactions(self, app: str, numbers: Sequence[int]) -> list[int | None]:
-        """Return the last entry that each of some versions commits; none of one cleaned up."""
+    def _values(
+        self, numbers: Sequence[int], value: Callable[[LogActions], int | None]
+    ) -> list[int | None]:
+        """Return a value of each of some versions; GONE for one that was cleaned up."""
         self._fetch(numbers)
-        bodies = (self._bodies[number] for number in numbers)
-        return [GONE if body is None else _transaction(body, app) for body in bodies]
-
-    def _times(self, numbers: Sequence[int]) -> list[int | None]:
-        self._fetch(numbers)
-        versions = (self._actions(number) for number in numbers)
-        return [GONE if found is None else found.info.at_ms for found in versions]
+        versions = map(self._actions, numbers)
+        return [GONE if found is None else value(found) for found in versions]
 
     def _actions(self, number: int) -> LogActions | None:
         self._fetch((number,))
@@ -307,15 +293,6 @@ def _settles(commit: Commit, pipeline: str, sequence: int) -> bool:
     return any(
         one.pipeline == pipeline and one.first <= sequence <= one.last for one in commit.entries
     )
-
-
-def _transaction(body: bytes, app: str) -> int | None:
-    """Return the version of an app transaction that a version of a log carries. Pure."""
-    word = json.dumps(app).encode()
-    found = read_actions(
-        0, body, DELTA_LOG, kinds=("txn",), only=lambda line: word in line, lenient=True
-    )
-    return found.transactions.get(app)
 
 
 def _last(path: str) -> str:
