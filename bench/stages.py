@@ -17,11 +17,11 @@ from bench.race import DATA
 from bench.workloads import WORKLOADS, Workload, generated
 from blizzard.model.settings import RollingPolicy
 from blizzard.model.source.form import codec_of
-from blizzard.worker.books import LineCount
 from blizzard.worker.compression import decompress
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.lines import Decoded, blocks
 from blizzard.worker.output.parquet import RollingWriter
+from blizzard.worker.position import LineCount
 from lakebed.clock import Clock
 
 Result = TypeVar("Result")

@@ -42,8 +42,8 @@ from blizzard.model.settings import (
     QueueService,
     QueueSettings,
 )
-from blizzard.notices.queue import Queue
-from blizzard.notices.subscription import OpenQueue, Subscription, has_queue
+from blizzard.notices.listener import Subscription, has_queue
+from blizzard.notices.queue import OpenQueue, Queue
 from blizzard.pipeline import Pipeline
 from blizzard.pipeline_log import PipelineLog
 from blizzard.run_totals import Statistics

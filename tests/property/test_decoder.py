@@ -14,6 +14,7 @@ from blizzard.worker.ndjson.lines import blocks
 from lakebed.columns.arrow_types import ARROW
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
+from tests.support.decoding import decode_all
 
 LIMIT = 1 << 20
 KINDS = list(ARROW)
@@ -163,7 +164,7 @@ def test_files_that_are_read_together_are_what_they_are_alone(
     files = [damaged("\n".join(texts) + ending, cuts) for texts, cuts in drawn]
     opened = ((place, (piece for piece in [file])) for place, file in enumerate(files))
     limits = DecodeLimits(most_together=most, short_bytes=short)
-    found = Decoder(schema, max_line_bytes=LIMIT, limits=limits).decode_all(opened)
+    found = decode_all(Decoder(schema, max_line_bytes=LIMIT, limits=limits), opened)
     assert [(place, outcome(batches)) for place, batches in found] == [
         (place, exactly(schema, file)) for place, file in enumerate(files)
     ]

@@ -17,6 +17,7 @@ from blizzard.worker.ndjson.lines import blocks
 from lakebed.columns.schema import Schema
 from lakebed.types import OnBadRecord, OnMismatch, UnknownFields
 from tests.support import damage
+from tests.support.decoding import decode_all
 from tests.support.nested import Lines, some_fields
 
 LIMIT = 5_000
@@ -99,5 +100,5 @@ def test_files_that_are_read_together_keep_their_own_bad_lines(
     files = [file_of(random, schema, random.randrange(6), share) for _ in range(6)]
     decoder = Decoder(schema, max_line_bytes=LIMIT, limits=ALL_NAMES, **mode)  # type: ignore[arg-type]
     opened = ((place, (piece for piece in [file])) for place, file in enumerate(files))
-    found = [outcome(batches) for _, batches in decoder.decode_all(opened)]
+    found = [outcome(batches) for _, batches in decode_all(decoder, opened)]
     assert found == [exactly(schema, file, mode) for file in files]

@@ -138,7 +138,6 @@ def test_a_row_leads_back_to_the_record_that_it_was_read_from(
         pipeline = bench.pipeline()
         while pipeline.step():
             pass
-        pipeline.close()
         found = known_origins(bench.table)
         if columns:
             assert set(stamped_origins(bench.table)) == expected

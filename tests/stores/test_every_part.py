@@ -66,7 +66,6 @@ def test_every_row_is_in_the_table_once_whichever_step_of_an_upload_is_cut(
             steady.settle()
             assert len(met) == times, (kind, fault)
             assert lake.rows() == len(lake.landed), (kind, times, fault)
-    steady.close()
     lake.balances()
 
 
@@ -82,7 +81,6 @@ def test_an_upload_that_cannot_even_be_aborted_is_left_to_gc(
     proxy.rule = lambda _request: None
     steady.settle()
     assert {"part"} <= {request.kind for request in met}
-    steady.close()
     lake.balances()
     if remote.scheme == "s3":
         left = lake.store("table").open_uploads()

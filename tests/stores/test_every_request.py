@@ -94,7 +94,6 @@ def test_every_row_is_in_the_table_once_whichever_request_is_cut(
             steady.settle()
             assert met, kind
             assert lake.rows() == len(lake.landed), (kind, faults[0])
-    steady.close()
     lake.balances()
 
 
@@ -112,5 +111,4 @@ def test_a_store_that_throttles_every_kind_of_request_slows_down_and_fails_nothi
     steady.settle()
     assert steady.failures == []
     assert all(len(each) == len(THROTTLED) for each in met.values())
-    steady.close()
     lake.balances()

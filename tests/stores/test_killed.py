@@ -50,7 +50,6 @@ def test_a_server_that_is_killed_in_mid_batch_and_started_again_costs_time_alone
         # What failed for good meanwhile is read again by then.
         later[0] = DAY_SECS
         steady.settle()
-        steady.close()
         tries = [request for request in proxy.record if request.path in deaths]
         assert len(tries) > 1, "the upload was tried again"
         lake.balances()

@@ -46,5 +46,4 @@ def test_an_outage_of_two_minutes_in_mid_batch_costs_time_alone(
     assert passed[0] >= OUTAGE_SECS
     passed[0] += 24 * 3600
     steady.settle()
-    steady.close()
     lake.balances()

@@ -49,7 +49,6 @@ def counted(lake: Lake, proxy: Proxy) -> dict[str, int]:
         pass
     count("blizzard, a poll that finds nothing", blizzard.step, works=False)
     count("penguin, a poll that finds nothing", penguin.step, works=False)
-    blizzard.close()
     return found
 
 

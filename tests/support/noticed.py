@@ -11,7 +11,7 @@ import yaml
 
 from blizzard.config.load import load
 from blizzard.events import FilesFoundBy
-from blizzard.notices.subscription import OpenQueue
+from blizzard.notices.queue import OpenQueue
 from blizzard.service import Service, open_queue
 from lakebed.documents.entry import decode_entry
 from lakebed.layout import entry_sequence, journal_folder

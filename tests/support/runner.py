@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.progress import Done, Instruction, Overseer, Progress
+from blizzard.model.progress import Instruction, Overseer, Progress
 from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from blizzard.model.settings import SparkSettings
+from blizzard.worker.progress import ProgressChannel
 from blizzard.worker.quarantine.replay import run_replay
 from blizzard.worker.rewrite_group import rewrite_group
 from blizzard.worker.stores import OpenedStores, Stores
@@ -16,14 +17,11 @@ from lakebed.storage.store import Store
 
 
 @dataclass
-class Near:
+class Near(ProgressChannel):
     """A line to a driver in the same process, which answers at once."""
 
     overseer: Overseer
     unit: str
-    progress: Progress = field(default_factory=Progress)
-    done: Done = field(default_factory=Done)
-    attempt: str = ""
 
     @property
     def stop_soon(self) -> bool:
@@ -119,7 +117,10 @@ class FaultyRunner(InProcessRunner):
         overseer = Overseer(work.bounds, work.clock.seconds)
         return [
             run_unit(
-                unit, work, stores, Near(overseer, unit.name, FaultyProgress(fault=self.fault))
+                unit,
+                work,
+                stores,
+                Near(overseer, unit.name, progress=FaultyProgress(fault=self.fault)),
             )
             for unit in units
         ]

@@ -35,10 +35,6 @@ class Steady:
                 return
         pytest.fail(f"still at work after {MOST_STEPS} steps; {self.failures[-1:]}")
 
-    def close(self) -> None:
-        """Let go of the pipeline."""
-        self.blizzard.close()
-
     def _tried(self, step: Callable[[], bool]) -> bool:
         try:
             return step()

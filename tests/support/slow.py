@@ -49,7 +49,7 @@ class SlowRunner(RunsOnly):
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         stores, overseer = OpenedStores(work), Overseer(work.bounds, work.clock.seconds)
         outcomes = [
-            run_unit(each, work, stores, Near(overseer, each.name, self._progress()))
+            run_unit(each, work, stores, Near(overseer, each.name, progress=self._progress()))
             for each in (reversed(units) if self.backwards else units)
         ]
         return outcomes[::-1] if self.backwards else outcomes

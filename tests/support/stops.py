@@ -1,12 +1,12 @@
 """A runner that stops each unit after so many records, and small files that are cut."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.limits import DecodeLimits
-from blizzard.model.progress import Done, Progress
 from blizzard.model.settings import Sizing
+from blizzard.worker.progress import ProgressChannel
 from blizzard.worker.stores import OpenedStores, Stores
 from blizzard.worker.unit import run_unit
 from tests.support.runner import RunsOnly
@@ -16,20 +16,14 @@ NOT_BEGUN = 0
 
 
 @dataclass
-class Told:
+class Told(ProgressChannel):
     """A line on which the driver asks for a stop once so many records are told."""
 
     records: int
-    progress: Progress = field(default_factory=Progress)
-    done: Done = field(default_factory=Done)
-    attempt: str = ""
-    hand_in: bool = False
 
     @property
     def stop_soon(self) -> bool:
         return self.progress.records >= self.records
-
-    def report(self) -> None: ...
 
 
 @dataclass

@@ -19,7 +19,7 @@ from blizzard.model.files import UnfinishedFile
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings, QueueSettings, SourceSettings
 from blizzard.model.source.part_way import CODES, ChangedPartWay
-from blizzard.notices.subscription import OpenQueue
+from blizzard.notices.queue import OpenQueue
 from lakebed.clock import Clock
 from lakebed.documents.source_record import Stage
 from lakebed.errors import LakeError

@@ -21,7 +21,7 @@ from blizzard.journal.standings import PassedOver
 from blizzard.journal.totals import Batch, Compactions, Quarantine, Totals
 from blizzard.model.locations import OpenReader, open_table
 from blizzard.model.settings import PipelineSettings
-from blizzard.notices.subscription import OpenQueue
+from blizzard.notices.queue import OpenQueue
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
 from lakebed.columns.schema import walk

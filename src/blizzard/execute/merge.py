@@ -12,71 +12,10 @@ from dataclasses import dataclass, field, replace
 from blizzard.model.bad_lines import TOO_MANY, QuarantineLimits, in_words
 from blizzard.model.files import Effort, SourceFile, UnitOutcome, WorkUnit
 from blizzard.model.source.unread import failed, left_of, lines_before, parts_of, untouched
-from blizzard.worker.books import Miscounted
+from blizzard.worker.position import Miscounted
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.source_record import Failure, QuarantineFile, Resolved, SourceRecord, Stage
 from lakebed.errors import StoreFull
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Books:
-    """Source files, and the files that hold their rows and their bad lines."""
-
-    sources: tuple[SourceRecord, ...]
-    files: tuple[FinishedFile, ...]
-    quarantine: tuple[QuarantineFile, ...]
-
-
-def balanced(books: Books, files: Mapping[str, SourceFile]) -> Books:
-    """Return what may be journaled: source files whose books do not balance have failed.
-
-    Source files that share data files fail together, and those data files are left out. `files`
-    are the source files as they were before the batch, by their keys.
-    """
-    wrong = dict(_differences(books))
-    if not wrong:
-        return books
-
-    def of(record: SourceRecord) -> SourceRecord:
-        message = wrong.get(record.unit) if record.failure is None else None
-        if message is None:
-            return record
-        failure = Failure(stage=Stage.PARSE, code=Miscounted.code, message=message)
-        return failed(untouched(files[record.key]), failure)
-
-    return replace(
-        books,
-        sources=tuple(map(of, books.sources)),
-        files=tuple(file for file in books.files if file.unit not in wrong),
-        quarantine=tuple(file for file in books.quarantine if file.unit not in wrong),
-    )
-
-
-def _differences(books: Books) -> Iterator[tuple[str | None, str]]:
-    """Yield the groups whose books do not balance, and how."""
-    read, found = Counter[str | None](), Counter[str | None]()
-    written, aside = _counted(books.files), _counted(books.quarantine)
-    for one in books.sources:
-        if one.failure is not None:
-            continue
-        read[one.unit] += one.rows
-        found[one.unit] += one.quarantined
-        if one.lines != one.rows + one.blank + one.filtered + one.quarantined:
-            what = f"{one.rows} rows, {one.blank} blank, {one.filtered} filtered"
-            message = f"{one.lines} lines were read, but there are {what} and "
-            yield one.unit, f"{message}{one.quarantined} bad lines"
-    for unit, rows in read.items():
-        if written[unit] != rows:
-            yield unit, f"{rows} rows were read, but {written[unit]} were written"
-        elif aside[unit] != found[unit]:
-            yield unit, f"{found[unit]} bad lines were found, but {aside[unit]} were set aside"
-
-
-def _counted(files: Iterable[FinishedFile | QuarantineFile]) -> Counter[str | None]:
-    counted = Counter[str | None]()
-    for file in files:
-        counted[file.unit] += file.record_count
-    return counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +37,58 @@ class Settled:
         """Raise where the sink was full: the source files that are left are read again later."""
         if self.sink_full is not None:
             raise StoreFull(self.sink_full)
+
+
+def balanced(settled: Settled, files: Mapping[str, SourceFile]) -> Settled:
+    """Return what may be journaled: source files whose books do not balance have failed.
+
+    Source files that share data files fail together, and those data files are left out. `files`
+    are the source files as they were before the batch, by their keys.
+    """
+    wrong = dict(_differences(settled))
+    if not wrong:
+        return settled
+
+    def of(record: SourceRecord) -> SourceRecord:
+        message = wrong.get(record.unit) if record.failure is None else None
+        if message is None:
+            return record
+        failure = Failure(stage=Stage.PARSE, code=Miscounted.code, message=message)
+        return failed(untouched(files[record.key]), failure)
+
+    return replace(
+        settled,
+        sources=tuple(map(of, settled.sources)),
+        files=tuple(file for file in settled.files if file.unit not in wrong),
+        quarantine=tuple(file for file in settled.quarantine if file.unit not in wrong),
+    )
+
+
+def _differences(settled: Settled) -> Iterator[tuple[str | None, str]]:
+    """Yield the groups whose books do not balance, and how."""
+    read, found = Counter[str | None](), Counter[str | None]()
+    written, aside = _counted(settled.files), _counted(settled.quarantine)
+    for one in settled.sources:
+        if one.failure is not None:
+            continue
+        read[one.unit] += one.rows
+        found[one.unit] += one.quarantined
+        if one.lines != one.rows + one.blank + one.filtered + one.quarantined:
+            what = f"{one.rows} rows, {one.blank} blank, {one.filtered} filtered"
+            message = f"{one.lines} lines were read, but there are {what} and "
+            yield one.unit, f"{message}{one.quarantined} bad lines"
+    for unit, rows in read.items():
+        if written[unit] != rows:
+            yield unit, f"{rows} rows were read, but {written[unit]} were written"
+        elif aside[unit] != found[unit]:
+            yield unit, f"{found[unit]} bad lines were found, but {aside[unit]} were set aside"
+
+
+def _counted(files: Iterable[FinishedFile | QuarantineFile]) -> Counter[str | None]:
+    counted = Counter[str | None]()
+    for file in files:
+        counted[file.unit] += file.record_count
+    return counted
 
 
 def settle(
@@ -142,19 +133,18 @@ def settle(
             if record.failure is None and record.unit is not None:
                 files += [replace(file, unit=record.unit) for file in _traced(parts)]
                 quarantine += [replace(file, unit=record.unit) for file in aside]
-    books = balanced(
-        Books(sources=tuple(sources), files=tuple(files), quarantine=tuple(quarantine)),
+    settled = balanced(
+        Settled(
+            sources=tuple(sources),
+            files=tuple(files),
+            quarantine=tuple(quarantine),
+            resolved=tuple(one for outcome in outcomes for one in outcome.resolved),
+            handed_in=any(outcome.handed_in for outcome in outcomes),
+            sink_full=full,
+        ),
         {file.key: file for unit in units for file in unit.files},
     )
-    return Settled(
-        sources=books.sources,
-        files=books.files,
-        quarantine=books.quarantine,
-        resolved=tuple(one for outcome in outcomes for one in outcome.resolved),
-        effort=_together(outcomes, books.files),
-        handed_in=any(outcome.handed_in for outcome in outcomes),
-        sink_full=full,
-    )
+    return replace(settled, effort=_together(outcomes, settled.files))
 
 
 def left_over(units: Sequence[WorkUnit], settled: Settled) -> int:

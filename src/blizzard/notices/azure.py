@@ -78,17 +78,12 @@ class AzureQueue:
         self._pause = pause
         self._renewed: dict[str, str] = {}
         """The receipts of messages that were hidden again, by the message."""
-        with _in_our_words(self.name, ROLE):
+        with _in_our_words(self._url, ROLE):
             self._client = _client(settings, environment)
-
-    @property
-    def name(self) -> str:
-        """Return the URL of the queue."""
-        return self._url
 
     def receive(self, *, hide_secs: int) -> Sequence[Message]:
         """Return messages and hide them; where there are none, wait before that is said."""
-        with _in_our_words(self.name, ROLE):
+        with _in_our_words(self._url, ROLE):
             pages = self._client.receive_messages(
                 messages_per_page=MOST, visibility_timeout=hide_secs
             ).by_page()
@@ -110,20 +105,20 @@ class AzureQueue:
     def delete(self, receipts: Sequence[str]) -> None:
         """Delete messages; those that are gone or were delivered anew are passed over."""
         for message, receipt in map(self._newest, receipts):
-            with _in_our_words(self.name, ROLE), _unless_gone():
+            with _in_our_words(self._url, ROLE), _unless_gone():
                 self._client.delete_message(message, receipt)
             self._renewed.pop(message, None)
 
     def hide(self, receipts: Sequence[str], *, secs: int) -> None:
         """Hide delivered messages for so many seconds from now."""
         for message, receipt in map(self._newest, receipts):
-            with _in_our_words(self.name, ROLE), _unless_gone():
+            with _in_our_words(self._url, ROLE), _unless_gone():
                 hidden = self._client.update_message(message, receipt, visibility_timeout=secs)
                 self._renewed[message] = str(hidden.pop_receipt)
 
     def depth(self) -> Depth:
         """Count the messages, and take none of them; those that are hidden are among them."""
-        with _in_our_words(self.name, READER):
+        with _in_our_words(self._url, READER):
             found = self._client.get_queue_properties().approximate_message_count
         return Depth(waiting=found or 0, in_flight=None)
 

@@ -100,7 +100,7 @@ class PubSubQueue:
         self._deliveries: OrderedDict[str, int] = OrderedDict()
         self._renewing = threading.Lock()
         self._login: Credentials | None = None
-        with _in_our_words(self.name, CONSUME):
+        with _in_our_words(self._url, CONSUME):
             if not settings.endpoint.startswith("http://"):
                 self._login = login_of(settings, environment)
                 self._renew()
@@ -109,11 +109,6 @@ class PubSubQueue:
                 transport=SubscriberGrpcTransport(channel=self._channel)
             )
             _connect(self._channel)
-
-    @property
-    def name(self) -> str:
-        """Return the name of the subscription, or its URL."""
-        return self._url
 
     def receive(self, *, hide_secs: int) -> Sequence[Message]:
         """Wait for messages, some seconds at most, and hide those that are returned."""
@@ -177,7 +172,7 @@ class PubSubQueue:
 
     @contextmanager
     def _asked(self, permission: str) -> Iterator[None]:
-        with _in_our_words(self.name, permission):
+        with _in_our_words(self._url, permission):
             self._renew()
             yield
 

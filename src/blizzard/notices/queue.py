@@ -1,9 +1,10 @@
 """What is asked of a queue, and how it can fail."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from blizzard.model.settings import QueueSettings
 from lakebed.errors import LakeError, Whose
 
 
@@ -57,11 +58,6 @@ class Depth:
 class Queue(Protocol):
     """A queue of messages. A message that is delivered is hidden for a while, then comes again."""
 
-    @property
-    def name(self) -> str:
-        """Return what a person knows the queue by."""
-        ...
-
     def receive(self, *, hide_secs: int) -> Sequence[Message]:
         """Wait for messages, some seconds at most, and hide those that are returned."""
         ...
@@ -81,3 +77,6 @@ class Queue(Protocol):
     def close(self) -> None:
         """Let go of connections."""
         ...
+
+
+OpenQueue = Callable[[QueueSettings], Queue]

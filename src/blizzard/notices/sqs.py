@@ -66,17 +66,12 @@ class SqsQueue:
     def __init__(self, settings: QueueSettings, *, wait_secs: int = WAIT_SECS) -> None:
         self._url = settings.url
         self._wait_secs = wait_secs
-        with _in_our_words(self.name, "a role or keys"):
+        with _in_our_words(self._url, "a role or keys"):
             self._client = _client(settings, wait_secs)
-
-    @property
-    def name(self) -> str:
-        """Return the URL of the queue."""
-        return self._url
 
     def receive(self, *, hide_secs: int) -> Sequence[Message]:
         """Wait for messages, some seconds at most, and hide those that are returned."""
-        with _in_our_words(self.name, "sqs:ReceiveMessage"):
+        with _in_our_words(self._url, "sqs:ReceiveMessage"):
             answer = self._client.receive_message(
                 QueueUrl=self._url,
                 MaxNumberOfMessages=MOST,
@@ -98,7 +93,7 @@ class SqsQueue:
         """Delete messages; those that are gone or were delivered anew are passed over."""
         for some in _in_tens(receipts):
             entries = [{"Id": str(n), "ReceiptHandle": each} for n, each in enumerate(some)]
-            with _in_our_words(self.name, "sqs:DeleteMessage"):
+            with _in_our_words(self._url, "sqs:DeleteMessage"):
                 self._client.delete_message_batch(QueueUrl=self._url, Entries=entries)
 
     def hide(self, receipts: Sequence[str], *, secs: int) -> None:
@@ -108,13 +103,13 @@ class SqsQueue:
                 {"Id": str(n), "ReceiptHandle": each, "VisibilityTimeout": secs}
                 for n, each in enumerate(some)
             ]
-            with _in_our_words(self.name, "sqs:ChangeMessageVisibility"):
+            with _in_our_words(self._url, "sqs:ChangeMessageVisibility"):
                 self._client.change_message_visibility_batch(QueueUrl=self._url, Entries=entries)
 
     def depth(self) -> Depth:
         """Count the messages, and take none of them."""
         names = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
-        with _in_our_words(self.name, "sqs:GetQueueAttributes"):
+        with _in_our_words(self._url, "sqs:GetQueueAttributes"):
             answer = self._client.get_queue_attributes(
                 QueueUrl=self._url, AttributeNames=list(names)
             )

@@ -18,7 +18,7 @@ from blizzard.model.predicate import Predicate, PredicateInvalid, columns_in
 from blizzard.model.rewriting import ActiveFile
 from blizzard.worker.deleted_rows import Places, deleted_rows, marked
 from blizzard.worker.matching import Bounds, Columns, matches, may_match
-from blizzard.worker.plain_types import TableFile, plain_type
+from blizzard.worker.table_file import TableFile, plain_type
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.field_path import FieldPath, format_path
 from lakebed.columns.schema import Schema

@@ -20,7 +20,7 @@ from multiprocessing.connection import (
     answer_challenge,
     deliver_challenge,
 )
-from typing import Protocol, Self
+from typing import Self
 
 from blizzard.model.progress import Address, Done, Instruction, Progress, Report
 
@@ -28,48 +28,32 @@ BEAT_SECS = 0.5
 PATIENCE_SECS = 2.0
 
 
-class ProgressChannel(Protocol):
-    """A unit's end of the channel."""
+@dataclass(kw_only=True)
+class ProgressChannel:
+    """A unit's end of the channel; this one reaches no driver."""
 
-    @property
-    def attempt(self) -> str:
-        """Return the name of this attempt at the unit; no other attempt has it."""
-
-    @property
-    def progress(self) -> Progress:
-        """Hold what is reported to the driver; the unit keeps it up to date."""
-
-    @property
-    def done(self) -> Done:
-        """Hold what is finished; the unit adds to it."""
+    attempt: str = ""
+    """The name of this attempt at the unit; no other attempt has it."""
+    progress: Progress = field(default_factory=Progress)
+    """What is reported to the driver; the unit keeps it up to date."""
+    done: Done = field(default_factory=Done)
+    """What is finished; the unit adds to it."""
 
     @property
     def stop_soon(self) -> bool:
         """Whether the driver wants the unit to finish cleanly at once."""
+        return False
 
     @property
     def hand_in(self) -> bool:
         """Whether the driver wants the unit to finish cleanly, because the batch is old enough."""
+        return False
 
     def report(self) -> None:
         """Call the driver now, and wait for its answer; a silent driver is not waited for."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoProgressChannel:
-    """A channel to nobody."""
-
-    attempt: str = ""
-    progress: Progress = field(default_factory=Progress)
-    done: Done = field(default_factory=Done)
-    stop_soon: bool = False
-    hand_in: bool = False
-
-    def report(self) -> None:
-        """Do nothing: nobody is there."""
-
-
-class ProgressClient:
+class ProgressClient(ProgressChannel):
     """A task's end of the channel, open while one unit runs. Its trouble never fails the task.
 
     `reached` says whether the driver has answered at all. A unit that is run `again`, because its
@@ -86,9 +70,7 @@ class ProgressClient:
         fresh_name: Callable[[], str] = lambda: secrets.token_hex(8),
         patience: float = PATIENCE_SECS,
     ) -> None:
-        self.progress = Progress()
-        self.done = Done()
-        self.attempt = fresh_name()
+        super().__init__(attempt=fresh_name())
         self._address = address
         self._unit = unit
         self._job = job

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from blizzard.model.files import SourceFile
 from blizzard.model.source.unread import failed, untouched
-from blizzard.worker.books import Miscounted, require_explained
 from blizzard.worker.compression import CorruptStream
 from blizzard.worker.ndjson.decoder import BadLine, Decoded
 from blizzard.worker.ndjson.lines import BrokenDocument, Place
 from blizzard.worker.output.partitioner import NoPartition
+from blizzard.worker.position import Miscounted, require_explained
 from lakebed.documents.source_record import Failure, SourceRecord, Stage, Unread
 from lakebed.errors import LakeError, machine_trouble
 from lakebed.retry import may_mend

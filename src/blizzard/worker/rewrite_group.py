@@ -31,13 +31,11 @@ from blizzard.model.rewriting import (
     Rewritten,
 )
 from blizzard.worker.deleted_rows import Places, deleted_rows, marked
-from blizzard.worker.output.encoding import encoding_of
-from blizzard.worker.output.leaves import Values, leaves
+from blizzard.worker.output.encoding import Values, encoding_of, leaves
 from blizzard.worker.output.mapped import as_in_files, logical_paths
-from blizzard.worker.output.row_ids import row_ids_of
 from blizzard.worker.output.upload import Uploads
-from blizzard.worker.plain_types import TableFile, plain_schema
 from blizzard.worker.record import failure_of
+from blizzard.worker.table_file import TableFile, plain_schema, row_ids_of
 from blizzard.worker.transform import RowChange
 from lakebed.columns.field_ids import with_field_ids
 from lakebed.columns.row_tracking import RowColumns

@@ -33,7 +33,7 @@ from blizzard.worker.matching import Columns, matches
 from blizzard.worker.ndjson import grammar
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.output.origins import runs_without
-from blizzard.worker.plain_types import TableFile
+from blizzard.worker.table_file import TableFile
 from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.types import RESCUED, OnMismatch, Provenance, UnknownFields

@@ -16,7 +16,6 @@ from pathlib import Path
 from blizzard.model.files import Effort, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.source.byte_range import lines_of, without_first_lines
 from blizzard.model.source.forecast import Forecast
-from blizzard.worker.books import lines_of as lines_in
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads, in_advance
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
@@ -26,15 +25,15 @@ from blizzard.worker.output.kept import ON_DISK, Kept
 from blizzard.worker.output.partitioner import refused_rows, require_partitions
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import Opened, ReadPosition, is_plain
-from blizzard.worker.progress import NoProgressChannel, ProgressChannel
+from blizzard.worker.position import lines_of as lines_in
+from blizzard.worker.progress import ProgressChannel
 from blizzard.worker.quarantine.writer import BadOfFile
 from blizzard.worker.record import Tally, failure_of, record_of, record_of_rows
 from blizzard.worker.stores import Stores
-from blizzard.worker.unit_look import UnitLook
 from lakebed.columns.schema import Schema
 from lakebed.documents.source_record import SourceRecord, Unread
 from lakebed.errors import ObjectChanged, machine_trouble
-from lakebed.types import Codec, OnBadRecord
+from lakebed.types import Codec, OnBadRecord, UnknownFields
 
 MakeDecoder = Callable[..., Decoder]
 
@@ -47,7 +46,7 @@ def run_unit(
     make_decoder: MakeDecoder = Decoder,
 ) -> UnitOutcome:
     """Turn a unit's source files into data files; every failure is part of the answer."""
-    channel = channel or NoProgressChannel()
+    channel = channel or ProgressChannel()
     if channel.stop_soon or channel.hand_in:
         return UnitOutcome(unit=unit.name, sources=(), files=(), handed_in=not channel.stop_soon)
 
@@ -144,7 +143,10 @@ class _Unit:
         self.began = work.clock.seconds()
         self.handed_in = False
         self.may_fail = True
-        self.look_around = UnitLook(work.unknown_fields)
+        # It brings a compiler along, as the decoder does. Only who reads rows pays for it.
+        from blizzard.worker.ndjson.look.paths import Looks  # noqa: PLC0415
+
+        self.looks = Looks(adds=work.unknown_fields is UnknownFields.ADD)
 
     def run(self) -> UnitOutcome:
         shared = self.outputs.new()
@@ -175,7 +177,7 @@ class _Unit:
             quarantine=settled.quarantine,
             handed_in=self.handed_in,
             sink_full=settled.sink_full,
-            seen=self.look_around.seen,
+            seen=self.looks.seen,
             effort=Effort(
                 write_seconds=settled.write_seconds,
                 download_retries=self.downloads.retries,
@@ -188,10 +190,10 @@ class _Unit:
         """Look at the first part of each file, to find columns; nothing is written."""
         for file in self.unit.files:
             pieces = partial(self._pieces, file, ReadPosition(opened=self.work.clock.seconds()))
-            self.look_around.at_file(file, pieces, self.decoder, share, self.channel)
+            self.looks.at_file(file, pieces, self.decoder, share, self.channel)
             if self.channel.stop_soon:
                 break
-        return UnitOutcome(unit=self.unit.name, sources=(), files=(), seen=self.look_around.seen)
+        return UnitOutcome(unit=self.unit.name, sources=(), files=(), seen=self.looks.seen)
 
     def _count_finished(self, file: SourceFile, shared: Group) -> None:
         """Count a source file that was read; one that has failed is in no group."""
@@ -289,7 +291,7 @@ class _Unit:
         decoded_bytes = bad_bytes = 0
         own: Group | None = None
         unread: tuple[Unread, ...] | None = ()
-        self.look_around.begin()
+        self.looks.begin()
         try:
             for decoded in batches:
                 if position.reached is None:
@@ -299,7 +301,7 @@ class _Unit:
                     lines_before = None if decoded.blank or decoded.filtered else tally.lines
                     require_partitions(decoded.batch, self.work.row_partitions, lines_before)
                 tally.add(decoded)
-                self.look_around.at_rescued(decoded)
+                self.looks.at_rescued(decoded)
                 bad_bytes += bad.take(decoded.bad, position, tally)
                 position.took(decoded.taken, file.skip + tally.lines)
                 kept.add(self.outputs.slices(decoded, file, tally.lines - decoded.lines))
@@ -325,7 +327,7 @@ class _Unit:
             if own is not None:
                 self.outputs.forget(own)
             kept.forget()
-            self.look_around.forget()
+            self.looks.forget()
             failure = failure_of(
                 error, file=file, place_of=position.place_of, show_values=self.work.show_values
             )

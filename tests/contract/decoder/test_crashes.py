@@ -34,9 +34,7 @@ print(good, fast)
 
 AT_THE_EDGE = """
 from random import Random
-from blizzard.worker.ndjson import mixed
-from blizzard.worker.ndjson.compiled import columns, convert, fast, leftovers, names, page, peel
-from blizzard.worker.ndjson.compiled import refused
+from blizzard.worker.ndjson.compiled import columns, fast, leftovers, names, page, peel
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block, blocks
 from tests.support.damage import LIMIT, SCHEMA, cut_short, outcome
@@ -49,7 +47,7 @@ exact = ExactPath(SCHEMA, max_line_bytes=LIMIT)
 
 
 def to_the_edge(at_end):
-    for module in (columns, convert, fast, leftovers, mixed, names, page, peel, refused):
+    for module in (columns, fast, leftovers, names, page, peel):
         module.np = EdgeNumpy(at_end=at_end)
 
 
@@ -63,7 +61,7 @@ for number in range(2000):
         truth = outcome(exact.read(block) for _ in range(1))
         answer = path.read(block)
         assert answer is None or outcome([answer]) == truth, (block, outcome([answer]), truth)
-        both = mixed.MixedPath(path, exact)
+        both = fast.MixedPath(path, exact)
         assert outcome(both.read(block) for _ in range(1)) == truth, (block, truth)
         good += isinstance(truth, str)
         read += answer is not None
@@ -72,9 +70,7 @@ print(good, read)
 
 NESTED_AT_THE_EDGE = """
 from random import Random
-from blizzard.worker.ndjson import mixed
-from blizzard.worker.ndjson.compiled import columns, convert, fast, leftovers, names, page, peel
-from blizzard.worker.ndjson.compiled import refused
+from blizzard.worker.ndjson.compiled import columns, fast, leftovers, names, page, peel
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import blocks
 from lakebed.columns.schema import Schema
@@ -93,7 +89,7 @@ for number in range(150):
         "on_mismatch": random.choice(list(OnMismatch)),
     }
     exact = ExactPath(schema, max_line_bytes=LIMIT, **how)
-    for module in (columns, convert, fast, leftovers, mixed, names, page, peel, refused):
+    for module in (columns, fast, leftovers, names, page, peel):
         module.np = EdgeNumpy(at_end=number % 3 > 0)
     path = fast.FastPath(schema, max_line_bytes=LIMIT, **how)
     lines = Lines(random, unknown=0.3)
@@ -103,7 +99,7 @@ for number in range(150):
             truth = outcome(exact.read(block) for _ in range(1))
             answer = path.read(block)
             assert answer is None or outcome([answer]) == truth, (block, outcome([answer]), truth)
-            both = mixed.MixedPath(path, exact)
+            both = fast.MixedPath(path, exact)
             assert outcome(both.read(block) for _ in range(1)) == truth, (block, truth)
             good += isinstance(truth, str)
             read += answer is not None

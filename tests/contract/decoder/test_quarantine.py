@@ -13,6 +13,7 @@ from blizzard.worker.ndjson.lines import RAW_BYTES, BrokenDocument
 from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.types import FieldType, OnBadRecord, OnMismatch, UnknownFields
 from tests.contract.decoder.cases import CASES, Bad, Case
+from tests.support.decoding import decode_all
 
 ID = Schema((Field(name="id", type=FieldType.INT64, nullable=False),))
 NESTED = Schema(
@@ -190,7 +191,7 @@ def test_lines_that_a_rule_passes_over_are_not_bad_unless_they_are_too_long():
 def test_short_files_that_are_read_together_have_their_own_bad_lines():
     files = [b'{"id":1}\n', b'{\n{"id":2}\n', b"", b'{"id":3}\n{"id":"x"}', b'{"id":4}']
     opened = ((number, (piece for piece in [file])) for number, file in enumerate(files))
-    found = {number: list(batches) for number, batches in decoder().decode_all(opened)}
+    found = {number: list(batches) for number, batches in decode_all(decoder(), opened)}
     assert {number: ids(batches) for number, batches in found.items()} == {
         0: [1], 1: [2], 2: [], 3: [3], 4: [4],
     }  # fmt: skip

@@ -11,7 +11,7 @@ from blizzard.execute.runner import RunFailed
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Progress, Report
 from blizzard.model.settings import RollingPolicy, Sizing
-from blizzard.worker.progress import NoProgressChannel
+from blizzard.worker.progress import ProgressChannel
 from blizzard.worker.stores import Stores
 from blizzard.worker.unit import run_unit
 from lakebed.columns.schema import Schema
@@ -64,7 +64,7 @@ class Reports(InProcessRunner):
         assert self.watched is not None
         outcomes = []
         for unit in units:
-            line = NoProgressChannel(attempt=f"won {unit.name}")
+            line = ProgressChannel(attempt=f"won {unit.name}")
             outcomes.append(run_unit(unit, work, self.stores(work), line))
             self.watched.report(Report(unit="default/0", attempt=line.attempt, done=line.done))
             self.watched.report(Report(unit="default/0", attempt=line.attempt, done=line.done))

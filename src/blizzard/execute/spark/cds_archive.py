@@ -12,7 +12,6 @@ import re
 import resource
 import shlex
 import shutil
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,8 +29,6 @@ SILENT = ("-Xlog:disable", "-Xlog:all=error:stderr")
 
 MOST_FILES, SPARE_FILES = 4096, 200
 """Open files to ask for, and those that Spark needs beside one for each of its jars."""
-
-KEPT_UNUSED_SECS = 30 * 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +126,7 @@ def unfinished(archive: Archive) -> Path:
 
 
 def settle(archive: Archive, written: Path) -> None:
-    """Make a whole archive visible at once, and clear away those that nobody has used for long."""
+    """Make a whole archive visible at once."""
     with written.open("rb") as file:
         os.fsync(file.fileno())
     size = written.stat().st_size
@@ -137,19 +134,6 @@ def settle(archive: Archive, written: Path) -> None:
     seal = written.with_suffix(".sealing")
     seal.write_text(str(size))
     seal.replace(archive.seal)
-    now = time.time()
-    for other in archive.path.parent.iterdir():
-        # What another process is making may have its final name by now.
-        with contextlib.suppress(FileNotFoundError):
-            if other.stem != archive.path.stem and now - other.stat().st_mtime > KEPT_UNUSED_SECS:
-                other.unlink()
-
-
-def mark_used(archive: Archive) -> None:
-    """Keep the archive from being cleared away."""
-    with contextlib.suppress(OSError):
-        os.utime(archive.path)
-        os.utime(archive.seal)
 
 
 def distrust(archive: Archive) -> None:

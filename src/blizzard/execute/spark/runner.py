@@ -10,7 +10,7 @@ import secrets
 import threading
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
@@ -63,15 +63,6 @@ STOPPED = "a stop was requested before Spark could run anything"
 WORKER_IS_DEAD = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 
 
-class StartSpark(Protocol):
-    """Starts Spark."""
-
-    def __call__(
-        self, settings: SparkSettings, /, *, said: Said, stop_requested: Callable[[], bool]
-    ) -> SparkSession:
-        """Return a session; what the JVM prints is `said`."""
-
-
 class SparkRunner:
     """Runs units on Spark. The session starts with the first batch, not before."""
 
@@ -84,7 +75,7 @@ class SparkRunner:
         heard: Callable[[Report], None] = lambda _report: None,
         unreached: Callable[[str, int], None] = lambda _host, _port: None,
         said: Said = on_standard_error,
-        start: StartSpark = start,
+        start: Callable[..., SparkSession] = start,
         lent: SparkSession | None = None,
     ) -> None:
         """Take a session that is `lent` as it is, and leave it running at the end."""

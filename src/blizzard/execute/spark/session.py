@@ -33,7 +33,6 @@ from blizzard.execute.spark.cds_archive import (
     archive_of,
     distrust,
     java_options,
-    mark_used,
     require_files,
     require_java,
 )
@@ -175,7 +174,6 @@ def start(
     archive = jvm.archive()
     if archive is None or not archive.there:
         return _started(jvm, capped_master(settings), conf, None, said)
-    mark_used(archive)
     try:
         return _started(jvm, capped_master(settings), conf, archive, said)
     except PySparkRuntimeError:

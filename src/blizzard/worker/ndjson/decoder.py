@@ -9,24 +9,20 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from blizzard.model.limits import MAX_LINE_BYTES, DecodeLimits
-from blizzard.model.source.form import SkipRule
-from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.lines import BadLine, BadRecord, Block, Decoded, blocks
-from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK, ended
-from blizzard.worker.ndjson.refused_rows import RefuseRows, blanked
-from blizzard.worker.ndjson.together import Together
-from lakebed.columns.schema import Schema, walk
-from lakebed.types import KEEPING, OnBadRecord, OnMismatch, UnknownFields
-
-if TYPE_CHECKING:
-    from blizzard.worker.ndjson.forms.skip import Skipper
 import numpy as np
 import numpy.typing as npt
 
-from blizzard.worker.ndjson.lines import BLANK
+from blizzard.model.limits import MAX_LINE_BYTES, DecodeLimits
+from blizzard.model.source.form import SkipRule
+from blizzard.worker.ndjson.blanked import RefuseRows, without_refused, without_skipped
+from blizzard.worker.ndjson.exact import ExactPath
+from blizzard.worker.ndjson.lines import BLANK, BadLine, BadRecord, Block, Decoded, blocks
+from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK, ended
+from blizzard.worker.ndjson.together import Together
+from lakebed.columns.schema import Schema, walk
+from lakebed.types import KEEPING, OnBadRecord, OnMismatch, UnknownFields
 
 _NEWLINE = ord("\n")
 
@@ -88,8 +84,7 @@ class Decoder:
         if not schema.fields and unknown not in KEEPING:
             raise ValueError("a schema without fields has no rows to decode")
         # It brings a compiler along, which costs a second. Only who reads rows pays for it.
-        from blizzard.worker.ndjson.compiled.fast import FastPath  # noqa: PLC0415
-        from blizzard.worker.ndjson.mixed import MixedPath  # noqa: PLC0415
+        from blizzard.worker.ndjson.compiled.fast import FastPath, MixedPath  # noqa: PLC0415
 
         exact = ExactPath(
             schema,
@@ -104,7 +99,6 @@ class Decoder:
         self._path = MixedPath(fast, exact)
         self._reads_as_one = True
         """Whether the last short files were nothing but rows."""
-        self._skippers: dict[SkipRule, Skipper] = {}
         self._on_bad_record = on_bad_record
         self._refuse_rows = refuse_rows
         self._max_line_bytes = max_line_bytes
@@ -125,24 +119,6 @@ class Decoder:
         """
         return self._read(self.blocks(chunks, from_start, skip))
 
-    def decode_all(
-        self,
-        files: Iterable[tuple[Key, Generator[bytes] | bytes]],
-        *,
-        from_start: Callable[[Key], bool] = lambda _key: True,
-        skip: Callable[[Key], SkipRule | None] = lambda _key: None,
-    ) -> Generator[tuple[Key, Iterator[Decoded]]]:
-        """Yield the rows of many files, each as `decode` would; short ones are read together.
-
-        What goes wrong in a file, in its chunks too, is raised where its rows are taken. They are
-        to be taken before the next file is asked for.
-        """
-        for found in self.decode_files(files, from_start=from_start, skip=skip):
-            if isinstance(found, Together):
-                yield from found.each()
-            else:
-                yield found
-
     def decode_files(
         self,
         files: Iterable[tuple[Key, Generator[bytes] | bytes]],
@@ -150,9 +126,11 @@ class Decoder:
         from_start: Callable[[Key], bool] = lambda _key: True,
         skip: Callable[[Key], SkipRule | None] = lambda _key: None,
     ) -> Generator[tuple[Key, Iterator[Decoded]] | Together[Key]]:
-        """Yield the rows of many files, as `decode_all` does; those of some as one.
+        """Yield the rows of many files, each as `decode` would; those of some short ones as one.
 
-        A file whose bytes are handed over at once is whole, and begins with its first line.
+        What goes wrong in a file, in its chunks too, is raised where its rows are taken. They are
+        to be taken before the next file is asked for. A file whose bytes are handed over at once is
+        whole, and begins with its first line.
         """
         short = _Short[Key]()
         for key, found in files:
@@ -191,14 +169,9 @@ class Decoder:
             from_start=from_start,
             on_bad_record=self._on_bad_record,
         )
-        return found if skip is None else map(self._skipper(skip).blanked, found)
-
-    def _skipper(self, rule: SkipRule) -> "Skipper":
-        if rule not in self._skippers:
-            from blizzard.worker.ndjson.forms.skip import Skipper  # noqa: PLC0415 - compiled, seldom used
-
-            self._skippers[rule] = Skipper(rule, self._max_line_bytes)
-        return self._skippers[rule]
+        if skip is None:
+            return found
+        return (without_skipped(block, skip, self._max_line_bytes) for block in found)
 
     def _read(self, of_file: Iterable[Block]) -> Iterator[Decoded]:
         names: set[str] = set()
@@ -209,7 +182,7 @@ class Decoder:
         """Return what is said of a block, once no row is in it that cannot be written."""
         refused = {} if self._refuse_rows is None else self._refuse_rows(decoded.batch)
         if refused:
-            block = blanked(block, decoded, refused)
+            block = without_refused(block, decoded, refused)
             decoded = self._path.read(block)
         return _counted(_capped(decoded, names, self._limits), block)
 

@@ -21,11 +21,6 @@ _BYTES = types.Array(types.uint8, 1, "C", readonly=True)
 _THREE: Any = types.Tuple((int64, int64, int64))  # type: ignore[no-untyped-call]  # numba has no types
 
 
-def newlines(data: bytes) -> int:
-    """Count the newlines."""
-    return _counted(np.frombuffer(data, np.uint8))
-
-
 def looked_at(data: bytes) -> tuple[int, bool, bool]:
     """Count the newlines, and say whether all is ASCII and whether there are record separators."""
     newlines_found, high, separators = _looked_at(np.frombuffer(data, np.uint8))
@@ -47,16 +42,3 @@ def _looked_at(data: npt.NDArray[np.uint8]) -> tuple[int, int, int]:
         separators |= data[at] == _SEPARATOR
         at += 1
     return count, high, separators
-
-
-@compiled(int64(_BYTES))
-def _counted(data: npt.NDArray[np.uint8]) -> int:
-    here = pointer(data)
-    count = at = 0
-    while at + WIDTH <= len(data):
-        count += newlines_in(here, at)
-        at += WIDTH
-    while at < len(data):
-        count += data[at] == _NEWLINE
-        at += 1
-    return count

@@ -21,13 +21,14 @@ from blizzard.worker.output.encoding import LookAt
 from blizzard.worker.output.fan_out import PartitionedWriter
 from blizzard.worker.output.origins import (
     Cutter,
+    Stamps,
     Stretch,
     record_numbers,
     stretches_at,
     stretches_of,
+    with_lines,
 )
 from blizzard.worker.output.parquet import RollingWriter
-from blizzard.worker.output.provenance import Stamps, with_lines
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import Opened
 from blizzard.worker.quarantine.reader import SCHEMA as ASIDE

@@ -17,11 +17,9 @@ import pyarrow.parquet as pq
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.model.source.forecast import FULL_ENOUGH
-from blizzard.worker.output.encoding import LookAt, encoding_of
-from blizzard.worker.output.leaves import fields_in
+from blizzard.worker.output.encoding import LookAt, encoding_of, fields_in
 from blizzard.worker.output.mapped import as_in_files, logical_paths
-from blizzard.worker.output.origins import Origins, Stretch
-from blizzard.worker.output.provenance import Stamps
+from blizzard.worker.output.origins import Origins, Stamps, Stretch
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.field_ids import with_field_ids

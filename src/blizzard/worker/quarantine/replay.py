@@ -15,8 +15,8 @@ from blizzard.model.bad_lines import Replay
 from blizzard.model.files import Limits, Location, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Bounds
 from blizzard.model.source.form import SkipRule
-from blizzard.worker.books import require_explained
 from blizzard.worker.output.upload import Uploads
+from blizzard.worker.position import require_explained
 from blizzard.worker.progress import ProgressChannel
 from blizzard.worker.quarantine.left_lines import LeftBehind, leave
 from blizzard.worker.quarantine.reader import QuarantinedLine, lines_of, read_table

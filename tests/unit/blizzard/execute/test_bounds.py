@@ -9,8 +9,8 @@ import pytest
 
 from blizzard.events import BatchHandedIn
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.progress import Bounds, Done, Instruction, Overseer, Progress, instruction
-from blizzard.worker.progress import NoProgressChannel, ProgressClient, ProgressServer
+from blizzard.model.progress import Bounds, Instruction, Overseer, Progress, instruction
+from blizzard.worker.progress import ProgressChannel, ProgressClient, ProgressServer
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.source_record import SourceRecord
@@ -147,7 +147,7 @@ def test_a_unit_that_the_driver_does_not_reach_goes_by_its_own_age(tmp_path: Pat
         bounds=Bounds(seconds=15),
         sizing=SMALL_PIECES,
     )
-    line = NoProgressChannel(progress=slow(hands, 1))
+    line = ProgressChannel(progress=slow(hands, 1))
     outcome = run_unit(unit(listed(tmp_path / "in")), given, OpenedStores(given), line)
 
     assert [each.path for each in outcome.sources] == ["0.ndjson", "1.ndjson"]
@@ -160,19 +160,13 @@ def test_a_unit_that_was_told_to_go_on_reads_its_first_file_whatever_comes_next(
     """HOLES W29: between the first word and the first file the time may be over."""
 
     @dataclass
-    class Changing:
-        progress: Progress = field(default_factory=Progress)
-        done: Done = field(default_factory=Done)
-        attempt: str = ""
-        stop_soon: bool = False
+    class Changing(ProgressChannel):
         asked: int = 0
 
         @property
         def hand_in(self) -> bool:
             self.asked += 1
             return self.asked > 1
-
-        def report(self) -> None: ...
 
     for number in range(3):
         put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(10)))

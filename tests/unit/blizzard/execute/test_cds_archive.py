@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from blizzard.execute.spark.cds_archive import (
-    KEPT_UNUSED_SECS,
     Archive,
     archive_of,
     java_options,
@@ -69,34 +68,15 @@ def test_one_that_is_not_as_long_as_it_was_is_not_used(archive, body):
     assert str(archive.path) not in java_options(users="", archive=archive, log_settings=LOG)
 
 
-def test_another_that_is_being_made_may_get_its_name_meanwhile(archive, monkeypatch):
-    """Two runs that end at the same time both see to it; neither fails for the other."""
-    theirs = archive.path.with_name("key.1.part")
-    listed = Path.iterdir
-
-    def with_theirs(folder: Path) -> list[Path]:
-        return [theirs, *listed(folder)]
-
-    monkeypatch.setattr(Path, "iterdir", with_theirs)
-    assert made(archive).there
-
-
-def test_it_appears_whole_and_old_ones_go(archive):
+def test_it_appears_whole(archive):
     archive.path.parent.mkdir(parents=True)
-    old, fresh = (archive.path.with_name(f"{name}.jsa") for name in ("old", "fresh"))
-    for other in (old, fresh):
-        other.write_bytes(b"")
-    os.utime(old, (0, fresh.stat().st_mtime - KEPT_UNUSED_SECS - 60))
     part = unfinished(archive)
     part.write_bytes(b"all of it")
     settle(archive, part)
     assert archive.path.read_bytes() == b"all of it"
-    assert fresh.exists()
-    assert not old.exists()
     assert archive.there
-    assert sorted(file.name for file in archive.path.parent.iterdir()) == [
-        *("fresh.jsa", "key.jsa", "key.seal")
-    ]
+    names = sorted(file.name for file in archive.path.parent.iterdir())
+    assert names == ["key.jsa", "key.seal"]
 
 
 def test_a_collector_of_the_users_choice_replaces_ours():

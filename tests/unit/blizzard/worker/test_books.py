@@ -15,9 +15,9 @@ from blizzard.model.progress import Overseer
 from blizzard.model.settings import Sizing
 from blizzard.model.source.byte_range import cut
 from blizzard.model.source.form import Form
-from blizzard.worker.books import Miscounted, require_explained
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
 from blizzard.worker.ndjson.together import Together
+from blizzard.worker.position import Miscounted, require_explained
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.source_record import Failure, Stage

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from blizzard.worker.plain_types import read_group
+from blizzard.worker.table_file import read_group
 
 VIEW = pa.string_view()
 

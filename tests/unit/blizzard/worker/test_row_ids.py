@@ -4,8 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard.worker.output.row_ids import RowIds
-from blizzard.worker.plain_types import TableFile
+from blizzard.worker.table_file import RowIds, TableFile
 from lakebed.columns.row_tracking import FirstRow, RowColumns
 
 KEPT = RowColumns(ids="_ids", versions="_versions")

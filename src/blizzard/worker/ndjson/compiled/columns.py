@@ -1,20 +1,25 @@
-"""Arrow columns of the tokens of some rows, made to mean what the exact path means by them."""
+"""Arrow columns of the tokens of some rows, with the values that the exact path would give.
+
+Compiled code reads most values from their tokens. Arrow converts the texts of other numbers, and
+the exact path itself takes what is left, each distinct text once.
+"""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from blizzard.worker.ndjson.compiled import numbers, syntax
-from blizzard.worker.ndjson.compiled.convert import Doubtful, converted
 from blizzard.worker.ndjson.compiled.syntax import Array
 from blizzard.worker.ndjson.compiled.text import gather
 from blizzard.worker.ndjson.compiled.vector import WIDTH
-from blizzard.worker.ndjson.taking import taker
-from blizzard.worker.ndjson.values import Number, Refused
+from blizzard.worker.ndjson.taking import INTEGERS, taker
+from blizzard.worker.ndjson.values import JsonValue, Number, Refused
 from lakebed.columns.schema import Field
 from lakebed.types import FieldType
 
@@ -41,10 +46,16 @@ TAKES: Mapping[FieldType, tuple[int, ...]] = {
 }
 """The tokens that a field of a type takes; any other does not fit, as far as is known here."""
 
+MANY = 10
+"""If more than one value in so many is not read by compiled code, all of them are converted."""
 EXACT_DIGITS = {FieldType.FLOAT32: 7, FieldType.FLOAT64: 15}
 """An integer of so many digits is always exact in a float."""
 
 Bytes = npt.NDArray[np.uint8]
+
+
+class Doubtful(Exception):
+    """The answer may not be the exact one."""
 
 
 class Tokens(NamedTuple):
@@ -85,35 +96,39 @@ class Leaf:
         self._field, self._type = field, field.arrow_type()
         self._numbers = _NUMBERS.get(field.type)
         if field.type is FieldType.DECIMAL:
-            self._numbers = _decimals(field.precision, field.scale)
+            shape = field.precision, field.scale
+            self._numbers = _Reader(numbers.decimals, "int64", shape, numbers=2)
 
     def column(self, data: Bytes, tokens: Tokens) -> "pa.Array[Any]":
         """Return the column of these tokens, or raise `Doubtful`."""
         validity, nulls = valid(tokens, self._field)
         rows = len(tokens.kinds)
-        if self._numbers is not None:
-            values, read = self._numbers(data, tokens)
-            if read == rows:
-                buffers = [validity, pa.py_buffer(values)]
-                array = pa.Array.from_buffers(self._type, rows, buffers, nulls)
-                return required(array, self._field)
-            # What nobody takes is refused at once, before thousands of others are converted.
-            self._converted(data, tokens_of(tokens, slice(read, read + 1)), None, 0)
-        return required(self._converted(data, tokens, validity, nulls), self._field)
+        if self._numbers is None:
+            return required(self._converted(data, tokens, validity, nulls), self._field)
+        values, read = self._numbers(data, tokens)
+        if read < rows and self._field.type in _CAST:
+            return required(self._converted(data, tokens, validity, nulls), self._field)
+        if read < rows:
+            odd = self.unread(data, tokens)
+            values, _ = self._numbers(data, tokens._replace(kinds=np.where(odd, 0, tokens.kinds)))
+            others = self._converted(data, tokens_of(tokens, odd), None, 0)
+            stored: Any = np.frombuffer(cast("Any", others.buffers()[1]), values.dtype)
+            values.reshape(rows, -1)[odd] = stored.reshape(len(others), -1)
+        array = pa.Array.from_buffers(self._type, rows, [validity, pa.py_buffer(values)], nulls)
+        return required(array, self._field)
 
     def unread(self, data: Bytes, tokens: Tokens) -> npt.NDArray[np.bool_]:
-        """Return which tokens compiled code alone does not read."""
+        """Return which tokens compiled code does not read; after many, all that follow."""
         found: npt.NDArray[np.bool_] = tokens.kinds != syntax.ABSENT
         if self._numbers is None:
             return found
-        found[:] = False
-        at, rows = 0, len(tokens.kinds)
-        while at < rows:
+        at, rows, many = 0, len(tokens.kinds), len(tokens.kinds) // MANY + 1
+        while at < rows and many:
             starts, lengths, kinds = tokens.starts[at:], tokens.lengths[at:], tokens.kinds[at:]
             rest = tokens._replace(starts=starts, lengths=lengths, kinds=kinds)
-            at += self._numbers(data, rest)[1]
-            found[at : at + 1] = True
-            at += 1
+            read = self._numbers(data, rest)[1]
+            found[at : at + read] = False
+            at, many = at + read + 1, many - 1
         return found
 
     def _converted(
@@ -141,6 +156,37 @@ def _require_exact(data: Bytes, tokens: Tokens, field: Field) -> None:
         raise Doubtful from None
 
 
+def converted(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
+    """Return what the texts of a field's values mean, as the exact path would.
+
+    `Doubtful` and Arrow's own refusals say that it may be something else.
+    """
+    match field.type:
+        case FieldType.STRING | FieldType.JSON:
+            return texts
+        case FieldType.FLOAT32 | FieldType.FLOAT64:
+            numbers_read = texts.cast(field.arrow_type())
+            if pc.all(pc.is_finite(numbers_read), min_count=0).as_py() is False:
+                raise Doubtful
+            return numbers_read
+        case FieldType.DECIMAL:
+            return one_by_one(texts, field, Number)
+    return texts.cast(field.arrow_type()) if field.type in INTEGERS else one_by_one(texts, field)
+
+
+def one_by_one(
+    texts: "pa.Array[Any]", field: Field, as_value: Callable[[str], JsonValue] = str
+) -> "pa.Array[Any]":
+    """Take each distinct value by the rules of the exact path."""
+    encoded: Any = texts.dictionary_encode()
+    take = taker(field)
+    try:
+        cells = [take(as_value(text)) for text in encoded.dictionary.to_pylist()]
+    except Refused:
+        raise Doubtful from None
+    return cast("pa.Array[Any]", pa.array(cells, field.arrow_type()).take(encoded.indices))
+
+
 Values = tuple[Array, int]
 """Values, and how many rows come before the first that is not read."""
 
@@ -149,56 +195,43 @@ def _flags(_: Bytes, tokens: Tokens) -> Values:
     return np.packbits(tokens.kinds == syntax.TRUE, bitorder="little"), len(tokens.kinds)
 
 
-def _integers(bits: int) -> Callable[[Bytes, Tokens], Values]:
-    kind, limit = np.dtype(f"int{bits}"), 1 << (bits - 1)
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads values from their tokens: by a compiled function, with the arguments of a type."""
 
-    def read(data: Bytes, tokens: Tokens) -> Values:
-        found = np.empty(len(tokens.kinds), np.int64)
+    read: Callable[..., int]
+    kind: str
+    """The type of the numbers that are read."""
+    arguments: tuple[int, ...] = ()
+    numbers: int = 1
+    """How many of them make a value."""
+    stored: str = ""
+    """The type of the column's numbers, if it is another."""
+
+    def __call__(self, data: Bytes, tokens: Tokens) -> Values:
+        found = np.empty(self.numbers * len(tokens.kinds), self.kind)
         span = tokens.starts, tokens.lengths, tokens.kinds
-        rows = numbers.integers(data, *span, -limit, limit - 1, found)
-        return found.astype(kind, copy=False) if rows == len(found) else found, rows
-
-    return read
+        rows = self.read(data, *span, *self.arguments, found)
+        return found.astype(self.stored or self.kind, copy=False), rows
 
 
-def _doubles(data: Bytes, tokens: Tokens) -> Values:
-    found = np.empty(len(tokens.kinds), np.float64)
-    return found, numbers.doubles(data, tokens.starts, tokens.lengths, tokens.kinds, found)
+def _integers(bits: int) -> _Reader:
+    limit = 1 << (bits - 1)
+    return _Reader(numbers.integers, "int64", (-limit, limit - 1), stored=f"int{bits}")
 
 
-def _decimals(precision: int, scale: int) -> Callable[[Bytes, Tokens], Values]:
-    def read(data: Bytes, tokens: Tokens) -> Values:
-        found = np.empty(2 * len(tokens.kinds), np.int64)
-        span = tokens.starts, tokens.lengths, tokens.kinds
-        return found, numbers.decimals(data, *span, precision, scale, found)
-
-    return read
-
-
-def _days(data: Bytes, tokens: Tokens) -> Values:
-    found = np.empty(len(tokens.kinds), np.int32)
-    return found, numbers.days(data, tokens.starts, tokens.lengths, tokens.kinds, found)
-
-
-def _moments(*, is_zoned: bool) -> Callable[[Bytes, Tokens], Values]:
-    def read(data: Bytes, tokens: Tokens) -> Values:
-        found = np.empty(len(tokens.kinds), np.int64)
-        span = tokens.starts, tokens.lengths, tokens.kinds
-        return found, numbers.moments(data, *span, is_zoned, found)
-
-    return read
-
-
+_CAST = INTEGERS | {FieldType.FLOAT64}
+"""Types whose texts Arrow converts as the exact path does."""
 _NUMBERS: Mapping[FieldType, Callable[[Bytes, Tokens], Values]] = {
     FieldType.BOOLEAN: _flags,
     FieldType.INT8: _integers(8),
     FieldType.INT16: _integers(16),
     FieldType.INT32: _integers(32),
     FieldType.INT64: _integers(64),
-    FieldType.FLOAT64: _doubles,
-    FieldType.TIMESTAMP: _moments(is_zoned=True),
-    FieldType.TIMESTAMP_NTZ: _moments(is_zoned=False),
-    FieldType.DATE: _days,
+    FieldType.FLOAT64: _Reader(numbers.doubles, "float64"),
+    FieldType.TIMESTAMP: _Reader(numbers.moments, "int64", (True,)),
+    FieldType.TIMESTAMP_NTZ: _Reader(numbers.moments, "int64", (False,)),
+    FieldType.DATE: _Reader(numbers.days, "int32"),
 }
 """What reads values without making texts of them first, as far as it can."""
 

@@ -3,7 +3,7 @@
 They are known to be JSON: a scan of what they stand in has said so.
 """
 
-from numba import int32, int64, uint8
+from numba import boolean, int32, int64, uint8
 
 from blizzard.worker.ndjson.compiled.names import hash_of, is_next
 from blizzard.worker.ndjson.compiled.syntax import (
@@ -24,59 +24,18 @@ from blizzard.worker.ndjson.compiled.vector import compiled, pointer
 _INTS = int32[::1]
 
 
-@compiled(int64(BYTES, _INTS, uint8[::1], uint8[::1], _INTS, _INTS, uint8[::1], int64[::1], _INTS))
-def elements(
-    blocks: Array,
-    array_starts: Array,
-    array_kinds: Array,
-    room: Array,
-    starts: Array,
-    lengths: Array,
-    kinds: Array,
-    counts: Array,
-    offsets: Array,
-) -> int:
-    """Find the elements of arrays that are known to be JSON, and return how many there are, or -1.
-
-    There is an offset for each array, and for each that is ABSENT, too.
-    """
-    data, closing = pointer(blocks), pointer(room)
-    to = 0
-    for row in range(len(array_kinds)):
-        offsets[row] = to
-        if array_kinds[row] == ABSENT:
-            continue
-        at = after_space(data, array_starts[row] + 1)
-        more = data[at] != CLOSE_BRACKET
-        while more:
-            end, kind = value(data, at, closing)
-            if end < 0 or to == len(kinds):
-                return -1
-            starts[to] = at
-            lengths[to] = end - at
-            kinds[to] = kind
-            counts[kind] += 1
-            counts[SIZE] += end - at
-            to += 1
-            at = after_space(data, end)
-            more = data[at] == COMMA
-            if more:
-                at = after_space(data, at + 1)
-    offsets[len(array_kinds)] = to
-    return to
-
-
 @compiled(
     int64(
-        BYTES, _INTS, uint8[::1], uint8[::1], _INTS, _INTS, uint8[::1], int64[::1],
+        BYTES, _INTS, uint8[::1], uint8[::1], boolean, _INTS, _INTS, uint8[::1], int64[::1],
         _INTS, _INTS, uint8[::1], int64[::1], _INTS,
     )
 )  # fmt: skip
-def entries(
+def items(
     blocks: Array,
-    object_starts: Array,
-    object_kinds: Array,
+    outer_starts: Array,
+    outer_kinds: Array,
     room: Array,
+    is_keyed: bool,
     key_starts: Array,
     key_lengths: Array,
     key_kinds: Array,
@@ -87,27 +46,35 @@ def entries(
     counts: Array,
     offsets: Array,
 ) -> int:
-    """Find the names and values of objects that are known to be JSON; the rest as in `elements`."""
+    """Find the elements of arrays, or the names and values of objects, that are known to be JSON.
+
+    Return how many there are, or -1. There is an offset for each array or object, and for each that
+    is ABSENT, too.
+    """
     data, closing = pointer(blocks), pointer(room)
+    close = CLOSE_BRACE if is_keyed else CLOSE_BRACKET
     to = 0
-    for row in range(len(object_kinds)):
+    for row in range(len(outer_kinds)):
         offsets[row] = to
-        if object_kinds[row] == ABSENT:
+        if outer_kinds[row] == ABSENT:
             continue
-        at = after_space(data, object_starts[row] + 1)
-        more = data[at] != CLOSE_BRACE
+        at = after_space(data, outer_starts[row] + 1)
+        more = data[at] != close
         while more:
-            end, kind = string(data, at)
-            if end < 0 or to == len(kinds):
+            if to == len(kinds):
                 return -1
-            key_starts[to] = at
-            key_lengths[to] = end - at
-            key_kinds[to] = kind
-            key_counts[kind] += 1
-            key_counts[SIZE] += end - at
-            at = after_colon(data, end)
-            if at < 0:
-                return -1
+            if is_keyed:
+                end, kind = string(data, at)
+                if end < 0:
+                    return -1
+                key_starts[to] = at
+                key_lengths[to] = end - at
+                key_kinds[to] = kind
+                key_counts[kind] += 1
+                key_counts[SIZE] += end - at
+                at = after_colon(data, end)
+                if at < 0:
+                    return -1
             end, kind = value(data, at, closing)
             if end < 0:
                 return -1
@@ -121,7 +88,7 @@ def entries(
             more = data[at] == COMMA
             if more:
                 at = after_space(data, at + 1)
-    offsets[len(object_kinds)] = to
+    offsets[len(outer_kinds)] = to
     return to
 
 

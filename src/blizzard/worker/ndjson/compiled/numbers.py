@@ -29,6 +29,7 @@ from blizzard.worker.ndjson.compiled.vector import (
     part,
     pointer,
 )
+from blizzard.worker.ndjson.values import FIRST_MICROS, LAST_MICROS
 
 _MOST_DIGITS = 18
 """So many digits are always a number of 64 bits."""
@@ -231,13 +232,70 @@ def days(block: Array, starts: Array, lengths: Array, kinds: Array, numbers: Arr
     return len(kinds)
 
 
+@part
+def _seconds(data: Pointer, at: int) -> int:
+    """Return the seconds since 1970 of `YYYY-MM-DDTHH:MM:SS`, or a number far below them."""
+    day = _day(data, at)
+    hour, minute = _checked(data, at + 11, 2), _checked(data, at + 14, 2)
+    second = _checked(data, at + 17, 2)
+    if (
+        day <= _BAD
+        or (data[at + 10] != _LARGE_T and data[at + 10] != SPACE)
+        or data[at + 13] != COLON
+        or data[at + 16] != COLON
+        or not (0 <= hour <= 23 and 0 <= minute <= 59 and 0 <= second <= 59)
+    ):
+        return _BAD
+    return day * 86_400 + hour * 3_600 + minute * 60 + second
+
+
+@part
+def _zone(data: Pointer, at: int, end: int) -> tuple[int, int]:
+    """Return the seconds of an offset at the end of a time, and where it begins.
+
+    Nothing and a Z are an offset of 0; one that is none is a number far below zero.
+    """
+    if data[end - 1] == _LARGE_Z:
+        return 0, end - 1
+    start = at
+    while start < end and data[start] != PLUS and data[start] != MINUS:
+        start += 1
+    if start == end:
+        return 0, end
+    size = end - start
+    has_colon = size == len("+HH:MM") and data[start + 3] == COLON
+    if not has_colon and size != len("+HHMM") and size != len("+HH"):
+        return _BAD, end
+    hours = _checked(data, start + 1, 2)
+    minutes = 0 if size == len("+HH") else _checked(data, end - 2, 2)
+    if not (0 <= hours <= 23 and 0 <= minutes <= 59):
+        return _BAD, end
+    seconds = hours * 3_600 + minutes * 60
+    return -seconds if data[start] == MINUS else seconds, start
+
+
+@part
+def _fraction(data: Pointer, at: int, end: int) -> int:
+    """Return the microseconds of a fraction of up to six digits, or a number far below zero."""
+    digits = end - at - 1
+    if at == end:
+        return 0
+    if data[at] != DOT or not 1 <= digits <= 6:
+        return _BAD
+    micros = _checked(data, at + 1, digits)
+    for _ in range(digits, 6):
+        micros *= 10
+    return micros if micros >= 0 else _BAD
+
+
 @compiled(int64(BYTES, int32[::1], int32[::1], uint8[::1], boolean, int64[::1]))
 def moments(
     block: Array, starts: Array, lengths: Array, kinds: Array, is_zoned: bool, numbers: Array
 ) -> int:
     """Read a column of moments as microseconds since 1970; return the rows before one not read.
 
-    That is `YYYY-MM-DDTHH:MM:SS`, with up to six more digits, and with a Z if such are wanted.
+    That is `YYYY-MM-DDTHH:MM:SS`, with up to six more digits, and with a Z or an offset
+    (`+02:00`, `+0200`, `+02`) if zones are wanted.
     """
     data = pointer(block)
     for row in range(len(kinds)):
@@ -247,29 +305,15 @@ def moments(
         at, end = starts[row] + 1, starts[row] + lengths[row] - 1
         if kinds[row] != TEXT or end - at < len("YYYY-MM-DDTHH:MM:SS"):
             return row
-        day = _day(data, at)
-        hour, minute = _checked(data, at + 11, 2), _checked(data, at + 14, 2)
-        second = _checked(data, at + 17, 2)
-        if (
-            day <= _BAD
-            or (data[at + 10] != _LARGE_T and data[at + 10] != SPACE)
-            or data[at + 13] != COLON
-            or data[at + 16] != COLON
-            or not (0 <= hour <= 23 and 0 <= minute <= 59 and 0 <= second <= 59)
-        ):
-            return row
+        seconds = _seconds(data, at)
         at += len("YYYY-MM-DDTHH:MM:SS")
-        end -= is_zoned and data[end - 1] == _LARGE_Z
-        micros = 0
-        if at < end:
-            fraction = end - at - 1
-            if data[at] != DOT or not 1 <= fraction <= 6:
-                return row
-            micros = _checked(data, at + 1, fraction)
-            if micros < 0:
-                return row
-            for _ in range(fraction, 6):
-                micros *= 10
-        seconds = day * 86_400 + hour * 3_600 + minute * 60 + second
-        numbers[row] = seconds * 1_000_000 + micros
+        offset = 0
+        if is_zoned:
+            offset, end = _zone(data, at, end)
+        micros = _fraction(data, at, end)
+        if seconds <= _BAD or offset <= _BAD or micros <= _BAD:
+            return row
+        numbers[row] = (seconds - offset) * 1_000_000 + micros
+        if not FIRST_MICROS <= numbers[row] <= LAST_MICROS:
+            return row
     return len(kinds)

@@ -19,13 +19,15 @@ from blizzard.worker.ndjson.compiled import syntax
 from blizzard.worker.ndjson.compiled.columns import (
     EXACT_DIGITS,
     Bytes,
+    Doubtful,
     Leaf,
     Tokens,
+    converted,
     gathered,
+    one_by_one,
     required,
     tokens_of,
 )
-from blizzard.worker.ndjson.compiled.convert import Doubtful, converted, one_by_one
 from blizzard.worker.ndjson.taking import INTEGERS
 from blizzard.worker.ndjson.values import (
     FIRST_MICROS,

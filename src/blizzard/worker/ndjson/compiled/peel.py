@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from blizzard.model.json_path import any_element, member_path
 from blizzard.worker.ndjson.compiled import containers, scan
-from blizzard.worker.ndjson.compiled.columns import Bytes, Tokens, gathered, required
-from blizzard.worker.ndjson.compiled.convert import Doubtful
+from blizzard.worker.ndjson.compiled.columns import Bytes, Doubtful, Tokens, gathered, required
 from blizzard.worker.ndjson.compiled.leftovers import (
     Leftovers,
     Trail,
@@ -25,8 +24,7 @@ from blizzard.worker.ndjson.compiled.leftovers import (
 )
 from blizzard.worker.ndjson.compiled.names import Names
 from blizzard.worker.ndjson.compiled.otherwise import leaf_of
-from blizzard.worker.ndjson.compiled.page import Found, Page
-from blizzard.worker.ndjson.compiled.refused import fitting, leaf_column, without
+from blizzard.worker.ndjson.compiled.page import Found, Page, fitting, leaf_column, without
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, OBJECT, SIZE, Array
 from blizzard.worker.ndjson.level import NOWHERE, Place, is_kept, level_within, places_inside
 from lakebed.columns.schema import Field
@@ -38,9 +36,6 @@ MAX_LEARNED = 100
 Arrays = tuple[Array, ...]
 
 _NEWLINE = ord("\n")
-
-_SHORTEST_ELEMENT = len("1,")
-_SHORTEST_ENTRY = len('"":1')
 
 
 class Members:
@@ -264,10 +259,8 @@ def _nested(one: Field, elsewhere: Mapping[str, Place] = NOWHERE) -> Nested | No
     match one.type:
         case FieldType.STRUCT:
             return _Structs(one, elsewhere).column
-        case FieldType.LIST:
-            return _Lists(one).column
-        case FieldType.MAP:
-            return _Maps(one).column
+        case FieldType.LIST | FieldType.MAP:
+            return _Items(one).column
     return None
 
 
@@ -289,18 +282,47 @@ class _Structs:
 
 
 class _Items:
-    """The elements of lists, or the values of maps."""
+    """Lists and maps: their elements or values are the rows of the next level."""
 
-    def __init__(self, items: Field | None) -> None:
-        if items is None:
+    def __init__(self, one: Field) -> None:
+        if one.items is None:
             raise ValueError("a list and a map say what their elements are")
-        self._field, self._nested, self._leaf = items, _nested(items), leaf_of(items)
+        self._field, self._is_map = one, one.type is FieldType.MAP
+        self._type: Any = one.arrow_type()
+        self._inner, self._nested, self._leaf = one.items, _nested(one.items), leaf_of(one.items)
 
     def column(
         self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]
     ) -> "pa.Array[Any]":
+        tokens, validity, nulls = fitting(page, self._field, tokens, trail)
+        names, values, offsets = items_of(page, tokens, is_keyed=self._is_map)
+        if self._is_map:
+            keys = self._keys(page, names, offsets, trail)
+            inner = self._values(page, values, trail.entries(offsets, keys), left)
+            entry = pa.struct([self._type.key_field, self._type.item_field])
+            inner = pa.Array.from_buffers(entry, len(keys), [None], 0, 0, [keys, inner])
+        else:
+            inner = self._values(page, values, trail.elements(offsets), left)
+        buffers = [validity, pa.py_buffer(offsets.data)]
+        array = pa.Array.from_buffers(self._type, len(tokens.kinds), buffers, nulls, 0, [inner])
+        return required(array, self._field)
+
+    def _keys(self, page: Page, names: Tokens, offsets: Array, trail: Trail) -> "pa.Array[Any]":
+        """Return the names of entries; a map with one of them twice is refused."""
+        count = len(names.kinds)
+        ends, texts = gathered(page.data, names, as_written=False)
+        twice = np.zeros(len(offsets) - 1, np.uint8)
+        room = np.empty(2 << count.bit_length(), np.int32)
+        if containers.repeats(texts, ends, offsets, room, twice):
+            page.refusals.add_rows(np.flatnonzero(twice), trail)
+        buffers = [None, pa.py_buffer(ends.data), pa.py_buffer(texts.data)]
+        return pa.Array.from_buffers(pa.string(), count, buffers, 0)
+
+    def _values(
+        self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]
+    ) -> "pa.Array[Any]":
         if self._nested is None:
-            return leaf_column(page, self._field, self._leaf, tokens, trail)
+            return leaf_column(page, self._inner, self._leaf, tokens, trail)
         inside: list[Leftovers] = []
         array = self._nested(page, tokens, trail, inside)
         if inside:
@@ -308,78 +330,28 @@ class _Items:
         return array
 
 
-class _Lists:
-    def __init__(self, one: Field) -> None:
-        self._field, self._type = one, one.arrow_type()
-        self._items = _Items(one.items)
+def items_of(page: Page, tokens: Tokens, *, is_keyed: bool) -> tuple[Tokens, Tokens, Array]:
+    """Return the names and the values of objects, or the elements of arrays, and where each begins.
 
-    def column(
-        self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]
-    ) -> "pa.Array[Any]":
-        tokens, validity, nulls = fitting(page, self._field, tokens, trail)
-        rows = len(tokens.kinds)
-        offsets = np.empty(rows + 1, np.int32)
-        elements = Room(tokens.counts[SIZE] // _SHORTEST_ELEMENT)
-        count = containers.elements(
-            page.data, tokens.starts, tokens.kinds, page.room, *elements.arrays, offsets
-        )
-        inner = self._items.column(page, elements.tokens(count), trail.elements(offsets), left)
-        buffers = [validity, pa.py_buffer(offsets.data)]
-        array = pa.Array.from_buffers(self._type, rows, buffers, nulls, 0, [inner])
-        return required(array, self._field)
+    Raise `Doubtful` if they cannot be told apart.
+    """
+    most = tokens.counts[SIZE] // len('"":1' if is_keyed else "1,")
+    names, values = _room(most if is_keyed else 0), _room(most)
+    offsets = np.empty(len(tokens.kinds) + 1, np.int32)
+    count = containers.items(
+        page.data, tokens.starts, tokens.kinds, page.room, is_keyed, *names, *values, offsets
+    )
+    if count < 0:
+        raise Doubtful
+    return _tokens_in(names, count if is_keyed else 0), _tokens_in(values, count), offsets
 
 
-class _Maps:
-    def __init__(self, one: Field) -> None:
-        self._field = one
-        kind: Any = one.arrow_type()
-        self._type, self._entry = kind, pa.struct([kind.key_field, kind.item_field])
-        self._items = _Items(one.items)
-
-    def column(
-        self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]
-    ) -> "pa.Array[Any]":
-        tokens, validity, nulls = fitting(page, self._field, tokens, trail)
-        rows = len(tokens.kinds)
-        offsets = np.empty(rows + 1, np.int32)
-        most = tokens.counts[SIZE] // _SHORTEST_ENTRY
-        names, values = Room(most), Room(most)
-        count = containers.entries(
-            page.data,
-            tokens.starts,
-            tokens.kinds,
-            page.room,
-            *names.arrays,
-            *values.arrays,
-            offsets,
-        )
-        ends, texts = gathered(page.data, names.tokens(count), as_written=False)
-        twice, room = np.zeros(rows, np.uint8), np.empty(2 << count.bit_length(), np.int32)
-        if containers.repeats(texts, ends, offsets, room, twice):
-            page.refusals.add_rows(np.flatnonzero(twice), trail)
-        buffers = [None, pa.py_buffer(ends.data), pa.py_buffer(texts.data)]
-        keys = pa.Array.from_buffers(pa.string(), count, buffers, 0)
-        inner = self._items.column(page, values.tokens(count), trail.entries(offsets, keys), left)
-        pairs = pa.Array.from_buffers(self._entry, count, [None], 0, 0, [keys, inner])
-        held = [validity, pa.py_buffer(offsets.data)]
-        array = pa.Array.from_buffers(self._type, rows, held, nulls, 0, [pairs])
-        return required(array, self._field)
+def _room(most: int) -> tuple[Array, Array, Array, Array]:
+    """Return room for starts, lengths and kinds of tokens, and for their counts."""
+    each = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.uint8)
+    return *each, np.zeros(SIZE + 1, np.int64)
 
 
-class Room:
-    """Room for tokens of which nobody knows how many there are."""
-
-    def __init__(self, most: int) -> None:
-        self.arrays = (
-            np.empty(most, np.int32),
-            np.empty(most, np.int32),
-            np.empty(most, np.uint8),
-            np.zeros(SIZE + 1, np.int64),
-        )
-
-    def tokens(self, count: int) -> Tokens:
-        """Return the tokens, or raise `Doubtful` if there are less than none."""
-        if count < 0:
-            raise Doubtful
-        starts, lengths, kinds, counts = self.arrays
-        return Tokens(starts[:count], lengths[:count], kinds[:count], counts.tolist(), count)
+def _tokens_in(room: Arrays, count: int) -> Tokens:
+    starts, lengths, kinds, counts = room
+    return Tokens(starts[:count], lengths[:count], kinds[:count], counts.tolist(), count)

@@ -16,13 +16,12 @@ import pyarrow.compute as pc
 
 from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.model.seen import MOST_MEMBERS, NOTHING, Integers, Objects, Seen, Text
-from blizzard.worker.ndjson.compiled import containers, numbers, syntax
-from blizzard.worker.ndjson.compiled.columns import Bytes, Tokens, gathered, tokens_of
-from blizzard.worker.ndjson.compiled.convert import Doubtful
+from blizzard.worker.ndjson.compiled import numbers, syntax
+from blizzard.worker.ndjson.compiled.columns import Bytes, Doubtful, Tokens, gathered, tokens_of
 from blizzard.worker.ndjson.compiled.fast import page_of
 from blizzard.worker.ndjson.compiled.leftovers import Trail
 from blizzard.worker.ndjson.compiled.page import Found, Page
-from blizzard.worker.ndjson.compiled.peel import Members, Room
+from blizzard.worker.ndjson.compiled.peel import Members, items_of
 from blizzard.worker.ndjson.level import Place
 from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.ndjson.look.gather import text_kind
@@ -172,17 +171,13 @@ class _Value:
 
     def _look_at_entries(self, page: Page, objects: Tokens) -> Objects:
         """Look at members whose names are data: at all of their values together."""
-        _names, values, most = _entries(page, objects)
+        _names, values, offsets = items_of(page, objects, is_keyed=True)
+        most = int(np.diff(offsets).max(initial=0))
         return Objects({}, most, self._inner(page, values) or NOTHING)
 
     def _look_at_elements(self, page: Page, tokens: Tokens) -> Seen | None:
         arrays = _of_kind(tokens, syntax.ARRAY)
-        room = Room(arrays.counts[syntax.SIZE] // len("1,"))
-        offsets = np.empty(len(arrays.kinds) + 1, np.int32)
-        count = containers.elements(
-            page.data, arrays.starts, arrays.kinds, page.room, *room.arrays, offsets
-        )
-        return self._inner(page, room.tokens(count))
+        return self._inner(page, items_of(page, arrays, is_keyed=False)[1])
 
     def _inner(self, page: Page, tokens: Tokens) -> Seen | None:
         """Look at the values inside of these: elements, or members whose names are data."""
@@ -192,26 +187,9 @@ class _Value:
         return self._inside.look(page, tokens)
 
 
-def _entries(page: Page, objects: Tokens) -> tuple[Tokens, Tokens, int]:
-    """Return the names and the values of all members, and the most members of one object."""
-    room = objects.counts[syntax.SIZE] // len('"":1')
-    names, values = Room(room), Room(room)
-    offsets = np.empty(len(objects.kinds) + 1, np.int32)
-    count = containers.entries(
-        page.data,
-        objects.starts,
-        objects.kinds,
-        page.room,
-        *names.arrays,
-        *values.arrays,
-        offsets,
-    )
-    return names.tokens(count), values.tokens(count), int(np.diff(offsets).max(initial=0))
-
-
 def _keys(page: Page, objects: Tokens) -> list[str]:
     """Return the different names of members, in the order of their appearance."""
-    names, _values, _most = _entries(page, objects)
+    names, _values, _offsets = items_of(page, objects, is_keyed=True)
     offsets, texts = gathered(page.data, names, as_written=False)
     buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(texts.data)]
     found: list[Any] = pc.unique(

@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.model.source.form import SkipRule
+from blizzard.worker.ndjson.blanked import without_skipped
 from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
-from blizzard.worker.ndjson.forms.skip import Skipper
 from blizzard.worker.ndjson.lines import Block
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
+from tests.support.decoding import decode_all
 
 ID = Schema((Field(name="id", type=FieldType.INT64),))
 BULK = SkipRule(only_key=("index", "create"))
@@ -89,7 +91,7 @@ def test_short_files_that_are_read_together_have_each_its_own_rule():
     files = [(key, (each for each in [text])) for key, text in texts.items()]
     found = {
         key: (ids(decoded), decoded.filtered, decoded.blank)
-        for key, batches in Decoder(ID).decode_all(files, skip=rules.__getitem__)
+        for key, batches in decode_all(Decoder(ID), files, skip=rules.__getitem__)
         for decoded in batches
     }
     assert found == {"bulk": ([1], 1, 0), "plain": ([None, 2], 0, 0)}
@@ -118,7 +120,7 @@ def test_a_block_is_blanked_where_the_rule_holds_and_nowhere_else(found, rule, e
     data = "\n".join(found).encode() + b"\n" * ended
     each = data.removesuffix(b"\n").split(b"\n") if data else []
     block = Block(text=data, first_line=1, lines=len(each))
-    blanked = Skipper(rule).blanked(block)
+    blanked = without_skipped(block, rule, MAX_LINE_BYTES)
     assert len(blanked.data) == len(data)
     expected = [b" " * len(line) if rule.holds(line) else line for line in each]
     assert blanked.data.removesuffix(b"\n").split(b"\n") == (expected or [b""])
