@@ -27,9 +27,8 @@ from liveview.model import (
     Unit,
     of_seconds,
 )
-from penguin.events.backlog import BacklogSeen
+from penguin.events.backlog import BacklogSeen, PipelineMended, PipelineStopped
 from penguin.events.commits import CommittedByOther, EntriesCommitted, FilesHeld
-from penguin.events.health import PipelineMended, PipelineStopped
 
 MOST_UNITS = 200
 """Units of a batch that a document has."""

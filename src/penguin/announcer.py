@@ -1,23 +1,30 @@
 """What is announced about a table: each thing once, not at every poll, and again if it changes."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from typing import TypeVar
 
 from lakebed.clock import Clock
-from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.pending_meta import EntryName
 from lakebed.telemetry.events import Emit, code_of
 from penguin.backlog.look import TableView
 from penguin.events.backlog import (
     FEW,
     BacklogSeen,
     EntryNotHandedOff,
+    FilesLeftOut,
     FilesLookedAt,
+    FilesPassedOver,
     FilesUnnamed,
+    FilesWaitNoLonger,
+    FilesWaitTooLong,
+    FilterBoundsOthersOnly,
     MetasLeftAlone,
+    OthersSeen,
+    PipelineMended,
+    PipelineStopped,
 )
 from penguin.events.commits import (
     CompactionPassedOver,
@@ -26,23 +33,23 @@ from penguin.events.commits import (
     PromotionPassedOver,
     RetractionPassedOver,
 )
-from penguin.events.foreign_files import (
-    FilesLeftOut,
-    FilesPassedOver,
-    FilterBoundsOthersOnly,
-    OthersSeen,
-)
-from penguin.events.health import (
-    FilesWaitNoLonger,
-    FilesWaitTooLong,
-    PipelineMended,
-    PipelineStopped,
-)
 from penguin.held import HeldFile
 from penguin.model.backlog import Stopped, Waiting
-from penguin.model.commit import CommitPlan, HoldCode
-from penguin.model.foreign_file import LeftOut, PassedOver
+from penguin.model.commit import CommitPlan
+from penguin.model.foreign_file import LeftOut
 from penguin.model.settings import TableSettings
+
+T = TypeVar("T", bound=Hashable)
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, tuple[V, ...]]:
+    """Return the values of each key, in their order."""
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return {key: tuple(values) for key, values in found.items()}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,16 +64,19 @@ class Announcer:
     waiting: tuple[Waiting, ...] = ()
     """The entries that are not handed off now."""
     held_files: tuple[HeldFile, ...] = ()
-    """The files that are set aside now."""
-    _announced_strays: set[str] = field(default_factory=set)
-    _announced_left_out: frozenset[LeftOut] = frozenset()
-    _announced_passed_over: PassedOver = field(default_factory=PassedOver)
-    _announced_bounds: bool = False
-    _announced_unnamed: bool = False
+    """The files that are held now."""
+    _known: dict[str, frozenset[object]] = field(default_factory=dict)
+    """What was announced last, by subject."""
     _alarmed: bool = False
 
+    def _new(self, subject: str, now: Iterable[T]) -> list[T]:
+        """Return what was not announced at the last inspection, and remember what is there now."""
+        there = list(now)
+        before, self._known[subject] = self._known.get(subject, frozenset()), frozenset(there)
+        return [one for one in there if one not in before]
+
     def backlog(self, view: TableView, seconds: float) -> None:
-        """Announce how much is waiting, and since when; the look took so long."""
+        """Announce how much is waiting, and since when; the inspection took so long."""
         self.held_files = view.held
         waiting = [ready.entry for backlog in view.backlogs for ready in backlog.entries]
         journaled = (datetime.fromisoformat(entry.created).timestamp() for entry in waiting)
@@ -85,26 +95,22 @@ class Announcer:
         self.emit(
             OthersSeen(
                 table=self.table,
-                sweep=None if others.listing is None else others.listing.sweep,
-                listed=0 if others.listing is None else others.listing.files,
+                sweep=others.sweep,
+                listed=others.listed,
                 waiting=len(others.files) + others.more,
                 left_out=len(others.left_out),
                 passed_over=others.passed_over.files,
             )
         )
-        if others.listing is not None and others.listing.sweep:
-            self._passed_over(others.passed_over)
-
-    def _passed_over(self, now: PassedOver) -> None:
-        """Announce files that a scan does not take, once, and again when they change.
-
-        Only a sweep sees all of them. What another engine is writing comes and goes between two.
-        """
-        if now.files and now != self._announced_passed_over:
-            self.emit(
-                FilesPassedOver(table=self.table, files=now.files, some=now.some, reason=now.reason)
-            )
-        self._announced_passed_over = now
+        if not others.sweep:
+            return  # Only a sweep sees all files that a scan does not take.
+        for now in self._new("passed over", [others.passed_over]):
+            if now.files:
+                self.emit(
+                    FilesPassedOver(
+                        table=self.table, files=now.files, some=now.some, reason=now.reason
+                    )
+                )
 
     def bounds(self, settings: TableSettings, view: TableView) -> None:
         """Announce once that a filter of folders leaves out nothing that a journal names."""
@@ -114,55 +120,45 @@ class Announcer:
             "file_pattern": settings.file_pattern is not None and not view.searched,
         }
         keys = tuple(name for name, is_set in given.items() if is_set)
-        if keys and view.declared and not self._announced_bounds:
-            self._announced_bounds = True
+        if keys and view.declared and self._new("bounds", [True]):
             self.emit(FilterBoundsOthersOnly(table=self.table, keys=keys, searched=view.searched))
 
     def unnamed(self, view: TableView, find: Callable[[], Iterable[str]]) -> None:
         """Announce files of blizzard's that no entry names, once: a dead attempt left them."""
-        if self._announced_unnamed or not view.others.ours or view.stopped:
+        if not view.others.ours or view.stopped or not self._new("unnamed", [True]):
             return
-        self._announced_unnamed = True
         if left := sorted(find()):
             self.emit(FilesUnnamed(table=self.table, files=len(left), some=tuple(left[:FEW])))
 
     def looked(self, done: int, files: int) -> None:
-        """Announce how far the look at the next commit's files is."""
+        """Announce how many of the next commit's files are checked."""
         self.emit(FilesLookedAt(table=self.table, done=done, files=files))
 
     def strays(self, strays: Mapping[str, str]) -> None:
         """Announce metas that are left alone once, those with the same reason together."""
-        by_reason: dict[str, list[str]] = {}
-        for path, reason in sorted(strays.items()):
-            if path not in self._announced_strays:
-                by_reason.setdefault(reason, []).append(path)
-        for reason, paths in by_reason.items():
-            self.emit(MetasLeftAlone(table=self.table, reason=reason, paths=tuple(paths)))
-        self._announced_strays = set(strays)
+        new = self._new("strays", sorted(strays.items()))
+        for reason, paths in grouped((reason, path) for path, reason in new).items():
+            self.emit(MetasLeftAlone(table=self.table, reason=reason, paths=paths))
 
     def left_out(self, now: tuple[LeftOut, ...]) -> None:
         """Announce files of other programs that are not committed, once, by reason."""
-        by_reason: dict[tuple[str, str], list[str]] = {}
-        for file in now:
-            if file not in self._announced_left_out:
-                by_reason.setdefault((file.code, file.reason), []).append(file.path)
+        new = self._new("left out", now)
+        by_reason = grouped(((file.code, file.reason), file.path) for file in new)
         for (code, reason), paths in by_reason.items():
-            self.emit(FilesLeftOut(table=self.table, code=code, reason=reason, paths=tuple(paths)))
-        self._announced_left_out = frozenset(now)
+            self.emit(FilesLeftOut(table=self.table, code=code, reason=reason, paths=paths))
 
     def waits(self, now: tuple[Waiting, ...]) -> None:
         """Announce an entry that is not handed off yet, once."""
-        for entry in now:
-            if entry not in self.waiting:
-                self.emit(
-                    EntryNotHandedOff(
-                        table=self.table,
-                        pipeline=entry.pipeline,
-                        entry=entry.sequence,
-                        reason=entry.reason,
-                    )
-                )
         self.waiting = now
+        for entry in self._new("waiting", now):
+            self.emit(
+                EntryNotHandedOff(
+                    table=self.table,
+                    pipeline=entry.pipeline,
+                    entry=entry.sequence,
+                    reason=entry.reason,
+                )
+            )
 
     def halts(self, now: tuple[Stopped, ...]) -> None:
         """Announce a stopped pipeline once, not at every poll, and one that continues."""
@@ -185,10 +181,8 @@ class Announcer:
 
     def held(self, plan: CommitPlan) -> None:
         """Announce the files that a commit left out, those with the same reasons together."""
-        together: dict[tuple[EntryName, HoldCode, tuple[str, ...]], list[FinishedFile]] = {}
-        for hold in plan.holds:
-            together.setdefault((hold.entry, hold.code, hold.reasons), []).append(hold.file)
-        for (entry, code, reasons), files in together.items():
+        holds = (((hold.entry, hold.code, hold.reasons), hold.file) for hold in plan.holds)
+        for (entry, code, reasons), files in grouped(holds).items():
             self.emit(
                 FilesHeld(
                     table=self.table,

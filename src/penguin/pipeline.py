@@ -22,9 +22,8 @@ from penguin.catalog.registrar import OpenCatalog, Registrar, open_catalog
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
 from penguin.delta.maintenance import Begin, Maintenance, OnDisk, at_once
 from penguin.delta.table import Log
-from penguin.events.backlog import FEW, TableWaiting
+from penguin.events.backlog import FEW, LateFilesCommitted, TableWaiting
 from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded, Settled
-from penguin.events.foreign_files import LateFilesCommitted
 from penguin.foreign.listing import unnamed
 from penguin.foreign.search import Search
 from penguin.held import HeldFile

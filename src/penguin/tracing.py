@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from lakebed.telemetry.events import Event
 from lakebed.telemetry.export.spans import Batch, Span, Value
 from penguin.events.backlog import BacklogSeen
-from penguin.events.commits import EntriesCommitted
-from penguin.events.maintenance import CheckpointFailed, CheckpointWritten
+from penguin.events.commits import CheckpointFailed, CheckpointWritten, EntriesCommitted
 
 MOST_ENTRIES = 100
 """The entries of one commit that have spans of their own."""

@@ -9,7 +9,7 @@ from typing import Any
 from deltalake.transaction import AddAction, RemoveAction
 
 from lakebed.layout import DELTA_LOG, log_version
-from penguin.events.foreign_files import FilesLeftOut, FilesPassedOver
+from penguin.events.backlog import FilesLeftOut, FilesPassedOver
 from tests.support.foreign import Directory, Visitor
 
 HOUR = 3600.0

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, dataclass_transform
 from lakebed.errors import LakeError, machine_trouble
 from lakebed.telemetry.health import Mark, Part, PartKind, Sign
 from lakebed.telemetry.levels import Level as Level  # noqa: PLC0414 - every event has one
-from lakebed.telemetry.measures import Count, Measure, Moment
+from lakebed.telemetry.measures import Count, Measure, Moment, Observe, Reading
 from lakebed.units import in_words, plural, span, took
 
 
@@ -34,18 +34,31 @@ WORDS = _Words()
 class Event:
     """Something that happened. Its fields are facts; `sentence` puts them in words.
 
-    Every subclass is a frozen dataclass with keyword-only fields, and names its level. What it
-    `says` is filled with its fields, unless it has a `sentence` of its own.
+    Every subclass is a dataclass with keyword-only fields, and names its level. What it `says` is
+    filled with its fields, unless it has a `sentence` of its own. No field is ever changed;
+    comparing and printing are written once, since generated methods make every start slower.
     """
 
     level: ClassVar[Level] = Level.INFO
     says: ClassVar[str] = ""
 
-    def __init_subclass__(cls, *, level: Level | None = None) -> None:
+    def __init_subclass__(cls, *, level: Level | None = None, says: str = "") -> None:
         super().__init_subclass__()
-        if level is not None:
-            cls.level = level
-        dataclass(frozen=True, kw_only=True)(cls)
+        cls.level, cls.says = level or cls.level, says or cls.says
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are of one kind, with the same facts."""
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    def __hash__(self) -> int:
+        """Hash the facts."""
+        return hash((type(self), *vars(self).values()))
+
+    def __repr__(self) -> str:
+        """Return the kind and the facts."""
+        facts = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({facts})"
 
     def sentence(self) -> str:
         """Return it as one line."""
@@ -62,6 +75,57 @@ class Event:
     def signs(self) -> Iterable[Sign]:
         """Return what it says about the health of a pipeline or table."""
         return ()
+
+
+class PartEvent(Event):
+    """Something that happened to a pipeline or table, whose name starts the sentence.
+
+    A subclass may name the counter that it moves (`counts`) and the field that says by how much
+    (`amount`); without that field it counts itself.
+    """
+
+    part_kind: ClassVar[PartKind]
+    _counts: ClassVar[str] = ""
+    _amount: ClassVar[str] = ""
+
+    def __init_subclass__(
+        cls, *, level: Level | None = None, says: str = "", counts: str = "", amount: str = ""
+    ) -> None:
+        cls._counts, cls._amount = counts, amount
+        super().__init_subclass__(level=level, says=says)
+
+    @property
+    def part(self) -> Part:
+        """Return the pipeline or table."""
+        return Part(self.part_kind, getattr(self, self.part_kind.value))
+
+    def sentence(self) -> str:
+        """Return the pipeline or table and what happened to it."""
+        return f"{self.part.name}: {self.message()}"
+
+    def message(self) -> str:
+        """Return what happened, without the name."""
+        return super().sentence()
+
+    def measures(self) -> Iterable[Measure]:
+        """Move the counter that the class names."""
+        if self._counts:
+            yield self.count(self._counts, getattr(self, self._amount) if self._amount else 1)
+
+    def count(self, metric: str, amount: float = 1, **labels: str) -> Count:
+        """Return a step of a counter."""
+        return Count(metric, amount, self._labels(labels))
+
+    def observe(self, metric: str, seconds: float, **labels: str) -> Observe:
+        """Return an observation of a histogram."""
+        return Observe(metric, seconds, self._labels(labels))
+
+    def reading(self, metric: str, value: float, **labels: str) -> Reading:
+        """Return the value of a gauge."""
+        return Reading(metric, value, self._labels(labels))
+
+    def _labels(self, more: dict[str, str]) -> dict[str, str]:
+        return {self.part_kind.value: self.part.name, **more}
 
 
 Emit = Callable[[Event], None]

@@ -16,7 +16,7 @@ from lakebed.retry import Backoff
 from lakebed.telemetry.events import Emit
 from lakebed.types import CatalogType
 from penguin.catalog.catalog import Catalog, register
-from penguin.events.maintenance import TableNotRegistered, TableRegistered
+from penguin.events.commits import TableNotRegistered, TableRegistered
 from penguin.model.catalog import CatalogSettings
 
 BACKOFF = Backoff(first_secs=10, limit_secs=600)

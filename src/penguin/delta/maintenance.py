@@ -28,7 +28,7 @@ from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
 from lakebed.storage.store import ObjectFacts, Store
 from lakebed.telemetry.events import Emit
 from penguin.delta.table import Log, Table
-from penguin.events.maintenance import (
+from penguin.events.commits import (
     CheckpointFailed,
     CheckpointWritten,
     LogCleanedUp,

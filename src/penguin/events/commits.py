@@ -1,11 +1,10 @@
-"""What becomes of a planned commit."""
+"""What becomes of a planned commit, and the upkeep of a table beside its commits."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
-from lakebed.telemetry.events import Event, Level
-from lakebed.telemetry.measures import Count, Measure, Observe
+from lakebed.telemetry.events import WORDS, Level
+from lakebed.telemetry.measures import Measure
 from lakebed.units import plural
 from penguin.events.backlog import TableEvent, first_of
 
@@ -35,26 +34,26 @@ class EntriesCommitted(TableEvent):
     columns_widened: tuple[str, ...] = ()
     seconds: float = 0.0
     released: int = 0
-    """How many of the files had been set aside."""
+    """How many of the files had been held."""
     discarded: int = 0
-    """How many files that had been set aside never will be added."""
+    """How many held files never will be added."""
     settled: tuple[Settled, ...] = ()
     """The entries."""
 
     def facts(self) -> dict[str, object]:
         """Return the fields; of the entries, how long the first of them had waited."""
-        told = Event.facts(self)
-        del told["settled"]
+        facts = super().facts()
+        del facts["settled"]
         waited = max((entry.waited for entry in self.settled), default=0.0)
         delays = (delay for entry in self.settled for delay in entry.delays)
         return {
-            **told,
+            **facts,
             "longest_wait": round(waited, 3),
             "longest_delay": round(max(delays, default=0.0), 3),
         }
 
-    def sentence(self) -> str:
-        """Report what became visible, and what no longer is."""
+    def message(self) -> str:
+        """Return what became visible, and what no longer is."""
         columns = (
             ("new", self.columns_added),
             ("dropped", self.columns_dropped),
@@ -64,31 +63,30 @@ class EntriesCommitted(TableEvent):
         released = f" ({self.released} that had been held)" if self.released else ""
         discarded = f", {plural(self.discarded, 'held file')} discarded" if self.discarded else ""
         return (
-            f"{self.table}: version {self.version}: {plural(self.entries, 'entry', 'entries')}, "
+            f"version {self.version}: {plural(self.entries, 'entry', 'entries')}, "
             f"{plural(self.files, 'file')}{released}, {plural(self.rows, 'row')}"
             f"{changed}{discarded}"
         )
 
     def measures(self) -> Iterable[Measure]:
         """Count what became visible."""
-        labels = {"table": self.table}
-        yield Count("penguin_commits_total", 1, labels)
-        yield Observe("penguin_commit_duration_seconds", self.seconds, labels)
+        yield self.count("penguin_commits_total")
+        yield self.observe("penguin_commit_duration_seconds", self.seconds)
         for entry in self.settled:
-            yield Observe("penguin_commit_delay_seconds", entry.waited, labels)
+            yield self.observe("penguin_commit_delay_seconds", entry.waited)
             for delay in entry.delays:
-                yield Observe("penguin_visible_delay_seconds", delay, labels)
-        yield Count("penguin_entries_committed_total", self.entries, labels)
-        yield Count("penguin_files_committed_total", self.files, labels)
-        yield Count("penguin_rows_committed_total", self.rows, labels)
-        yield Count("penguin_columns_added_total", len(self.columns_added), labels)
-        yield Count("penguin_files_released_total", self.released, labels)
+                yield self.observe("penguin_visible_delay_seconds", delay)
+        yield self.count("penguin_entries_committed_total", self.entries)
+        yield self.count("penguin_files_committed_total", self.files)
+        yield self.count("penguin_rows_committed_total", self.rows)
+        yield self.count("penguin_columns_added_total", len(self.columns_added))
+        yield self.count("penguin_files_released_total", self.released)
         if self.columns_added or self.columns_dropped or self.columns_widened:
-            yield Count("penguin_schema_changes_total", 1, labels)
+            yield self.count("penguin_schema_changes_total")
 
 
 class FilesHeld(TableEvent, level=Level.ERROR):
-    """Files of an entry are set aside: the table does not have their rows."""
+    """Files of an entry are held: the table does not have their rows."""
 
     pipeline: str
     entry: int
@@ -97,19 +95,17 @@ class FilesHeld(TableEvent, level=Level.ERROR):
     paths: tuple[str, ...]
     rows: int
 
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Name them, and say why and what to do."""
         return (
-            f"{self.table}: held: {plural(len(self.paths), 'file')} with "
-            f"{plural(self.rows, 'row')} of entry {self.entry} of pipeline {self.pipeline}: "
-            f"{'; '.join(self.reasons)} [{self.code}]; "
+            f"held: {plural(len(self.paths), 'file')} with {plural(self.rows, 'row')} of entry "
+            f"{self.entry} of pipeline {self.pipeline}: {'; '.join(self.reasons)} [{self.code}]; "
             f"`penguin held` shows them: {first_of(self.paths)}"
         )
 
     def measures(self) -> Iterable[Measure]:
         """Count them."""
-        labels = {"table": self.table, "code": self.code}
-        yield Count("penguin_files_held_total", len(self.paths), labels)
+        yield self.count("penguin_files_held_total", len(self.paths), code=self.code)
 
 
 class EntryRejected(TableEvent):
@@ -119,79 +115,175 @@ class EntryRejected(TableEvent):
     entry: int
     reasons: tuple[str, ...]
 
+    def message(self) -> str:
+        """Return why, and what to do."""
+        return WORDS.vformat(self.says, (), {**vars(self), "reasons": "; ".join(self.reasons)})
 
-class PromotionPassedOver(EntryRejected, level=Level.WARN):
+
+class PromotionPassedOver(
+    EntryRejected,
+    level=Level.WARN,
+    counts="penguin_promotions_passed_over_total",
+    says="the promotion in entry {entry} of pipeline {pipeline} was not applied: {reasons}; no row "
+    "changed, run blizzard schema promote again",
+):
     """A promotion was settled without effect: the table is as it was, and so are its rows."""
 
-    counter: ClassVar[str] = "penguin_promotions_passed_over_total"
 
-    def sentence(self) -> str:
-        """Report why, and what to do."""
-        return (
-            f"{self.table}: the promotion in entry {self.entry} of pipeline {self.pipeline} was "
-            f"not applied: {'; '.join(self.reasons)}; no row changed, run blizzard schema promote "
-            "again"
-        )
-
-
-class RetractionPassedOver(EntryRejected, level=Level.WARN):
+class RetractionPassedOver(
+    EntryRejected,
+    level=Level.WARN,
+    counts="penguin_retractions_passed_over_total",
+    says="in entry {entry} of pipeline {pipeline} was not applied: {reasons}; it removed no row",
+):
     """A retraction or erasure was settled without effect: it removed no row."""
 
-    counter: ClassVar[str] = "penguin_retractions_passed_over_total"
     kind: str = "retract"
     """The command that is to be run again."""
 
-    def sentence(self) -> str:
-        """Report why, and what to do."""
-        what, again = "erasure", "; run blizzard erase again"
-        if self.kind == "retract":
-            what = "retraction"
-            again = (
-                " and added none; run blizzard retract again for the source "
-                f"files that blizzard journal show {self.entry} names; it refuses if another "
-                "program has rewritten the rows and they have no column _file"
-            )
+    def message(self) -> str:
+        """Return why, and what to do."""
+        if self.kind != "retract":
+            return f"the erasure {super().message()}; run blizzard erase again"
         return (
-            f"{self.table}: the {what} in entry {self.entry} of pipeline {self.pipeline} was not "
-            f"applied: {'; '.join(self.reasons)}; it removed no row{again}"
+            f"the retraction {super().message()} and added none; run blizzard retract again for "
+            f"the source files that blizzard journal show {self.entry} names; it refuses if "
+            "another program has rewritten the rows and they have no column _file"
         )
 
 
-class CompactionPassedOver(EntryRejected):
+class CompactionPassedOver(
+    EntryRejected,
+    counts="penguin_compactions_passed_over_total",
+    says="the compaction in entry {entry} of pipeline {pipeline} gave way: {reasons}; no file "
+    "changed, the next compaction tries again",
+):
     """A compaction gave way to another writer: the table is as it was, and so are its rows."""
-
-    counter: ClassVar[str] = "penguin_compactions_passed_over_total"
-
-    def sentence(self) -> str:
-        """Report why; nothing has to be done."""
-        return (
-            f"{self.table}: the compaction in entry {self.entry} of pipeline {self.pipeline} gave "
-            f"way: {'; '.join(self.reasons)}; no file changed, the next compaction tries again"
-        )
 
 
 class CommittedByOther(TableEvent):
-    """Somebody else committed the entries that were planned."""
+    """Another writer committed the entries that were planned."""
 
     version: int
     entries: int
 
-    says = (
-        "{table}: another penguin has committed {entries:#entry|entries}; the table is at version"
-        " {version}"
-    )
+    def message(self) -> str:
+        """Return that nothing was done twice."""
+        entries = plural(self.entries, "entry", "entries")
+        return f"another penguin has committed {entries}; the table is at version {self.version}"
 
     def measures(self) -> Iterable[Measure]:
         """Count it."""
-        labels = {"table": self.table, "outcome": "committed_by_other"}
-        yield Count("penguin_conflicts_total", 1, labels)
+        yield self.count("penguin_conflicts_total", outcome="committed_by_other")
 
 
-class PlanSuperseded(TableEvent, level=Level.DEBUG):
+class PlanSuperseded(
+    TableEvent, level=Level.DEBUG, says="the table changed in the meantime; looking again"
+):
     """The table changed after the plan was made."""
 
-    says = "{table}: the table changed in the meantime; looking again"
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield self.count("penguin_conflicts_total", outcome="superseded")
+
+
+class TableRegistered(TableEvent):
+    """A catalog describes a table as it should."""
+
+    catalog: str
+    name: str
+    changed: bool
+
+    def message(self) -> str:
+        """Return what was done."""
+        what = "registered or updated" if self.changed else "registered already"
+        return f"{what} in {self.catalog} as {self.name}"
 
     def measures(self) -> Iterable[Measure]:
         """Count it."""
-        yield Count("penguin_conflicts_total", 1, {"table": self.table, "outcome": "superseded"})
+        yield self.reading("penguin_catalog_registered", 1)
+        if self.changed:
+            yield self.count("penguin_catalog_updates_total")
+
+
+class TableNotRegistered(
+    TableEvent,
+    level=Level.WARN,
+    says="not registered in {catalog} as {name}, and commits go on; tried again in "
+    "{next_secs:.0f} s: {error}",
+):
+    """A table could not be registered in its catalog; commits are not affected."""
+
+    catalog: str
+    name: str
+    code: str
+    error: str
+    next_secs: float
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield self.reading("penguin_catalog_registered", 0)
+        yield self.count("penguin_catalog_failures_total", code=self.code)
+
+
+class CheckpointWritten(
+    TableEvent,
+    level=Level.DEBUG,
+    counts="penguin_checkpoints_written_total",
+    says="checkpoint of version {version} written",
+):
+    """A Delta checkpoint was written."""
+
+    version: int
+    seconds: float = 0.0
+
+
+class CheckpointFailed(
+    TableEvent,
+    level=Level.WARN,
+    counts="penguin_checkpoints_failed_total",
+    says="the checkpoint of version {version} could not be written; the next step tries again: "
+    "{error}",
+):
+    """A Delta checkpoint could not be written; commits are not affected."""
+
+    version: int
+    error: str
+
+
+class LogCleanedUp(TableEvent, counts="penguin_log_versions_removed_total", amount="removed"):
+    """Expired versions of the Delta log were removed."""
+
+    first: int
+    removed: int
+
+    def message(self) -> str:
+        """Return how far back the log reaches now."""
+        return (
+            f"{plural(self.removed, 'version')} of the log removed, as delta.logRetentionDuration "
+            f"requires; the log now begins at version {self.first}"
+        )
+
+
+class LogCleanUpFailed(
+    TableEvent,
+    level=Level.WARN,
+    counts="penguin_log_clean_ups_failed_total",
+    says="old versions of the log could not be removed; the next checkpoint tries again: {error}",
+):
+    """Expired versions could not be removed; commits are not affected."""
+
+    error: str
+
+
+class LogKept(
+    TableEvent,
+    level=Level.WARN,
+    counts="penguin_log_clean_ups_failed_total",
+    says="old versions of the log are kept: {name} is {value!r}, which is not an interval that "
+    "Delta understands; set it to one such as `interval 30 days`",
+):
+    """Nothing of the Delta log is removed: the table's retention cannot be read."""
+
+    name: str
+    value: str

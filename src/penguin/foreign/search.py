@@ -54,15 +54,6 @@ TELL_EVERY = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
-    """What one look at the folders showed."""
-
-    sweep: bool
-    files: int
-    """How many data files were listed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignFiles:
     """The files of other programs, as one look saw them."""
 
@@ -84,8 +75,10 @@ class ForeignFiles:
     fresh: frozenset[str] = frozenset()
     """Files whose footers were read in this very look."""
     watermarks: Mapping[str, str] = field(default_factory=dict)
-    listing: Listing | None = None
-    """None where nothing was listed."""
+    sweep: bool | None = None
+    """Whether all folders were listed; None where none was."""
+    listed: int = 0
+    """How many data files were listed."""
     passed_over: PassedOver = field(default_factory=PassedOver)
     """Parquet files that are not looked at, because of their names."""
 
@@ -107,7 +100,8 @@ class Search:
     _lister: IncrementalLister = field(default_factory=IncrementalLister)
     _known: LogContents | None = None
     _swept: datetime | None = None
-    _listing: Listing | None = None
+    _listed: tuple[bool | None, int] = (None, 0)
+    """Whether the last listing was a sweep, and how many files it had."""
     _pool: dict[str, Candidate] = field(default_factory=dict)
     """What was listed and is not settled."""
     _passed: set[str] = field(default_factory=set)
@@ -131,7 +125,7 @@ class Search:
         After files were offered the log is asked first what became of them: that raises the
         watermarks, and the next listing starts from there.
         """
-        self._listing = None
+        self._listed = (None, 0)
         offered, self._offered = self._offered, False
         if self._unread or offered:
             return
@@ -155,13 +149,13 @@ class Search:
         self._pool = files if sweeping else self._pool | files
         self._passed = listed.passed_over if sweeping else self._passed | listed.passed_over
         self._odd = listed.unusable if sweeping else self._odd | listed.unusable
-        self._listing = Listing(sweep=sweeping, files=len(files))
+        self._listed = (sweeping, len(files))
         if sweeping:
             self._swept = now
 
     def drop(self) -> None:
         """Forget what was listed: the directory turned out to be handed off in another way."""
-        self._pool, self._listing, self._swept = {}, None, None
+        self._pool, self._listed, self._swept = {}, (None, 0), None
         self._unread, self._offered = 0, False
         self._passed, self._odd = set(), {}
 
@@ -178,7 +172,7 @@ class Search:
         Files that entries name are left to them. Without either, the log is not read: what it says
         of files costs as much as the table has of them.
         """
-        if not asked and self._swept is None and self._listing is None:
+        if not asked and self._swept is None and self._listed[0] is None:
             return ForeignFiles()
         known = self._read(store, table)
         done = tuple(path for path, meta in asked.items() if is_settled(meta.filename, known))
@@ -222,7 +216,8 @@ class Search:
             removals=None if (note := known.removal_note()) is None else note.document(),
             fresh=frozenset(self._fresh),
             watermarks=dict(self.watermarks),
-            listing=self._listing,
+            sweep=self._listed[0],
+            listed=self._listed[1],
             passed_over=_passed_over(self._passed, leftover),
         )
 

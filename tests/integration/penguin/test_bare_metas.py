@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 from lakebed.types import DiscoverBy, Evolution
 from penguin.cli.app import app
 from penguin.delta.table import Log, Table
-from penguin.events.backlog import MetasLeftAlone
-from penguin.events.foreign_files import FilesLeftOut
+from penguin.events.backlog import FilesLeftOut, MetasLeftAlone
 from tests.support.foreign import DAY, Directory, Visitor
 from tests.support.handoffs import ring
 from tests.support.readers import added

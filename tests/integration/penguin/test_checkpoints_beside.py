@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from penguin.cli.app import app
 from penguin.delta.maintenance import Work, beside
 from penguin.delta.table import Table
-from penguin.events.maintenance import CheckpointFailed, CheckpointWritten
+from penguin.events.commits import CheckpointFailed, CheckpointWritten
 from tests.support.tables import Penguin, TableDirectory, log_of, rows_of
 
 PATIENCE = 300

@@ -17,8 +17,12 @@ from lakebed.telemetry.observed import observed
 from lakebed.types import DiscoverBy, Handoff
 from penguin.cli.app import app
 from penguin.delta.table import Table
-from penguin.events.foreign_files import FilesLeftOut, FilesPassedOver
-from penguin.events.health import FilesWaitNoLonger, FilesWaitTooLong
+from penguin.events.backlog import (
+    FilesLeftOut,
+    FilesPassedOver,
+    FilesWaitNoLonger,
+    FilesWaitTooLong,
+)
 from penguin.metrics import METRICS
 from tests.support.foreign import DAY, Directory, Visitor, name_at
 from tests.support.handoffs import ring

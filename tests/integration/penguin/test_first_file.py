@@ -8,7 +8,7 @@ import pytest
 from lakebed.columns.schema import Schema
 from penguin.config import load
 from penguin.delta.table import refused_properties
-from penguin.events.foreign_files import FilesLeftOut
+from penguin.events.backlog import FilesLeftOut
 from tests.integration.penguin.test_cli import penguin as run_penguin
 from tests.support.foreign import Directory
 from tests.support.tables import Penguin, TableDirectory, rows_of

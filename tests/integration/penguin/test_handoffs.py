@@ -21,8 +21,12 @@ from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, Store
 from lakebed.types import DiscoverBy, Handoff
-from penguin.events.backlog import EntryNotHandedOff, FilesUnnamed, MetasLeftAlone
-from penguin.events.foreign_files import FilterBoundsOthersOnly
+from penguin.events.backlog import (
+    EntryNotHandedOff,
+    FilesUnnamed,
+    FilterBoundsOthersOnly,
+    MetasLeftAlone,
+)
 from penguin.inspect.explain import explain
 from tests.support.foreign import Directory
 from tests.support.handoffs import metas, move_out, put_back, ring

@@ -19,7 +19,7 @@ from lakebed.types import Evolution, FieldType, Handoff
 from penguin.cli.app import app
 from penguin.committer import NOT_MOVED
 from penguin.delta.table import Log
-from penguin.events.health import FilesWaitTooLong
+from penguin.events.backlog import FilesWaitTooLong
 from penguin.operate.release import HeldFileOperations, NotHeld
 from penguin.pipeline import TableRun
 from tests.support.dying import Died, dying, lives

@@ -6,7 +6,7 @@ import pytest
 
 from lakebed.listing.lookback import Window
 from lakebed.types import Handoff
-from penguin.events.foreign_files import FilesLeftOut
+from penguin.events.backlog import FilesLeftOut
 from penguin.inspect.status import table_status
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory

@@ -6,7 +6,7 @@ from lakebed.errors import StoreDenied
 from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin.events.foreign_files import FilesLeftOut
+from penguin.events.backlog import FilesLeftOut
 from tests.support.foreign import DAY, Directory
 
 NEXT_DAY = "date=2024-01-02"

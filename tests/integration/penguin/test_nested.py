@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakebed.types import Evolution
-from penguin.events.foreign_files import FilesLeftOut
+from penguin.events.backlog import FilesLeftOut
 from tests.support.foreign import Directory
 
 A = pa.struct([("a", pa.int64())])

@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 from lakebed.listing.lookback import Window
 from lakebed.types import Handoff
 from penguin.cli.app import app
-from penguin.events.backlog import MetasLeftAlone
-from penguin.events.foreign_files import FilesLeftOut
+from penguin.events.backlog import FilesLeftOut, MetasLeftAlone
 from penguin.inspect.status import table_status
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory, name_at

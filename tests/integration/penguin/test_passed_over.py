@@ -17,7 +17,7 @@ from lakebed.storage.store import Store
 from lakebed.types import DiscoverBy, Handoff
 from penguin.cli.app import app
 from penguin.cli.status import status_lines
-from penguin.events.foreign_files import FilesPassedOver, OthersSeen
+from penguin.events.backlog import FilesPassedOver, OthersSeen
 from penguin.foreign.ignored import ignored_files
 from penguin.inspect.status import table_status
 from tests.support.builders import NOON

@@ -13,8 +13,8 @@ from deltalake import DeltaTable, write_deltalake
 from lakebed.errors import CommitFailed
 from lakebed.layout import DELTA_LOG
 from penguin.delta.table import Log, Table
+from penguin.events.backlog import FilesLeftOut, FilesPassedOver
 from penguin.events.commits import PlanSuperseded
-from penguin.events.foreign_files import FilesLeftOut, FilesPassedOver
 from penguin.inspect.explain import explain
 from tests.support.foreign import Directory, Visitor
 from tests.support.removals import HOUR, add, aged, begin, checkpoint, remove

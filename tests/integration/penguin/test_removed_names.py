@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakebed.layout import DELTA_LOG
-from penguin.events.foreign_files import FilesLeftOut
+from penguin.events.backlog import FilesLeftOut
 from tests.support.foreign import DAY, Directory
 from tests.support.removals import add, begin, left_out, remove, write_version
 

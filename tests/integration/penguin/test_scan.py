@@ -6,7 +6,7 @@ import pytest
 
 from lakebed.listing.lookback import Window
 from lakebed.storage.store import Store
-from penguin.events.foreign_files import FilesLeftOut, LateFilesCommitted, OthersSeen
+from penguin.events.backlog import FilesLeftOut, LateFilesCommitted, OthersSeen
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory, date_folder, name_at
 

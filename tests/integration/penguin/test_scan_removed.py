@@ -15,7 +15,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from lakebed.deltalog.files import read_log
 from lakebed.deltalog.snapshot import LogReader
 from lakebed.layout import SCAN_TRANSACTION, SCANNED_TRANSACTION, stranger_transaction
-from penguin.events.foreign_files import FilesLeftOut, FilesPassedOver
+from penguin.events.backlog import FilesLeftOut, FilesPassedOver
 from tests.support.builders import NOON
 from tests.support.change_files import write_changes
 from tests.support.foreign import DAY, Directory

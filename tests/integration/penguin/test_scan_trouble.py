@@ -13,9 +13,8 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.types import DiscoverBy, Handoff
 from penguin.delta.table import Log
-from penguin.events.backlog import FilesUnnamed
+from penguin.events.backlog import FilesLeftOut, FilesUnnamed
 from penguin.events.commits import CommittedByOther, PlanSuperseded
-from penguin.events.foreign_files import FilesLeftOut
 from tests.support.foreign import DAY, Directory, Visitor, date_folder
 from tests.support.readers import added
 from tests.support.stores import Overwrites

@@ -14,7 +14,7 @@ from lakebed.deltalog.versions import is_unused
 from lakebed.types import Evolution, FieldType
 from penguin.committer import Committer
 from penguin.delta.table import Log
-from penguin.events.foreign_files import FilesLeftOut
+from penguin.events.backlog import FilesLeftOut
 from penguin.inspect.explain import explain
 from penguin.plan.draft import draft_commit
 from tests.support.foreign import Directory

@@ -19,7 +19,7 @@ from lakebed.telemetry.events import Event
 from penguin.delta import maintenance
 from penguin.delta.maintenance import find_expired
 from penguin.delta.table import Log, Table
-from penguin.events.maintenance import (
+from penguin.events.commits import (
     CheckpointFailed,
     CheckpointWritten,
     LogCleanedUp,

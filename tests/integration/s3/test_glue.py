@@ -20,7 +20,7 @@ from penguin import inline
 from penguin.catalog.catalog import register, state_in
 from penguin.catalog.glue import GlueCatalog
 from penguin.catalog.registrar import OpenCatalog, open_catalog
-from penguin.events.maintenance import TableNotRegistered, TableRegistered
+from penguin.events.commits import TableNotRegistered, TableRegistered
 from penguin.model.catalog import (
     CatalogConflict,
     CatalogDenied,

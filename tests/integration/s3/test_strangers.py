@@ -17,7 +17,7 @@ from lakebed.errors import ObjectChanged
 from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import Event
-from penguin.events.foreign_files import FilesLeftOut
+from penguin.events.backlog import FilesLeftOut
 from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun
 from tests.support.s3 import options, store

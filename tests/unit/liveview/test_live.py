@@ -14,9 +14,8 @@ from blizzard.events import (
 from lakebed.telemetry.events import LastStepTaken, NextStepDue, StepFailed, StepFinished
 from lakebed.telemetry.health import PartKind
 from liveview.live import MOST_UNITS, Live
-from penguin.events.backlog import BacklogSeen
+from penguin.events.backlog import BacklogSeen, PipelineMended, PipelineStopped
 from penguin.events.commits import EntriesCommitted
-from penguin.events.health import PipelineMended, PipelineStopped
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ from prometheus_client.parser import text_string_to_metric_families
 import blizzard.events
 import lakebed.telemetry.events
 import penguin.events
-from blizzard.events.base import PipelineEvent
 from blizzard.metrics import METRICS as BLIZZARD
 from lakebed.documents.entry import Entry
 from lakebed.telemetry.events import Event
@@ -32,6 +31,7 @@ from penguin.metrics import METRICS as PENGUIN
 ALL = (*BLIZZARD, *PENGUIN)
 LABELS = {"pipeline", "source", "table", "stage", "code", "outcome", "reason", "kind", "found_by"}
 LABELS |= {"version", "python", "pyspark"}
+BASES = {"Event", "PartEvent", "PipelineEvent", "TableEvent", "EntryRejected"}
 EVENTS = (lakebed.telemetry.events, blizzard.events, penguin.events)
 ROOMS = (
     *EVENTS,
@@ -124,8 +124,7 @@ def every_event() -> Iterator[type[Event]]:
     for room in ROOMS:
         for found in vars(room).values():
             is_event = isinstance(found, type) and issubclass(found, Event)
-            is_base = is_event and found.sentence is Event.sentence and not found.says
-            if is_event and not is_base and found is not PipelineEvent:
+            if is_event and found.__name__ not in BASES:
                 yield found
 
 
