@@ -27,8 +27,8 @@ from lakebed.layout import log_checkpoint, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.adopt.adoption import Adopter
-from penguin.foreign.trial import TRIAL
-from penguin.model.adoption import Wanted
+from penguin.adopt.folder import Wanted
+from penguin.foreign.footer import TRIAL
 from penguin.model.settings import TableSettings
 
 MODULE = "bench.adoption"

@@ -30,7 +30,7 @@ from lakebed.storage.store import Store
 from lakebed.types import DiscoverBy
 from penguin.model.settings import TableSettings
 from penguin.upkeep.fsck import check
-from penguin.upkeep.order import VacuumOrder
+from penguin.upkeep.vacuum import VacuumOrder
 
 SIZES = (10_000, 100_000, 1_000_000)
 REMOVED = 100
@@ -124,7 +124,7 @@ def measure(what: str, folder: Path) -> Figures:
         done = order.look(store) if what == "vacuum" else order.carry_out(store)
         if done is None:
             raise AssertionError("there is a table")
-        files = done.found.files
+        files = done.files
     return {
         "what": what,
         "found": files,

@@ -24,7 +24,7 @@ from liveview.model import (
 from liveview.views import problems as found_problems
 from liveview.views.entries import Committed
 from liveview.views.over_time import DAY_SECS, freshness_of, series_of
-from penguin.inspect.status import TableStatus
+from penguin.status import TableStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,9 @@ from lakebed.clock import Clock
 from lakebed.errors import LakeError
 from lakebed.polling import Stop, finished
 from lakebed.telemetry.logs import log_to
-from penguin.cli.listeners import tracing
 from penguin.config import load as config_file
 from penguin.delta.table import refused_properties
-from penguin.service import TableOutcome, commit_tables
+from penguin.service import TableOutcome, commit_tables, tracing
 
 NAME = "table"
 

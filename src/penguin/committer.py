@@ -5,9 +5,7 @@ is opened again and its transactions are read, and only then is it decided wheth
 """
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import assert_never
 
 from lakebed.clock import Clock
 from lakebed.deltalog.actions import read_actions
@@ -18,6 +16,7 @@ from lakebed.documents.pending_meta import EntryName
 from lakebed.errors import CommitFailed, LakeError
 from lakebed.layout import DELTA_LOG, file_name, log_version, receipt
 from lakebed.retry import Backoff
+from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader, Store
 from penguin.delta.maintenance import OnDisk
 from penguin.delta.table import Log, Table
@@ -26,7 +25,6 @@ from penguin.model.backlog import Position, Waiting
 from penguin.model.commit import Add, CommitPlan
 from penguin.model.errors import TableExists
 
-CONCURRENT_HEADS = 16
 MAX_ATTEMPTS = 8
 TELL_EVERY = 500
 """Files between two words on how far the look at them is."""
@@ -37,25 +35,16 @@ NOT_MOVED = "blizzard has not moved its files out of the outbox yet"
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
-    """We committed the plan, in this version."""
+class CommitMade:
+    """The plan is committed, in this version."""
 
     version: int
+    by_other: bool = False
+    """Whether another writer committed it."""
 
 
-@dataclass(frozen=True, slots=True)
-class AlreadyCommitted:
-    """Another writer committed the plan; this version has it."""
-
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
-class Superseded:
-    """The table is not what the plan was made for: look again and decide again."""
-
-
-Outcome = Committed | AlreadyCommitted | Superseded
+class PlanOvertaken(CommitFailed):
+    """The table is not what the plan was made for: plan again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,27 +67,27 @@ def missing_files(
     An entry whose files are set aside is waited for, too: blizzard moves nothing of one that is
     settled. For what was set aside before there is nothing to wait for.
     """
-    found = []
+    found: list[tuple[Add, str]] = []
     released = set(plan.released)
-    aside = [hold for hold in plan.holds if hold.outbox is not None]
-    with ThreadPoolExecutor(CONCURRENT_HEADS, thread_name_prefix="head") as pool:
-        held = pool.map(
-            lambda hold: _trouble(store, hold.file.filename, hold.file.size, hold.outbox), aside
-        )
-        answers = pool.map(lambda add: _trouble(store, add.path, add.size, add.outbox), plan.adds)
-        for done, (add, why) in enumerate(zip(plan.adds, answers, strict=True), start=1):
-            if why:
-                found.append((add, why))
-            if done % TELL_EVERY == 0 or done == len(plan.adds):
-                looked(done, len(plan.adds))
-    waited_for: list[tuple[EntryName | Add, str | None]] = [
-        *((hold.entry, why) for hold, why in zip(aside, held, strict=True)),
-        *((add, why) for add, why in found if file_name(add.path) not in released),
-    ]
     unmoved: dict[str, int] = {}
-    for one, why in waited_for:
+
+    def waits_for(one: EntryName | Add) -> None:
+        unmoved[one.pipeline] = min(one.sequence, unmoved.get(one.pipeline, one.sequence))
+
+    held = (hold for hold in plan.holds if hold.outbox is not None)
+    for hold, why in ahead(
+        lambda hold: _trouble(store, hold.file.filename, hold.file.size, hold.outbox), held
+    ):
         if why == NOT_MOVED:
-            unmoved[one.pipeline] = min(one.sequence, unmoved.get(one.pipeline, one.sequence))
+            waits_for(hold.entry)
+    answers = ahead(lambda add: _trouble(store, add.path, add.size, add.outbox), plan.adds)
+    for done, (add, why) in enumerate(answers, start=1):
+        if why is not None:
+            found.append((add, why))
+        if why == NOT_MOVED and file_name(add.path) not in released:
+            waits_for(add)
+        if done % TELL_EVERY == 0 or done == len(plan.adds):
+            looked(done, len(plan.adds))
     return MissingFiles(
         gone={
             str(add.path): why
@@ -136,24 +125,18 @@ class Committer:
     """Waits some seconds between two attempts."""
     on_disk: OnDisk = field(default_factory=OnDisk)
 
-    def carry_out(self, plan: CommitPlan) -> Outcome:
-        """Make the commit once, whatever other writers do and whatever responses get lost.
+    def carry_out(self, plan: CommitPlan) -> CommitMade:
+        """Make the commit once, for any other writers and lost responses, or raise PlanOvertaken.
 
         What it leaves out is written down before it, by name and reason; when it is made it is put
         on disk before the receipts say so.
         """
         set_aside(self.store, plan.holds, self.clock.now())
-        outcome = self._decide(plan)
-        match outcome:
-            case Committed(version) | AlreadyCommitted(version):
-                self._settle(plan, version)
-            case Superseded():
-                pass
-            case _:
-                assert_never(outcome)
-        return outcome
+        made = self._decide(plan)
+        self._settle(plan, made.version)
+        return made
 
-    def _decide(self, plan: CommitPlan) -> Outcome:
+    def _decide(self, plan: CommitPlan) -> CommitMade:
         token = str(self.clock.fresh_id())
         failed: LakeError | None = None
         for attempt in range(1, MAX_ATTEMPTS + 1):
@@ -162,12 +145,12 @@ class Committer:
                 if table is None:
                     self._create(plan, token)
                     continue
-                outcome = self._standing(plan, table, token)
-                if outcome is not None:
-                    return outcome
+                made = self._standing(plan, table, token)
+                if made is not None:
+                    return made
                 if table.facts.shape() != plan.after.shape():
                     if plan.replaces and table.version != plan.table.version:
-                        return Superseded()  # Somebody may have written rows meanwhile.
+                        raise self._overtaken()  # Rows may have been written meanwhile.
                     step = _metadata("columns", token, attempt)
                     table.evolve(plan.after, plan.current_transactions(), step, self.clock.now())
                     continue
@@ -186,6 +169,8 @@ class Committer:
                     table.commit(plan.adds, plan.transactions(), step, at, next_version=True)
                 else:
                     table.commit(plan.adds, plan.transactions(), step, at)
+            except PlanOvertaken:
+                raise
             except CommitFailed as error:
                 failed = error
                 self.pause(BACKOFF.wait(attempt, self._chance))
@@ -204,7 +189,10 @@ class Committer:
             # Somebody was first; theirs is the table, if the plan fits it.
             return
 
-    def _standing(self, plan: CommitPlan, table: Table, token: str) -> Outcome | None:
+    def _overtaken(self) -> PlanOvertaken:
+        return PlanOvertaken("the table changed in the meantime; try again", table=self.store.uri)
+
+    def _standing(self, plan: CommitPlan, table: Table, token: str) -> CommitMade | None:
         """Return what the log already decided; None while the plan can still be made."""
         updates = plan.transaction_updates()
         now = (
@@ -218,16 +206,21 @@ class Committer:
         if now == done:
             ours = self._version_of(token, plan, table)
             if ours is not None:
-                return Committed(ours)
+                return CommitMade(ours)
             # Another's commit counts on by one as ours does, and may hold other files.
-            return AlreadyCommitted(table.version) if plan.others is None else Superseded()
-        if plan.removes and table.changed(plan.removes):
-            return Superseded()
-        if plan.goes_by_paths and self._is_overtaken(plan, table):
-            return Superseded()
+            if plan.others is None:
+                return CommitMade(table.version, by_other=True)
+            raise self._overtaken()
         same_table = table.facts.shape() in (plan.table.shape(), plan.after.shape())
         before = ([part.before for part in plan.advances], [update.before for update in updates])
-        return None if now == before and same_table else Superseded()
+        if (
+            (plan.removes and table.changed(plan.removes))
+            or (plan.goes_by_paths and self._is_overtaken(plan, table))
+            or now != before
+            or not same_table
+        ):
+            raise self._overtaken()
+        return None
 
     def _is_overtaken(self, plan: CommitPlan, table: Table) -> bool:
         """Whether one of the files was added or removed since the plan was made.

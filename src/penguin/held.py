@@ -6,7 +6,6 @@ meta means nothing; with one it is held, was released, or is gone for good.
 """
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -30,13 +29,11 @@ from lakebed.layout import (
     is_meta,
     journal_transaction,
 )
-from lakebed.storage.ahead import Documents
+from lakebed.storage.ahead import Documents, ahead
 from lakebed.storage.lister import objects
 from lakebed.storage.store import Reader, Store
 from penguin.model.backlog import ReadyEntry, Transactions
 from penguin.model.commit import HeldState, Hold, HoldCode, Releasable
-
-CONCURRENT = 16
 
 HeldMetas = Mapping[str, HeldMeta]
 """What is in `_staging/held/`, by path."""
@@ -85,8 +82,7 @@ def set_aside(store: Store, holds: tuple[Hold, ...], now: datetime) -> None:
         )
         store.replace(held_meta(hold.name), encode_meta(meta))
 
-    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="held") as pool:
-        list(pool.map(write, holds))
+    list(ahead(write, holds))
 
 
 def keep_in_mind(store: Store, files: tuple[HeldFile, ...]) -> None:

@@ -115,7 +115,7 @@ def reasons_to_hold(
 
     from lakebed.columns.column_mapping import marked  # noqa: PLC0415
     from lakebed.deltalog.tables import look_at  # noqa: PLC0415
-    from penguin.model.table import Refused  # noqa: PLC0415
+    from penguin.model.commit import Refused  # noqa: PLC0415
     from penguin.plan.decisions import decide_on  # noqa: PLC0415
 
     found = look_at(table.table_uri, table.storage_options)

@@ -4,7 +4,6 @@ import lakebed.errors
 import penguin.model.errors
 from lakebed.errors import codes_in
 from lakebed.telemetry.measures import DELAY, QUICK, Kind, Spec, each
-from penguin.model.catalog import CATALOG_ERRORS
 from penguin.model.commit import HoldCode
 
 TABLE = ("table",)
@@ -20,6 +19,8 @@ LEFT_OUT = (
     "store_denied",
 )
 """Why files of other programs are not committed."""
+CATALOG_ERRORS = ("catalog_conflict", "catalog_denied", "catalog_missing", "catalog_unavailable")
+"""Why a table is not registered in its catalog."""
 STEP_FAILURES = tuple(
     sorted({*codes_in(vars(lakebed.errors)), *codes_in(vars(penguin.model.errors))})
 )

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import assert_never
+from typing import TYPE_CHECKING
 
 from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts
@@ -16,21 +16,22 @@ from lakebed.storage.create_only import probe, prove
 from lakebed.storage.store import Reader, Store, is_there
 from lakebed.telemetry.events import Emit
 from penguin.announcer import Announcer
-from penguin.backlog.look import LookCache, TableView, look
-from penguin.backlog.pending_metas import delete_metas
-from penguin.catalog.registrar import OpenCatalog, Registrar, open_catalog
-from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
+from penguin.backlog.look import LookCache, TableView, delete_metas, look
+from penguin.committer import Committer, PlanOvertaken
 from penguin.delta.maintenance import Begin, Maintenance, OnDisk, at_once
 from penguin.delta.table import Log
 from penguin.events.backlog import FEW, LateFilesCommitted, TableWaiting
 from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded, Settled
-from penguin.foreign.listing import unnamed
+from penguin.foreign.inspect import unnamed
 from penguin.foreign.search import Search
 from penguin.held import HeldFile
 from penguin.model.backlog import Stopped, Waiting
 from penguin.model.commit import CommitPlan
 from penguin.model.settings import TableSettings
 from penguin.proposal import propose
+
+if TYPE_CHECKING:
+    from penguin.catalog.catalog import OpenCatalog, Registrar
 
 MOST_CONFLICTS = 3
 """Plans in a row that may be overtaken at the same version of the table."""
@@ -83,8 +84,8 @@ class TableRun:
     clock: Clock
     open_store: Callable[[], Store | None]
     open_log: Callable[[Store, LogCache], Log] = Log
-    open_catalog: OpenCatalog = open_catalog
-    """Opens the catalog that the table is registered in."""
+    open_catalog: "OpenCatalog | None" = None
+    """Opens the catalog that the table is registered in; None for the one of its settings."""
     pause: Callable[[float], object] = time.sleep
     begin: Begin = at_once
     """How a checkpoint is begun: no commit waits for one that is written beside them."""
@@ -100,7 +101,7 @@ class TableRun:
     _on_disk: OnDisk = field(default_factory=OnDisk)
     _facts: TableFacts | None = None
     """What the table is, as last seen."""
-    _registrar: Registrar | None = None
+    _registrar: "Registrar | None" = None
     _announcer: Announcer = field(init=False)
     _maintenance: Maintenance = field(init=False)
 
@@ -114,6 +115,8 @@ class TableRun:
             begin=self.begin,
         )
         if self.settings.catalog is not None:
+            from penguin.catalog.catalog import Registrar  # noqa: PLC0415 - few tables have one
+
             self._registrar = Registrar(
                 table=self.settings.name,
                 table_uri=self.settings.table_uri,
@@ -189,12 +192,11 @@ class TableRun:
         self._announcer.left_out(proposal.left_out)
         if proposal.is_unsettled(self.settings.max_files_per_commit):
             self._judged = (None, frozenset())
-        worked = False
         if proposal.commit is not None:
             self._probe(store, view.version)
-            worked = self._commit(proposal.commit, log, store, view.table)
+            self._commit(proposal.commit, log, store, view.table)
         # Files that do not fit have used up a commit's worth of reading: others come next.
-        worked = worked or bool(proposal.unfit and view.others.more)
+        worked = proposal.commit is not None or bool(proposal.unfit and view.others.more)
         if self.totals.version is not None:
             self._maintenance.see_to(log, store, self.totals.version)
         if not worked:
@@ -253,54 +255,49 @@ class TableRun:
 
     def _commit(
         self, plan: CommitPlan, log: Log, store: Store, planned_for: Snapshot | None
-    ) -> bool:
+    ) -> None:
         if planned_for is not None:
             planned_for.let_go()  # The commit opens the table for itself.
         committer = Committer(
             log=log, store=store, clock=self.clock, pause=self.pause, on_disk=self._on_disk
         )
         started = self.clock.seconds()
-        outcome = committer.carry_out(plan)
         table = self.settings.name
-        match outcome:
-            case Committed(version):
-                self.totals.version = version
-                self.totals.commits += 1
-                self.totals.entries += plan.entries
-                self.totals.files += len(plan.adds)
-                self.totals.rows += plan.rows
-                self.emit(
-                    EntriesCommitted(
-                        table=table,
-                        version=version,
-                        entries=plan.entries,
-                        files=len(plan.adds),
-                        rows=plan.rows,
-                        columns_added=plan.changes.added,
-                        columns_dropped=plan.changes.dropped,
-                        columns_widened=plan.changes.widened,
-                        seconds=self.clock.seconds() - started,
-                        released=len(plan.released),
-                        discarded=len(plan.discarded),
-                        settled=self._settled(plan),
-                    )
-                )
-                self._announcer.held(plan)
-                self._announcer.not_promoted(plan)
-                if plan.others is not None and plan.others.late:
-                    late = plan.others.late
-                    self.emit(LateFilesCommitted(table=table, files=len(late), some=late[:FEW]))
-            case AlreadyCommitted(version):
-                self.totals.version = version
-                self.emit(CommittedByOther(table=table, version=version, entries=plan.entries))
-            case Superseded():
-                self.emit(PlanSuperseded(table=table))
-                self._look_afresh(plan.table.version)
-                return True
-            case _:
-                assert_never(outcome)
+        try:
+            made = committer.carry_out(plan)
+        except PlanOvertaken:
+            self.emit(PlanSuperseded(table=table))
+            self._look_afresh(plan.table.version)
+            return
         self._conflicts = (None, 0)
-        return True
+        self.totals.version = version = made.version
+        if made.by_other:
+            self.emit(CommittedByOther(table=table, version=version, entries=plan.entries))
+            return
+        self.totals.commits += 1
+        self.totals.entries += plan.entries
+        self.totals.files += len(plan.adds)
+        self.totals.rows += plan.rows
+        self.emit(
+            EntriesCommitted(
+                table=table,
+                version=version,
+                entries=plan.entries,
+                files=len(plan.adds),
+                rows=plan.rows,
+                columns_added=plan.changes.added,
+                columns_dropped=plan.changes.dropped,
+                columns_widened=plan.changes.widened,
+                seconds=self.clock.seconds() - started,
+                released=len(plan.released),
+                discarded=len(plan.discarded),
+                settled=self._settled(plan),
+            )
+        )
+        self._announcer.held(plan)
+        self._announcer.not_promoted(plan)
+        if plan.others is not None and (late := plan.others.late):
+            self.emit(LateFilesCommitted(table=table, files=len(late), some=late[:FEW]))
 
     def _settled(self, plan: CommitPlan) -> tuple[Settled, ...]:
         """Return the entries of a commit that was made now."""

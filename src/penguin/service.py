@@ -1,6 +1,9 @@
 """A run of penguin: every table of a configuration, side by side, until done or stopped."""
 
-from collections.abc import Callable
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -95,3 +98,20 @@ def commit_tables(
         )
         for each in runs
     ]
+
+
+@contextmanager
+def tracing(settings: PenguinSettings, emit: Emit) -> Iterator[Emit]:
+    """Send traces where they are asked for; yield the emitter that feeds them too."""
+    target = settings.export.traces(os.environ)
+    if target is None:
+        yield emit
+        return
+    from lakebed.telemetry.export.courier import delivered  # noqa: PLC0415
+    from lakebed.telemetry.export.spans import encoder  # noqa: PLC0415
+    from penguin.tracing import CommitTracer  # noqa: PLC0415
+
+    service = os.environ.get("OTEL_SERVICE_NAME", "penguin")
+    commits = partial(CommitTracer, seconds=time.time)
+    with delivered(emit, target, encoder(service), commits) as listened:
+        yield listened

@@ -12,16 +12,17 @@ from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts
 from lakebed.telemetry.events import Event
 from lakebed.types import CatalogType
-from penguin.catalog.catalog import register, state_in
-from penguin.catalog.hive import HiveCatalog, protocol
-from penguin.catalog.registrar import open_catalog
-from penguin.model.catalog import (
+from penguin.catalog.catalog import (
     CatalogConflict,
     CatalogMissing,
-    CatalogSettings,
     CatalogState,
     CatalogUnavailable,
+    open_catalog,
+    register,
+    state_in,
 )
+from penguin.catalog.hive import HiveCatalog, protocol
+from penguin.model.settings import CatalogSettings
 from penguin.pipeline import TableRun
 from tests.support.delta_spark import CONF
 from tests.support.metastore import metastore

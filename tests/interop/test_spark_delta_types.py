@@ -15,7 +15,7 @@ import pytest
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.source_record import SourceRecord
 from lakebed.types import Evolution, FieldType
-from penguin.plan.widening import READ_AS
+from penguin.plan.column_rules import READ_AS
 from tests.support import delta_spark as spark
 from tests.support.foreign import Directory
 from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of

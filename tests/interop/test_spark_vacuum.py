@@ -52,7 +52,7 @@ def test_spark_would_delete_the_same_files(tmp_path: Path, properties: str) -> N
     seen = order(table.settings()).look(table.store)
     assert seen is not None
     assert expected
-    assert set(seen.found.some) == expected
+    assert set(seen.some) == expected
     there = data(table.root)
     done = order(table.settings()).carry_out(table.store)
     assert done is not None
@@ -82,4 +82,4 @@ def test_files_that_wait_are_what_spark_takes_and_penguin_does_not(tmp_path: Pat
     assert by_spark(table) == {waiting.files[0].filename}
     seen = order(table.settings(), older_than=timedelta(0), ignore_retention=True).look(table.store)
     assert seen is not None
-    assert (seen.found.files, seen.kept) == (0, {Kept.WAITING: 1})
+    assert (seen.files, seen.kept) == (0, {Kept.WAITING: 1})

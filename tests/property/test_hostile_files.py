@@ -37,8 +37,7 @@ from lakebed.telemetry.events import FaultFound
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import LONGEST_TEXT, log_events
 from penguin.delta.restore import find_restore
-from penguin.foreign.footer import read_footer
-from penguin.foreign.trial import TRIAL, Trial
+from penguin.foreign.footer import TRIAL, Trial, read_footer
 from tests.support.bombs import PARQUET
 from tests.support.builders import BEGUN, Bench, ndjson, no_options, pipeline_settings, put, rows
 from tests.support.foreign import Directory

@@ -15,8 +15,8 @@ from lakebed.deltalog.table_files import active_files
 from lakebed.layout import file_name
 from lakebed.storage.remote import for_delta
 from penguin.upkeep.fsck import Trouble, check
-from penguin.upkeep.order import VacuumOrder
 from penguin.upkeep.repair import RepairOrder
+from penguin.upkeep.vacuum import VacuumOrder
 from tests.support.dying import Fate
 from tests.support.servers_lake import Lake
 from tests.support.servers_reached import Contestant
@@ -63,11 +63,12 @@ def test_only_what_no_version_needs_is_vacuumed(lake: Lake) -> None:
     done = order.carry_out(store)
     assert seen is not None
     assert done is not None
-    assert (done.found, done.recorded) == (seen.found, True)
+    assert (done.files, done.bytes, done.some) == (seen.files, seen.bytes, seen.some)
+    assert (done.oldest, done.newest, done.recorded) == (seen.oldest, seen.newest, True)
     left = data(lake)
     assert named <= left
     # The small files that were put together: two in the first partition.
-    assert len(there - left) == done.found.files == 2
+    assert len(there - left) == done.files == 2
     lake.programs.penguin(Fate.none())
     lake.balances()
 

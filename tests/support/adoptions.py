@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from lakebed.clock import Clock
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin.adopt.adoption import Adopter
-from penguin.model.adoption import Adoption, Wanted
+from penguin.adopt.adoption import Adopter, Adoption
+from penguin.adopt.folder import Wanted
 from penguin.model.settings import TableSettings
 
 Row = dict[str, Any]

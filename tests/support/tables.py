@@ -25,10 +25,10 @@ from lakebed.telemetry.events import Emit, Event
 from lakebed.types import FieldType, Handoff
 from penguin.delta.maintenance import Begin, at_once
 from penguin.delta.table import Log, Table
-from penguin.inspect.explain import explain
 from penguin.model.commit import CommitPlan
 from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun, commit_all
+from penguin.status import explain
 
 EVENTS = Schema(
     (

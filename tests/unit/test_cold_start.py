@@ -28,7 +28,8 @@ ONLY_FOR_WORK = HEAVY | {
 """What no command needs to say what it can do."""
 NOT_FOR_COMMITS = HEAVY | {
     "blizzard", "lakebed.telemetry.observed", "liveview", "penguin.adopt", "penguin.cli.plan",
-    "penguin.cli.status", "penguin.inspect", "penguin.operate", "penguin.upkeep", "ssl",
+    "penguin.catalog", "penguin.cli.status", "penguin.operate", "penguin.status", "penguin.upkeep",
+    "ssl",
 }  # fmt: skip
 """What a commit of entries that wait needs nothing of."""
 

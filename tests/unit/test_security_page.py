@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 from blizzard.execute.spark import session
-from penguin.foreign import trial
+from penguin.foreign.footer import TRIAL
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/security.md").read_text()
@@ -55,5 +55,5 @@ def test_the_security_rules_are_on():
 
 def test_no_process_of_ours_searches_the_working_directory():
     """HOLES W27."""
-    assert "-P" in trial.TRIAL._command
+    assert "-P" in TRIAL._command
     assert '"spark.executorEnv.PYTHONSAFEPATH": "1"' in Path(session.__file__).read_text()

@@ -15,8 +15,8 @@ from lakebed.layout import log_version
 from lakebed.storage.store import Reader, is_there
 from liveview.looks.window import Window
 from liveview.views.over_time import DAY_SECS
-from penguin.inspect.status import TableStatus, table_status
 from penguin.model.settings import TableSettings
+from penguin.status import TableStatus, table_status
 
 MOST_FILES = 200_000
 """Files of the largest table whose newest version is added up: a larger log takes too much memory,

@@ -10,7 +10,7 @@ from lakebed.errors import LakeError
 from lakebed.telemetry.events import code_of
 from lakebed.units import plural
 from liveview.model import Health, Problem, of_text, rfc3339
-from penguin.inspect.status import TableStatus
+from penguin.status import TableStatus
 
 HELD = "penguin held shows them; blizzard redo --held ID reads their sources again"
 DRY_RUN = "blizzard --dry-run says what to do"

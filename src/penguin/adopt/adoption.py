@@ -15,14 +15,15 @@ from dataclasses import dataclass, field, replace
 from tempfile import TemporaryDirectory
 
 from lakebed.clock import Clock
-from lakebed.deltalog.delta_types import by_name
+from lakebed.deltalog.delta_types import TableFacts, by_name
 from lakebed.deltalog.segment import has_log
+from lakebed.documents.reading import parse_json
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.layout import (
+    ADOPTION_STEP,
     CREATE_ONLY_PROOF,
     LAST_CHECKPOINT,
     SCAN_TRANSACTION,
-    log_checkpoint,
     log_version,
     why_unreadable,
 )
@@ -32,17 +33,8 @@ from lakebed.storage.objects import LARGEST_VERSION
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, Reader, Store
 from lakebed.units import plural
-from penguin.adopt.folder import Folder
-from penguin.adopt.new_table import (
-    PART,
-    Workplace,
-    add_line,
-    new_table,
-    read_first_version,
-    told_of,
-    write_first_checkpoint,
-)
-from penguin.adopt.survey import Survey, note, values_of
+from penguin.adopt.folder import FileRecord, Folder, Survey, Trouble, Wanted, note, values_of
+from penguin.adopt.new_table import NewTable, new_table
 from penguin.adopt.working_state import (
     FILES_PER_SEGMENT,
     KnownFiles,
@@ -51,69 +43,82 @@ from penguin.adopt.working_state import (
     schema_key,
 )
 from penguin.delta.table import Log
-from penguin.delta.version import conversion, encoded
-from penguin.foreign.columns import as_the_table_sees_it
-from penguin.foreign.inspect import BlizzardFile, verdict_on
+from penguin.delta.version import added, conversion, encoded
+from penguin.foreign.inspect import verdict_on
 from penguin.foreign.rules import (
     DENIED,
     OF_BLIZZARD,
     REFUSED,
     UNFIT,
+    as_the_table_sees_it,
     partition_values,
     typed_values,
 )
-from penguin.model.adoption import Adoption, FileRecord, NewTable, Totals, Trouble, Wanted
 from penguin.model.commit import Add
 from penguin.model.errors import FolderUnfit
 from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut
 from penguin.model.settings import TableSettings
 from penguin.plan.stats import delta_statistics
 
+FIRST_LINE = 64 * 1024
+"""Bytes that are sure to hold the first line of a version that adopts a folder."""
 WRONG_FOLDER = "move the file, or name the partition columns and their types with --partition-by"
 
 
-@dataclass(slots=True)
-class Assembly:
-    """Files of one table, one after the other."""
+@dataclass(slots=True, kw_only=True)
+class Totals:
+    """What is adopted, or would be."""
 
-    table: NewTable
     files: int = 0
     rows: int = 0
     bytes: int = 0
-    empty: list[str] = field(default_factory=list)
+    empty_files: tuple[str, ...] = ()
+    """Files without rows; they are adopted as well."""
 
-    def add(self, record: FileRecord) -> Add | Trouble:
-        """Return a file as the log will have it, or why it cannot."""
-        found, file = record.found, record.file
-        if record.trouble is not None or file is None:
-            return record.trouble or Trouble(file=found.path, code=UNFIT, reason="it has no rows")
-        unreadable = why_unreadable(found.path)
-        if unreadable is not None:
-            return Trouble(file=found.path, code=UNFIT, reason=f"{unreadable}; rename it")
-        reason = self.table.refused.get(record.schema_key)
-        if reason is not None:
-            return Trouble(file=found.path, code=REFUSED, reason=reason)
-        facts = self.table.facts
-        try:
-            values_of(found.path.rpartition("/")[0])
-            inside = frozenset(by_name(file.schema))
-            values = partition_values(found, facts.partition_columns, inside)
-            finished = file.finished(typed_values(values, facts))
-        except ValueError as wrong:
-            return Trouble(file=found.path, code=UNFIT, reason=f"{wrong}; {WRONG_FOLDER}")
-        self.files += 1
-        self.rows += file.rows
-        self.bytes += found.size
-        if not file.rows:
-            self.empty.append(found.path)
-        seen = self.table.seen[record.schema_key]
-        return Add.of(finished, delta_statistics(finished, written=seen, table=facts), {})
 
-    def totals(self) -> Totals:
-        """Return what all files are together."""
-        return Totals(
-            files=self.files, rows=self.rows, bytes=self.bytes, empty_files=tuple(self.empty)
-        )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adoption:
+    """What became of a folder, or would."""
+
+    totals: Totals = field(default_factory=Totals)
+    table: TableFacts | None = None
+    troubles: tuple[Trouble, ...] = ()
+    """Why the folder is not adopted; nothing if it is, or can be."""
+    skipped: tuple[Trouble, ...] = ()
+    """Files that `--skip-unreadable` leaves out."""
+    hidden: tuple[str, ...] = ()
+    footers_read: int = 0
+    """How many footers this run has read; the others were known from an earlier one."""
+    version: int | None = None
+    """The version that holds the files; None while there is no table."""
+    before: bool = False
+    """Whether it was adopted before, or by another process meanwhile."""
+    checkpoint_error: str | None = None
+    """Why no checkpoint could be written; the table is there all the same."""
+
+
+def added_file(record: FileRecord, table: NewTable, totals: Totals) -> Add | Trouble:
+    """Return a file as the log will have it, counted into the totals, or why it cannot be."""
+    found, file, facts = record.found, record.file, table.facts
+    if record.trouble is not None or file is None:
+        return record.trouble or Trouble(file=found.path, code=UNFIT, reason="it has no rows")
+    if (unreadable := why_unreadable(found.path)) is not None:
+        return Trouble(file=found.path, code=UNFIT, reason=f"{unreadable}; rename it")
+    if (reason := table.refused.get(record.schema_key)) is not None:
+        return Trouble(file=found.path, code=REFUSED, reason=reason)
+    try:
+        values_of(found.path.rpartition("/")[0])
+        values = partition_values(found, facts.partition_columns, frozenset(by_name(file.schema)))
+        finished = file.finished(typed_values(values, facts))
+    except ValueError as wrong:
+        return Trouble(file=found.path, code=UNFIT, reason=f"{wrong}; {WRONG_FOLDER}")
+    totals.files += 1
+    totals.rows += file.rows
+    totals.bytes += found.size
+    if not file.rows:
+        totals.empty_files += (found.path,)
+    seen = table.seen[record.schema_key]
+    return Add.of(finished, delta_statistics(finished, written=seen, table=facts), {})
 
 
 WHY_OF_BLIZZARD = (
@@ -128,10 +133,9 @@ def read_record(store: Reader, one: Candidate) -> FileRecord | None:
     match verdict:
         case None:
             return None
-        case BlizzardFile():
-            trouble = Trouble(file=one.path, code=OF_BLIZZARD, reason=WHY_OF_BLIZZARD)
-            return FileRecord(found=one, trouble=trouble)
         case LeftOut(code=code, reason=reason):
+            if code == OF_BLIZZARD:
+                reason = WHY_OF_BLIZZARD
             # No table can hold some of its columns, or it is no whole Parquet file.
             trouble = Trouble(file=one.path, code=code, reason=reason, skippable=code == UNFIT)
             return FileRecord(found=one, trouble=trouble)
@@ -182,7 +186,7 @@ class Adopter:
         if before is not None:
             return before
         with TemporaryDirectory(prefix="penguin-adopt-") as kept:
-            return self._rounds(Store(kept, StorageOptions()), lambda found, _work: found)
+            return self._rounds(Store(kept, StorageOptions()), lambda found, _adds: found)
 
     def adopt(self) -> Adoption:
         """Make the folder a table, if every file can be in it; if one cannot, nothing is done.
@@ -208,17 +212,14 @@ class Adopter:
             )
         return first
 
-    def _rounds(self, keeps: Store, finish: Callable[[Adoption, Workplace], Adoption]) -> Adoption:
+    def _rounds(self, keeps: Store, finish: Callable[[Adoption, bytes], Adoption]) -> Adoption:
         """Look at all files until none has changed between two looks."""
         for _ in range(MOST_ROUNDS):
             try:
                 survey, folder = self._survey(keeps)
                 if not survey.files:
                     return self._nothing(folder)
-                table = new_table(survey, self.wanted, self.settings)
-                with TemporaryDirectory(prefix="penguin-adopt-") as place:
-                    work = Workplace.in_folder(place)
-                    return finish(self._assemble(keeps, survey, table, work), work)
+                return finish(*self._assemble(keeps, survey))
             except (_Changed, ObjectMissing):
                 # Whoever has made the table meanwhile has deleted what was kept.
                 before = self._before()
@@ -230,10 +231,9 @@ class Adopter:
         )
 
     def _nothing(self, folder: Folder) -> Adoption:
-        names = folder.names()
-        if not names.troubles:
+        if not folder.troubles:
             raise FolderUnfit("there is no Parquet file in this folder", folder=self.store.uri)
-        return Adoption(troubles=names.troubles, hidden=names.hidden)
+        return Adoption(troubles=folder.troubles, hidden=folder.hidden)
 
     def _known(self, keeps: Store) -> KnownFiles:
         return KnownFiles([self.store] if keeps is self.store else [self.store, keeps])
@@ -269,38 +269,41 @@ class Adopter:
         one, known = asked
         return known if known is not None else read_record(self.store, one)
 
-    def _assemble(self, keeps: Store, survey: Survey, table: NewTable, work: Workplace) -> Adoption:
-        """Put all files together for the log, by a second listing that must be like the first."""
-        assembly, digest = Assembly(table), hashlib.sha256()
+    def _assemble(self, keeps: Store, survey: Survey) -> tuple[Adoption, bytes]:
+        """Return the table, and the lines of the log that add its files.
+
+        A second listing must be like the first.
+        """
+        table = new_table(survey, self.wanted, self.settings)
+        totals, digest, lines = Totals(), hashlib.sha256(), bytearray()
         known, folder = self._known(keeps), Folder(self.store)
         troubles: list[Trouble] = []
-        with work.adds.open("wb") as lines:
-            for done, one in enumerate(folder.files(), start=1):
-                record = known.of(one) or self._denied.get(one.path)
-                if record is None:
-                    raise _Changed
-                note(digest, one)
-                added = assembly.add(record)
-                if isinstance(added, Trouble):
-                    troubles.append(added)
-                else:
-                    lines.write(add_line(added))
-                if done % TELL_EVERY == 0:
-                    self.looked("writing the log", done, survey.files)
+        for done, one in enumerate(folder.files(), start=1):
+            record = known.of(one) or self._denied.get(one.path)
+            if record is None:
+                raise _Changed
+            note(digest, one)
+            result = added_file(record, table, totals)
+            if isinstance(result, Trouble):
+                troubles.append(result)
+            else:
+                lines += encoded([added(result)])
+            if done % TELL_EVERY == 0:
+                self.looked("writing the log", done, survey.files)
         if digest.hexdigest() != survey.digest():
             raise _Changed
-        names, skips = folder.names(), self.wanted.skip_unreadable
-        found = (*names.troubles, *troubles)
-        return Adoption(
-            totals=assembly.totals(),
+        found, skips = (*folder.troubles, *troubles), self.wanted.skip_unreadable
+        adoption = Adoption(
+            totals=totals,
             table=table.facts,
             troubles=tuple(one for one in found if not (skips and one.skippable)),
             skipped=tuple(one for one in found if skips and one.skippable),
-            hidden=names.hidden,
+            hidden=folder.hidden,
             footers_read=self._footers,
         )
+        return adoption, bytes(lines)
 
-    def _commit(self, found: Adoption, work: Workplace) -> Adoption:
+    def _commit(self, found: Adoption, adds: bytes) -> Adoption:
         """Write version 0, if nothing speaks against it; somebody else's stays as it is."""
         if found.troubles or found.table is None or not found.totals.files:
             return found
@@ -313,10 +316,10 @@ class Adopter:
             self.clock.now(),
             found.totals.files,
         )
-        body = work.put_together(encoded(begin))
-        self._check_size(body.stat().st_size, found.totals.files)
+        body = encoded(begin) + adds
+        self._check_size(len(body), found.totals.files)
         prove(self.store, CREATE_ONLY_PROOF)
-        match self.store.create(log_version(0), body.read_bytes()):
+        match self.store.create(log_version(0), body):
             case Created():
                 return replace(found, version=0)
             case AlreadyThere():
@@ -336,28 +339,43 @@ class Adopter:
     def _finish(self, found: Adoption) -> Adoption:
         """Write the checkpoint if there is none, then delete what was kept for the next run."""
         try:
-            self._checkpoint()
+            table = None if self.store.head(LAST_CHECKPOINT) else Log(self.store).open()
+            if table is not None and table.version == 0:
+                table.checkpoint()
         except LakeError as error:
             found = replace(found, checkpoint_error=str(error))
         delete_state(self.store)
         return found
 
-    def _checkpoint(self) -> None:
-        if self.store.head(LAST_CHECKPOINT) is not None:
-            return
-        with TemporaryDirectory(prefix="penguin-adopt-") as place:
-            work = Workplace.in_folder(place)
-            with work.fetch(self.store).open("rb") as lines:
-                last = write_first_checkpoint(lines, work.checkpoint)
-            self.store.upload(
-                log_checkpoint(0),
-                work.checkpoint,
-                part_size=PART,
-                multipart=work.checkpoint.stat().st_size > PART,
-                max_parts=4,
-            )
-        # A later one, of a penguin that commits already, stays.
-        self.store.create(LAST_CHECKPOINT, last)
+
+def told_of(token: str, totals: Totals) -> dict[str, object]:
+    """Return what the version says of itself, for readers of the log."""
+    return {
+        "step": ADOPTION_STEP,
+        "token": token,
+        "entries": {},
+        "others": {"files": totals.files},
+        "adopted": {"files": totals.files, "rows": totals.rows, "bytes": totals.bytes},
+    }
+
+
+def read_first_version(store: Reader) -> tuple[str, Totals] | None:
+    """Return the token and totals of a table's adoption; None where its log has none."""
+    facts = store.head(log_version(0))
+    if facts is None:
+        return None
+    end = min(facts.size, FIRST_LINE)
+    line, _, _ = store.part(facts.path, 0, end, etag=facts.etag).partition(b"\n")
+    try:
+        told = parse_json(line)
+    except ValueError:
+        return None
+    match told:
+        case {"commitInfo": {"penguin": {"step": step, "token": str(token), "adopted": totals}}}:
+            files, rows, size = (int(totals.get(key, 0)) for key in ("files", "rows", "bytes"))
+            found = Totals(files=files, rows=rows, bytes=size)
+            return (token, found) if step == ADOPTION_STEP else None
+    return None
 
 
 def _as_before(totals: Totals) -> Adoption:

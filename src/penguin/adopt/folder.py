@@ -1,22 +1,155 @@
-"""What is in a folder that is to become a table: data files, ordered by name, and the rest.
+"""What is in a folder that is to become a table, and what its files have in common.
 
-A folder that belongs to a table already, of whatever format, is refused: files that the table has
-removed or replaced lie there as well, and would be taken for data.
+A folder that belongs to a table already, of any format, is refused: files that the table has
+removed or replaced lie there as well, and would be taken for data. A survey keeps nothing of single
+files, so that a million of them cost no more memory than ten.
 """
 
+import hashlib
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
+from lakebed.deltalog.delta_types import DeltaSchema
 from lakebed.errors import ListingUnordered
 from lakebed.layout import ADOPTION, DELTA_LOG, OURS, STAGING, is_hidden, is_parquet
 from lakebed.listing.sort import CONTROL, Guide, Oddity, readable
+from lakebed.partition import INTEGER, NULL_FOLDER, is_date
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.foreign.inspect import candidate
-from penguin.foreign.rules import is_reserved, unusable
-from penguin.model.adoption import Names, Trouble
+from penguin.foreign.rules import is_reserved, path_values, unusable
 from penguin.model.errors import FolderUnfit
-from penguin.model.foreign_file import Candidate
+from penguin.model.foreign_file import Candidate, ForeignFile
+
+LONG_DIGITS = 18
+"""Integers of so many digits are sure to be 64 bits long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The options of the command that adopts a folder."""
+
+    partition_columns: tuple[str, ...] | None = None
+    """In this order; None: those that the folders name."""
+    partition_types: Mapping[str, str] = field(default_factory=dict)
+    """Delta types, by partition column."""
+    infer_types: bool = False
+    """Whether partition columns whose values are all dates, or all integers, get that type."""
+    skip_unreadable: bool = False
+    """Whether files that cannot be read as Parquet are left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """A file that cannot be in the table as it is, and why."""
+
+    file: str
+    code: str
+    reason: str
+    skippable: bool = False
+    """Whether `--skip-unreadable` leaves it out: it has no rows that can be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRecord:
+    """What was found of one file: its footer, or why it has none that counts."""
+
+    found: Candidate
+    file: ForeignFile | None = None
+    schema_key: str = ""
+    """Names the schema among all that were found."""
+    trouble: Trouble | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaUse:
+    """A schema that some files have."""
+
+    key: str
+    schema: DeltaSchema
+    files: int
+    example: str
+    """One of these files."""
+
+
+@dataclass(slots=True)
+class Survey:
+    """One look at every file, in the order of their names."""
+
+    files: int = 0
+    schemas: dict[str, SchemaUse] = field(default_factory=dict)
+    keys: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    """How many files are in folders with which partition columns."""
+    not_dates: set[str] = field(default_factory=set)
+    """Partition columns with a value that is no date."""
+    not_integers: set[str] = field(default_factory=set)
+    valued: set[str] = field(default_factory=set)
+    """Partition columns with any value at all."""
+    _digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
+
+    def take(self, record: FileRecord) -> None:
+        """Take one more file into account."""
+        self.files += 1
+        note(self._digest, record.found)
+        if record.file is None:
+            return
+        use = self.schemas.get(record.schema_key)
+        self.schemas[record.schema_key] = SchemaUse(
+            key=record.schema_key,
+            schema=record.file.schema,
+            files=1 if use is None else use.files + 1,
+            example=record.found.path if use is None else use.example,
+        )
+        try:
+            values = values_of(record.found.path.rpartition("/")[0])
+        except ValueError:
+            return  # It is named when the files are put together.
+        self.keys[tuple(values)] += 1
+        for name, value in values.items():
+            if value is None:
+                continue
+            self.valued.add(name)
+            if not is_date(value):
+                self.not_dates.add(name)
+            if not (INTEGER.fullmatch(value) and len(value) <= LONG_DIGITS):
+                self.not_integers.add(name)
+
+    def digest(self) -> str:
+        """Return a digest of all files, by their names and contents."""
+        return self._digest.hexdigest()
+
+    def inferred(self, name: str) -> str | None:
+        """Return the Delta type of which all values of a partition column are; None for text."""
+        if name not in self.valued:
+            return None
+        if name not in self.not_dates:
+            return "date"
+        return "long" if name not in self.not_integers else None
+
+
+def note(digest: "hashlib._Hash", found: Candidate) -> None:
+    """Count a file into a digest of all files."""
+    facts = f"{found.path}\0{found.size}\0{found.etag}\0{found.modified.isoformat()}\0"
+    digest.update(facts.encode("utf-8", "surrogateescape"))
+
+
+@lru_cache(maxsize=4096)
+def values_of(folder: str) -> dict[str, str | None]:
+    """Read the partition values of a folder; a ValueError says what cannot be read.
+
+    A folder without a value is null to some programs and an empty text to others: where nothing
+    but the folders says what is meant, that is for whoever wrote them to decide.
+    """
+    for segment in folder.split("/"):
+        if segment.partition("=")[1:] == ("=", ""):
+            raise ValueError(
+                f"its folder {segment} has no value, which some programs read as null and others "
+                f"as an empty text; for null, name it {segment}{NULL_FOLDER}"
+            )
+    return path_values(f"{folder}/")
+
 
 NOT_PARQUET = "not_parquet"
 SAME_FILE = "same_file"
@@ -38,6 +171,16 @@ class Folder:
     _hidden: dict[str, None] = field(default_factory=dict)
     _troubles: dict[str, Trouble] = field(default_factory=dict)
 
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Files and folders that begin with `_` or `.`, and empty objects of other names."""
+        return tuple(self._hidden)
+
+    @property
+    def troubles(self) -> tuple[Trouble, ...]:
+        """Names that are not those of Parquet files, or cannot be used."""
+        return tuple(self._troubles.values())
+
     def files(self) -> Iterator[Candidate]:
         """Yield the data files, in the order of their paths; raise where the listing breaks off."""
         self._hidden, self._troubles = {}, {}
@@ -49,11 +192,7 @@ class Folder:
             elif self._is_data(facts.path, empty=facts.size == 0) and not self._is_link(
                 facts.path, linked
             ):
-                yield candidate(facts, late=False)
-
-    def names(self) -> Names:
-        """Return what the last listing found besides data files."""
-        return Names(hidden=tuple(self._hidden), troubles=tuple(self._troubles.values()))
+                yield candidate(facts)
 
     def _in_order(self, guide: Guide) -> Iterator[ObjectFacts]:
         if not self._sorts:

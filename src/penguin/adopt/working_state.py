@@ -21,7 +21,7 @@ from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.layout import ADOPTION, TablePath, adoption_segment
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader, Store
-from penguin.model.adoption import FileRecord, Trouble
+from penguin.adopt.folder import FileRecord, Trouble
 from penguin.model.foreign_file import Candidate, ForeignFile
 
 FORMAT = 1

@@ -1,11 +1,79 @@
 """What is asked of a catalog, whichever it is; and the one step that registers a table in it."""
 
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from random import random
 from typing import Any, Protocol
 
+from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts
-from penguin.model.catalog import CatalogConflict, CatalogSettings, CatalogState, Column, TableEntry
+from lakebed.errors import LakeError, Whose
+from lakebed.retry import Backoff
+from lakebed.telemetry.events import Emit
+from lakebed.types import CatalogType
+from penguin.events.commits import TableNotRegistered, TableRegistered
+from penguin.model.settings import CatalogSettings
+
+
+class CatalogUnavailable(LakeError):
+    """The catalog does not answer, or cannot at the moment."""
+
+    code = "catalog_unavailable"
+    whose = Whose.EXTERNAL
+    retryable = True
+
+
+class CatalogDenied(LakeError):
+    """The catalog refused us: credentials or permissions."""
+
+    code = "catalog_denied"
+    whose = Whose.EXTERNAL
+
+
+class CatalogMissing(LakeError):
+    """The catalog has no such database."""
+
+    code = "catalog_missing"
+    whose = Whose.USER
+
+
+class CatalogConflict(LakeError):
+    """The catalog has something else under the table's name."""
+
+    code = "catalog_conflict"
+    whose = Whose.USER
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column as catalogs write it."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableEntry:
+    """What a catalog should say of a table, or says."""
+
+    location: str
+    columns: tuple[Column, ...]
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+class CatalogState(StrEnum):
+    """What a catalog says of a table, held against what it should."""
+
+    REGISTERED = "registered"
+    OUTDATED = "outdated"
+    MISSING = "missing"
+    CONFLICT = "conflict"
+    """Something else has the table's name there."""
+    UNREACHABLE = "unreachable"
+
 
 PARAMETERS = {
     "EXTERNAL": "TRUE",
@@ -98,7 +166,7 @@ class AlreadyRegistered(Exception):
 
 
 class Catalog(Protocol):
-    """One table of a catalog. Errors are those of `penguin.model.catalog`."""
+    """One table of a catalog. Errors are those of this module."""
 
     def find(self) -> TableEntry | None:
         """Return what the catalog says; None where it does not know the table."""
@@ -148,3 +216,111 @@ def state_in(
         return CatalogState.MISSING
     changed = differs(found, wanted(table, settings.location or uri), name=settings.name)
     return CatalogState.OUTDATED if changed else CatalogState.REGISTERED
+
+
+BACKOFF = Backoff(first_secs=10, limit_secs=600)
+CHECK_SECS = 3600.0
+"""After so long a table that was registered is looked at again: somebody may have dropped it."""
+
+OpenCatalog = Callable[[CatalogSettings], Catalog]
+
+
+def open_catalog(settings: CatalogSettings) -> Catalog:
+    """Open the catalog that a table is registered in; its library is loaded only then."""
+    match settings.type:
+        case CatalogType.GLUE:
+            from penguin.catalog.glue import GlueCatalog  # noqa: PLC0415
+
+            return GlueCatalog(settings)
+        case CatalogType.HIVE:
+            from penguin.catalog.hive import HiveCatalog  # noqa: PLC0415
+
+            return HiveCatalog(settings)
+
+
+@dataclass(slots=True, kw_only=True)
+class Registrar:
+    """One table and its catalog."""
+
+    table: str
+    table_uri: str
+    settings: CatalogSettings
+    emit: Emit
+    clock: Clock
+    open_catalog: OpenCatalog | None = None
+    backoff: Backoff = BACKOFF
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _thread: threading.Thread | None = None
+    _done: tuple[object, ...] | None = None
+    """The shape of the table that the catalog has."""
+    _failures: int = 0
+    _next: float = 0.0
+    """Before that time nothing is tried, unless the table changes after a success."""
+
+    def see(self, facts: TableFacts) -> None:
+        """Have the catalog say what a table is now, if it does not, soon, and not in this call."""
+        with self._lock:
+            now = self.clock.seconds()
+            is_new = self._failures == 0 and facts.shape() != self._done
+            if self._thread is not None or not (is_new or now >= self._next):
+                return
+            self._thread = threading.Thread(
+                target=self._run, args=(facts,), name=f"catalog-{self.table}", daemon=True
+            )
+            self._thread.start()
+
+    def finish(self, facts: TableFacts | None = None, *, secs: float = 30.0) -> None:
+        """Wait for what is under way, and try once more what is not done; for a while at most."""
+        self._join(secs)
+        if facts is not None and facts.shape() != self._done and self._failures == 0:
+            self.see(facts)
+            self._join(secs)
+
+    def _join(self, secs: float) -> None:
+        thread = self._thread
+        if thread is not None:
+            thread.join(secs)
+
+    def _run(self, facts: TableFacts) -> None:
+        try:
+            changed = self._register(facts)
+        except Exception as error:  # noqa: BLE001 - nothing of a catalog may end a run
+            self._failed(error)
+            return
+        with self._lock:
+            first = self._done is None or self._failures > 0
+            self._done, self._failures = facts.shape(), 0
+            self._next, self._thread = self.clock.seconds() + CHECK_SECS, None
+        if changed or first:
+            self.emit(
+                TableRegistered(
+                    table=self.table,
+                    catalog=self.settings.type,
+                    name=self.settings.name,
+                    changed=changed,
+                )
+            )
+
+    def _register(self, facts: TableFacts) -> bool:
+        catalog = (self.open_catalog or open_catalog)(self.settings)
+        try:
+            return register(catalog, self.settings, facts, self.table_uri)
+        finally:
+            catalog.close()
+
+    def _failed(self, error: Exception) -> None:
+        with self._lock:
+            self._failures += 1
+            wait = self.backoff.wait(self._failures, random)
+            self._next, self._thread = self.clock.seconds() + wait, None
+        told = str(error) if isinstance(error, LakeError) else type(error).__name__
+        self.emit(
+            TableNotRegistered(
+                table=self.table,
+                catalog=self.settings.type,
+                name=self.settings.name,
+                code=error.code if isinstance(error, LakeError) else "catalog_unavailable",
+                error=told,
+                next_secs=wait,
+            )
+        )

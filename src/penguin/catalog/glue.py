@@ -21,15 +21,15 @@ from botocore.session import Session
 
 from lakebed.errors import LakeError
 from lakebed.storage.options import bare
-from penguin.catalog.catalog import AlreadyRegistered
-from penguin.model.catalog import (
+from penguin.catalog.catalog import (
+    AlreadyRegistered,
     CatalogDenied,
     CatalogMissing,
-    CatalogSettings,
     CatalogUnavailable,
     Column,
     TableEntry,
 )
+from penguin.model.settings import CatalogSettings
 
 SECS = 10
 SETTABLE = frozenset(

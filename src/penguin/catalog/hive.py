@@ -17,15 +17,15 @@ from thriftpy2.rpc import make_client
 from thriftpy2.thrift import TException
 from thriftpy2.transport import TBufferedTransportFactory, TTransportException
 
-from penguin.catalog.catalog import AlreadyRegistered
-from penguin.model.catalog import (
+from penguin.catalog.catalog import (
+    AlreadyRegistered,
     CatalogDenied,
     CatalogMissing,
-    CatalogSettings,
     CatalogUnavailable,
     Column,
     TableEntry,
 )
+from penguin.model.settings import CatalogSettings
 
 MILLISECONDS = 10_000
 PROTOCOL = Path(__file__).with_name("hive_metastore.thrift")

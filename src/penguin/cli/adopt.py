@@ -19,9 +19,9 @@ from lakebed.terminal.call import Confirmed, DryRun, Output, refuse
 from lakebed.terminal.console import first, picked
 from lakebed.types import FieldType
 from lakebed.units import in_words, is_are, plural
-from penguin.adopt.adoption import Adopter, Looked
+from penguin.adopt.adoption import Adopter, Adoption, Looked
+from penguin.adopt.folder import Trouble, Wanted
 from penguin.cli.call import TableCall
-from penguin.model.adoption import Adoption, Trouble, Wanted
 from penguin.model.settings import TableSettings
 from penguin.pipeline import open_store
 

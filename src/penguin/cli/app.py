@@ -37,6 +37,9 @@ class Commands(ForwardingGroup):
     }
     places: ClassVar[Mapping[str, str]] = {
         "held": "penguin.cli.status:held",
+        "history": "penguin.cli.status:history",
+        "vacuum": "penguin.cli.upkeep:vacuum",
+        "fsck": "penguin.cli.upkeep:fsck",
         "release": "penguin.cli.operator:release",
         "discard": "penguin.cli.operator:discard",
         "replay": "penguin.cli.operator:replay",

@@ -11,10 +11,10 @@ from lakebed.terminal.console import picked
 from lakebed.units import entries_from, plural
 from penguin.cli.call import TableCall, document_of
 from penguin.cli.run import sentence
-from penguin.inspect.explain import Explanation, explain
 from penguin.model.commit import CommitPlan
 from penguin.model.settings import TableSettings
 from penguin.pipeline import open_reader
+from penguin.status import Explanation, explain
 
 NAMES = {"retract": "retraction", "erase": "erasure", "compact": "compaction"}
 

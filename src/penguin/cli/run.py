@@ -1,20 +1,28 @@
 """A run of penguin: commit to every table, and report what was done for each."""
 
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lakebed.clock import Clock
 from lakebed.polling import Stop, stop_on_signals
 from lakebed.telemetry.events import Emit, shared
+from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import DONE, FAILED, exit_code_of_run
 from lakebed.terminal.console import Line, Table, fields_of
 from lakebed.units import is_are, plural
 from penguin.cli.call import TableCall, document_of
-from penguin.cli.listeners import telling
-from penguin.service import TableOutcome, commit_tables
+from penguin.model.settings import PenguinSettings
+from penguin.service import TableOutcome, commit_tables, tracing
+
+if TYPE_CHECKING:
+    from lakebed.telemetry.measures import Measure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,3 +96,54 @@ def _results(runs: list[TableOutcome]) -> Iterator[Line]:
                 f"{run.settings.name}: {files} with {rows} {is_are(run.held_files)} held and not "
                 f"in the table; `penguin held` names {them}"
             )
+
+
+@contextmanager
+def telling(
+    settings: PenguinSettings,
+    log: Emit,
+    files: Sequence[Path] | None,
+    folders: Sequence[Path] | None,
+) -> Iterator[Emit]:
+    """Yield the emitter that feeds the log and everybody else who wants to know."""
+    with _watched(settings, log, files, folders) as watched, tracing(settings, watched) as told:
+        yield told
+
+
+@contextmanager
+def _watched(
+    settings: PenguinSettings,
+    log: Emit,
+    files: Sequence[Path] | None,
+    folders: Sequence[Path] | None,
+) -> Iterator[Emit]:
+    if settings.metrics_address is None:
+        yield log
+        return
+    from lakebed.telemetry.observed import live_page, observed  # noqa: PLC0415
+    from penguin.metrics import METRICS  # noqa: PLC0415
+
+    parts = {Part(PartKind.TABLE, table.name): table.poll_interval for table in settings.tables}
+    with observed(
+        log,
+        address=settings.metrics_address,
+        key=settings.metrics_key,
+        guard=settings.metrics_guard,
+        specs=METRICS,
+        parts=parts,
+        known=lambda: _known(settings),
+        seconds=time.time,
+        page=live_page("penguin", settings, files, folders, tuple(parts)),
+    ) as watched:
+        yield watched
+
+
+def _known(settings: PenguinSettings) -> "Iterator[Measure]":
+    """Yield what metrics show from the start: what is running, and the room for its tables."""
+    from lakebed.storage.opening import local_path  # noqa: PLC0415
+    from lakebed.telemetry.observed import build_info, disk_room  # noqa: PLC0415
+
+    yield build_info(PartKind.TABLE)
+    yield from disk_room(
+        (Part(PartKind.TABLE, table.name), local_path(table.table_uri)) for table in settings.tables
+    )

@@ -26,8 +26,7 @@ from lakebed.listing.lookback import Window
 from lakebed.locations import ByPlace
 from lakebed.storage.options import StorageOptions
 from lakebed.types import CatalogType
-from penguin.model.catalog import CatalogSettings
-from penguin.model.settings import PenguinSettings, TableSettings
+from penguin.model.settings import CatalogSettings, PenguinSettings, TableSettings
 
 METASTORE = re.compile(r"thrift://[\w.-]+:\d+|thrift://\[[0-9a-fA-F:]+\]:\d+")
 NAME = re.compile(r"[a-z0-9_]{1,128}")

@@ -194,7 +194,10 @@ class Table(Snapshot):
         first = base.version if base is not None and base.version <= self.version else 0
         (scratch / DELTA_LOG).mkdir()
         for file in (root / DELTA_LOG).iterdir():  # `_sidecars`, too: `_` sorts after digits.
-            if file.name >= f"{first:020d}" and not LAST_CHECKPOINT.endswith(file.name):
+            if file.name < f"{first:020d}" or LAST_CHECKPOINT.endswith(file.name):
+                continue
+            # Over a checkpoint of this very version the library writes no note of it.
+            if self.version > 0 or file.suffix != ".parquet":
                 (scratch / DELTA_LOG / file.name).symlink_to(file)
         DeltaTable(str(scratch), version=self.version).create_checkpoint()
         written = [file for file in (scratch / DELTA_LOG).iterdir() if not file.is_symlink()]

@@ -6,7 +6,6 @@ The search is bounded: a person is waiting for it.
 """
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 from lakebed.deltalog.files import NOTHING, LogContents, read_log
@@ -14,6 +13,7 @@ from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.errors import LakeError
 from lakebed.layout import file_id, is_parquet
 from lakebed.listing.sort import Oddity
+from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import objects
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.types import Handoff
@@ -21,7 +21,6 @@ from penguin.foreign.rules import is_reserved, may_be_entered, may_hold_data
 from penguin.model.errors import FileUnfit
 from penguin.model.foreign_file import PassedOver
 
-CONCURRENT = 16
 MOST_LISTED = 100_000
 """Objects after which the look ends."""
 MOST_READ = 1_000
@@ -73,11 +72,9 @@ def ignored_files(
         known = _log_of(store, log.look(), known)
         unknown = {path: facts for path, facts in unknown.items() if path not in known.paths}
     maybe_ours = [facts for facts in unknown.values() if file_id(facts.path) is not None]
-    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="footer") as pool:
-        ours = pool.map(lambda facts: _is_ours(store, facts), maybe_ours[:most_read])
-        left_alone = {
-            facts.path for facts, mine in zip(maybe_ours[:most_read], ours, strict=True) if mine
-        } | {facts.path for facts in maybe_ours[most_read:]}
+    left_alone = {facts.path for facts in maybe_ours[most_read:]}
+    for facts, is_ours in ahead(lambda facts: _is_ours(store, facts), maybe_ours[:most_read]):
+        left_alone |= {facts.path} if is_ours else set()
     complete = listed.complete and len(maybe_ours) <= most_read
     return PassedOver.of({*listed.odd, *(unknown.keys() - left_alone)}, reason, complete=complete)
 

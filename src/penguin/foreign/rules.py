@@ -10,24 +10,27 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from urllib.parse import unquote
 
+from lakebed.columns.field_path import FieldPath, format_path
+from lakebed.columns.nested_types import DeltaType, rebuilt
 from lakebed.columns.schema import Field
 from lakebed.deltalog.delta_types import (
     FIELD_TYPES,
     DeltaField,
     DeltaSchema,
     TableFacts,
+    kind_of,
     struct_of,
     why_no_table,
 )
 from lakebed.deltalog.files import LogContents
 from lakebed.deltalog.removals import LONG_AGO, NEVER
+from lakebed.documents.data_file import ColumnStatistics
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import META_SUFFIX, file_name, is_hidden, is_parquet, stranger_transaction
 from lakebed.listing.lookback import Window
 from lakebed.listing.sort import CONTROL, Oddity, leads_elsewhere
 from lakebed.partition import ESCAPED, Template, typed_value, unescape
-from penguin.foreign.columns import FORBIDDEN
-from penguin.model.foreign_file import Candidate, LeftOut
+from penguin.model.foreign_file import FORBIDDEN, Candidate, LeftOut
 
 MISSING = "file_missing"
 UNFIT = "file_unfit"
@@ -86,11 +89,6 @@ def unusable(name: str, oddity: Oddity) -> LeftOut:
     is_file_link = oddity is Oddity.LINK and not name.endswith("/")
     reason = WHY_LINKED_FILE if is_file_link else WHY_UNUSABLE[oddity]
     return LeftOut(path=name, code=code, reason=reason)
-
-
-def meta_left_alone(path: str, reason: str) -> LeftOut:
-    """Return that a meta is neither followed nor deleted, and why; its file is not looked for."""
-    return LeftOut(path=path, code=LEFT_ALONE, reason=reason, asked_by=path)
 
 
 def path_values(path: str) -> dict[str, str | None]:
@@ -278,9 +276,26 @@ def is_settled(path: str, known: LogContents) -> bool:
     return done and known.namesake(path) is None
 
 
+def leave_out(one: Candidate, code: str, reason: str) -> LeftOut:
+    """Return that a file is not committed, and why; a missing file has no modification time."""
+    return LeftOut(
+        path=one.path,
+        code=code,
+        reason=reason,
+        asked_by=one.asked_by,
+        modified=None if code == MISSING else one.modified,
+    )
+
+
+def is_blizzards(one: object) -> bool:
+    """Whether a scan has left out a file because blizzard wrote it: an entry may yet name it."""
+    return isinstance(one, LeftOut) and one.code == OF_BLIZZARD and one.asked_by is None
+
+
 def name_taken(one: Candidate, by: str) -> LeftOut:
     """Leave out a file whose UUID is that of another file: a UUID is committed once."""
-    return _taken(one, f"its UUID is that of {by}, and a UUID is committed only once; rename it")
+    reason = f"its UUID is that of {by}, and a UUID is committed only once; rename it"
+    return leave_out(one, TAKEN, reason)
 
 
 def too_old(one: Candidate, known: LogContents) -> LeftOut:
@@ -296,13 +311,8 @@ def too_old(one: Candidate, known: LogContents) -> LeftOut:
         if known.may_be_scanned(one.path)
         else "a meta in _staging/pending commits it"
     )
-    return LeftOut(
-        path=one.path,
-        code=TOO_OLD,
-        reason=f"{when}, and {_reach(known)}: it may have been removed before; {way_out}",
-        asked_by=one.asked_by,
-        modified=one.modified,
-    )
+    reason = f"{when}, and {_reach(known)}: it may have been removed before; {way_out}"
+    return leave_out(one, TOO_OLD, reason)
 
 
 def _reach(known: LogContents) -> str:
@@ -318,17 +328,6 @@ def _reach(known: LogContents) -> str:
         else "the oldest one gives a different time for itself"
     )
     return f"{reaches}, and because {why}, the hour after that is not certain either"
-
-
-def same_file(one: Candidate, name: str) -> LeftOut:
-    """Leave out a file that has another name in the table, by a link."""
-    return _taken(one, f"a link makes it the same file as {name}, and a file is committed once")
-
-
-def _taken(one: Candidate, reason: str) -> LeftOut:
-    return LeftOut(
-        path=one.path, code=TAKEN, reason=reason, asked_by=one.asked_by, modified=one.modified
-    )
 
 
 def wait_since(left_out: Iterable[LeftOut]) -> Iterator[datetime]:
@@ -407,3 +406,46 @@ def may_be_entered(folder: str) -> bool:
 def is_reserved(path: str) -> bool:
     """Whether a path lies in a folder, or has a name, that holds no data."""
     return any(map(is_hidden, path.split("/")))
+
+
+def as_the_table_sees_it(
+    schema: DeltaSchema,
+    statistics: Mapping[str, ColumnStatistics],
+    table: DeltaSchema | None,
+    partition_columns: tuple[str, ...],
+) -> DeltaSchema:
+    """Return the columns that a file brings: without partition columns, with nulls as they are.
+
+    Values of partition columns are in the path, and readers do not look for them in the file.
+    """
+    known = {} if table is None else {one["name"]: one for one in table["fields"]}
+    return {
+        "type": "struct",
+        "fields": [
+            _nulls_proved(one, statistics) if one["name"] in known else _relaxed_field(one)
+            for one in schema["fields"]
+            if one["name"] not in partition_columns
+        ],
+    }
+
+
+def _nulls_proved(one: DeltaField, statistics: Mapping[str, ColumnStatistics]) -> DeltaField:
+    facts = statistics.get(format_path((one["name"],)))
+    proved = facts is not None and facts.null_count == 0
+    return {**one, "nullable": one["nullable"] and not proved}
+
+
+def _relaxed_field(one: DeltaField) -> DeltaField:
+    """Let a new column be null, and all within it: other files do not have it."""
+    return {**one, "nullable": True, "type": rebuilt(one["type"], _relaxed)}
+
+
+def _relaxed(kind: DeltaType, _path: FieldPath) -> DeltaType:
+    match kind_of(kind):
+        case "struct":
+            return {**kind, "fields": [{**one, "nullable": True} for one in kind["fields"]]}
+        case "array":
+            return {**kind, "containsNull": True}
+        case "map":
+            return {**kind, "valueContainsNull": True}
+    return kind

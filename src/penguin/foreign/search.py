@@ -6,7 +6,6 @@ with a sweep and comes to the same.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -20,18 +19,28 @@ from lakebed.layout import TablePath, file_id, timed_id
 from lakebed.listing.glob import matcher
 from lakebed.listing.incremental import folder_and_name, sweep_is_due
 from lakebed.listing.watermark import Windows, advance, is_late
+from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.store import Reader
-from penguin.foreign.inspect import BlizzardFile, Verdict, candidate, leave_out, look_at, verdict_on
-from penguin.foreign.listing import everything, list_files, what_may_be_new
+from penguin.foreign.inspect import (
+    Verdict,
+    candidate,
+    everything,
+    list_files,
+    look_at,
+    verdict_on,
+    what_may_be_new,
+)
 from penguin.foreign.rules import (
     DENIED,
     MISSING,
+    TAKEN,
     Horizon,
     SortedCandidates,
+    is_blizzards,
     is_settled,
+    leave_out,
     name_taken,
-    same_file,
     sort_out,
     too_old,
     without_leftovers,
@@ -39,7 +48,6 @@ from penguin.foreign.rules import (
 from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut, PassedOver
 from penguin.model.settings import TableSettings
 
-CONCURRENT = 16
 NOT_TAKEN = (
     "a scan takes files that are named {uuidv7}.parquet; set file_pattern, such as '*.parquet', "
     "to take these as well"
@@ -49,6 +57,7 @@ LEFTOVER = (
     "file was removed from the table, or never fitted it; VACUUM deletes it, and a new name "
     "commits it"
 )
+SAME_FILE = "a link makes it the same file as {}, and a file is committed once"
 TELL_EVERY = 500
 """Files between two words on how far the look at them is."""
 
@@ -251,7 +260,11 @@ class Search:
             known_as = next((other for other in told if other in known.paths), None)
             if known_as is not None or real != one.path:
                 names[one.path] = known_as or real
-        linked = [same_file(one, names[one.path]) for one in found.new if one.path in names]
+        linked = [
+            leave_out(one, TAKEN, SAME_FILE.format(names[one.path]))
+            for one in found.new
+            if one.path in names
+        ]
         new = tuple(one for one in found.new if one.path not in names)
         return replace(found, new=new), linked
 
@@ -302,7 +315,7 @@ class Search:
                 self._verdicts[one.path] = (one, verdict)
         self._unread = max(0, len(unread) - limit)
         known = (self._verdicts[one.path][1] for one in order if self._is_read(one))
-        judged = [one for one in known if not isinstance(one, BlizzardFile)]
+        judged = [one for one in known if not is_blizzards(one)]
         good = [one for one in judged if isinstance(one, ForeignFile)]
         self._unread += max(0, len(good) - limit)
         left_out = (one for one in judged if isinstance(one, LeftOut))
@@ -311,11 +324,10 @@ class Search:
     def _read_footers(self, store: Reader, files: list[Candidate]) -> list[Verdict | None]:
         """Read footers, several at a time, and say how far that is."""
         verdicts: list[Verdict | None] = []
-        with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="footer") as pool:
-            for verdict in pool.map(lambda one: verdict_on(store, one), files):
-                verdicts.append(verdict)
-                if len(verdicts) % TELL_EVERY == 0 or len(verdicts) == len(files):
-                    self.looked(len(verdicts), len(files))
+        for _one, verdict in ahead(lambda one: verdict_on(store, one), files):
+            verdicts.append(verdict)
+            if len(verdicts) % TELL_EVERY == 0 or len(verdicts) == len(files):
+                self.looked(len(verdicts), len(files))
         return verdicts
 
     def _is_read(self, one: Candidate) -> bool:
@@ -323,7 +335,7 @@ class Search:
         return known is not None and known[0].is_same(one)
 
     def _is_ours(self, one: Candidate) -> bool:
-        return self._is_read(one) and isinstance(self._verdicts[one.path][1], BlizzardFile)
+        return self._is_read(one) and is_blizzards(self._verdicts[one.path][1])
 
     def _go_on(self, found: SortedCandidates) -> None:
         """Raise the watermarks over what is settled, and forget it."""
@@ -392,8 +404,7 @@ def still_there(
         same = (facts.size, facts.etag) == (one.found.size, one.found.etag)
         return None if same else "it was replaced since it was looked at"
 
-    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="head") as pool:
-        answers = list(zip(found.files, pool.map(trouble, found.files), strict=True))
+    answers = list(ahead(trouble, found.files))
     return (
         tuple(one for one, why in answers if why is None),
         tuple(leave_out(one.found, MISSING, why) for one, why in answers if why is not None),

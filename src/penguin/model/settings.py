@@ -7,8 +7,30 @@ from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.export.targets import ExportSettings
 from lakebed.telemetry.guard import Guard
-from lakebed.types import DiscoverBy, Evolution, SkippingColumns
-from penguin.model.catalog import CatalogSettings
+from lakebed.types import CatalogType, DiscoverBy, Evolution, SkippingColumns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogSettings:
+    """Where a table is registered."""
+
+    type: CatalogType
+    database: str
+    table: str
+    location: str | None = None
+    """What the catalog is told of where the table is; None for the table's own URI."""
+    uri: str | None = None
+    """The address of a Hive metastore."""
+    endpoint: str | None = None
+    """The address of Glue, where it is not that of its region."""
+    region: str | None = None
+    options: StorageOptions = field(default_factory=StorageOptions)
+    """By whose credentials it is asked."""
+
+    @property
+    def name(self) -> str:
+        """Return the name by which engines know the table."""
+        return f"{self.database}.{self.table}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

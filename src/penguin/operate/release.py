@@ -7,11 +7,13 @@ it again changes nothing.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from lakebed.clock import Clock
 from lakebed.deltalog.versions import is_unused
 from lakebed.errors import CommitFailed, LakeError, Whose
 from lakebed.layout import held_meta, taken_out_transaction
+from lakebed.storage.store import Store
 from penguin.backlog.journals import read_pipelines
-from penguin.backlog.pending_metas import delete_metas
+from penguin.backlog.look import delete_metas
 from penguin.backlog.redo_conflicts import (
     ContestedFile,
     FileRewritten,
@@ -19,14 +21,32 @@ from penguin.backlog.redo_conflicts import (
     given_up,
     why_not_taken_out,
 )
-from penguin.committer import Superseded
-from penguin.delta.table import Table
+from penguin.committer import Committer, PlanOvertaken
+from penguin.delta.table import Log, Table
 from penguin.held import HeldFile, HeldFiles, keep_in_mind, read_held, releasable, sort_out
-from penguin.model.commit import CommitPlan, HeldState, TransactionUpdate
-from penguin.model.table import Changes
-from penguin.operate.table_operation import TableOperation
+from penguin.model.commit import Changes, CommitPlan, HeldState, TransactionUpdate
+from penguin.model.settings import TableSettings
 from penguin.plan.commit import PlanQuestions
-from penguin.plan.draft import draft_commit
+from penguin.proposal import draft_commit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOperation:
+    """An order on one table, which looks at it and commits to it."""
+
+    settings: TableSettings
+    store: Store
+    clock: Clock
+    pause: Callable[[float], object]
+    """Waits some seconds between two attempts."""
+    open_log: Callable[[Store], Log] = field(default=Log)
+
+    def committer(self) -> Committer:
+        """Return who carries out the order's commits."""
+        return Committer(
+            log=self.open_log(self.store), store=self.store, clock=self.clock, pause=self.pause
+        )
+
 
 LOOKS = 5
 """How often the table may change between the look and the commit."""
@@ -174,12 +194,13 @@ class HeldFileOperations(TableOperation):
             if plan is None:
                 return None, None, held_files.held
             before(plan, held_files.held)
-            outcome = committer.carry_out(plan)
-            if isinstance(outcome, Superseded):
+            try:
+                version = committer.carry_out(plan).version
+            except PlanOvertaken:
                 continue
             settled = {*plan.released, *plan.discarded}
             delete_metas(self.store, tuple(held_meta(name) for name in settled))
-            return plan, outcome.version, held_files.held
+            return plan, version, held_files.held
         raise CommitFailed(
             f"the table changed {LOOKS} times while it was looked at; try again",
             table=self.settings.table_uri,

@@ -5,21 +5,28 @@ takes out what was committed after some version. In both cases the rows can be c
 be left out for good; which of them is wanted nobody but the operator can say.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from lakebed.deltalog.files import read_log
+from lakebed.deltalog.actions import moment
+from lakebed.deltalog.files import LogContents, read_back, read_log
+from lakebed.deltalog.removals import LONG_AGO
+from lakebed.deltalog.snapshot import Snapshot
+from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Receipt, digest_number, encode
 from lakebed.documents.losses import Repair, TakenOut
 from lakebed.documents.pending_meta import EntryName, entry_named_by
 from lakebed.documents.reading import encode_document
-from lakebed.errors import CommitFailed, JournalLost, LakeError, Whose
+from lakebed.errors import JournalLost, LakeError, Whose
 from lakebed.layout import HELD_TRANSACTIONS, file_name, held_meta, held_transaction, repaired
 from lakebed.layout import receipt as receipt_path
+from lakebed.listing.watermark import named_at
+from lakebed.storage.store import Reader
 from lakebed.types import Evolution
 from penguin.backlog.journals import read_pipelines
 from penguin.backlog.redo_conflicts import superseded
-from penguin.committer import Superseded, missing_files
+from penguin.committer import missing_files
 from penguin.delta.restore import NoRestore, NothingToReplay, Restore, find_restore
 from penguin.delta.table import Table
 from penguin.held import read_entry, read_held, set_aside
@@ -27,19 +34,77 @@ from penguin.model.backlog import Position, ReadyEntry
 from penguin.model.commit import (
     Add,
     Advance,
+    Changes,
     CommitPlan,
     HeldState,
     Hold,
     HoldCode,
+    Refused,
     TransactionUpdate,
     held_update,
 )
 from penguin.model.errors import JournalBroken, SchemaRefused
-from penguin.model.table import Changes, Evolves, Fits, Refused
-from penguin.operate.commit_evidence import CommitEvidence, find_evidence
-from penguin.operate.table_operation import TableOperation
+from penguin.operate.release import TableOperation
 from penguin.plan import evolution
 from penguin.plan.decisions import created_as
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitEvidence:
+    """What a log still shows of entries whose transactions it has lost."""
+
+    up_to: int | None = None
+    """The last entry of which the log names a file; None where it names none."""
+    doubtful: tuple[int, int] | None = None
+    """The first and the last entry after that of which the log may have forgotten the files."""
+
+
+def evidence_of(
+    entries: Iterable[ReadyEntry],
+    knows: Callable[[FinishedFile], bool],
+    would_know: Callable[[FinishedFile], bool],
+) -> CommitEvidence:
+    """Return which entries were committed, by the files that a log knows, or would know. Pure."""
+    up_to: int | None = None
+    doubtful: list[int] = []
+    for ready in entries:
+        sequence = ready.entry.sequence
+        if any(map(knows, ready.entry.files)):
+            up_to, doubtful = sequence, []
+        elif not all(map(would_know, ready.entry.files)):
+            doubtful.append(sequence)
+    return CommitEvidence(
+        up_to=up_to, doubtful=(min(doubtful), max(doubtful)) if doubtful else None
+    )
+
+
+def find_evidence(
+    store: Reader, table: Snapshot, entries: tuple[ReadyEntry, ...]
+) -> CommitEvidence:
+    """Compare entries with all that a log can still tell of their files."""
+    known = read_log(store, table)
+    named = [written_at(file) for ready in entries for file in ready.entry.files]
+    if named:
+        read_back(store, known, min(named))
+    return evidence_of(
+        entries,
+        lambda file: _knows(known, file),
+        lambda file: known.told_since is None or written_at(file) >= known.told_since,
+    )
+
+
+def written_at(file: FinishedFile) -> datetime:
+    """Return when a file was begun, by the clock of the program that wrote it."""
+    named = named_at(file.filename)
+    at = file.modification_time if named is None else named
+    return moment(at) or LONG_AGO
+
+
+def _knows(known: LogContents, file: FinishedFile) -> bool:
+    return (
+        file.filename in known.paths
+        or known.transaction(held_transaction(file_name(file.filename))) is not None
+    )
 
 
 class RowsUncertain(LakeError):
@@ -221,10 +286,7 @@ class Replay(TableOperation):
             moved=() if table is None or kept is None else self._held_updates(table, last, kept),
             note=note,
         )
-        outcome = self.committer().carry_out(plan)
-        if isinstance(outcome, Superseded):
-            raise CommitFailed("the table changed in the meantime; try again", table=self.store.uri)
-        return outcome.version
+        return self.committer().carry_out(plan).version
 
     def _write_down(self, last: ReadyEntry, numbers: range, version: int) -> None:
         """Write down which files are left out, as a repair does, for who counts what is in."""
@@ -293,17 +355,12 @@ class Replay(TableOperation):
             self.open_log(self.store).at(restore.restored_by - 1).facts.schema,
             table.facts.partition_columns,
         )
-        match decision:
-            case Refused(reasons):
-                raise SchemaRefused(restore.restored_by, reasons, table=self.store.uri)
-            case Evolves(after, changes):
-                pass
-            case Fits():
-                after, changes = table.facts, Changes()
+        if isinstance(decision, Refused):
+            raise SchemaRefused(restore.restored_by, decision.reasons, table=self.store.uri)
         plan = CommitPlan(
             table=table.facts,
-            after=after,
-            changes=changes,
+            after=decision.table,
+            changes=decision.changes,
             adds=adds,
             moved=(
                 TransactionUpdate(
@@ -319,10 +376,7 @@ class Replay(TableOperation):
                 f"{len(gone)} of {len(adds)} files cannot be put back, {path} among them: {why}",
                 table=self.store.uri,
             )
-        outcome = self.committer().carry_out(plan)
-        if isinstance(outcome, Superseded):
-            raise CommitFailed("the table changed in the meantime; try again", table=self.store.uri)
-        return outcome.version
+        return self.committer().carry_out(plan).version
 
     def _entry(self, pipeline: str, journal: str, sequence: int) -> ReadyEntry:
         ready = read_entry(self.store, EntryName(pipeline, journal, sequence))

@@ -20,17 +20,19 @@ from penguin.model.backlog import Backlog, ReadyEntry, Stopped, Transactions, Wa
 from penguin.model.commit import (
     Add,
     Advance,
+    Changes,
     CommitPlan,
+    Evolves,
     HeldState,
     Hold,
     HoldCode,
     NotPromoted,
     Proposal,
+    Refused,
     Releasable,
 )
 from penguin.model.errors import FileReleased, SchemaRefused
 from penguin.model.settings import TableSettings
-from penguin.model.table import Changes, Evolves, Refused
 from penguin.plan.checks import (
     check_books,
     check_configured_partitions,
@@ -39,8 +41,8 @@ from penguin.plan.checks import (
     check_rewrites,
     partition_fields,
 )
+from penguin.plan.column_rules import reasons_against_rewritten
 from penguin.plan.decisions import CommitDraft, created_as, decide_on, replacement
-from penguin.plan.mapping import reasons_against_rewritten
 from penguin.plan.stats import delta_statistics
 
 NO_TABLE = "there is no table whose files could be replaced"

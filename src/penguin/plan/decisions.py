@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from lakebed.deltalog.delta_types import DeltaSchema, TableFacts, features_needed
-from penguin.model.commit import Add
+from penguin.model.commit import Add, Changes, Evolves, Refused
 from penguin.model.settings import TableSettings
-from penguin.model.table import Changes, Evolves, Fits, Refused
 from penguin.plan import evolution, stats
 
 CREATED_WITH = {
@@ -90,9 +89,7 @@ def decide_on(
 ) -> Evolves | Refused:
     """Return what a table must be to hold files with these columns: itself, where they fit."""
     found = evolution.decide(settings.evolution, table, schema, partition_columns)
-    if isinstance(found, Fits):
-        return Evolves(table, Changes())
-    if isinstance(found, Refused):
+    if isinstance(found, Refused) or found.table is table:
         return found
     listed = stats.ListedColumns(settings.skipping, floats).after(table, found.table)
     return replace(found, table=replace(found.table, configuration=listed))

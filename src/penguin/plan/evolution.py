@@ -30,9 +30,16 @@ from lakebed.deltalog.delta_types import (
 from lakebed.deltalog.delta_types import TableFacts as Table
 from lakebed.documents.reading import parse_json
 from lakebed.types import RESCUED, Evolution
-from penguin.model.table import Changes, Decision, Evolves, Fits, Refused
-from penguin.plan.mapping import ASK_FOR_MORE, reasons_against_change, reasons_against_names
-from penguin.plan.widening import may_widen, reads, recorded, widens
+from penguin.model.commit import Changes, Decision, Evolves, Refused
+from penguin.plan.column_rules import (
+    ASK_FOR_MORE,
+    may_widen,
+    reads,
+    reasons_against_change,
+    reasons_against_names,
+    recorded,
+    widens,
+)
 
 DROPPED_PROPERTY = "penguin.droppedColumns"
 """The table property that holds what files have and the schema does not show, as a schema."""
@@ -57,7 +64,7 @@ def decide(
         return Refused(reasons)
     after = replace(table, schema=schema, configuration=_remembering(table, hidden))
     if (after.schema, after.configuration) == (table.schema, dict(table.configuration)):
-        return Fits()
+        return Evolves(table, Changes())
     against = tuple(reasons_against_change(table, walk.changes()))
     return Refused(against) if against else Evolves(after, walk.changes())
 

@@ -12,21 +12,20 @@ from lakebed.layout import TablePath, why_unreadable
 from lakebed.listing.incremental import folder_and_name
 from lakebed.partition import Template
 from lakebed.storage.store import Reader
-from penguin.foreign.columns import as_the_table_sees_it
-from penguin.foreign.inspect import leave_out
 from penguin.foreign.rules import (
     REFUSED,
     UNFIT,
+    as_the_table_sees_it,
+    leave_out,
     name_taken,
     new_columns,
     partition_values,
     typed_values,
 )
 from penguin.foreign.search import ForeignFiles, still_there
-from penguin.model.commit import Add, CommitPlan, ForeignAdds, Proposal
+from penguin.model.commit import Add, Changes, CommitPlan, Evolves, ForeignAdds, Proposal, Refused
 from penguin.model.foreign_file import ForeignFile, LeftOut
 from penguin.model.settings import TableSettings
-from penguin.model.table import Changes, Evolves, Refused
 from penguin.plan.decisions import CommitDraft, created_as, decide_on, replacement
 from penguin.plan.stats import delta_statistics
 

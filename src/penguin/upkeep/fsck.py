@@ -22,7 +22,7 @@ from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import level, objects
 from lakebed.storage.store import Reader
 from penguin.foreign.rules import may_be_entered
-from penguin.upkeep.names import SizedNames
+from penguin.upkeep.log_needs import SizedNames
 
 
 def list_all(store: Reader) -> SizedNames:

@@ -1,4 +1,4 @@
-"""Which files a log still needs, and which it says were removed long enough ago.
+"""Which files a log, journals and metas still need, and which were removed long enough ago.
 
 A version is needed if it was the newest one at any moment since the cutoff. What these versions
 refer to is what the newest refers to, and what was removed since the cutoff. When a removal was
@@ -7,20 +7,78 @@ of both counts. Where a version is gone, only what a checkpoint kept of the remo
 but then no version before it can be read either.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from lakebed import layout
 from lakebed.deltalog.actions import FileAction, FileKey, LogActions
 from lakebed.deltalog.file_names import linked_name
 from lakebed.deltalog.segment import read_versions, unbroken, versions_in, whole_segment
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.deltalog.table_features import BY_NAME, LAST_KNOWN_READER, LAST_KNOWN_WRITER
 from lakebed.deltalog.table_files import checkpointed_files
-from lakebed.errors import TableUnsupported
+from lakebed.documents.pending_meta import decode_meta
+from lakebed.errors import DocumentUnreadable, TableUnsupported
+from lakebed.journal import JournalReader, journals_aside
 from lakebed.layout import DELTA_LOG, HELD_TRANSACTIONS
-from lakebed.storage.store import Reader
-from penguin.upkeep.names import Names
+from lakebed.listing.sort import Oddity
+from lakebed.storage.ahead import ahead
+from lakebed.storage.lister import objects
+from lakebed.storage.store import ObjectFacts, Reader
+from penguin.model.commit import HeldState
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+class Names:
+    """Names that are added first and asked for later."""
+
+    def __init__(self) -> None:
+        self._hashes = array("q")
+        self._sorted: npt.NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        """Return how many were added; one that was added twice counts twice."""
+        return len(self._hashes)
+
+    def add(self, names: Iterable[str]) -> None:
+        """Add names."""
+        self._hashes.extend(map(hash, names))
+        self._sorted = None
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a name was added."""
+        if self._sorted is None:
+            self._sorted = np.sort(np.array(self._hashes, dtype=np.int64))
+        place = int(np.searchsorted(self._sorted, hash(name)))
+        return place < len(self._sorted) and bool(self._sorted[place] == hash(name))
+
+
+class SizedNames:
+    """Objects and their sizes, by their names."""
+
+    def __init__(self, found: Iterable[ObjectFacts]) -> None:
+        names, sizes = array("q"), array("q")
+        for facts in found:
+            names.append(hash(facts.path))
+            sizes.append(facts.size)
+        order = np.argsort(np.array(names, dtype=np.int64))
+        self._names = np.array(names, dtype=np.int64)[order]
+        self._sizes = np.array(sizes, dtype=np.int64)[order]
+
+    def size(self, path: str) -> int | None:
+        """Return how large an object is; None for one that was not listed."""
+        place = int(np.searchsorted(self._names, hash(path)))
+        if place == len(self._names) or self._names[place] != hash(path):
+            return None
+        return int(self._sizes[place])
+
 
 BLIZZARDS = "blizzard/"
 CATALOG_MANAGED = "catalogManaged"
@@ -157,3 +215,83 @@ class _Reading:
             # What a link leads to is needed, too, under whichever name it is listed.
             real = self.real_name(path)
             self.kept.add((path,) if real is None else (path, real))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journal:
+    """One journal of a table directory, in use or kept aside."""
+
+    reader: JournalReader
+    numbers: tuple[int, ...]
+    committed: int
+    """The last entry that the log has; -1 where it has none."""
+
+
+def named_by_metas(store: Reader) -> frozenset[str]:
+    """Name the files that metas name, waiting or held. They are read before the log is."""
+    names = set()
+    for folder in (layout.PENDING, layout.HELD):
+        for facts in objects(store, folder, odd=_ignore):
+            body = store.get(facts.path) if layout.is_meta(facts.path, folder) else None
+            # One that is gone was committed meanwhile; its file is in the log, which is read later.
+            if body is not None:
+                names.add(decode_meta(body, store.describe(facts.path)).filename)
+    return frozenset(names)
+
+
+def read_journals(store: Reader, transactions: Mapping[str, int]) -> tuple[Journal, ...]:
+    """Find every journal of a table, and how far the log has it."""
+    found = []
+    for pipeline in layout.pipelines(store.folders(layout.OURS)):
+        for folder in (*journals_aside(store, pipeline), layout.journal_folder(pipeline)):
+            reader = JournalReader(store, pipeline, folder=folder, full_paths=True)
+            numbers = tuple(reader.numbers())
+            if not numbers:
+                continue
+            if numbers != tuple(range(len(numbers))):
+                gap = next(place for place, number in enumerate(numbers) if place != number)
+                raise DocumentUnreadable(
+                    f"entry {gap} of a journal is missing, so it is not known which files it "
+                    "references",
+                    path=reader.where(gap),
+                )
+            app_id = layout.journal_transaction(pipeline, reader.listed(0).entry.journal)
+            found.append(
+                Journal(reader=reader, numbers=numbers, committed=transactions.get(app_id, -1))
+            )
+    return tuple(found)
+
+
+def waiting_files(journals: tuple[Journal, ...]) -> frozenset[str]:
+    """Name the files of all entries that the log does not have."""
+    return frozenset(
+        name
+        for journal in journals
+        for name in _files(journal, (n for n in journal.numbers if n > journal.committed))
+    )
+
+
+def settled_files(journals: tuple[Journal, ...]) -> Names:
+    """Return the files of all entries that the log has: in the table once, held or given up."""
+    names = Names()
+    for journal in journals:
+        names.add(_files(journal, (n for n in journal.numbers if n <= journal.committed)))
+    return names
+
+
+def held_names(transactions: Mapping[str, int]) -> frozenset[str]:
+    """Return the names, without folders, of the files that the log says are held."""
+    return frozenset(
+        app_id.removeprefix(layout.HELD_TRANSACTIONS)
+        for app_id, state in transactions.items()
+        if app_id.startswith(layout.HELD_TRANSACTIONS) and state == HeldState.HELD
+    )
+
+
+def _files(journal: Journal, numbers: Iterator[int]) -> Iterator[str]:
+    for _number, stored in ahead(journal.reader.listed, numbers):
+        yield from (file.filename for file in stored.entry.data_files)
+
+
+def _ignore(_name: str, _oddity: Oddity) -> None:
+    """Pass over a name that cannot be used: no program has given it to a meta."""

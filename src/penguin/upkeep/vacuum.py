@@ -10,20 +10,27 @@ folders. What versions since then name is taken out again right before it would 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from itertools import chain, islice
 
-from lakebed import layout
+from lakebed.clock import Clock
 from lakebed.deltalog.actions import read_actions
 from lakebed.deltalog.file_names import naming
+from lakebed.deltalog.retention import DELTA_DEFAULT, RETENTION_PROPERTY, parse_interval
+from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.deletion_vector import is_vector_file
-from lakebed.documents.pending_meta import decode_meta
-from lakebed.errors import DocumentUnreadable, LakeError, ObjectChanged, ObjectMissing
-from lakebed.journal import JournalReader, journals_aside
+from lakebed.errors import (
+    CommitFailed,
+    LakeError,
+    ObjectChanged,
+    ObjectMissing,
+    TableUnsupported,
+    Whose,
+)
 from lakebed.layout import (
     DELTA_LOG,
     TablePath,
@@ -40,93 +47,23 @@ from lakebed.storage.lister import level, objects
 from lakebed.storage.store import ObjectFacts, Reader, Store
 from penguin.backlog.journals import read_pipelines
 from penguin.backlog.look import is_scanned
+from penguin.delta.table import Log
+from penguin.delta.version import NextVersion
 from penguin.foreign.footer import read_footer
-from penguin.model.commit import HeldState
 from penguin.model.errors import FileUnfit
 from penguin.model.settings import TableSettings
-from penguin.upkeep.log_needs import LogNeeds, read_needs
-from penguin.upkeep.names import Names
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Journal:
-    """One journal of a table directory, in use or kept aside."""
-
-    reader: JournalReader
-    numbers: tuple[int, ...]
-    committed: int
-    """The last entry that the log has; -1 where it has none."""
-
-
-def named_by_metas(store: Reader) -> frozenset[str]:
-    """Name the files that metas name, waiting or held. They are read before the log is."""
-    names = set()
-    for folder in (layout.PENDING, layout.HELD):
-        for facts in objects(store, folder, odd=_ignore):
-            body = store.get(facts.path) if layout.is_meta(facts.path, folder) else None
-            # One that is gone was committed meanwhile; its file is in the log, which is read later.
-            if body is not None:
-                names.add(decode_meta(body, store.describe(facts.path)).filename)
-    return frozenset(names)
-
-
-def read_journals(store: Reader, transactions: Mapping[str, int]) -> tuple[Journal, ...]:
-    """Find every journal of a table, and how far the log has it."""
-    found = []
-    for pipeline in layout.pipelines(store.folders(layout.OURS)):
-        for folder in (*journals_aside(store, pipeline), layout.journal_folder(pipeline)):
-            reader = JournalReader(store, pipeline, folder=folder, full_paths=True)
-            numbers = tuple(reader.numbers())
-            if not numbers:
-                continue
-            if numbers != tuple(range(len(numbers))):
-                gap = next(place for place, number in enumerate(numbers) if place != number)
-                raise DocumentUnreadable(
-                    f"entry {gap} of a journal is missing, so it is not known which files it "
-                    "references",
-                    path=reader.where(gap),
-                )
-            app_id = layout.journal_transaction(pipeline, reader.listed(0).entry.journal)
-            found.append(
-                Journal(reader=reader, numbers=numbers, committed=transactions.get(app_id, -1))
-            )
-    return tuple(found)
-
-
-def waiting_files(journals: tuple[Journal, ...]) -> frozenset[str]:
-    """Name the files of all entries that the log does not have."""
-    return frozenset(
-        name
-        for journal in journals
-        for name in _files(journal, (n for n in journal.numbers if n > journal.committed))
-    )
-
-
-def settled_files(journals: tuple[Journal, ...]) -> Names:
-    """Return the files of all entries that the log has: in the table once, held or given up."""
-    names = Names()
-    for journal in journals:
-        names.add(_files(journal, (n for n in journal.numbers if n <= journal.committed)))
-    return names
-
-
-def held_names(transactions: Mapping[str, int]) -> frozenset[str]:
-    """Return the names, without folders, of the files that the log says are held."""
-    return frozenset(
-        app_id.removeprefix(layout.HELD_TRANSACTIONS)
-        for app_id, state in transactions.items()
-        if app_id.startswith(layout.HELD_TRANSACTIONS) and state == HeldState.HELD
-    )
-
-
-def _files(journal: Journal, numbers: Iterator[int]) -> Iterator[str]:
-    for _number, stored in ahead(journal.reader.listed, numbers):
-        yield from (file.filename for file in stored.entry.data_files)
-
-
-def _ignore(_name: str, _oddity: Oddity) -> None:
-    """Pass over a name that cannot be used: no program has given it to a meta."""
-
+from penguin.upkeep.log_needs import (
+    Journal,
+    LogNeeds,
+    Names,
+    held_names,
+    named_by_metas,
+    read_journals,
+    read_needs,
+    refuse_unknown,
+    settled_files,
+    waiting_files,
+)
 
 MOST_KNOWN = 10_000
 """Folders that are remembered; of a table with more, some are looked at again."""
@@ -172,7 +109,6 @@ def _folders(path: str) -> Iterator[str]:
 
 
 AT_A_TIME = 1000
-CONCURRENT = 16
 CLOCK = TablePath(".penguin-clock")
 """What is written and removed again to ask a store for its time. Hidden."""
 CHANGES = "_change_data"
@@ -201,39 +137,42 @@ class Kept(StrEnum):
     """Neither a Parquet file nor a deletion vector, or a name that cannot be used."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What a vacuum deletes, added up."""
+@dataclass(slots=True, kw_only=True)
+class VacuumReport:
+    """What a vacuum deletes, or has deleted, and why the rest stays."""
 
+    deleted: bool = False
+    """Whether the files are gone; if not, they may go."""
+    version: int
+    """The version of the table that was read."""
+    versions: int
+    """How many versions can be read afterwards, by what the retention keeps."""
+    cutoff: datetime
+    retention: timedelta
+    """What the table's properties say."""
     files: int = 0
     bytes: int = 0
     oldest: datetime | None = None
     newest: datetime | None = None
     some: tuple[str, ...] = ()
     """The first of them."""
-
-    def with_files(self, files: list[ObjectFacts]) -> "Found":
-        """Add files."""
-        times = [one.modified for one in files]
-        return Found(
-            files=self.files + len(files),
-            bytes=self.bytes + sum(one.size for one in files),
-            oldest=min(chain(times, (self.oldest,) if self.oldest else ()), default=None),
-            newest=max(chain(times, (self.newest,) if self.newest else ()), default=None),
-            some=(*self.some, *(one.path for one in files))[:FEW],
-        )
-
-
-@dataclass(slots=True, kw_only=True)
-class Deleted:
-    """What was deleted, and what could not be."""
-
-    found: Found = field(default_factory=Found)
+    kept: Mapping[Kept, int]
     failed: int = 0
     error: str | None = None
     """What the first failure says."""
     spared: int = 0
     """Files that a version names which was committed meanwhile."""
+    recorded: bool = False
+    """Whether the table's history has it."""
+
+    def count(self, files: list[ObjectFacts]) -> None:
+        """Count files that go."""
+        times = [one.modified for one in files]
+        self.files += len(files)
+        self.bytes += sum(one.size for one in files)
+        self.oldest = min(chain(times, filter(None, (self.oldest,))), default=None)
+        self.newest = max(chain(times, filter(None, (self.newest,))), default=None)
+        self.some = (*self.some, *(one.path for one in files))[:FEW]
 
 
 def store_time(store: Store, now: datetime) -> datetime:
@@ -258,6 +197,7 @@ class Vacuum:
     settings: TableSettings
     store: Reader
     cutoff: datetime
+    retention: timedelta
     needs: LogNeeds
     waiting: frozenset[str]
     held: frozenset[str]
@@ -267,7 +207,9 @@ class Vacuum:
     _settled: Names | None = None
 
     @classmethod
-    def of(cls, settings: TableSettings, store: Reader, cutoff: datetime) -> "Vacuum":
+    def of(
+        cls, settings: TableSettings, store: Reader, cutoff: datetime, retention: timedelta
+    ) -> "Vacuum":
         """Read what is needed; whatever cannot be read is an error."""
         metas = named_by_metas(store)
         scanned = is_scanned(read_pipelines(store, settings.discovery), settings)
@@ -277,6 +219,7 @@ class Vacuum:
             settings=settings,
             store=store,
             cutoff=cutoff,
+            retention=retention,
             needs=needs,
             waiting=metas | waiting_files(journals),
             held=held_names(needs.transactions),
@@ -286,36 +229,45 @@ class Vacuum:
 
     def batches(self) -> Iterator[list[ObjectFacts]]:
         """Yield what may go, some files at a time, while the folders are being listed."""
-        self.kept = Counter()
         listed, nested = self._listed(), NestedTables(store=self.store)
         while files := list(islice(listed, AT_A_TIME)):
             chosen = [facts for facts in files if self._may_go(facts)]
             chosen = self._without_nested(nested, chosen)
             yield from filter(None, [self._without_leftovers(chosen)])
 
-    def look(self) -> Found:
+    def look(self) -> VacuumReport:
         """Add up what may go."""
-        found = Found()
+        report = self._report()
         for files in self.batches():
-            found = found.with_files(files)
-        return found
+            report.count(files)
+        return report
 
-    def delete(self, store: Store) -> Deleted:
+    def delete(self, store: Store) -> VacuumReport:
         """Delete what may go. What cannot be deleted is counted, and left to the next vacuum."""
-        done = Deleted()
+        report = self._report(deleted=True)
         since = _Since(store=store, version=self.needs.version)
-        with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="vacuum") as pool:
-            for files in self.batches():
-                named = since.named()
-                doomed = [one for one in files if one.path not in named]
-                done.spared += len(files) - len(doomed)
-                errors = list(pool.map(_deleting(store), doomed))
-                gone = [one for one, why in zip(doomed, errors, strict=True) if why is None]
-                failures = [why for why in errors if why is not None]
-                done.found = done.found.with_files(gone)
-                done.failed += len(failures)
-                done.error = done.error or next(iter(failures), None)
-        return done
+        for files in self.batches():
+            named = since.named()
+            doomed = [one for one in files if one.path not in named]
+            report.spared += len(files) - len(doomed)
+            for one, why in ahead(partial(_delete, store), doomed):
+                if why is None:
+                    report.count([one])
+                else:
+                    report.failed += 1
+                    report.error = report.error or why
+        return report
+
+    def _report(self, *, deleted: bool = False) -> VacuumReport:
+        self.kept.clear()
+        return VacuumReport(
+            deleted=deleted,
+            version=self.needs.version,
+            versions=self.needs.versions,
+            cutoff=self.cutoff,
+            retention=self.retention,
+            kept=self.kept,
+        )
 
     def _listed(self) -> Iterator[ObjectFacts]:
         """List the folders with data; names that cannot be used are passed over."""
@@ -384,11 +336,8 @@ class Vacuum:
     def _without_leftovers(self, files: list[ObjectFacts]) -> list[ObjectFacts]:
         """Leave out what blizzard wrote and no entry names, which the footers tell."""
         doubtful = [one for one in files if self._may_be_a_leftover(one.path)]
-        if not doubtful:
-            return files
-        with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="footer") as pool:
-            ours = pool.map(lambda one: _is_blizzards(self.store, one), doubtful)
-            left = {one.path for one, is_ours in zip(doubtful, ours, strict=True) if is_ours}
+        footers = ahead(partial(_is_blizzards, self.store), doubtful)
+        left = {one.path for one, is_ours in footers if is_ours}
         if left:
             self.kept[Kept.LEFTOVER] += len(left)
         return [one for one in files if one.path not in left]
@@ -435,12 +384,143 @@ def _is_blizzards(store: Reader, facts: ObjectFacts) -> bool:
         return True
 
 
-def _deleting(store: Store) -> Callable[[ObjectFacts], str | None]:
-    def delete(facts: ObjectFacts) -> str | None:
-        try:
-            store.delete(facts.path)
-        except LakeError as error:
-            return str(error)
-        return None
+def _delete(store: Store, facts: ObjectFacts) -> str | None:
+    """Delete a file; return why it cannot be."""
+    try:
+        store.delete(facts.path)
+    except LakeError as error:
+        return str(error)
+    return None
 
-    return delete
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+START, END = "VACUUM START", "VACUUM END"
+
+
+class VacuumRefused(LakeError):
+    """Files would be deleted that the table promises to keep."""
+
+    code = "vacuum_refused"
+    whose = Whose.USER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VacuumOrder:
+    """An order to vacuum one table."""
+
+    settings: TableSettings
+    clock: Clock = field(default_factory=Clock)
+    older_than: timedelta | None = None
+    """How old files must be; None for what the table says."""
+    ignore_retention: bool = False
+    """Whether that may be less than what the table says."""
+
+    def look(self, store: Reader) -> VacuumReport | None:
+        """Return what would be deleted; None where there is no table. Nothing is written."""
+        return self._look(store, self.clock.now())
+
+    def carry_out(self, store: Store) -> VacuumReport | None:
+        """Delete what may go, and return what was deleted; None where there is no table.
+
+        Killed at any moment, it is finished by the next one.
+        """
+        table = LogReader(store).look()
+        if table is None:
+            return None
+        self._age(table)  # A refused order writes nothing.
+        now = store_time(store, self.clock.now())
+        seen = self._look(store, now)
+        if seen is None or not seen.files:
+            return seen
+        keeps, older_than = self._age(table)
+        to_do = {"numFilesToDelete": str(seen.files), "sizeOfDataToDelete": str(seen.bytes)}
+        started = self._record(store, START, _parameters(keeps, older_than), to_do)
+        # Read again: what was found may have changed while the folders were listed.
+        done = Vacuum.of(self.settings, store, before(now, older_than), keeps).delete(store)
+        done.version, done.versions, done.recorded = seen.version, seen.versions, started
+        if started:
+            status = "COMPLETED" if not done.failed else "FAILED"
+            gone = {"numDeletedFiles": str(done.files), "numVacuumReportDirectories": "0"}
+            self._record(store, END, {"status": status}, gone)
+        return done
+
+    def _look(self, store: Reader, now: datetime) -> VacuumReport | None:
+        table = LogReader(store).look()
+        if table is None:
+            return None
+        refuse_unknown(table)
+        keeps, older_than = self._age(table)
+        return Vacuum.of(self.settings, store, before(now, older_than), keeps).look()
+
+    def _age(self, table: Snapshot) -> tuple[timedelta, timedelta]:
+        """Return how long the table keeps files, and how old they must be for this order."""
+        keeps = retention(table.facts.configuration, table.store.uri)
+        older_than = keeps if self.older_than is None else self.older_than
+        if older_than < keeps and not self.ignore_retention:
+            raise VacuumRefused(
+                f"the table keeps files for {_days(keeps)} ({RETENTION_PROPERTY}), and files that "
+                f"are {_days(older_than)} old may still be read by a running query, by time "
+                "travel, or be committed by a writer; add --ignore-retention if you know that "
+                "nobody does",
+                table=table.store.uri,
+            )
+        return keeps, older_than
+
+    def _record(
+        self, store: Store, operation: str, parameters: dict[str, str], metrics: dict[str, str]
+    ) -> bool:
+        """Write into the table's history what is done; return whether that was possible.
+
+        It is for people. A table that penguin does not write is vacuumed without it.
+        """
+        try:
+            table = Log(store).open()
+            if table is None:
+                return False
+            table.append(
+                NextVersion(
+                    operation=operation,
+                    metadata={"step": "vacuum"},
+                    at=self.clock.now(),
+                    parameters=parameters,
+                    metrics=metrics,
+                    blind=True,
+                )
+            )
+        except (TableUnsupported, CommitFailed):
+            return False
+        return True
+
+
+def retention(configuration: Mapping[str, str], table: str) -> timedelta:
+    """Return how long a table keeps removed files, by what it says to the letter."""
+    text = configuration.get(RETENTION_PROPERTY)
+    keeps = DELTA_DEFAULT if text is None else parse_interval(text)
+    if keeps is None:
+        raise VacuumRefused(
+            f"{RETENTION_PROPERTY} is {text!r}, which Delta cannot read; write it as "
+            "`interval 7 days`",
+            table=table,
+        )
+    return keeps
+
+
+def before(now: datetime, span: timedelta) -> datetime:
+    """Return the time so long ago; no file is older than the epoch, however long that is."""
+    return EPOCH if span > now - EPOCH else now - span
+
+
+def _days(span: timedelta) -> str:
+    hours = span.total_seconds() / 3600
+    if hours == 1:
+        return "1 hour"
+    return f"{hours:g} hours" if hours < 48 else f"{hours / 24:g} days"
+
+
+def _parameters(keeps: timedelta, older_than: timedelta) -> dict[str, str]:
+    """Return what Spark says of a vacuum."""
+    return {
+        "retentionCheckEnabled": "true" if older_than >= keeps else "false",
+        "defaultRetentionMillis": str(keeps // timedelta(milliseconds=1)),
+        "specifiedRetentionMillis": str(older_than // timedelta(milliseconds=1)),
+    }

@@ -15,7 +15,7 @@ from lakebed.deltalog import tables
 from lakebed.errors import ColumnsPromoted, JournalConflict
 from penguin.delta.table import Log
 from penguin.events.commits import PromotionPassedOver
-from penguin.foreign.listing import unnamed
+from penguin.foreign.inspect import unnamed
 from tests.support.builders import entries
 from tests.support.dying import Died
 from tests.support.pipelines import pipeline_of

@@ -15,7 +15,7 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
 from lakebed.types import Evolution, FieldType
 from penguin.cli.app import app
-from penguin.inspect.status import table_status
+from penguin.status import table_status
 from tests.support.tables import EVENTS, Penguin, rows_of
 
 BAD = Schema((Field(name="id", type=FieldType.STRING), *EVENTS.fields[1:]))

@@ -14,11 +14,11 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
 from lakebed.telemetry.events import Level
 from penguin import inline
-from penguin.committer import AlreadyCommitted, Committer
+from penguin.committer import CommitMade, Committer
 from penguin.delta.table import Log
 from penguin.events.backlog import BacklogSeen, FilesLookedAt, TableWatched
-from penguin.inspect.explain import explain
 from penguin.service import watched
+from penguin.status import explain
 from tests.support.tables import (
     Penguin,
     TableDirectory,
@@ -92,7 +92,7 @@ def test_an_entry_that_only_a_twin_could_commit_is_already_committed(table):
     committer = Committer(
         log=Log(table.store), store=table.store, clock=Clock(), pause=lambda _: None
     )
-    assert committer.carry_out(plan) == AlreadyCommitted(1)
+    assert committer.carry_out(plan) == CommitMade(1, by_other=True)
     assert table.versions() == versions
     assert table.ids() == [1]
 

@@ -27,7 +27,7 @@ from penguin.events.backlog import (
     FilterBoundsOthersOnly,
     MetasLeftAlone,
 )
-from penguin.inspect.explain import explain
+from penguin.status import explain
 from tests.support.foreign import Directory
 from tests.support.handoffs import metas, move_out, put_back, ring
 from tests.support.tables import Penguin, TableDirectory, log_of, losing, rows_of

@@ -7,7 +7,7 @@ import pytest
 from lakebed.listing.lookback import Window
 from lakebed.types import Handoff
 from penguin.events.backlog import FilesLeftOut
-from penguin.inspect.status import table_status
+from penguin.status import table_status
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory
 from tests.support.tables import TableDirectory

@@ -10,7 +10,7 @@ from lakebed.listing.lookback import Window
 from lakebed.types import Handoff
 from penguin.cli.app import app
 from penguin.events.backlog import FilesLeftOut, MetasLeftAlone
-from penguin.inspect.status import table_status
+from penguin.status import table_status
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory, name_at
 from tests.support.tables import TableDirectory

@@ -19,7 +19,7 @@ from penguin.cli.app import app
 from penguin.cli.status import status_lines
 from penguin.events.backlog import FilesPassedOver, OthersSeen
 from penguin.foreign.ignored import ignored_files
-from penguin.inspect.status import table_status
+from penguin.status import table_status
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory
 from tests.support.removals import add

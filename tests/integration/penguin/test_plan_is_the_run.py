@@ -7,7 +7,7 @@ import pytest
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import Evolution, FieldType, Handoff
 from penguin.delta.table import Log, Table
-from penguin.inspect.explain import explain
+from penguin.status import explain
 from tests.support.tables import EVENTS, Penguin, TableDirectory, log_of, rows_of
 
 OF_THE_ATTEMPT = ("step", "token", "attempt")

@@ -15,7 +15,7 @@ from lakebed.layout import DELTA_LOG
 from penguin.delta.table import Log, Table
 from penguin.events.backlog import FilesLeftOut, FilesPassedOver
 from penguin.events.commits import PlanSuperseded
-from penguin.inspect.explain import explain
+from penguin.status import explain
 from tests.support.foreign import Directory, Visitor
 from tests.support.removals import HOUR, add, aged, begin, checkpoint, remove
 from tests.support.tables import before_commit, log_of

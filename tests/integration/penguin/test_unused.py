@@ -15,8 +15,8 @@ from lakebed.types import Evolution, FieldType
 from penguin.committer import Committer
 from penguin.delta.table import Log
 from penguin.events.backlog import FilesLeftOut
-from penguin.inspect.explain import explain
-from penguin.plan.draft import draft_commit
+from penguin.proposal import draft_commit
+from penguin.status import explain
 from tests.support.foreign import Directory
 from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
 

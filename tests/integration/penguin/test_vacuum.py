@@ -14,8 +14,7 @@ from lakebed.layout import log_version, outbox, pending_meta
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.types import Handoff
-from penguin.upkeep.order import VacuumOrder, VacuumRefused
-from penguin.upkeep.vacuum import Kept
+from penguin.upkeep.vacuum import Kept, VacuumOrder, VacuumRefused
 from tests.support.change_files import BOTH, write_changes
 from tests.support.desk import Desk
 from tests.support.dying import Died, dying, lives
@@ -45,7 +44,7 @@ def active(table: TableDirectory) -> set[str]:
 
 def test_files_that_were_compacted_before_the_retention_are_deleted(table: TableDirectory) -> None:
     done = vacuumed(table.settings(), table.store)
-    assert done.found.files == 2
+    assert done.files == 2
     assert data(table.root) == active(table)
     assert table.ids() == [1, 2]
 
@@ -54,8 +53,8 @@ def test_without_an_order_nothing_is_deleted_or_written(table: TableDirectory) -
     before = {path: path.stat().st_mtime_ns for path in table.root.rglob("*")}
     seen = order(table.settings()).look(table.store)
     assert seen is not None
-    assert seen.found.files == 2
-    assert seen.found.bytes > 0
+    assert seen.files == 2
+    assert seen.bytes > 0
     assert {path: path.stat().st_mtime_ns for path in table.root.rglob("*")} == before
 
 
@@ -69,7 +68,7 @@ def test_what_a_version_within_the_retention_refers_to_stays(tmp_path: Path) -> 
     grow_old(table.root, 13)
     done = order(table.settings()).carry_out(table.store)
     assert done is not None
-    assert done.found.files == 0
+    assert done.files == 0
     # Time travel to the version before the removal, which is what was there two weeks ago.
     travelled = table.delta()
     travelled.load_as_version(2)
@@ -80,7 +79,7 @@ def test_a_removal_counts_from_the_time_of_its_version_too(table: TableDirectory
     """A writer whose clock is behind says that it removed files long ago."""
     newest = max((table.root / "_delta_log").glob("*.json"))
     os.utime(newest)
-    assert vacuumed(table.settings(), table.store).found.files == 0
+    assert vacuumed(table.settings(), table.store).files == 0
 
 
 def test_what_waits_for_its_commit_stays_at_any_age(table: TableDirectory) -> None:
@@ -141,7 +140,7 @@ def test_files_in_the_outbox_and_in_quarantine_are_not_looked_at(tmp_path: Path)
     table.store.replace("_change_data/cdc-1.parquet", b"x")
     grow_old(table.root, 30)
     done = vacuumed(table.settings(), table.store)
-    assert done.found.some == ("_change_data/cdc-1.parquet", "date=2026-01-01/orphan.parquet")
+    assert done.some == ("_change_data/cdc-1.parquet", "date=2026-01-01/orphan.parquet")
     assert done.kept[Kept.OTHER] == 1
     assert all((table.root / path).exists() for path in hidden)
 
@@ -184,12 +183,12 @@ def test_what_a_scan_may_still_commit_stays(tmp_path: Path) -> None:
     waiting = table.file(2)
     grow_old(table.root, 15)
     done = vacuumed(table.settings(), table.store)
-    assert (done.kept[Kept.SCANNED], done.found.files) == (1, 0)
+    assert (done.kept[Kept.SCANNED], done.files) == (1, 0)
     table.penguin().drain()
     assert table.ids() == [1, 2]
     table.delta().delete("id = 2")
     grow_old(table.root, 15)
-    assert vacuumed(table.settings(), table.store).found.some == (waiting,)
+    assert vacuumed(table.settings(), table.store).some == (waiting,)
 
 
 def test_less_than_the_table_says_is_refused(table: TableDirectory) -> None:
@@ -197,13 +196,13 @@ def test_less_than_the_table_says_is_refused(table: TableDirectory) -> None:
         order(table.settings(), older_than=timedelta(hours=1)).carry_out(table.store)
     assert not (table.root / ".penguin-clock").exists()
     table.delta().alter.set_table_properties({RETENTION: "interval 30 days"})
-    assert vacuumed(table.settings(), table.store).found.files == 0
+    assert vacuumed(table.settings(), table.store).files == 0
     with pytest.raises(VacuumRefused, match="keeps files for 30 days"):
         order(table.settings(), older_than=timedelta(days=14)).look(table.store)
     forced = order(table.settings(), older_than=timedelta(days=14), ignore_retention=True)
     done = forced.carry_out(table.store)
     assert done is not None
-    assert done.found.files == 2
+    assert done.files == 2
 
 
 def test_a_retention_that_nobody_can_read_deletes_nothing(table: TableDirectory) -> None:
@@ -221,7 +220,7 @@ def test_a_clock_of_ours_that_is_ahead_makes_no_file_older(tmp_path: Path) -> No
     table.store.replace("date=2026-01-01/orphan.parquet", b"x")
     done = order(table.settings(), clock=later(30)).carry_out(table.store)
     assert done is not None
-    assert (done.found.files, done.kept) == (0, {Kept.YOUNG: 1})
+    assert (done.files, done.kept) == (0, {Kept.YOUNG: 1})
 
 
 def test_the_history_says_what_was_done(table: TableDirectory) -> None:
@@ -236,7 +235,7 @@ def test_the_history_says_what_was_done(table: TableDirectory) -> None:
     )
     again = order(table.settings()).carry_out(table.store)
     assert again is not None
-    assert (again.found.files, table.delta().history(1)[0]["operation"]) == (0, "VACUUM END")
+    assert (again.files, table.delta().history(1)[0]["operation"]) == (0, "VACUUM END")
 
 
 def test_deletion_vectors_that_are_referred_to_stay(table: TableDirectory) -> None:
@@ -263,9 +262,9 @@ def test_deletion_vectors_that_are_referred_to_stay(table: TableDirectory) -> No
     grow_old(table.root, 30)
     seen = order(table.settings()).look(table.store)
     assert seen is not None
-    assert f"ab/{vector}" not in seen.found.some
-    assert vector.replace("d2c6", "d2c7") in seen.found.some
-    assert add["path"] not in seen.found.some
+    assert f"ab/{vector}" not in seen.some
+    assert vector.replace("d2c6", "d2c7") in seen.some
+    assert add["path"] not in seen.some
 
 
 def test_a_feature_that_nobody_here_knows_deletes_nothing(table: TableDirectory) -> None:
@@ -306,8 +305,8 @@ def test_what_is_restored_meanwhile_stays(table: TableDirectory) -> None:
     store = Restored(str(table.root), StorageOptions())
     done = order(table.settings()).carry_out(store)
     assert done is not None
-    assert done.deleted is not None
-    assert (done.deleted.spared, done.found.files) == (2, 0)
+    assert done.deleted
+    assert (done.spared, done.files) == (2, 0)
     assert table.ids() == [1, 2]
 
 
@@ -323,11 +322,11 @@ def test_what_cannot_be_deleted_is_told_and_deleted_later(table: TableDirectory)
 
     done = order(table.settings()).carry_out(Denies(str(table.root), StorageOptions()))
     assert done is not None
-    assert done.deleted is not None
-    assert (done.deleted.failed, done.found.files) == (1, 1)
-    assert "refused" in (done.deleted.error or "")
+    assert done.deleted
+    assert (done.failed, done.files) == (1, 1)
+    assert "refused" in (done.error or "")
     assert table.delta().history(1)[0]["operationParameters"]["status"] == "FAILED"
-    assert vacuumed(table.settings(), table.store).found.files == 1
+    assert vacuumed(table.settings(), table.store).files == 1
 
 
 @pytest.mark.parametrize("inner", ["inner", "deep/below/inner", "date=2026-01-01"])
@@ -419,8 +418,8 @@ def test_two_at_once_are_as_good_as_one(table: TableDirectory) -> None:
         Overtaken(str(table.root), StorageOptions())
     )
     assert done is not None
-    assert done.deleted is not None
-    assert done.deleted.failed == 0
+    assert done.deleted
+    assert done.failed == 0
     assert data(table.root) == active(table)
     assert table.ids() == [1, 2]
 
@@ -431,7 +430,7 @@ def test_checkpoints_and_cleaned_up_versions_change_nothing(table: TableDirector
         if version.name < f"{table.delta().version():020d}":
             version.unlink()
     grow_old(table.root, 0)
-    assert vacuumed(table.settings(), table.store).found.files == 2
+    assert vacuumed(table.settings(), table.store).files == 2
     assert table.ids() == [1, 2]
 
 

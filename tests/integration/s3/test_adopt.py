@@ -13,7 +13,7 @@ from lakebed.documents.parquet_footer import TAIL
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.adopt.adoption import Adopter
-from penguin.model.adoption import Wanted
+from penguin.adopt.folder import Wanted
 from penguin.model.settings import TableSettings
 from tests.support.s3 import options, store
 

@@ -17,18 +17,20 @@ from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import Event
 from lakebed.types import CatalogType, FieldType
 from penguin import inline
-from penguin.catalog.catalog import register, state_in
-from penguin.catalog.glue import GlueCatalog
-from penguin.catalog.registrar import OpenCatalog, open_catalog
-from penguin.events.commits import TableNotRegistered, TableRegistered
-from penguin.model.catalog import (
+from penguin.catalog.catalog import (
     CatalogConflict,
     CatalogDenied,
     CatalogMissing,
-    CatalogSettings,
     CatalogState,
     CatalogUnavailable,
+    OpenCatalog,
+    open_catalog,
+    register,
+    state_in,
 )
+from penguin.catalog.glue import GlueCatalog
+from penguin.events.commits import TableNotRegistered, TableRegistered
+from penguin.model.settings import CatalogSettings
 from penguin.pipeline import TableRun
 from tests.support.s3 import KEY, SECRET
 from tests.support.tables import EVENTS, TableDirectory, rows_of

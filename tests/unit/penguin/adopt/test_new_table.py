@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from penguin.adopt.new_table import new_table
-from penguin.adopt.survey import Survey
-from penguin.model.adoption import NewTable, SchemaUse, Wanted
+from penguin.adopt.folder import SchemaUse, Survey, Wanted
+from penguin.adopt.new_table import NewTable, new_table
 from penguin.model.settings import TableSettings
 
 SETTINGS = TableSettings(name="t", table_uri="/t")

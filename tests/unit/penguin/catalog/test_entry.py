@@ -2,8 +2,14 @@
 
 import pytest
 
-from penguin.catalog.catalog import PARAMETERS, differs, hive_type
-from penguin.model.catalog import CatalogConflict, Column, TableEntry
+from penguin.catalog.catalog import (
+    PARAMETERS,
+    CatalogConflict,
+    Column,
+    TableEntry,
+    differs,
+    hive_type,
+)
 
 STRUCT = {
     "type": "struct",

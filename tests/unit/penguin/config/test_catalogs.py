@@ -9,7 +9,7 @@ import yaml
 from lakebed.errors import ConfigInvalid
 from lakebed.types import CatalogType
 from penguin.config.load import load
-from penguin.model.catalog import CatalogSettings
+from penguin.model.settings import CatalogSettings
 
 
 def loaded(tmp_path: Path, name: str = "events", **catalog: Any) -> CatalogSettings:

@@ -12,8 +12,8 @@ import pytest
 from lakebed.documents.data_file import ColumnStatistics
 from lakebed.documents.parquet_footer import TAIL
 from lakebed.errors import ObjectChanged
-from penguin.foreign.columns import as_the_table_sees_it
 from penguin.foreign.footer import Footer, read_footer
+from penguin.foreign.rules import as_the_table_sees_it
 from penguin.model.errors import FileUnfit
 
 

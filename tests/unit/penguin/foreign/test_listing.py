@@ -8,7 +8,7 @@ from lakebed.clock import uuid7
 from lakebed.layout import timed_id
 from lakebed.listing.watermark import Windows
 from lakebed.storage.lister import IncrementalLister
-from penguin.foreign.listing import Listed, everything, list_files, what_may_be_new
+from penguin.foreign.inspect import Listed, everything, list_files, what_may_be_new
 from tests.support.bucket import PAGE, Bucket
 
 START = 1_700_000_000_000

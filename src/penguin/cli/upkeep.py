@@ -1,7 +1,8 @@
-"""`penguin fsck`: which files of a table are missing, whose rows they held, and what to do."""
+"""`penguin vacuum` and `penguin fsck`: files that no version needs, and files that are missing."""
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -11,12 +12,116 @@ from lakebed.deltalog.snapshot import LogReader
 from lakebed.errors import LakeError
 from lakebed.layout import log_version
 from lakebed.terminal.call import FAILED, USAGE, Confirmed, refuse
-from lakebed.terminal.console import Verbatim, first, more, picked
-from lakebed.units import plural
+from lakebed.terminal.console import Verbatim, first, more, picked, second
+from lakebed.units import in_words, parse_span, plural
 from penguin.cli.call import TableCall, document_of
 from penguin.model.settings import TableSettings
 from penguin.upkeep.fsck import Damaged, check
 from penguin.upkeep.repair import Repaired, RepairOrder, RepairRefused
+from penguin.upkeep.vacuum import VacuumOrder, VacuumReport
+
+LONGEST = timedelta(days=36_500)
+"""Longer than any store has had files."""
+WHY_KEPT = {
+    "young": "no version refers to {them}, but {they} changed within the retention",
+    "waiting": "waiting for {their} commit",
+    "held": "held by penguin; see penguin held",
+    "leftover": "written by blizzard and named by no entry; blizzard gc deletes {them}",
+    "scanned": "penguin finds files here by looking into the folders, and may still commit {them}",
+    "nested": "in a folder with a Delta log of its own, which is another table",
+    "other": "neither Parquet files nor deletion vectors",
+}
+
+
+NO_TABLE = {
+    **dict.fromkeys(("version", "versions", "cutoff", "oldest", "newest", "kept", "error")),
+    "files": 0,
+    "bytes": 0,
+    "some": (),
+    "failed": 0,
+    "spared": 0,
+    "recorded": False,
+}
+"""What is reported where there is no table yet."""
+
+
+def vacuum(
+    call: TableCall,
+    sure: Confirmed = False,
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPAN",
+            help="Only files older than this, such as 30d or 240h; by default the retention of "
+            "the table.",
+        ),
+    ] = None,
+    ignore_retention: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-retention", help="Allow --older-than to be less than the table's retention."
+        ),
+    ] = False,
+) -> None:
+    """Show or delete data files that no version within the table's retention needs.
+
+    Nothing is deleted without --yes.
+    """
+    span = None if older_than is None else parse_span(older_than)
+    if older_than is not None and (span is None or span > LONGEST):
+        why = "write 90m, 24h or 7d" if span is None else "no file is that old"
+        refuse(f"--older-than {older_than!r}: {why}")
+    for table in call.tables():
+        with call.guard(table.name):
+            order = VacuumOrder(settings=table, older_than=span, ignore_retention=ignore_retention)
+            with call.store(table) as store:
+                carried_out = order.carry_out if sure else order.look
+                found = None if store is None else carried_out(store)
+            call.show(
+                _vacuum_text(table, found, sure=sure), vacuum_document(table, found, sure=sure)
+            )
+            call.fail_if(found is not None and found.failed)
+
+
+def vacuum_document(
+    table: TableSettings, found: VacuumReport | None, *, sure: bool
+) -> dict[str, object]:
+    """Return what was deleted, or what could be, in the keys that docs/upkeep.md promises."""
+    facts = NO_TABLE if found is None else picked(found, " ".join(NO_TABLE))
+    keeps = None if found is None else found.retention.total_seconds() / 3600
+    done = sure and found is not None
+    return {**document_of(table), "deleted": done, "retention_hours": keeps, **facts}
+
+
+def _vacuum_text(table: TableSettings, found: VacuumReport | None, *, sure: bool) -> Iterator[str]:
+    if found is None:
+        yield f"{table.name}: there is no table yet"
+        return
+    amount = f"{plural(found.files, 'file')} ({in_words(found.bytes)})"
+    if sure:
+        yield f"{table.name}: {amount} deleted"
+    elif found.files:
+        yield f"{table.name}: {amount} could be deleted; add --yes to do it"
+    else:
+        yield f"{table.name}: there is nothing to delete"
+    stay = plural(found.versions, "version stays", "versions stay")
+    yield f"  {stay} readable, back to {second(found.cutoff)} UTC"
+    if found.files:
+        oldest, newest = second(found.oldest), second(found.newest)
+        when = f"at {newest}" if oldest == newest else f"between {oldest} and {newest}"
+        yield f"  last modified {when} UTC"
+        yield from first(found.some, len(found.some))
+        if found.files > len(found.some):
+            yield f"  ... and {found.files - len(found.some):,} more"
+    for why, count in sorted((str(why), count) for why, count in found.kept.items()):
+        it = ("they", "them", "their") if count != 1 else ("it", "it", "its")
+        words = WHY_KEPT[why].format(**dict(zip(("they", "them", "their"), it, strict=True)))
+        yield f"  kept: {plural(count, 'file')}: {words}"
+    if found.spared:
+        yield f"  kept: {plural(found.spared, 'file')} that a commit has put back meanwhile"
+    if found.failed:
+        yield f"  {plural(found.failed, 'file')} could not be deleted: {found.error}; run it again"
+
 
 FEW = 10
 ORIGIN = "pipeline entry kind rows sources"
@@ -79,7 +184,7 @@ def fsck(
                     found = order.carry_out(store) if sure else order.plan(store)
                 call.fail_if(found.checked.damaged and found.version is None)
             planned = repair and not sure
-            call.show(_text(table, found, planned), fsck_document(table, found, planned))
+            call.show(_fsck_text(table, found, planned), fsck_document(table, found, planned))
 
 
 def _exit_code(error: LakeError) -> int:
@@ -158,7 +263,7 @@ def _remedy(one: Damaged) -> str:
     return f"{told}; its deleted rows come back, so delete them again" if again else told
 
 
-def _text(table: TableSettings, found: Repaired | None, planned: bool) -> Iterator[str]:
+def _fsck_text(table: TableSettings, found: Repaired | None, planned: bool) -> Iterator[str]:
     if found is None:
         yield f"{table.name}: there is no table yet"
         return
