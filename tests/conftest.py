@@ -31,7 +31,7 @@ ENOUGH_BYTES = 4 << 30
 if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > ENOUGH_BYTES:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
-OURS = ("beat", "progress-client", "metrics", "download", "upload", "export")
+OURS = ("look-ahead", "beat", "progress-client", "metrics", "download", "upload", "export")
 """How threads of the programs are called that end with whoever began them.
 
 The progress server's is not among them: tests share a Spark session, and it lives as long.
@@ -76,7 +76,8 @@ def no_thread_is_left_behind() -> Iterator[None]:
     """Leave no thread to the tests that follow, and let none of ours leave one."""
     before = set(threading.enumerate())
     yield
-    BEGUN.clear()
+    while BEGUN:
+        BEGUN.pop().close()
     begun = (each for each in set(threading.enumerate()) - before if each.name.startswith(OURS))
     for thread in begun:
         thread.join(300)

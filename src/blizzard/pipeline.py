@@ -89,6 +89,7 @@ class Pipeline:
             self.open_source,
             clock=self.clock,
             pace=self.pace,
+            pause=self.pause,
             ahead=self.lease.ahead if self.lease is not None else timedelta,
             hints=self.hints,
         )
@@ -106,6 +107,10 @@ class Pipeline:
     def until_next_look(self) -> float:
         """Return how many seconds to wait for the next step where this one found nothing to do."""
         return self._schedule.wait()
+
+    def close(self) -> None:
+        """Leave no look ahead behind: the batch that it would be for does not come."""
+        self._schedule.drop_ahead()
 
     def step(self) -> bool:
         """Run one batch from discovery to hand-off; return whether there was one."""
@@ -147,6 +152,12 @@ class Pipeline:
             if not (proposal.units or proposal.failed):
                 return done
         self._events.started(outcomes.started(self.settings.name, proposal, journal))
+        self._schedule.look_ahead(
+            journal.ledger,
+            frozenset(self.totals.tried),
+            running=proposal.files,
+            failed=proposal.failed,
+        )
         try:
             return self._run(journal, proposal)
         except BaseException as error:
@@ -208,6 +219,7 @@ class Pipeline:
         )
         if not settled.sources and not proposal.failed:
             settled.require_room()
+            self._schedule.drop_ahead()
             journal.start_note.take_back()
             # Either a stop was asked for before anything was read, or the time was too short.
             return settled.handed_in
@@ -222,7 +234,7 @@ class Pipeline:
             batch=journal.sequence + 1,
             pause=self._events.pausing(events.Retried.DLQ, self.pause),
         )
-        with self._events.timed(events.Step.JOURNAL):
+        with self._events.timed(events.Step.JOURNAL), self._schedule.journal_lock:
             written = ingested.columns.entry(settled.files)
             entry = journal.append(
                 sources, settled.files, dead_letters, written, settled.quarantine, proposal.began
@@ -289,6 +301,7 @@ class Pipeline:
             findings = self._schedule.findings(journal.ledger, tried)
         self._events.once(*outcomes.overwritten(self.settings, findings))
         self._events.finished(events.Step.DISCOVER, began)
+        # Not while a look ahead goes on: names that it has asked for would be moved away from it.
         self._write_snapshot(journal)
         bad_lines = journal.ledger.bad_lines
         self.emit(outcomes.listed(self.settings.name, findings, _unfinished(journal), bad_lines))
@@ -312,7 +325,10 @@ class Pipeline:
         if not journal.snapshot_is_due:
             return
         try:
-            journal.write_snapshot()
+            # A look ahead that nobody waits for may still be asking: between memory and segment a
+            # name would be in neither, and its file would be taken for new.
+            with self._schedule.journal_lock:
+                journal.write_snapshot()
         except (LakeError, OSError) as error:  # Names are spooled to the local disk.
             name, code = self.settings.name, code_of(error)
             self.emit(events.SnapshotFailed(pipeline=name, code=code, error=str(error)))
@@ -321,7 +337,8 @@ class Pipeline:
 
     def _rebuild(self, journal: Journal, why: str) -> None:
         self.emit(events.HistoryRebuilt(pipeline=self.settings.name, reason=why))
-        journal.rebuild(why)
+        with self._schedule.journal_lock:
+            journal.rebuild(why)
 
     def _is_time(self, found: Proposal) -> bool:
         """Whether the waiting files make a batch now; to drain the sources, they always do.
@@ -354,8 +371,9 @@ class Pipeline:
 
     def _catch_up(self, journal: Journal) -> None:
         """Learn what was appended beside the batches, and hand it on: no batch may follow soon."""
-        learned = journal.catch_up()
-        journal.ledger.settle()
+        with self._schedule.journal_lock:
+            learned = journal.catch_up()
+            journal.ledger.settle()
         if learned:
             self._last = replace(self._last, handed_off=False)
         self._publish()

@@ -163,7 +163,8 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Documents:
     bench.pipeline().step()
     put(root / "in", "c.ndjson", ndjson(rows(3, 3)))
     bench.again().pipeline().step()
-    BEGUN.clear()
+    while BEGUN:
+        BEGUN.pop().close()
     assert list((root / "table").rglob("*.snapshot.json"))
     directory = Directory(root / "table")
     directory.penguin().drain()

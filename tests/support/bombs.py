@@ -120,7 +120,8 @@ def told_of(name: str, folder: Path) -> list[str]:
 
 def main(folder: Path, *names: str) -> None:
     told = {name: told_of(name, folder / name) for name in names}
-    BEGUN.clear()
+    while BEGUN:
+        BEGUN.pop().close()
     # Not by getrusage: that also counts what the process was forked from.
     status = Path("/proc/self/status").read_text()
     peak = int(status.partition("VmHWM:")[2].split()[0]) >> 10

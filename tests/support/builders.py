@@ -277,7 +277,7 @@ def pipeline_settings(
 
 
 BEGUN: list[Pipeline] = []
-"""The pipelines of a test."""
+"""The pipelines of a test, which are closed when it is over."""
 
 
 class AtEveryStep(Pace):

@@ -1,13 +1,16 @@
-"""When each source is listed next, and what is known of it until then.
+"""When each source is looked at next, and what is known of it until then.
 
-Every source has a pace of its own. What a listing has found is used until the journal names it: an
-entry makes the schedule forget every file in it.
+Every source has a pace of its own. While a batch runs, a look ahead finds the next one's files, so
+that a long listing costs no time of its own. What a look has found is used only as long as the
+journal has not heard of it: an entry makes the schedule forget every file that it names.
 
-A copy of a source's lister makes each listing. The copy, and with it where the next listing begins,
-replaces the original only once all sources have answered.
+A look is made by a copy of whoever looks at a source. The copy, and with it where the next look may
+begin, takes the place of the original only if the look counts: all sources answered and, for a look
+ahead, every file of the batch that it took for done has been journaled.
 """
 
 import math
+import threading
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
@@ -16,12 +19,14 @@ from datetime import timedelta
 from blizzard.discover.finding import Finding
 from blizzard.discover.hinted import HintedLook
 from blizzard.discover.lister import SourceLister, source_listers
-from blizzard.discover.scan import DiscoveryContext
-from blizzard.journal.ledger import Ledger
+from blizzard.discover.scan import DiscoveryContext, JournalLookup
+from blizzard.journal.ledger import Before, Ledger
+from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.notices import Hints
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
+from lakebed.documents.source_record import SourceRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +37,60 @@ class Looked:
     lister: SourceLister
 
 
+class LookAhead:
+    """One look at the sources in a thread of its own; it reads, and writes nothing."""
+
+    def __init__(
+        self,
+        look: Callable[[], dict[str, Looked]],
+        *,
+        delay: float,
+        begun: float,
+        taken: frozenset[str],
+    ) -> None:
+        self.begun = begun
+        self.taken = taken
+        """The files of the running batch, which the look takes for done."""
+        self.found: dict[str, Looked] | None = None
+        self.ended = threading.Event()
+        self.journaled: set[str] = set()
+        self._look = look
+        self._delay = delay
+        self._dropped = threading.Event()
+        self._lock = threading.Lock()
+        self._looks = False
+        threading.Thread(target=self._run, name="look-ahead", daemon=True).start()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the look began before it was asked for; if not, it never will."""
+        with self._lock:
+            if not self._looks:
+                self._dropped.set()
+            return self._looks
+
+    def drop(self) -> None:
+        """Do not begin, if it has not begun."""
+        self._dropped.set()
+
+    def _run(self) -> None:
+        try:
+            if self._dropped.wait(self._delay):
+                return
+            with self._lock:
+                if self._dropped.is_set():
+                    return
+                self._looks = True
+            self.found = self._look()
+        except Exception:  # noqa: BLE001, S110 - the next step looks for itself, and tells what is wrong
+            pass
+        finally:
+            self.ended.set()
+
+
 THINK_AGAIN_SECS = 10.0
 """Files that wait for their batch are thought of this often, however rare the looks are."""
+PATIENCE_SECS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +139,7 @@ class Schedule:
         *,
         clock: Clock,
         pace: Pace,
+        pause: Callable[[float], object],
         ahead: Callable[[], timedelta] = timedelta,
         hints: Hints | None = None,
     ) -> None:
@@ -90,23 +148,30 @@ class Schedule:
         self._open_source = open_source
         self._clock = clock
         self._pace = pace
+        self._pause = pause
         self._ahead_of_store = ahead
         self._listers = {each.source.name: each for each in source_listers(settings)}
         for lister in self._listers.values():
             lister.source = pace.of(lister.source)
         self._seen: dict[str, _Seen] = {}
+        self._ahead: LookAhead | None = None
         self._part_way: set[str] = set()
         """Sources with a file whose rest is unread: it is found by the next look."""
+        # The journal is asked by a look ahead while the batch that it knows is appended.
+        self.journal_lock = threading.Lock()
 
     def findings(self, ledger: Ledger, tried: frozenset[str]) -> dict[str, Finding]:
         """Look at the sources that are due; return what is known of all of them.
 
         All looks must succeed before any of them counts: a listing that breaks off fails them all.
         """
+        fresh = self._take_ahead()
         now = self._clock.seconds()
-        due = self._due(now)
+        due = tuple(source for source in self._due(now) if source.name not in fresh)
         if due:
-            self._saw(self._look(due, ledger, tried), now)
+            open_work = self._open_work()
+            looked = self._look(due, ledger, ledger.lookup, ledger.unfinished, tried, open_work)
+            self._saw(looked, now)
             self._part_way -= {source.name for source in due}
         self._follow_hints(ledger, tried)
         return {name: seen.finding for name, seen in self._seen.items()}
@@ -118,19 +183,94 @@ class Schedule:
             return min(until_due, THINK_AGAIN_SECS)
         return until_due
 
+    def look_ahead(
+        self,
+        ledger: Ledger,
+        tried: frozenset[str],
+        *,
+        running: Collection[SourceFile],
+        failed: Collection[SourceRecord],
+    ) -> None:
+        """Begin to look for the files of the next batch, while the one with these files runs.
+
+        At once where more files wait than a batch may hold; otherwise when a source is due, should
+        the batch run that long.
+        """
+        more = frozenset(name for name, seen in self._seen.items() if seen.finding.has_more)
+        if self._pace.drain and not more:
+            return
+        taken = _as_done(running, failed)
+        delay = 0.0 if more else self._until_due()
+        begun = self._clock.seconds() + delay
+        due = tuple(
+            source
+            for source in self._settings.sources
+            if source.name in more or self._seen[source.name].is_due(begun)
+        )
+        unfinished = {key: known for key, known in ledger.unfinished.items() if key not in taken}
+        open_work = self._open_work(taken)
+
+        def open_lookup() -> JournalLookup:
+            with self.journal_lock:
+                lookup = ledger.lookup()
+
+            def ask(key: str) -> Before:
+                if key in taken:
+                    return Before(unfinished=None, finished=taken[key])
+                with self.journal_lock:
+                    return lookup(key)
+
+            return ask
+
+        def look_at_due() -> dict[str, Looked]:
+            found = self._look(due, ledger, open_lookup, unfinished, tried, open_work)
+            return {name: _without_changed(name, looked, taken) for name, looked in found.items()}
+
+        self._ahead = LookAhead(look_at_due, delay=delay, begun=begun, taken=frozenset(taken))
+
     def journaled(self, keys: Collection[str], part_way: Collection[str] = ()) -> None:
         """Forget files that an entry names: they must not be taken once more.
 
         The sources in which an entry has left files `part_way` are due at once.
         """
         self._part_way |= set(part_way)
+        if self._ahead is not None:
+            self._ahead.journaled |= set(keys)
         self._seen = {name: _without(seen, keys) for name, seen in self._seen.items()}
         self._hints.journaled(keys)
 
     def batch_failed(self) -> None:
-        """List the sources again for the next step; a run that polls does so in time."""
+        """Let the next step see what is there by then; a run that polls does so in time."""
+        self.drop_ahead()
         if self._pace.drain:
             self._seen = {}
+
+    def drop_ahead(self) -> None:
+        """Drop a look ahead: its batch, or the next one, does not come."""
+        if self._ahead is not None:
+            self._ahead.drop()
+            self._ahead = None
+
+    def _take_ahead(self) -> frozenset[str]:
+        """Use what a look ahead has found, if it came to a good end and is of any use.
+
+        Return the sources that need not be looked at once more: to drain them, what was found
+        ahead is taken first.
+        """
+        ahead, self._ahead = self._ahead, None
+        if ahead is None or not ahead.has_begun:
+            return frozenset()
+        while not ahead.ended.wait(PATIENCE_SECS):
+            if self._pause(0):
+                return frozenset()  # A stop was asked for.
+        found = ahead.found
+        if found is None or not ahead.taken <= ahead.journaled:
+            return frozenset()  # It took for done what was not, so it may have passed it by.
+        self._saw(found, ahead.begun)
+        self.journaled(ahead.journaled)
+        if not self._pace.drain:
+            return frozenset()
+        return frozenset(name for name in found if self._seen[name].finding.has_work)
 
     def _until_due(self) -> float:
         now = self._clock.seconds()
@@ -147,32 +287,49 @@ class Schedule:
         )
 
     def _look(
-        self, sources: tuple[SourceSettings, ...], ledger: Ledger, tried: frozenset[str]
+        self,
+        sources: tuple[SourceSettings, ...],
+        ledger: Ledger,
+        open_lookup: Callable[[], JournalLookup],
+        unfinished: Mapping[str, UnfinishedFile],
+        tried: frozenset[str],
+        open_work: Mapping[str, Collection[str]],
     ) -> dict[str, Looked]:
         looked = {}
         for source in sources:
             lister = copy(self._listers[source.name])
-            seen = self._seen.get(source.name)
-            open_work = None if seen is None else frozenset(seen.finding.work)
-            finding = lister.look(self._context(source, ledger, tried), open_work=open_work)
+            context = self._context(source, ledger, open_lookup(), unfinished, tried)
+            finding = lister.look(context, open_work=open_work.get(source.name))
             looked[source.name] = Looked(finding=finding, lister=lister)
         return looked
 
     def _context(
-        self, source: SourceSettings, ledger: Ledger, tried: frozenset[str]
+        self,
+        source: SourceSettings,
+        ledger: Ledger,
+        lookup: JournalLookup,
+        unfinished: Mapping[str, UnfinishedFile],
+        tried: frozenset[str],
     ) -> DiscoveryContext:
         now, since = self._clock.now(), None
         if source.lookback is not None:
             since = ledger.first_read(source.name, now=now)
         return DiscoveryContext(
             store=self._open_source(source_location(source)),
-            lookup=ledger.lookup(),
-            unfinished=ledger.unfinished,
+            lookup=lookup,
+            unfinished=unfinished,
             since=since,
             tried=tried,
             now=now,
             ahead=self._ahead_of_store() if source.min_age else timedelta(0),
         )
+
+    def _open_work(self, running: Collection[str] = ()) -> dict[str, frozenset[str]]:
+        """Return by source the files that are found and neither journaled nor being read."""
+        return {
+            name: frozenset(key for key in seen.finding.work if key not in running)
+            for name, seen in self._seen.items()
+        }
 
     def _follow_hints(self, ledger: Ledger, tried: frozenset[str]) -> None:
         """Look at the files that messages name; what is new joins what the last look has found."""
@@ -181,7 +338,7 @@ class Schedule:
             hints = self._hints.due(source.name, self._clock.seconds())
             if not hints or seen is None:
                 continue
-            context = self._context(source, ledger, tried)
+            context = self._context(source, ledger, ledger.lookup(), ledger.unfinished, tried)
             look = HintedLook(lister=self._listers[source.name], context=context)
             finding, followed = look.follow(hints, seen.finding)
             self._seen[source.name] = replace(seen, finding=finding)
@@ -201,6 +358,23 @@ class Schedule:
                     at=self._clock.seconds() if more else at,
                     holds=self._pace.between(source),
                 )
+
+
+def _as_done(
+    running: Collection[SourceFile], failed: Collection[SourceRecord]
+) -> dict[str, IngestedFile]:
+    """Take the files of a running batch for ingested, so that no look finds them again."""
+    files = [(file.key, file.size, file.etag) for file in running]
+    files += [(record.key, record.size, record.etag) for record in failed]
+    return {key: IngestedFile(key=key, size=size, etag=etag) for key, size, etag in files}
+
+
+def _without_changed(name: str, looked: Looked, taken: Collection[str]) -> Looked:
+    """Leave out files of the running batch that change meanwhile: they are the batch's to tell."""
+    changed = tuple(
+        facts for facts in looked.finding.changed if f"{name}:{facts.path}" not in taken
+    )
+    return replace(looked, finding=replace(looked.finding, changed=changed))
 
 
 def _with_noticed(looked: Looked, before: _Seen | None) -> Looked:

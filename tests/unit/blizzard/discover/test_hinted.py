@@ -25,6 +25,7 @@ from lakebed.listing.lookback import Window
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.types import OnChange
 from tests.support.builders import (
+    BEGUN,
     Bench,
     Hands,
     ndjson,
@@ -98,6 +99,7 @@ class Site:
             hints=self.inbox,
             open_source=lambda place: Looked(place, self),
         )
+        BEGUN.append(made)
         made.step()
         self.heads.clear()
         return made

@@ -213,7 +213,7 @@ def test_an_overwritten_file_is_noticed_by__looks_and_by_sweeps():
 
 
 def test_an_overwritten_file_is_counted_by_every_look_until_somebody_sees_to_it():
-    """D15: a look whose findings may be dropped does not make it one that is done."""
+    """D15: a look ahead, whose findings may be dropped, does not make it one that is done."""
     site = Site(flat(50), limits=QUICK)
     site.finish_all()
     site.bucket.modified["00000049.ndjson"] = site.now

@@ -132,7 +132,7 @@ def test_the_receipt_is_held_against_the_entry_that_it_names():
 
 
 def test_names_that_move_to_a_segment_while_they_are_asked_for_stay_known():
-    """D01: a look asks before and after names move."""
+    """D01: a look ahead asks while the batch before it is written down."""
     store = Bucket()
     journal = opened(store)
     grow(journal, 4)
