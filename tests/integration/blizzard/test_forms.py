@@ -57,7 +57,7 @@ def test_an_operator_sees_what_was_left_out_and_what_failed(desk: Desk):
     assert (totals["lines"], totals["filtered"], totals["rows"]) == (7, 2, 5)
     shown = desk.run("journal", "1")
     assert "filtered" in shown.stdout
-    (failed,) = [line for line in shown.stdout.splitlines() if "bad.json" in line]
+    (_, failed) = [line for line in shown.stdout.splitlines() if "bad.json" in line]
     assert "records_missing" in failed
     (letter,) = told(desk.run("dlq", "list", "--output", "json"))
     assert (letter["code"], letter["line"]) == ("records_missing", 1)
