@@ -112,7 +112,7 @@ tables:
 """)
     table.file(1)
     done = run_penguin("-c", file, "--once")
-    assert done.returncode == 2
+    assert done.exit_code == 2
     lines = done.stderr.splitlines()
     assert len(lines) == 2
     assert "tables.events.table_properties.delta.enableRowTracking: a table cannot" in lines[0]

@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from blizzard.model.limits import MAX_LINE_BYTES, DecodeLimits
 from blizzard.model.source.form import SkipRule
-from blizzard.worker.ndjson.blanked import RefuseRows, without_refused, without_skipped
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import BLANK, BadLine, BadRecord, Block, Decoded, blocks
 from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK, ended
+from blizzard.worker.ndjson.refused_rows import RefuseRows, without_refused
 from blizzard.worker.ndjson.together import Together
 from lakebed.columns.schema import Schema, walk
 from lakebed.types import KEEPING, OnBadRecord, OnMismatch, UnknownFields
@@ -171,7 +171,9 @@ class Decoder:
         )
         if skip is None:
             return found
-        return (without_skipped(block, skip, self._max_line_bytes) for block in found)
+        from blizzard.worker.ndjson.forms.skip import Skipper  # noqa: PLC0415 - compiled, seldom used
+
+        return map(Skipper(skip, self._max_line_bytes).blanked, found)
 
     def _read(self, of_file: Iterable[Block]) -> Iterator[Decoded]:
         names: set[str] = set()

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.model.source.form import SkipRule
-from blizzard.worker.ndjson.blanked import without_skipped
 from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
+from blizzard.worker.ndjson.forms.skip import Skipper
 from blizzard.worker.ndjson.lines import Block
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
@@ -120,7 +120,7 @@ def test_a_block_is_blanked_where_the_rule_holds_and_nowhere_else(found, rule, e
     data = "\n".join(found).encode() + b"\n" * ended
     each = data.removesuffix(b"\n").split(b"\n") if data else []
     block = Block(text=data, first_line=1, lines=len(each))
-    blanked = without_skipped(block, rule, MAX_LINE_BYTES)
+    blanked = Skipper(rule, MAX_LINE_BYTES).blanked(block)
     assert len(blanked.data) == len(data)
     expected = [b" " * len(line) if rule.holds(line) else line for line in each]
     assert blanked.data.removesuffix(b"\n").split(b"\n") == (expected or [b""])

@@ -1,14 +1,10 @@
-"""Blocks in which some lines are blank: those that a rule leaves out, and those of unwritable rows.
-
-A line that is not JSON is never left out by a rule: the decoder reports what is wrong with it.
-"""
+"""Blocks in which the lines of rows that cannot be written are blank."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.exact import spans_of
 from blizzard.worker.ndjson.lines import BLANK, BadLine, BadRecord, Block, Decoded, set_aside
 
@@ -48,21 +44,3 @@ def without_refused(block: Block, decoded: Decoded, refused: Mapping[int, Refuse
         as_written=block.data if block.as_written is None else block.as_written,
         bad=(*block.bad, *found),
     )
-
-
-def without_skipped(block: Block, rule: SkipRule, max_line_bytes: int) -> Block:
-    """Return a block in which the lines that a rule leaves out are blank, and counted."""
-    names = [f'"{name}"'.encode() for name in (*rule.only_key, *rule.with_key)]
-    data = bytearray(block.data)
-    skipped = 0
-    for _number, start, end in spans_of(block):
-        line = block.text[start:end]
-        # A name may be written with escapes.
-        may_hold = rule.without_key or b"\\" in line or any(name in line for name in names)
-        # A line that is too long is bad, whatever it holds.
-        if may_hold and len(line) <= max_line_bytes and rule.holds(line):
-            data[start:end] = b" " * len(line)
-            skipped += 1
-    if not skipped:
-        return block
-    return block.changed(bytes(data), as_written=block.raw(0, len(data)), filtered=skipped)
