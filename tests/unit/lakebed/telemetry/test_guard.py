@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
 from itertools import count
 from pathlib import Path
+from select import select
 from threading import Event, Semaphore, Thread
 
 import pytest
@@ -236,7 +237,10 @@ def test_slow_clients_shut_nobody_out(tmp_path: Path, encrypted: bool):
         slow = [stack.enter_context(connect(pages)) for _ in range(8)]
         pages.url = pages.url.replace("127.0.0.1", "localhost")
         assert pages.get("/health")[0] == 200
-        assert [_rest(each) for each in slow[:7]] == [b""] * 7
+        while len(slow) > 1:  # Which of them is the slowest is for the server to say.
+            for each in select(slow, [], [])[0]:
+                assert _rest(each) == b""
+                slow.remove(each)
 
 
 def test_clients_that_never_read_their_answers_shut_nobody_out():
