@@ -26,6 +26,8 @@ from lakebed.types import OnChange
 
 NOT_APPLIED = "not_applied"
 """The reason of new content that was to replace other rows, by an entry that penguin rejected."""
+READ_AGAIN = (OnChange.REINGEST, OnChange.REPLACE)
+"""With these, the next batch reads such content again."""
 PART_READ = "part_read"
 """The reason of a file whose first lines are read, and whose rest waits."""
 REDO = "redo"
@@ -276,7 +278,7 @@ class Lifecycle:
         """Yield what was read under the name of a listed object before, and then the object."""
         known, done = before.unfinished, before.finished
         undone = self._not_applied(f"{self.source.name}:{facts.path}")
-        is_read = decision is Decision.TAKE and self.source.on_change is OnChange.REINGEST
+        is_read = decision is Decision.TAKE and self.source.on_change in READ_AGAIN
         if undone is not None and is_same(undone.after, facts) and not is_read:
             yield from self._not_in_place(undone, done, at=facts.modified)
             return
