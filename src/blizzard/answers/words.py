@@ -139,6 +139,10 @@ def _refused(case: Case) -> Words:
 
 
 def _waiting(case: Case) -> Words:
+    taken = case.answer.retraction
+    if taken is not None and taken.is_not_applied and not taken.others:
+        sentence, _way = phrases.not_applied(case.answer.path, taken)
+        return sentence, "the next run puts it in place"
     return phrases.waits(case.answer, case.source), *ways_of_waiting(case.answer.backlog)
 
 
@@ -192,9 +196,7 @@ def _inherited(case: Case) -> Words:
 def _changed(case: Case) -> Words:
     answer, taken, on_change = case.answer, case.answer.retraction, case.source.on_change
     if taken is not None and taken.is_not_applied:
-        sentence, way = phrases.not_applied(answer.path, taken)
-        by_itself = on_change is OnChange.REPLACE and not taken.others
-        return sentence, "the next run puts it in place" if by_itself else way
+        return phrases.not_applied(answer.path, taken)
     said = "is reported and not read" if on_change is OnChange.ERROR else "is not read"
     rows = f" ({plural(phrases.row_count(answer), 'row')})" if answer.read else ""
     return says(
