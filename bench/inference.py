@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.workloads import WORKLOADS, Workload
 from blizzard.model.columns import grown
-from blizzard.model.files import Limits, Location, SourceFile, Work, WorkUnit
+from blizzard.model.files import Location, SourceFile, TaskLimits, Work, WorkUnit
 from blizzard.model.progress import Bounds
 from blizzard.model.settings import RollingPolicy, UploadSettings
 from blizzard.worker.stores import OpenedStores
@@ -37,7 +37,7 @@ def work_over(folder: Path, table: Path) -> Work:
         on_mismatch=OnMismatch.RESCUE,
         rolling=RollingPolicy(),
         upload=UploadSettings(),
-        limits={"default": Limits(max_concurrent_files=4, batch_size=8192)},
+        limits={"default": TaskLimits(max_concurrent_files=4, batch_size=8192)},
         marks={"pipeline": "bench", "journal": "bench"},
         clock=Clock(),
         bounds=Bounds(),

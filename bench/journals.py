@@ -16,7 +16,7 @@ from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, digest, encode
-from lakebed.documents.source_record import Failure, SourceRecord, Stage
+from lakebed.documents.source_record import Failure, FailureStage, SourceRecord
 from lakebed.layout import dead_letter_folder, dead_letters, journal_entry
 from lakebed.storage.store import Reader
 from lakebed.types import Handoff
@@ -195,6 +195,8 @@ def _after(
 
 
 def _failed_file(number: int) -> SourceRecord:
-    failure = Failure(stage=Stage.PARSE, code="bad_json", message="a line is no JSON", line=17)
+    failure = Failure(
+        stage=FailureStage.PARSE, code="bad_json", message="a line is no JSON", line=17
+    )
     path = f"{number:08d}.ndjson"
     return SourceRecord(source="default", path=path, size=1, etag=None, failure=failure)

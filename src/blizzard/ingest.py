@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 
 from blizzard.events import ColumnsFound
 from blizzard.execute.bisect import look_at_units, run_units
-from blizzard.execute.merge import Settled
+from blizzard.execute.merge import SettledBatch
 from blizzard.execute.runner import Runner
 from blizzard.journal.identity import EntryColumns
 from blizzard.model.columns import adopted, grown, kept_exact, with_found
 from blizzard.model.event_time import row_partitions_of
-from blizzard.model.files import Limits, Stamp, Work, WorkUnit
+from blizzard.model.files import Stamp, TaskLimits, Work, WorkUnit
 from blizzard.model.json_path import member_path
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.progress import Bounds
@@ -161,7 +161,7 @@ UNBOUNDED = Bounds()
 class Ingested:
     """The outcome of work units, and the columns that were written."""
 
-    settled: Settled
+    settled: SettledBatch
     columns: BatchColumns
 
 
@@ -266,7 +266,7 @@ def _work_of(
             sink.upload, max_concurrent_uploads=share(sink.upload.max_concurrent_uploads)
         ),
         limits={
-            source.name: Limits(
+            source.name: TaskLimits(
                 max_concurrent_files=share(source.max_concurrent_files),
                 batch_size=source.batch_size,
             )

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 import lakebed.errors
 import penguin.model.errors
 from blizzard.discover.skip_reason import AMISS
-from blizzard.events import Retried, Step
+from blizzard.events import BatchStep, Retried
 from blizzard.model.notices import NoticeKind
 from blizzard.notices.queue import QUEUE_ERRORS
-from lakebed.documents.source_record import Stage
+from lakebed.documents.source_record import FailureStage
 from lakebed.errors import codes_in
-from lakebed.telemetry.measures import DELAY, LONG, QUICK, Kind, Spec, each
+from lakebed.telemetry.measures import DELAY, LONG, QUICK, MetricKind, Spec, each
 
 PIPELINE = ("pipeline",)
 
@@ -22,11 +22,11 @@ STORE = (
     "store_full",
     "store_unavailable",
 )
-FAILURES: Mapping[Stage, tuple[str, ...]] = {
-    Stage.DISCOVER: ("changed_part_way", "gone_part_way", "partition_unknown"),
-    Stage.DOWNLOAD: STORE,
-    Stage.DECOMPRESS: ("decompress_failed",),
-    Stage.PARSE: (
+FAILURES: Mapping[FailureStage, tuple[str, ...]] = {
+    FailureStage.DISCOVER: ("changed_part_way", "gone_part_way", "partition_unknown"),
+    FailureStage.DOWNLOAD: STORE,
+    FailureStage.DECOMPRESS: ("decompress_failed",),
+    FailureStage.PARSE: (
         "duplicate_field",
         "internal_error",
         "line_too_long",
@@ -43,7 +43,7 @@ FAILURES: Mapping[Stage, tuple[str, ...]] = {
         "worker_died",
         "wrong_type",
     ),
-    Stage.UPLOAD: (*STORE, "internal_error"),
+    FailureStage.UPLOAD: (*STORE, "internal_error"),
 }
 """How a source file can fail: each is a series that is there before it happens."""
 
@@ -68,11 +68,13 @@ QUEUE_FAILURES = tuple(sorted({*(error.code for error in QUEUE_ERRORS), "interna
 
 
 def _counter(name: str, text: str, *more: str, series: tuple[tuple[str, ...], ...] = ((),)) -> Spec:
-    return Spec(name=name, kind=Kind.COUNTER, help=text, labels=PIPELINE + more, series=series)
+    return Spec(
+        name=name, kind=MetricKind.COUNTER, help=text, labels=PIPELINE + more, series=series
+    )
 
 
 def _gauge(name: str, text: str, *more: str, series: tuple[tuple[str, ...], ...] = ((),)) -> Spec:
-    return Spec(name=name, kind=Kind.GAUGE, help=text, labels=PIPELINE + more, series=series)
+    return Spec(name=name, kind=MetricKind.GAUGE, help=text, labels=PIPELINE + more, series=series)
 
 
 def _seconds(
@@ -84,7 +86,7 @@ def _seconds(
 ) -> Spec:
     return Spec(
         name=name,
-        kind=Kind.HISTOGRAM,
+        kind=MetricKind.HISTOGRAM,
         help=text,
         labels=PIPELINE + more,
         buckets=buckets,
@@ -99,7 +101,7 @@ RECORD_OUTCOMES = each(("ingested", "blank", "filtered", "quarantined"))
 METRICS = (
     Spec(
         name="blizzard_build_info",
-        kind=Kind.GAUGE,
+        kind=MetricKind.GAUGE,
         help="1; its labels say what is running.",
         labels=("version", "python", "pyspark"),
         series=(),
@@ -246,6 +248,6 @@ METRICS = (
         "Time a part of a batch took on the driver.",
         "stage",
         buckets=LONG,
-        series=each(Step),
+        series=each(BatchStep),
     ),
 )

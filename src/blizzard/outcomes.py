@@ -11,7 +11,7 @@ from blizzard.journal.journal import Journal
 from blizzard.model.event_time import row_partitions_of, rows_without_time
 from blizzard.model.progress import Done
 from blizzard.model.settings import PipelineSettings
-from blizzard.proposal import Batch, Proposal
+from blizzard.proposal import BatchProposal, BatchRun
 from lakebed.columns.field_path import format_path
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import BadLines, SourceRecord
@@ -98,7 +98,7 @@ def watched(settings: PipelineSettings) -> events.SourcesWatched:
     )
 
 
-def started(pipeline: str, proposal: Proposal, journal: Journal) -> events.BatchStarted:
+def started(pipeline: str, proposal: BatchProposal, journal: Journal) -> events.BatchStarted:
     """Return that a batch begins, and how much is in it."""
     return events.BatchStarted(
         pipeline=pipeline,
@@ -126,7 +126,7 @@ def failed_of(records: Iterable[SourceRecord]) -> Iterator[SourceRecord]:
 
 
 def journaled(
-    entry: Entry, settings: PipelineSettings, batch: Batch, work: Done, seconds: float
+    entry: Entry, settings: PipelineSettings, batch: BatchRun, work: Done, seconds: float
 ) -> Iterator[Event]:
     """Yield the outcome of a batch: its failures, what it left out, and the batch as a whole."""
     name, proposal, failed = settings.name, batch.proposal, list(failed_of(entry.sources))
@@ -178,7 +178,7 @@ def journaled(
     )
 
 
-def handed_in(pipeline: str, entry: Entry, batch: Batch, now: float) -> events.BatchHandedIn:
+def handed_in(pipeline: str, entry: Entry, batch: BatchRun, now: float) -> events.BatchHandedIn:
     """Return that a batch was journaled before all of its files were read."""
     age = now - batch.proposal.began
     return events.BatchHandedIn(
@@ -197,7 +197,7 @@ def handed_off(entry: Entry, files: int) -> Iterator[events.FilesHandedOff]:
         )
 
 
-def _delays(entry: Entry, batch: Batch, done: Collection[str]) -> tuple[float, ...]:
+def _delays(entry: Entry, batch: BatchRun, done: Collection[str]) -> tuple[float, ...]:
     """Return how long ago each file that is done had arrived, by the store's clock and ours.
 
     A file that several tasks share is one file.

@@ -27,7 +27,7 @@ from blizzard.model.notices import Hints
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.plan.trigger import Timing
-from blizzard.proposal import Batch, Proposal, plan_batch
+from blizzard.proposal import BatchProposal, BatchRun, plan_batch
 from blizzard.rewrite.between_batches import BetweenBatches
 from blizzard.run_totals import RunTotals, Statistics
 from lakebed.clock import Clock
@@ -65,7 +65,7 @@ class Pipeline:
     hints: Hints = field(default_factory=Hints)
     """What messages say of new files."""
     _journal: Journal | None = None
-    _last: Batch = field(default_factory=lambda: Batch(handed_off=False))
+    _last: BatchRun = field(default_factory=lambda: BatchRun(handed_off=False))
     """The batch before the next one. Whether its entry was written may be in doubt, and that of an
     earlier run may not be handed off."""
     totals: RunTotals = field(init=False)
@@ -166,7 +166,7 @@ class Pipeline:
                 journal.start_note.take_back()
             raise
 
-    def _found_nothing(self, journal: Journal, proposal: Proposal) -> None:
+    def _found_nothing(self, journal: Journal, proposal: BatchProposal) -> None:
         """Use the time to compact, and report that there is nothing to do."""
         self._compact(journal, at_end=self.pace.drain)
         self._last = replace(self._last, left=0)
@@ -176,7 +176,7 @@ class Pipeline:
         if not self.pace.drain:
             self._events.once(outcomes.watched(self.settings))
 
-    def _renew(self, journal: Journal, proposal: Proposal) -> tuple[Proposal, bool]:
+    def _renew(self, journal: Journal, proposal: BatchProposal) -> tuple[BatchProposal, bool]:
         """Supersede the rows of changed files; those that cannot be read fail."""
         self._check_lease()
         renewed = self._rewrites.renew(
@@ -195,10 +195,10 @@ class Pipeline:
         if self._rewrites.compact(journal.store, self._ingest, at_end=at_end) is not None:
             self._catch_up(journal)
 
-    def _run(self, journal: Journal, proposal: Proposal) -> bool:
+    def _run(self, journal: Journal, proposal: BatchProposal) -> bool:
         """Run the units of a batch, journal what came of them, and hand it off."""
         with (
-            self._events.timed(events.Step.RUN),
+            self._events.timed(events.BatchStep.RUN),
             self._attempts.running(lambda: journal.start_note.write(proposal.note)),
         ):
             ingested = self._ingest(
@@ -211,7 +211,7 @@ class Pipeline:
                 publishes=True,
             )
         settled = ingested.settled
-        batch = self._last = Batch(
+        batch = self._last = BatchRun(
             proposal=proposal,
             effort=settled.effort,
             left=left_over(proposal.units, settled),
@@ -234,7 +234,7 @@ class Pipeline:
             batch=journal.sequence + 1,
             pause=self._events.pausing(events.Retried.DLQ, self.pause),
         )
-        with self._events.timed(events.Step.JOURNAL), self._schedule.journal_lock:
+        with self._events.timed(events.BatchStep.JOURNAL), self._schedule.journal_lock:
             written = ingested.columns.entry(settled.files)
             entry = journal.append(
                 sources, settled.files, dead_letters, written, settled.quarantine, proposal.began
@@ -291,7 +291,7 @@ class Pipeline:
             self._timing.learn(journal.last)
         return journal
 
-    def _found(self, journal: Journal) -> Proposal:
+    def _found(self, journal: Journal) -> BatchProposal:
         """List the sources, report what was found, and keep the snapshot up to date."""
         began, tried = self.clock.seconds(), frozenset(self.totals.tried)
         try:
@@ -300,13 +300,13 @@ class Pipeline:
             self._rebuild(journal, str(broken))
             findings = self._schedule.findings(journal.ledger, tried)
         self._events.once(*outcomes.overwritten(self.settings, findings))
-        self._events.finished(events.Step.DISCOVER, began)
+        self._events.finished(events.BatchStep.DISCOVER, began)
         # Not while a look ahead goes on: names that it has asked for would be moved away from it.
         self._write_snapshot(journal)
         bad_lines = journal.ledger.bad_lines
         self.emit(outcomes.listed(self.settings.name, findings, _unfinished(journal), bad_lines))
         self._events.once(*outcomes.names_passed_over(self.settings.name, findings))
-        return Proposal.of(findings)
+        return BatchProposal.of(findings)
 
     def _check_start(self, journal: Journal) -> None:
         """Take no new work while files wait so long that somebody's VACUUM may take them."""
@@ -340,7 +340,7 @@ class Pipeline:
         with self._schedule.journal_lock:
             journal.rebuild(why)
 
-    def _is_time(self, found: Proposal) -> bool:
+    def _is_time(self, found: BatchProposal) -> bool:
         """Whether the waiting files make a batch now; to drain the sources, they always do.
 
         So do those that a batch has left which was handed in: they have waited already.
@@ -354,7 +354,7 @@ class Pipeline:
         self._events.gathering(len(found.files), self._timing.due_in)
         return False
 
-    def _journaled(self, journal: Journal, entry: Entry, batch: Batch) -> None:
+    def _journaled(self, journal: Journal, entry: Entry, batch: BatchRun) -> None:
         """Report the outcome of a batch and count it; it has yet to be handed off."""
         work = outcomes.work_of(entry, self.settings)
         self._attempts.settle(batch.effort.attempts, work)
@@ -390,7 +390,7 @@ class Pipeline:
             if last is batch.entry:
                 journal.withdraw(last)
             raise
-        with self._events.timed(events.Step.PUBLISH):
+        with self._events.timed(events.BatchStep.PUBLISH):
             done = self.publisher.publish(journal.store, last, redo=last is not batch.entry)
         self.statistics.delta_commits += done.delta_commits
         self._last = replace(batch, handed_off=True)

@@ -27,7 +27,7 @@ DRIVER_DIED = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class BatchProposal:
     """What the next batch is to do."""
 
     findings: Mapping[str, Finding] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Proposal:
     began: float = 0.0
 
     @classmethod
-    def of(cls, findings: Mapping[str, Finding]) -> "Proposal":
+    def of(cls, findings: Mapping[str, Finding]) -> "BatchProposal":
         """Return what a look at the sources has found, before it is planned."""
         every = findings.values()
         return cls(
@@ -72,7 +72,7 @@ class Proposal:
         """Return the files that have failed before any is read."""
         return self.misplaced + self.died + self.gone
 
-    def after(self, failed: tuple[SourceRecord, ...]) -> "Proposal":
+    def after(self, failed: tuple[SourceRecord, ...]) -> "BatchProposal":
         """Return the rest of it, once the new content of files was read, or failed. Pure."""
         return replace(self, renew=(), misplaced=self.misplaced + failed)
 
@@ -117,10 +117,10 @@ def _noted(record: SourceRecord, *, reingested: bool, modified: int | None) -> S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class BatchRun:
     """One batch that has run: what was proposed, and what came of it."""
 
-    proposal: Proposal = field(default_factory=Proposal)
+    proposal: BatchProposal = field(default_factory=BatchProposal)
     effort: Effort = field(default_factory=Effort)
     left: int = 0
     """Files that it had begun with and has left: the next batch waits for no trigger."""
@@ -133,7 +133,7 @@ class Batch:
 
 
 def plan_batch(
-    found: Proposal,
+    found: BatchProposal,
     settings: PipelineSettings,
     open_source: OpenReader,
     *,
@@ -144,7 +144,7 @@ def plan_batch(
     unbounded: bool = False,
     forecast: Forecast = UNKNOWN,
     hurry: bool = True,
-) -> Proposal:
+) -> BatchProposal:
     """Return the batch for what was found.
 
     `started` returns how often it was started by processes that died with it, `failed` are the
@@ -180,7 +180,7 @@ def plan_batch(
     )
 
 
-def _to_renew(proposal: Proposal, settings: PipelineSettings) -> tuple[SourceFile, ...]:
+def _to_renew(proposal: BatchProposal, settings: PipelineSettings) -> tuple[SourceFile, ...]:
     """Return the files whose rows are replaced; one that was begun as it is now is read on."""
     replacing = {one.name for one in settings.sources if one.on_change is OnChange.REPLACE}
     return tuple(

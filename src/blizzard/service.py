@@ -52,12 +52,12 @@ from lakebed.clock import Clock
 from lakebed.polling import Stop, run_step, run_together
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, Event, shared
-from lakebed.types import Commit
+from lakebed.types import CommitMode
 from penguin import inline
 
 
 @dataclass(slots=True)
-class _Batch:
+class _RunningBatch:
     units: dict[str, Progress] = field(default_factory=dict)
     total: Progress = field(default_factory=Progress)
 
@@ -68,7 +68,7 @@ class Running:
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
         self._lock = threading.Lock()
-        self._batches: dict[str, _Batch] = {}
+        self._batches: dict[str, _RunningBatch] = {}
 
     def heard(self, report: Report) -> None:
         """Take in what a unit has done; it replaces what it said before.
@@ -104,11 +104,11 @@ class Running:
         match event:
             case BatchStarted():
                 with self._lock:
-                    self._batches[event.pipeline] = _Batch()
+                    self._batches[event.pipeline] = _RunningBatch()
             case InferenceEnded():
                 with self._lock:
                     if event.pipeline in self._batches:
-                        self._batches[event.pipeline] = _Batch()
+                        self._batches[event.pipeline] = _RunningBatch()
                         self._tell(event.pipeline, Progress())
             case UnitsEnded():
                 with self._lock:
@@ -294,7 +294,7 @@ class Service:
 
     def _publisher(self, settings: PipelineSettings, emit: Emit) -> Publisher:
         is_committed = PipelineLog(settings).has_entry
-        if settings.sink.commit is Commit.PENGUIN:
+        if settings.sink.commit is CommitMode.PENGUIN:
             return Publisher(is_committed=is_committed)
         commit = inline.committer(
             self.table_of(settings.name),

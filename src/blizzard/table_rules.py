@@ -9,7 +9,7 @@ from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.config.files import Given
 from lakebed.deltalog import tables
 from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict
-from lakebed.types import Commit
+from lakebed.types import CommitMode
 from penguin import inline
 from penguin.config.load import load
 from penguin.model.settings import TableSettings
@@ -23,7 +23,7 @@ def table_entry(settings: PipelineSettings, table_of: TableOf) -> TableSettings 
     try:
         return table_of(settings.name)
     except ConfigInvalid:
-        if settings.sink.commit is Commit.INLINE:
+        if settings.sink.commit is CommitMode.INLINE:
             raise
         return None
 
@@ -36,7 +36,7 @@ def table_rules(
     unknown = TableSettings(
         name=settings.name, table_uri=sink.table_uri, storage_options=sink.storage_options
     )
-    return table or unknown, table is not None or sink.commit is Commit.INLINE
+    return table or unknown, table is not None or sink.commit is CommitMode.INLINE
 
 
 def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[], None]:

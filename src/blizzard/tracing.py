@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from blizzard.events import (
     BatchJournaled,
     BatchStarted,
+    BatchStep,
     InferenceEnded,
     StageFinished,
-    Step,
     UnitReported,
     UnitsEnded,
 )
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
-from lakebed.telemetry.export.spans import Batch, Span, Value
+from lakebed.telemetry.export.spans import Span, TracedBatch, Value
 from lakebed.telemetry.health import UNFORESEEN, PartKind
 
 MOST_UNITS = 1000
@@ -26,21 +26,21 @@ MOST_UNITS = 1000
 
 
 @dataclass(slots=True)
-class _Unit:
+class _TracedUnit:
     began: float
     ended: float
     report: UnitReported
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenBatch:
     """A batch that has not ended."""
 
-    batch: Batch
+    batch: TracedBatch
     began: float
     attributes: dict[str, Value]
     spans: list[Span] = field(default_factory=list)
-    units: dict[str, _Unit] = field(default_factory=dict)
+    units: dict[str, _TracedUnit] = field(default_factory=dict)
     journaled: bool = False
 
     def add(self, name: str, start: float, end: float, **attributes: Value) -> None:
@@ -64,7 +64,7 @@ class _Open:
                 Span(
                     trace=self.batch.trace,
                     id=self.batch.span("unit", name),
-                    parent=self.batch.span(Step.RUN),
+                    parent=self.batch.span(BatchStep.RUN),
                     name="unit",
                     start=unit.began,
                     end=unit.ended,
@@ -107,14 +107,14 @@ class BatchTracer:
         self._put, self._seconds = put, seconds
         self._lock = threading.Lock()
         self._discovered: dict[str, tuple[float, float]] = {}
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _OpenBatch] = {}
 
     def __call__(self, event: Event) -> None:
         """Take in an event."""
         now = self._seconds()
         with self._lock:
             match event:
-                case StageFinished(stage=Step.DISCOVER):
+                case StageFinished(stage=BatchStep.DISCOVER):
                     self._discovered[event.pipeline] = (now - event.seconds, now)
                 case BatchStarted():
                     self._started(event, now)
@@ -149,17 +149,17 @@ class BatchTracer:
         units = self._open[event.pipeline].units
         began = units[event.unit].began if event.unit in units else now
         if event.unit in units or len(units) < MOST_UNITS:
-            units[event.unit] = _Unit(began, now, event)
+            units[event.unit] = _TracedUnit(began, now, event)
 
     def _started(self, event: BatchStarted, now: float) -> None:
         began, listed = self._discovered.pop(event.pipeline, (now, now))
-        batch = Batch(pipeline=event.pipeline, journal=event.journal, entry=event.entry)
-        found = self._open[event.pipeline] = _Open(
+        batch = TracedBatch(pipeline=event.pipeline, journal=event.journal, entry=event.entry)
+        found = self._open[event.pipeline] = _OpenBatch(
             batch,
             began,
             {"pipeline": event.pipeline, "entry": event.entry, "units": event.units},
         )
-        found.add(Step.DISCOVER.value, began, listed)
+        found.add(BatchStep.DISCOVER.value, began, listed)
         found.add("plan", listed, now, files=event.files, bytes=event.bytes, units=event.units)
 
     def _ended(self, pipeline: str, now: float, error: str | None) -> None:
@@ -175,7 +175,7 @@ def _apart(span: Span, salt: str) -> Span:
     """Return a span under ids of its own, in the same trace."""
 
     def other(own: str) -> str:
-        return Batch(pipeline=own, journal=salt, entry=0).span()
+        return TracedBatch(pipeline=own, journal=salt, entry=0).span()
 
     parent = None if span.parent is None else other(span.parent)
     return replace(span, id=other(span.id), parent=parent)

@@ -280,7 +280,7 @@ class TableUnsupported(ProtocolConflict):
     code = "table_unsupported"
 
 
-class CommitFailed(LakeError):
+class CommitUnconfirmed(LakeError):
     """A commit gave an error; only the log can say whether it was made all the same."""
 
     code = "commit_failed"

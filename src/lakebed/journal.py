@@ -9,7 +9,15 @@ from itertools import count
 
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Kind, Protocol, Receipt, decode, decode_entry, digest
+from lakebed.documents.entry import (
+    DirectoryProtocol,
+    Entry,
+    Kind,
+    Receipt,
+    decode,
+    decode_entry,
+    digest,
+)
 from lakebed.documents.losses import Accepted, decode_accepted
 from lakebed.errors import DocumentUnreadable, StoreUnavailable
 from lakebed.storage.store import Reader
@@ -176,14 +184,14 @@ def entries_in(
         yield stored
 
 
-def latest_protocol(store: Reader) -> Protocol | None:
+def latest_protocol(store: Reader) -> DirectoryProtocol | None:
     """Read the protocol in force: the document with the highest number."""
     number = latest_protocol_number(store)
     if number is None:
         return None
     path = layout.protocol(number)
     body = store.get(path)
-    return None if body is None else decode(Protocol, body, path)
+    return None if body is None else decode(DirectoryProtocol, body, path)
 
 
 def latest_protocol_number(store: Reader) -> int | None:

@@ -152,7 +152,7 @@ class Handoff(StrEnum):
     DIRECT = "direct"
 
 
-class Commit(StrEnum):
+class CommitMode(StrEnum):
     """Who commits to the Delta log."""
 
     PENGUIN = "penguin"

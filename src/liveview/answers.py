@@ -9,7 +9,7 @@ from http import HTTPStatus
 from blizzard.answers.phrases import way_out
 from blizzard.answers.progress import PipelineEvidence, journal_evidence, progress_of
 from blizzard.answers.report import Question
-from blizzard.answers.source_status import FailedFile as SourceFailure
+from blizzard.answers.source_status import FailedSource as SourceFailure
 from blizzard.answers.source_status import failed_files
 from blizzard.answers.why import Pipelines, why
 from blizzard.journal.ledger import Ledger
@@ -34,13 +34,13 @@ from liveview.details import (
     TableDetail,
     Versions,
 )
-from liveview.looks.bad_lines import BadLines
-from liveview.looks.files import Search
+from liveview.looks.bad_lines import BadLineGroups
+from liveview.looks.files import FileSearch
 from liveview.looks.pipelines import PipelineView
-from liveview.looks.tables import TableView
+from liveview.looks.tables import ObservedTable
 from liveview.model import Overview, Process, of_text, rfc3339
 from liveview.observer import Observer
-from liveview.routes import BEFORE, DAYS, HOURS, LIMIT, PATH, POINTS, SEARCH, Refused, route
+from liveview.routes import BEFORE, DAYS, HOURS, LIMIT, PATH, POINTS, SEARCH, RequestRefused, route
 from liveview.views.entries import (
     batch_of,
     changes_of,
@@ -63,7 +63,7 @@ class Answers:
     def __init__(self, observer: Observer) -> None:
         self._on = observer
         self._bad_lines = {
-            name: BadLines(settings, observer.pipelines[name])
+            name: BadLineGroups(settings, observer.pipelines[name])
             for name, settings in observer.lake.pipelines.items()
         }
 
@@ -140,7 +140,7 @@ class Answers:
         if store is not None:
             table = journal_evidence(store, name, history, PipelineLog(settings, self._on.opening))
         progress, unsure = progress_of(settings, table, history)
-        found = Search(
+        found = FileSearch(
             settings=settings,
             store=store,
             history=history,
@@ -215,7 +215,7 @@ class Answers:
     def table(self, name: str) -> TableDetail:
         """Return one table in full."""
         notes: list[str] = []
-        view: TableView | None = None
+        view: ObservedTable | None = None
         with _noting(notes, "the log of the table"):
             view = self._on.log(name)
         summary = self._on.table(name, view)
@@ -335,8 +335,8 @@ def _leads_out(path: str) -> bool:
     return ".." in parts or "." in parts or below.startswith(("/", "\\", "~")) or "://" in path
 
 
-def _no_such_file(message: str) -> Refused:
-    return Refused("file_unknown", message, status=HTTPStatus.NOT_FOUND)
+def _no_such_file(message: str) -> RequestRefused:
+    return RequestRefused("file_unknown", message, status=HTTPStatus.NOT_FOUND)
 
 
 @contextmanager

@@ -10,13 +10,13 @@ from pydantic_core import to_json
 
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import Emit, Event, Level
-from lakebed.telemetry.http import METHODS, Answer, Request
+from lakebed.telemetry.http import METHODS, HttpAnswer, Request
 from liveview import openapi
 from liveview.answers import Answers
 from liveview.looks.desk import Busy
 from liveview.model import Fault, Overview, Refusal
 from liveview.observer import Observer
-from liveview.routes import OPENAPI, ROUTES, STREAM, Refused, Route, segments_of, values_of
+from liveview.routes import OPENAPI, ROUTES, STREAM, RequestRefused, Route, segments_of, values_of
 
 EVERY_SECS = 1.0
 BEAT_SECS = 15.0
@@ -136,11 +136,11 @@ class Api:
         self.streams.close()
         self._observer.close()
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> HttpAnswer:
         """Answer a request below `/api/`."""
         try:
             return self._answer(request)
-        except Refused as refused:
+        except RequestRefused as refused:
             return _refusal(refused)
         except Busy:
             message = "this is still being read"
@@ -151,18 +151,18 @@ class Api:
             self._log(request.path, error)
             message = "a fault of the program; its log has the details"
             status = HTTPStatus.INTERNAL_SERVER_ERROR
-            return _refusal(Refused("internal_error", message, status=status))
+            return _refusal(RequestRefused("internal_error", message, status=status))
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: Request) -> HttpAnswer:
         if request.method not in METHODS:
-            raise Refused(
+            raise RequestRefused(
                 "method_not_allowed",
                 f"the API can only be read, with {' or '.join(METHODS)}",
                 status=HTTPStatus.METHOD_NOT_ALLOWED,
                 headers={"Allow": ", ".join(METHODS)},
             )
         if not request.trusted:
-            raise Refused(
+            raise RequestRefused(
                 "token_needed",
                 "the API needs the header Authorization: Bearer, with the token",
                 status=HTTPStatus.UNAUTHORIZED,
@@ -179,14 +179,14 @@ class Api:
             if name is not None:
                 return _found(self._document(route, name, request.query))
         status = HTTPStatus.NOT_FOUND
-        raise Refused("not_found", "there is nothing here", f"see {OPENAPI}", status)
+        raise RequestRefused("not_found", "there is nothing here", f"see {OPENAPI}", status)
 
     def _document(self, route: Route, name: str, query: str) -> bytes:
         values = values_of(query, route.parameters)
         observer = self._observer
         if route.of is not None and name not in getattr(observer, route.of):
             kind = route.of[:-1]
-            raise Refused(
+            raise RequestRefused(
                 f"{kind}_unknown",
                 f"the configuration has no {kind} of this name",
                 "the overview has all names",
@@ -210,7 +210,7 @@ class Api:
             mark=observer.mark(name),
         )
 
-    def _stream(self, request: Request) -> Answer:
+    def _stream(self, request: Request) -> HttpAnswer:
         if self.streams.full:
             raise _unavailable(
                 "too_many_streams",
@@ -219,7 +219,7 @@ class Api:
                 after=30,
             )
         pieces = None if request.method == "HEAD" else self.streams.pieces()
-        return Answer(HTTPStatus.OK, "text/event-stream", b"", NO_STORE, pieces)
+        return HttpAnswer(HTTPStatus.OK, "text/event-stream", b"", NO_STORE, pieces)
 
     def _frame(self) -> Frame:
         """Return the overview as it is, made once for all requests within a second."""
@@ -240,19 +240,19 @@ def encoded(document: object) -> bytes:
     return to_json(document, inf_nan_mode="null")
 
 
-def _found(body: bytes) -> Answer:
-    return Answer(HTTPStatus.OK, JSON, body, NO_STORE)
+def _found(body: bytes) -> HttpAnswer:
+    return HttpAnswer(HTTPStatus.OK, JSON, body, NO_STORE)
 
 
-def _unavailable(code: str, message: str, way_out: str | None, *, after: int) -> Refused:
+def _unavailable(code: str, message: str, way_out: str | None, *, after: int) -> RequestRefused:
     status = HTTPStatus.SERVICE_UNAVAILABLE
-    return Refused(code, message, way_out, status, {"Retry-After": str(after)})
+    return RequestRefused(code, message, way_out, status, {"Retry-After": str(after)})
 
 
-def _refusal(refused: Refused) -> Answer:
+def _refusal(refused: RequestRefused) -> HttpAnswer:
     fault = Fault(code=refused.code, message=refused.message, way_out=refused.way_out)
     headers = {**NO_STORE, **refused.headers}
-    return Answer(refused.status, JSON, encoded(Refusal(error=fault)), headers)
+    return HttpAnswer(refused.status, JSON, encoded(Refusal(error=fault)), headers)
 
 
 def place_of(error: BaseException) -> str:

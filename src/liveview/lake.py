@@ -12,7 +12,7 @@ from lakebed.config.files import Given
 from lakebed.errors import ConfigInvalid
 from lakebed.layout import PIPELINE_NAME
 from lakebed.telemetry.guard import Guard
-from lakebed.types import Commit
+from lakebed.types import CommitMode
 from penguin.config import load as penguin_config
 from penguin.model.settings import PenguinSettings, TableSettings
 
@@ -88,7 +88,7 @@ def joined(
             by_uri[sink.table_uri] = known
         table_of[name] = known
     told = dict(notes or {})
-    inline = [each for each in pipelines.values() if each.sink.commit is Commit.INLINE]
+    inline = [each for each in pipelines.values() if each.sink.commit is CommitMode.INLINE]
     if penguin is None and pipelines and len(inline) == len(pipelines):
         told["penguin"] = "not needed: blizzard commits itself (sink.commit: inline)"
     some = blizzard if blizzard is not None else penguin

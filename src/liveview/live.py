@@ -43,7 +43,7 @@ STAGES: tuple[StageName, ...] = ("discover", "plan", "run", "journal", "publish"
 
 
 @dataclass(slots=True)
-class _Batch:
+class _LiveBatch:
     entry: int
     files: int
     bytes: int
@@ -64,7 +64,7 @@ class _Batch:
 class LivePart:
     """What is known of one pipeline or table."""
 
-    batch: _Batch | None = None
+    batch: _LiveBatch | None = None
     discovered: float | None = None
     problem: Problem | None = None
     halted: dict[str, Problem] = field(default_factory=dict)
@@ -165,7 +165,7 @@ class Live:
     def _started(self, event: blizzard.BatchStarted) -> None:
         part, now = self._of(event), self._seconds()
         kept = event.planned[:MOST_KEPT]
-        batch = _Batch(
+        batch = _LiveBatch(
             entry=event.entry,
             files=event.files,
             bytes=event.bytes,
@@ -213,12 +213,12 @@ class Live:
 
     def _stage(self, event: blizzard.StageFinished) -> None:
         part = self._of(event)
-        if event.stage is blizzard.Step.DISCOVER:
+        if event.stage is blizzard.BatchStep.DISCOVER:
             part.discovered = event.seconds
         elif part.batch is not None:
             part.batch.seconds[event.stage.value] = event.seconds
             part.batch.since = self._seconds()
-            if event.stage is blizzard.Step.PUBLISH and "journal" in part.batch.seconds:
+            if event.stage is blizzard.BatchStep.PUBLISH and "journal" in part.batch.seconds:
                 part.batch = None
 
     def _listed(self, event: blizzard.SourcesListed) -> None:
@@ -286,7 +286,7 @@ def _waiting(name: str, files: int, size: int) -> Unit:
     return Unit(id=name, files=files, state="waiting", total_bytes=size)
 
 
-def _batch(batch: _Batch, now: float) -> CurrentBatch:
+def _batch(batch: _LiveBatch, now: float) -> CurrentBatch:
     over = "run" in batch.seconds
     units = [_unit(unit, now, batch, over=over) for unit in list(batch.units.values())]
     units.sort(key=lambda unit: ORDER[unit.state])
@@ -304,7 +304,7 @@ def _batch(batch: _Batch, now: float) -> CurrentBatch:
     )
 
 
-def _stages(batch: _Batch, now: float) -> list[Stage]:
+def _stages(batch: _LiveBatch, now: float) -> list[Stage]:
     """Return every stage of a batch: those that are done, the one that runs, and the others."""
     found: list[Stage] = []
     running = False
@@ -319,7 +319,7 @@ def _stages(batch: _Batch, now: float) -> list[Stage]:
     return found
 
 
-def _unit(unit: Unit, now: float, batch: _Batch, *, over: bool) -> Unit:
+def _unit(unit: Unit, now: float, batch: _LiveBatch, *, over: bool) -> Unit:
     """Return a unit as it is now: those that run go on, and none does when the run is over."""
     if over and unit.state in ("waiting", "running"):
         return replace(unit, state="done")

@@ -23,7 +23,7 @@ from liveview.live import Live
 from liveview.looks.desk import Busy, Desk, Patience
 from liveview.looks.other import Unreachable, fetched
 from liveview.looks.pipelines import PipelineLook, PipelineView
-from liveview.looks.tables import OpenTable, TableLook, TableSize, TableView, open_table
+from liveview.looks.tables import ObservedTable, OpenTable, TableLook, TableSize, open_table
 from liveview.model import (
     Overview,
     PartReport,
@@ -132,7 +132,7 @@ class Observer:
         """Return one pipeline at a glance."""
         return self._pipeline(name, self._begin([name], [self.lake.table_of[name]]))
 
-    def table(self, name: str, view: TableView | None) -> TableSummary:
+    def table(self, name: str, view: ObservedTable | None) -> TableSummary:
         """Return one table at a glance, as its log has just been found."""
         return self._table(name, self._begin(self.lake.pipelines_of(name), [name]), view)
 
@@ -142,7 +142,7 @@ class Observer:
         age = self._answer_age(look, span_secs)
         return self.quick.now(("journal", name), look.view, max_age=age, mark=self.mark(name))
 
-    def log(self, name: str, span_secs: float = DAY_SECS) -> TableView:
+    def log(self, name: str, span_secs: float = DAY_SECS) -> ObservedTable:
         """Return the log of a table; one look serves all requests before it changes."""
         look = self.tables[name]
         age = self._answer_age(look, span_secs)
@@ -291,7 +291,7 @@ class Observer:
             now=self.clock.seconds(),
         )
 
-    def _table(self, name: str, end: float, view: TableView | None = None) -> TableSummary:
+    def _table(self, name: str, end: float, view: ObservedTable | None = None) -> TableSummary:
         trouble: Problem | None = None
         if view is None:
             view, trouble = self._result(("log", name), end, "the log of the table")

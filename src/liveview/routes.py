@@ -24,7 +24,7 @@ Answering = TypeVar("Answering", bound=Callable[..., Any])
 
 
 @dataclass(eq=False)
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that is not answered, with the reason."""
 
     code: str
@@ -50,15 +50,15 @@ class Parameter:
         if self.least is not None:
             number = int(text) if NUMBER.fullmatch(text) else None
             if number is None or not self.least <= number <= (self.most or number):
-                raise Refused(
+                raise RequestRefused(
                     "parameter_invalid",
                     f"{self.name} must be a number from {self.least:,} to {self.most:,}",
                 )
             return number
         if self.required and not text:
-            raise Refused("parameter_invalid", f"{self.name} is empty")
+            raise RequestRefused("parameter_invalid", f"{self.name} is empty")
         if len(text) > LONGEST or not re.fullmatch(TEXT, text):
-            raise Refused(
+            raise RequestRefused(
                 "parameter_invalid", f"{self.name} is too long, or has control characters"
             )
         return text
@@ -133,19 +133,19 @@ def values_of(query: str, parameters: Sequence[Parameter]) -> Values:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=32)
     except (ValueError, UnicodeDecodeError):
-        raise Refused("query_invalid", "the query cannot be read") from None
+        raise RequestRefused("query_invalid", "the query cannot be read") from None
     for name, text in pairs:
         if name not in known:
             there = ", ".join(known) or "none"
-            raise Refused(
+            raise RequestRefused(
                 "parameter_unknown", f"there is no such parameter here; there are: {there}"
             )
         if name in values:
-            raise Refused("parameter_repeated", f"{name} is there more than once")
+            raise RequestRefused("parameter_repeated", f"{name} is there more than once")
         values[name] = known[name].value(text)
     for one in parameters:
         if one.required and one.name not in values:
-            raise Refused("parameter_missing", f"{one.name} is missing: {one.what}")
+            raise RequestRefused("parameter_missing", f"{one.name} is missing: {one.what}")
         values.setdefault(one.name, one.default)
     return values
 
@@ -159,9 +159,9 @@ def _segment(part: str) -> str:
     try:
         text = unquote_to_bytes(part).decode()
     except UnicodeDecodeError:
-        raise Refused("name_invalid", "a name in the path is not UTF-8") from None
+        raise RequestRefused("name_invalid", "a name in the path is not UTF-8") from None
     if not re.fullmatch(NAME, text):
-        raise Refused(
+        raise RequestRefused(
             "name_invalid",
             "a name in the path must start with a letter or digit and consist of at most 100 "
             "letters, digits, _, . or -",

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from lakebed.clock import Clock
 from lakebed.config.files import Given
 from lakebed.telemetry.events import Emit, Event
-from lakebed.telemetry.health import Part
-from lakebed.telemetry.http import Answer, Request
+from lakebed.telemetry.health import HealthPart
+from lakebed.telemetry.http import HttpAnswer, Request
 from liveview.live import Live
 from liveview.looks.desk import Patience
 
@@ -42,7 +42,7 @@ def asset(name: str) -> tuple[bytes, str, str] | None:
     return body, kind, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
-def served(request: Request, name: str) -> Answer | None:
+def served(request: Request, name: str) -> HttpAnswer | None:
     """Answer with a file of the page; None if there is none."""
     found = asset(name)
     if found is None:
@@ -50,8 +50,8 @@ def served(request: Request, name: str) -> Answer | None:
     body, kind, tag = found
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
     if request.headers.get("if-none-match") == tag:
-        return Answer(HTTPStatus.NOT_MODIFIED, kind, b"", headers)
-    return Answer(HTTPStatus.OK, kind, body, headers)
+        return HttpAnswer(HTTPStatus.NOT_MODIFIED, kind, b"", headers)
+    return HttpAnswer(HTTPStatus.OK, kind, body, headers)
 
 
 HEADERS = {
@@ -76,7 +76,7 @@ class LiveSite:
         files: Sequence[Given],
         folders: Sequence[Path],
         environment: Mapping[str, str],
-        parts: Sequence[Part] = (),
+        parts: Sequence[HealthPart] = (),
         clock: Clock | None = None,
         patience: Patience | None = None,
     ) -> None:
@@ -104,7 +104,7 @@ class LiveSite:
         """Tell faults of the page there."""
         self._log = log
 
-    def __call__(self, request: Request) -> Answer | None:
+    def __call__(self, request: Request) -> HttpAnswer | None:
         """Answer a request to the page or the API; None where it is to neither."""
         answer = self._answer(request)
         if answer is None:
@@ -117,7 +117,7 @@ class LiveSite:
             if self._api is not None:
                 self._api.close()
 
-    def _answer(self, request: Request) -> Answer | None:
+    def _answer(self, request: Request) -> HttpAnswer | None:
         path = request.path
         if path.startswith("/api/") or path == "/api":
             self.looks += 1

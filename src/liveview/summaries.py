@@ -9,7 +9,7 @@ from blizzard.answers.status import PipelineStatus
 from blizzard.journal.lease_record import Life
 from blizzard.model.settings import PipelineSettings
 from liveview.looks.pipelines import PipelineView
-from liveview.looks.tables import TableSize, TableView
+from liveview.looks.tables import ObservedTable, TableSize
 from liveview.model import (
     SPARK_BUCKETS,
     DayVerdict,
@@ -153,7 +153,7 @@ def _state(part: PartReport | None, status: PipelineStatus | None, backlog: Back
 
 def table_summary(
     table: TableSummary,
-    view: TableView | None,
+    view: ObservedTable | None,
     *,
     size: TableSize,
     status: TableStatus | None,
@@ -191,6 +191,6 @@ def table_summary(
     )
 
 
-def _committed_at(view: TableView, version: int | None) -> str | None:
+def _committed_at(view: ObservedTable, version: int | None) -> str | None:
     commit = None if version is None else view.commits.get(version)
     return None if commit is None else of_ms(commit.at_ms)

@@ -34,7 +34,7 @@ from penguin.events.commits import (
     RetractionPassedOver,
 )
 from penguin.held import HeldFile
-from penguin.model.backlog import Stopped, Waiting
+from penguin.model.backlog import Stopped, WaitingEntry
 from penguin.model.commit import CommitPlan
 from penguin.model.foreign_file import LeftOut
 from penguin.model.settings import TableSettings
@@ -61,7 +61,7 @@ class Announcer:
     clock: Clock
     stopped: dict[str, Stopped] = field(default_factory=dict)
     """The pipelines that cannot go on now."""
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[WaitingEntry, ...] = ()
     """The entries that are not handed off now."""
     held_files: tuple[HeldFile, ...] = ()
     """The files that are held now."""
@@ -147,7 +147,7 @@ class Announcer:
         for (code, reason), paths in by_reason.items():
             self.emit(FilesLeftOut(table=self.table, code=code, reason=reason, paths=paths))
 
-    def waits(self, now: tuple[Waiting, ...]) -> None:
+    def waits(self, now: tuple[WaitingEntry, ...]) -> None:
         """Announce an entry that is not handed off yet, once."""
         self.waiting = now
         for entry in self._new("waiting", now):

@@ -13,15 +13,15 @@ from lakebed.deltalog.files import touched_since
 from lakebed.deltalog.versions import brought_back
 from lakebed.documents.entry import encode
 from lakebed.documents.pending_meta import EntryName
-from lakebed.errors import CommitFailed, LakeError
+from lakebed.errors import CommitUnconfirmed, LakeError
 from lakebed.layout import DELTA_LOG, file_name, log_version, receipt
 from lakebed.retry import Backoff
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader, Store
 from penguin.delta.maintenance import OnDisk
-from penguin.delta.table import Log, Table
+from penguin.delta.table import Log, WritableTable
 from penguin.held import set_aside
-from penguin.model.backlog import Position, Waiting
+from penguin.model.backlog import Position, WaitingEntry
 from penguin.model.commit import Add, CommitPlan
 from penguin.model.errors import TableExists
 
@@ -43,7 +43,7 @@ class CommitMade:
     """Whether another writer committed it."""
 
 
-class PlanOvertaken(CommitFailed):
+class PlanOvertaken(CommitUnconfirmed):
     """The table is not what the plan was made for: plan again."""
 
 
@@ -53,7 +53,7 @@ class MissingFiles:
 
     gone: Mapping[str, str] = field(default_factory=dict)
     """What is wrong with each, by its path."""
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[WaitingEntry, ...] = ()
     """The first entry of each pipeline of which blizzard has yet to move a file."""
 
 
@@ -95,7 +95,7 @@ def missing_files(
             if add.pipeline not in unmoved or add.sequence < unmoved[add.pipeline]
         },
         waiting=tuple(
-            Waiting(pipeline=pipeline, sequence=sequence, reason=NOT_MOVED)
+            WaitingEntry(pipeline=pipeline, sequence=sequence, reason=NOT_MOVED)
             for pipeline, sequence in unmoved.items()
         ),
     )
@@ -171,13 +171,13 @@ class Committer:
                     table.commit(plan.adds, plan.transactions(), step, at)
             except PlanOvertaken:
                 raise
-            except CommitFailed as error:
+            except CommitUnconfirmed as error:
                 failed = error
                 self.pause(BACKOFF.wait(attempt, self._chance))
                 continue
             # The answer was yes. The log is asked all the same, by the next turn of the loop.
             failed = None
-        raise CommitFailed(
+        raise CommitUnconfirmed(
             f"the commit could not be made in {MAX_ATTEMPTS} attempts",
             last_error=failed.message if failed else "none",
         ) from failed
@@ -192,7 +192,7 @@ class Committer:
     def _overtaken(self) -> PlanOvertaken:
         return PlanOvertaken("the table changed in the meantime; try again", table=self.store.uri)
 
-    def _standing(self, plan: CommitPlan, table: Table, token: str) -> CommitMade | None:
+    def _standing(self, plan: CommitPlan, table: WritableTable, token: str) -> CommitMade | None:
         """Return what the log already decided; None while the plan can still be made."""
         updates = plan.transaction_updates()
         now = (
@@ -222,7 +222,7 @@ class Committer:
             raise self._overtaken()
         return None
 
-    def _is_overtaken(self, plan: CommitPlan, table: Table) -> bool:
+    def _is_overtaken(self, plan: CommitPlan, table: WritableTable) -> bool:
         """Whether one of the files was added or removed since the plan was made.
 
         So is a file that came back and that the plan supersedes. A writer other than penguin
@@ -237,7 +237,7 @@ class Committer:
             return bool(plan.supersedes)
         return brought_back(self.store, plan.supersedes, oldest, table.version) is not None
 
-    def _version_of(self, token: str, plan: CommitPlan, table: Table) -> int | None:
+    def _version_of(self, token: str, plan: CommitPlan, table: WritableTable) -> int | None:
         """Find the version that carries our token among those since the plan was made."""
         oldest = -1 if plan.table.version is None else plan.table.version
         for version in range(table.version, oldest, -1):

@@ -115,7 +115,7 @@ def reasons_to_hold(
 
     from lakebed.columns.column_mapping import marked  # noqa: PLC0415
     from lakebed.deltalog.tables import look_at  # noqa: PLC0415
-    from penguin.model.commit import Refused  # noqa: PLC0415
+    from penguin.model.commit import EntryRefused  # noqa: PLC0415
     from penguin.plan.decisions import decide_on  # noqa: PLC0415
 
     found = look_at(table.table_uri, table.storage_options)
@@ -127,7 +127,7 @@ def reasons_to_hold(
     # Files are written under the names that the table has for them.
     written = dict(schema) if columns is None else marked(schema, columns)
     decision = decide_on(found.facts, written, partition_columns, table)
-    return decision.reasons if isinstance(decision, Refused) and found.files else ()
+    return decision.reasons if isinstance(decision, EntryRefused) and found.files else ()
 
 
 def came_back(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, str]:

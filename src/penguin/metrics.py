@@ -3,7 +3,7 @@
 import lakebed.errors
 import penguin.model.errors
 from lakebed.errors import codes_in
-from lakebed.telemetry.measures import DELAY, QUICK, Kind, Spec, each
+from lakebed.telemetry.measures import DELAY, QUICK, MetricKind, Spec, each
 from penguin.model.commit import HoldCode
 
 TABLE = ("table",)
@@ -28,21 +28,21 @@ STEP_FAILURES = tuple(
 
 
 def _counter(name: str, text: str, *more: str, series: tuple[tuple[str, ...], ...] = ((),)) -> Spec:
-    return Spec(name=name, kind=Kind.COUNTER, help=text, labels=TABLE + more, series=series)
+    return Spec(name=name, kind=MetricKind.COUNTER, help=text, labels=TABLE + more, series=series)
 
 
 def _gauge(name: str, text: str, *more: str, series: tuple[tuple[str, ...], ...] = ((),)) -> Spec:
-    return Spec(name=name, kind=Kind.GAUGE, help=text, labels=TABLE + more, series=series)
+    return Spec(name=name, kind=MetricKind.GAUGE, help=text, labels=TABLE + more, series=series)
 
 
 def _seconds(name: str, text: str, *, buckets: tuple[float, ...]) -> Spec:
-    return Spec(name=name, kind=Kind.HISTOGRAM, help=text, labels=TABLE, buckets=buckets)
+    return Spec(name=name, kind=MetricKind.HISTOGRAM, help=text, labels=TABLE, buckets=buckets)
 
 
 METRICS = (
     Spec(
         name="penguin_build_info",
-        kind=Kind.GAUGE,
+        kind=MetricKind.GAUGE,
         help="1; its labels say what is running.",
         labels=("version", "python"),
         series=(),

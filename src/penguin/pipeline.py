@@ -10,7 +10,7 @@ from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.snapshot import LogCache, Snapshot
 from lakebed.documents.entry import encode
-from lakebed.errors import CommitFailed
+from lakebed.errors import CommitUnconfirmed
 from lakebed.layout import CREATE_ONLY_PROOF, log_version, protocol, receipt
 from lakebed.storage.create_only import probe, prove
 from lakebed.storage.store import Reader, Store, is_there
@@ -21,11 +21,11 @@ from penguin.committer import Committer, PlanOvertaken
 from penguin.delta.maintenance import Begin, Maintenance, OnDisk, at_once
 from penguin.delta.table import Log
 from penguin.events.backlog import FEW, LateFilesCommitted, TableWaiting
-from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded, Settled
+from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded, SettledEntry
 from penguin.foreign.inspect import unnamed
-from penguin.foreign.search import Search
+from penguin.foreign.search import ForeignSearch
 from penguin.held import HeldFile
-from penguin.model.backlog import Stopped, Waiting
+from penguin.model.backlog import Stopped, WaitingEntry
 from penguin.model.commit import CommitPlan
 from penguin.model.settings import TableSettings
 from penguin.proposal import propose
@@ -38,7 +38,7 @@ MOST_CONFLICTS = 3
 
 
 @dataclass(slots=True, kw_only=True)
-class Totals:
+class TableTotals:
     """What was done for one table since the start."""
 
     version: int | None = None
@@ -89,13 +89,13 @@ class TableRun:
     pause: Callable[[float], object] = time.sleep
     begin: Begin = at_once
     """How a checkpoint is begun: no commit waits for one that is written beside them."""
-    totals: Totals = field(default_factory=Totals)
+    totals: TableTotals = field(default_factory=TableTotals)
     _log_cache: LogCache = field(default_factory=LogCache)
     _look_cache: LookCache = field(default_factory=LookCache)
     _judged: tuple[object, frozenset[tuple[str, str]]] = (None, frozenset())
     """The table's shape, and the held files that were tried by it: their names, since when held."""
     _probed: bool = False
-    _search: Search | None = None
+    _search: ForeignSearch | None = None
     _conflicts: tuple[int | None, int] = (None, 0)
     """The version at which plans were overtaken last, and how often in a row."""
     _on_disk: OnDisk = field(default_factory=OnDisk)
@@ -141,7 +141,7 @@ class TableRun:
         return self._announcer.stopped
 
     @property
-    def waiting(self) -> tuple[Waiting, ...]:
+    def waiting(self) -> tuple[WaitingEntry, ...]:
         """Return the entries that are not handed off yet."""
         return self._announcer.waiting
 
@@ -162,7 +162,7 @@ class TableRun:
             self._wait()
             return False
         log = self.open_log(store, self._log_cache)
-        search = self._search = self._search or Search(
+        search = self._search = self._search or ForeignSearch(
             settings=self.settings, clock=self.clock, looked=self._announcer.looked
         )
         view = look(self.settings, store, log, cache=self._look_cache, search=search)
@@ -299,13 +299,13 @@ class TableRun:
         if plan.others is not None and (late := plan.others.late):
             self.emit(LateFilesCommitted(table=table, files=len(late), some=late[:FEW]))
 
-    def _settled(self, plan: CommitPlan) -> tuple[Settled, ...]:
+    def _settled(self, plan: CommitPlan) -> tuple[SettledEntry, ...]:
         """Return the entries of a commit that was made now."""
         now = self.clock.seconds()
         # Names of source files are those of one pipeline: another may have the same.
         held = {(hold.entry.pipeline, key) for hold in plan.holds for key in hold.file.source_files}
         return tuple(
-            Settled(
+            SettledEntry(
                 pipeline=ready.entry.pipeline,
                 journal=ready.entry.journal,
                 entry=ready.entry.sequence,
@@ -332,7 +332,7 @@ class TableRun:
             self._search, self._log_cache = None, LogCache()
         if times > MOST_CONFLICTS:
             self._conflicts = (None, 0)
-            raise CommitFailed(
+            raise CommitUnconfirmed(
                 "the table keeps changing while it is being read",
                 table=self.settings.table_uri,
                 version=version,

@@ -13,8 +13,8 @@ from penguin.backlog.look import TableView
 from penguin.backlog.redo_conflicts import came_back, given_up, put_back
 from penguin.committer import MissingFiles, missing_files
 from penguin.held import HeldFile, releasable
-from penguin.model.backlog import Backlog, Waiting
-from penguin.model.commit import Proposal, Releasable
+from penguin.model.backlog import PipelineBacklog, WaitingEntry
+from penguin.model.commit import CommitProposal, Releasable
 from penguin.model.settings import TableSettings
 from penguin.plan.commit import NO_QUESTIONS, NO_TABLE, PlanQuestions, plan_commit, without
 from penguin.plan.join import join_others
@@ -27,13 +27,13 @@ def propose(
     *,
     retry: tuple[HeldFile, ...] | None = None,
     looked: Callable[[int, int], None] = lambda _done, _files: None,
-) -> Proposal:
+) -> CommitProposal:
     """Decide on the next commit of a table, from one view of it.
 
     With `retry` only these held files are tried again, otherwise all.
     """
     if view.is_idle:
-        return Proposal(left_out=view.others.left_out)
+        return CommitProposal(left_out=view.others.left_out)
     facts = view.facts
     questions = PlanQuestions(
         transactions=view.transactions,
@@ -70,20 +70,20 @@ def _may_go_in(
 def draft_commit(
     settings: TableSettings,
     facts: TableFacts | None,
-    backlogs: tuple[Backlog, ...],
+    backlogs: tuple[PipelineBacklog, ...],
     store: Reader,
     releasable: tuple[Releasable, ...] = (),
     *,
     questions: PlanQuestions = NO_QUESTIONS,
     asked: bool = False,
     looked: Callable[[int, int], None] = lambda _done, _files: None,
-) -> Proposal:
+) -> CommitProposal:
     """Plan the next commit of files that are all there.
 
     With `asked` an operator wants what was set aside to go in, also where that changes the schema.
     """
     lacking: dict[str, str] = {}
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[WaitingEntry, ...] = ()
     while True:
         planned = plan_commit(
             settings,

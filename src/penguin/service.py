@@ -16,7 +16,7 @@ from lakebed.telemetry.health import PartKind
 from penguin.delta.maintenance import beside
 from penguin.events.backlog import TableWatched
 from penguin.model.settings import PenguinSettings, TableSettings
-from penguin.pipeline import TableRun, Totals, open_store
+from penguin.pipeline import TableRun, TableTotals, open_store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class TableOutcome:
     """What was done for one table, and the error that ended it, if one did."""
 
     settings: TableSettings
-    totals: Totals
+    totals: TableTotals
     held_files: int
     held_rows: int
     error: BaseException | None

@@ -20,10 +20,10 @@ from penguin.backlog.redo_conflicts import discarded
 from penguin.catalog.catalog import CatalogConflict, CatalogState, OpenCatalog, state_in
 from penguin.foreign.ignored import ignored_files, why_ignored
 from penguin.foreign.rules import LEFT_ALONE
-from penguin.foreign.search import Search
+from penguin.foreign.search import ForeignSearch
 from penguin.held import HeldFile
-from penguin.model.backlog import Backlog, Danger, Stopped, instant
-from penguin.model.commit import Proposal
+from penguin.model.backlog import Danger, PipelineBacklog, Stopped, instant
+from penguin.model.commit import CommitProposal
 from penguin.model.errors import SchemaRefused
 from penguin.model.foreign_file import LeftOut, PassedOver
 from penguin.model.settings import TableSettings
@@ -31,12 +31,12 @@ from penguin.proposal import propose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class NextCommit:
     """What the next commit would do, or why it would not."""
 
     view: TableView
     """All that was read, also what the next commit leaves for later."""
-    proposal: Proposal
+    proposal: CommitProposal
     discarded: tuple[HeldFile, ...] = ()
     """The files that were given up, and whose sources were not read again."""
     danger: Danger | None = None
@@ -64,7 +64,7 @@ def explain(
     everything: bool = False,
     clock: Clock | None = None,
     log: LogReader | None = None,
-) -> Explanation:
+) -> NextCommit:
     """Return what the next commit would do. What it is handed cannot write.
 
     With `everything` the journals are read to their ends, not only up to a commit's worth. Who
@@ -76,10 +76,10 @@ def explain(
         replace(settings, max_files_per_commit=bound),
         store,
         log or LogReader(store),
-        search=Search(settings=settings, clock=clock),
+        search=ForeignSearch(settings=settings, clock=clock),
     )
     proposal = propose(settings, store, view)
-    return Explanation(
+    return NextCommit(
         view=view,
         proposal=proposal,
         discarded=discarded(store, view.transactions) if everything else (),
@@ -106,7 +106,7 @@ class StoppedStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineStatus:
+class PipelinePosition:
     """One pipeline. Counts are None where its journal cannot be read."""
 
     pipeline: str
@@ -150,7 +150,7 @@ class TableStatus:
 
     version: int | None
     last_commit: Commit | None
-    pipelines: tuple[PipelineStatus, ...]
+    pipelines: tuple[PipelinePosition, ...]
     held: tuple[HeldFile, ...] = ()
     """The files that are set aside."""
     discarded: tuple[HeldFile, ...] = ()
@@ -218,7 +218,7 @@ def _catalog(
     return CatalogStatus(type=wanted.type, name=wanted.name, state=state, error=error)
 
 
-def _others(shown: Explanation, store: Reader | None) -> ForeignFilesStatus:
+def _others(shown: NextCommit, store: Reader | None) -> ForeignFilesStatus:
     waiting = shown.view.others.files
     refused = {file.path for file in shown.proposal.left_out}
     fitting = [file.found for file in waiting if file.found.path not in refused]
@@ -235,7 +235,7 @@ def _others(shown: Explanation, store: Reader | None) -> ForeignFilesStatus:
     )
 
 
-def _named(shown: Explanation) -> frozenset[str]:
+def _named(shown: NextCommit) -> frozenset[str]:
     """Return the files that entries which wait name, that are held, or that metas ask for."""
     waiting = (ready.entry for backlog in shown.view.backlogs for ready in backlog.entries)
     return frozenset(
@@ -248,11 +248,11 @@ def _named(shown: Explanation) -> frozenset[str]:
     )
 
 
-def _pipelines(shown: Explanation, now: datetime) -> Iterator[PipelineStatus]:
+def _pipelines(shown: NextCommit, now: datetime) -> Iterator[PipelinePosition]:
     stopped = {each.pipeline: each for each in shown.proposal.stopped}
     for backlog in shown.view.backlogs:
         files = [file for ready in backlog.entries for file in ready.entry.files]
-        yield PipelineStatus(
+        yield PipelinePosition(
             pipeline=backlog.pipeline,
             committed_entry=backlog.position.sequence,
             pending_entries=len(backlog.entries),
@@ -263,12 +263,12 @@ def _pipelines(shown: Explanation, now: datetime) -> Iterator[PipelineStatus]:
         )
     for one in stopped.values():
         # What of it is committed is not certain, or it would not be stopped without a backlog.
-        yield PipelineStatus(
+        yield PipelinePosition(
             pipeline=one.pipeline, committed_entry=None, stopped=_stopped(one, backlog=None)
         )
 
 
-def _stopped(stopped: Stopped | None, backlog: Backlog | None) -> StoppedStatus | None:
+def _stopped(stopped: Stopped | None, backlog: PipelineBacklog | None) -> StoppedStatus | None:
     if stopped is None:
         return None
     entries = backlog.entries if backlog else ()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lakebed.telemetry.events import Event
-from lakebed.telemetry.export.spans import Batch, Span, Value
+from lakebed.telemetry.export.spans import Span, TracedBatch, Value
 from penguin.events.backlog import BacklogSeen
 from penguin.events.commits import CheckpointFailed, CheckpointWritten, EntriesCommitted
 
@@ -32,7 +32,7 @@ class CommitTracer:
         self._put, self._seconds = put, seconds
         self._lock = threading.Lock()
         self._looked: dict[str, _Looked] = {}
-        self._last: dict[str, Batch] = {}
+        self._last: dict[str, TracedBatch] = {}
 
     def __call__(self, event: Event) -> None:
         """Take in an event."""
@@ -60,7 +60,9 @@ class CommitTracer:
             "rows": event.rows,
         }
         for settled in event.settled[-MOST_ENTRIES:]:
-            batch = Batch(pipeline=settled.pipeline, journal=settled.journal, entry=settled.entry)
+            batch = TracedBatch(
+                pipeline=settled.pipeline, journal=settled.journal, entry=settled.entry
+            )
             self._last[event.table] = batch
             for name, parent, start, end in (
                 (PART, batch.root, looked.began, now),

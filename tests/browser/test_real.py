@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from blizzard.events import BatchProgress, BatchStarted, StageFinished, Step, UnitReported
+from blizzard.events import BatchProgress, BatchStarted, BatchStep, StageFinished, UnitReported
 from lakebed.telemetry.events import StepFailed
 from lakebed.telemetry.guard import Guard
 from tests.support.browsing import Visitor
@@ -61,7 +61,7 @@ def test_a_batch_that_runs_and_then_fails_is_seen_as_it_happens(visitor: Visitor
     with lake.served() as (pages, _site, emit):
         visit = visitor.look(f"{pages.url}/", "#/pipelines/clicks", expected=("503",))
         expect(visit.page.locator(".title-row .badge")).to_have_text("Idle")
-        emit(StageFinished(pipeline="clicks", stage=Step.DISCOVER, seconds=0.5))
+        emit(StageFinished(pipeline="clicks", stage=BatchStep.DISCOVER, seconds=0.5))
         planned = tuple((f"u{number}", 2, BYTES) for number in range(4))
         emit(
             BatchStarted(

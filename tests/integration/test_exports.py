@@ -15,7 +15,7 @@ from blizzard.cli.surroundings import Surroundings as BlizzardSurroundings
 from blizzard.config.load import load
 from blizzard.listeners import exporting
 from lakebed.telemetry.events import Event
-from penguin.cli.run import Surroundings as PenguinSurroundings
+from penguin.cli.run import PenguinSurroundings
 from tests.support.builders import ndjson, put, rows
 from tests.support.ports import reserved_port
 from tests.support.receiver import Receiver, receiving

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.inspect.audit.findings import Place
+from blizzard.inspect.audit.findings import FilePlace
 from tests.support.builders import entries
 from tests.support.promotions import ID
 from tests.support.retractions import Taken
@@ -518,7 +518,7 @@ def test_a_lost_file_whose_bad_lines_were_replayed_is_read_again(tmp_path):
     desk.penguin()
     assert desk.ids() == [1, 2, 3, 4]
     desk.balanced()
-    assert desk.audited().places.amounts[Place.AWAITING_REDO].rows == 0
+    assert desk.audited().places.amounts[FilePlace.AWAITING_REDO].rows == 0
 
 
 @pytest.mark.parametrize("how", ["retract", "erase", "replace"])

@@ -25,7 +25,7 @@ from lakebed.storage.store import Store
 from lakebed.types import RESCUED, Evolution
 from penguin.config import load as penguin_config
 from penguin.model.errors import LogRolledBack
-from penguin.operate.replay import Replay
+from penguin.operate.replay import LogReplay
 from tests.support import delta_spark as spark
 from tests.support import readers
 from tests.support.foreign import Directory
@@ -346,7 +346,7 @@ def test_transactions_that_spark_has_dropped_double_no_row(tmp_path: Path) -> No
         lake.commit()
     (settings,) = penguin_config.load([lake.folder / "pipeline.yaml"], [], {}).tables
     store = Store(settings.table_uri, settings.storage_options)
-    order = Replay(settings=settings, store=store, clock=Clock(), pause=lambda _seconds: None)
+    order = LogReplay(settings=settings, store=store, clock=Clock(), pause=lambda _seconds: None)
     (rolled_back,) = order.rolled_back()
     assert rolled_back.evidence.up_to == rolled_back.receipt.sequence
     order.replay_lost(rolled_back)

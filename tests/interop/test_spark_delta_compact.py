@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from blizzard.inspect.audit.findings import Kind
+from blizzard.inspect.audit.findings import FindingKind
 from tests.support import delta_spark as spark
 from tests.support.compactions import Crowded, crowded_by_day
 from tests.support.promotions import ID
@@ -77,7 +77,7 @@ def test_spark_reads_the_same_rows_and_both_go_on(tmp_path: Path) -> None:
     assert [row["id"] for row in spark.rows(desk.table)] == ids
     assert desk.ids() == ids
     # The books are whole but for what Spark has deleted.
-    assert [one.kind for one in desk.audited().differences] == [Kind.ROWS_REMOVED]
+    assert [one.kind for one in desk.audited().differences] == [FindingKind.ROWS_REMOVED]
 
 
 def test_a_table_that_spark_maps_is_compacted_also_once_a_column_is_renamed(tmp_path: Path) -> None:

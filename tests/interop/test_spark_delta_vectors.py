@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from blizzard.inspect.audit.findings import Kind
+from blizzard.inspect.audit.findings import FindingKind
 from tests.support import delta_spark as spark
 from tests.support.compactions import Crowded, crowded
 from tests.support.erasures import FIELDS
@@ -64,7 +64,7 @@ def check(desk: Crowded, keeps: Callable[[int], bool]) -> None:
     squares = sum(one * one for one in wanted)
     assert tuple(found) == (len(wanted), len(wanted), sum(wanted), squares)
     audit = desk.audited()
-    assert {one.kind for one in audit.differences} <= {Kind.ROWS_REMOVED}
+    assert {one.kind for one in audit.differences} <= {FindingKind.ROWS_REMOVED}
     assert audit.active.rows == len(wanted)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from penguin.upkeep.vacuum import Kept
+from penguin.upkeep.vacuum import KeptReason
 from tests.support import delta_spark as spark
 from tests.support.tables import EVENTS, Numbered, Penguin, TableDirectory
 from tests.support.upkeep import data, grow_old, order
@@ -82,4 +82,4 @@ def test_files_that_wait_are_what_spark_takes_and_penguin_does_not(tmp_path: Pat
     assert by_spark(table) == {waiting.files[0].filename}
     seen = order(table.settings(), older_than=timedelta(0), ignore_retention=True).look(table.store)
     assert seen is not None
-    assert (seen.files, seen.kept) == (0, {Kept.WAITING: 1})
+    assert (seen.files, seen.kept) == (0, {KeptReason.WAITING: 1})

@@ -307,7 +307,7 @@ def test_segments_answer_as_a_dictionary_does(writes):
 
 @given(st.integers(0, 3 * 24), st.integers(1, 5))
 def test_a_sweep_is_never_further_away_than_its_interval(hours, interval):
-    found = cursor.ListingCursor(swept_at=0.0, pages=10**9, folders={"": cursor.Folder()})
+    found = cursor.ListingCursor(swept_at=0.0, pages=10**9, folders={"": cursor.FolderCursor()})
     due = found.sweep_is_due(
         timedelta(hours=hours).total_seconds(), interval=interval * 3600.0, poll_interval=10
     )

@@ -26,7 +26,7 @@ from lakebed.deltalog.search import LogSearch
 from lakebed.deltalog.segment import Checkpoint, noted_checkpoint
 from lakebed.deltalog.snapshot import LogReader
 from lakebed.deltalog.versions import read_commit
-from lakebed.documents.entry import Protocol, Receipt, Started, decode, decode_entry
+from lakebed.documents.entry import DirectoryProtocol, Receipt, Started, decode, decode_entry
 from lakebed.documents.pending_meta import decode_held, decode_meta
 from lakebed.documents.reading import parse_json
 from lakebed.errors import LakeError
@@ -202,7 +202,7 @@ def test_a_damaged_document_is_an_error_that_names_it(documents: Documents, data
     readers = (decode_entry, decode_meta, decode_held)
     is_told(*(lambda read=read: read(body, "the/path") for read in readers))
     is_told(lambda: decode(Receipt, body, "the/path"))
-    is_told(lambda: decode(Protocol, body, "the/path"))
+    is_told(lambda: decode(DirectoryProtocol, body, "the/path"))
     is_told(lambda: decode(Started, body, "the/path"))
 
 

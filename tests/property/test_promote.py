@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blizzard.model.columns import kept_exact
-from blizzard.model.rewriting import Target
+from blizzard.model.rewriting import FillTarget
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.transform import Filling
@@ -87,7 +87,7 @@ def test_promoting_is_as_good_as_declaring(field, records):
     before = decoded(Schema((known,)), body, len(records))
     schema = Schema((known, field))
     wanted = decoded(kept_exact(schema, schema, OnMismatch.RESCUE), body, len(records))
-    found = Filling(Target((field,))).fill(pa.Table.from_batches([before]))
+    found = Filling(FillTarget((field,))).fill(pa.Table.from_batches([before]))
     assert found["x"].to_pylist() == wanted["x"].to_pylist()
     for left, expected in zip(found[RESCUED].to_pylist(), wanted[RESCUED].to_pylist(), strict=True):
         assert flat(members(left)) == flat(members(expected))

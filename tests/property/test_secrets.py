@@ -16,7 +16,7 @@ from blizzard.worker.ndjson.decoder import BadLine, Decoder
 from blizzard.worker.record import failure_of
 from lakebed.columns.arrow_types import ARROW
 from lakebed.columns.schema import Field, Schema
-from lakebed.documents.source_record import Stage
+from lakebed.documents.source_record import FailureStage
 from lakebed.types import FieldType
 from tests.support.builders import Bench, gz, pipeline_settings, put
 from tests.support.runner import FaultyRunner
@@ -275,5 +275,7 @@ def test_an_error_that_nobody_foresaw_tells_its_place_and_not_its_words(bench: B
 
 def test_its_words_are_shown_where_values_may_be_seen():
     error = KeyError(TEXT)
-    assert failure_of(error, Stage.UPLOAD, show_values=True).message.endswith(f"it reads {TEXT!r}")
-    assert TEXT not in failure_of(error, Stage.UPLOAD).message
+    assert failure_of(error, FailureStage.UPLOAD, show_values=True).message.endswith(
+        f"it reads {TEXT!r}"
+    )
+    assert TEXT not in failure_of(error, FailureStage.UPLOAD).message

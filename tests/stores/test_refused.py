@@ -15,7 +15,7 @@ from lakebed.layout import TablePath
 from lakebed.storage import create_only
 from lakebed.storage.store import Created
 from penguin.cli import app as penguin_cli
-from penguin.cli.run import Surroundings as PenguinSurroundings
+from penguin.cli.run import PenguinSurroundings
 from tests.support.foreign import name_at
 from tests.support.runner import inside
 from tests.support.s3 import options

@@ -14,7 +14,7 @@ from lakebed.deltalog.segment import whole_segment
 from lakebed.deltalog.table_files import active_files
 from lakebed.layout import file_name
 from lakebed.storage.remote import for_delta
-from penguin.upkeep.fsck import Trouble, check
+from penguin.upkeep.fsck import FsckFault, check
 from penguin.upkeep.repair import RepairOrder
 from penguin.upkeep.vacuum import VacuumOrder
 from tests.support.dying import Fate
@@ -79,7 +79,7 @@ def test_a_missing_file_is_taken_out_and_its_sources_are_read_again(lake: Lake) 
     lost = min(active(lake))
     store.delete(lost)
     (one,) = check(store).damaged
-    assert (one.path, one.trouble) == (lost, Trouble.MISSING)
+    assert (one.path, one.trouble) == (lost, FsckFault.MISSING)
     done = RepairOrder().carry_out(store)
     assert [one.path for one in done.files] == [lost]
     assert check(store).damaged == ()

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from blizzard.cli import app as blizzard_cli
-from blizzard.repair.gc import Garbage, GarbagePiece, Kind, collect, find_garbage
+from blizzard.repair.gc import Garbage, GarbageKind, GarbagePiece, collect, find_garbage
 from lakebed.deltalog import tables
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.store import ObjectFacts, Unseen
@@ -103,7 +103,7 @@ def test_an_upload_that_a_kill_left_open_is_found_and_aborted(
         assert [each.path for each in gc.look().young] == [OURS]
         assert gc.collect(hours=23) == ()
         (piece,) = gc.look(hours=25).leftovers
-        assert (piece.path, piece.kind) == (OURS, Kind.UPLOAD)
+        assert (piece.path, piece.kind) == (OURS, GarbageKind.UPLOAD)
         assert gc.collect(hours=25) == (piece,)
         left = gc.store.open_uploads()
         assert not isinstance(left, Unseen)

@@ -17,9 +17,9 @@ from blizzard.journal.identity import Identity
 from blizzard.journal.lease import Lease
 from blizzard.model.files import (
     ClosedFile,
-    Limits,
     Location,
     SourceFile,
+    TaskLimits,
     UnfinishedFile,
     Work,
     WorkUnit,
@@ -37,7 +37,7 @@ from lakebed.clock import Clock, uuid7
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile, OldFile, Rewrite
 from lakebed.documents.entry import Entry, decode_entry, encode
-from lakebed.documents.source_record import Failure, SourceRecord, Stage
+from lakebed.documents.source_record import Failure, FailureStage, SourceRecord
 from lakebed.layout import TablePath, entry_sequence, journal_folder
 from lakebed.partition import Template
 from lakebed.storage.options import StorageOptions
@@ -156,7 +156,7 @@ def record(
 
 def failure(*, retryable: bool = False, attempts: int = 1, code: str = "bad_json") -> Failure:
     return Failure(
-        stage=Stage.DOWNLOAD if retryable else Stage.PARSE,
+        stage=FailureStage.DOWNLOAD if retryable else FailureStage.PARSE,
         code=code,
         message="it went wrong",
         retryable=retryable,
@@ -230,7 +230,7 @@ def entry_body(sequence: int) -> bytes:
 
 
 def work(source: Path, sink: Path, **given: Any) -> Work:
-    limits = Limits(
+    limits = TaskLimits(
         max_concurrent_files=given.pop("max_concurrent_files", 4),
         batch_size=given.pop("batch_size", 8192),
     )

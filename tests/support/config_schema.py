@@ -33,7 +33,7 @@ SECTIONS: dict[str, type[Section]] = {
     "error_handling": models.ErrorHandling,
     "global": models.Global,
     "spark": models.Spark,
-    "tables": models.Table,
+    "tables": models.TableSection,
     "metrics": models.Metrics,
     "telemetry": Telemetry,
     "storage": models.StorageProfile,

@@ -15,10 +15,10 @@ from lakebed.documents.entry import Entry, digest, encode
 from lakebed.documents.source_record import (
     BadLines,
     Failure,
+    FailureStage,
     QuarantineFile,
     Resolved,
     SourceRecord,
-    Stage,
 )
 from lakebed.types import Handoff
 from tests.support.bucket import Bucket
@@ -124,7 +124,7 @@ class Story:
             dropped={f"y{choice % 4}": choice + 1},
         )
         failure = Failure(
-            stage=Stage.PARSE if choice % 2 else Stage.DOWNLOAD,
+            stage=FailureStage.PARSE if choice % 2 else FailureStage.DOWNLOAD,
             code="bad_json",
             message="it went wrong",
             retryable=choice % 2 == 0,
@@ -158,7 +158,7 @@ class Story:
 
     def _redo(self, name: str) -> None:
         entry = self.units[name]
-        lost = Failure(stage=Stage.UPLOAD, code="output_lost", message="gone", attempts=0)
+        lost = Failure(stage=FailureStage.UPLOAD, code="output_lost", message="gone", attempts=0)
         again = tuple(
             replace(each, failure=lost, redo=True, lines=0, rows=0, rescued={}, dropped={})
             for each in entry.sources

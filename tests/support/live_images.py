@@ -20,9 +20,9 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from blizzard.events import (
     BatchProgress,
     BatchStarted,
+    BatchStep,
     SourcesListed,
     StageFinished,
-    Step,
     UnitReported,
 )
 from blizzard.model.settings import PipelineSettings
@@ -136,7 +136,7 @@ def running(emit: Emit) -> Callable[[], None]:
     """Begin a batch of clicks; what is returned moves it to its middle."""
     oldest = time.time() - 35
     emit(SourcesListed(pipeline="clicks", pending=12 * UNITS, oldest=oldest, resting=0))
-    emit(StageFinished(pipeline="clicks", stage=Step.DISCOVER, seconds=0.4))
+    emit(StageFinished(pipeline="clicks", stage=BatchStep.DISCOVER, seconds=0.4))
     planned = tuple((f"unit-{number:03}", 12, UNIT_BYTES) for number in range(UNITS))
     total = UNITS * UNIT_BYTES
     emit(

@@ -15,7 +15,7 @@ from lakebed.clock import Clock
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit
 from lakebed.telemetry.guard import Guard
-from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.http import HttpLimits
 from lakebed.telemetry.observed import observed
 from liveview.looks.desk import Patience
@@ -125,7 +125,7 @@ class LiveLake:
         own: Any = self.blizzard if program == "blizzard" else self.penguin
         kind = PartKind.PIPELINE if program == "blizzard" else PartKind.TABLE
         named = own.pipelines if program == "blizzard" else own.tables
-        parts = [Part(kind, one.name) for one in named]
+        parts = [HealthPart(kind, one.name) for one in named]
         site = LiveSite(
             program,
             own,

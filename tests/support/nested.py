@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from random import Random
 
-from blizzard.worker.ndjson.level import Place, level_of
+from blizzard.worker.ndjson.level import MemberPlace, level_of
 from lakebed.columns.arrow_types import ARROW
 from lakebed.columns.schema import Field, Reading
 from lakebed.types import FieldType
@@ -161,7 +161,7 @@ class Lines:
             return '"' + "".join(f"\\u{ord(each):04x}" for each in text if ord(each) < 65536) + '"'
         return json.dumps(text, ensure_ascii=self._chance(0.5))
 
-    def _object(self, places: Mapping[str, Place], fields: tuple[Field, ...]) -> str:
+    def _object(self, places: Mapping[str, MemberPlace], fields: tuple[Field, ...]) -> str:
         members = []
         for name, place in places.items():
             value = self._member(place, fields)
@@ -178,7 +178,7 @@ class Lines:
         return self._between("{", [f"{name}{self._gap()}:{self._gap()}{value}"
                                    for name, value in members], "}")  # fmt: skip
 
-    def _member(self, place: Place, fields: tuple[Field, ...]) -> str | None:
+    def _member(self, place: MemberPlace, fields: tuple[Field, ...]) -> str | None:
         if place.columns:
             return self._value(fields[self.random.choice(place.columns)])
         inner = _fields_inside(place, fields)
@@ -253,7 +253,7 @@ class Lines:
         return f"{sign}{whole}.{part:0{one.scale}d}"
 
 
-def _fields_inside(place: Place, fields: tuple[Field, ...]) -> list[Field]:
+def _fields_inside(place: MemberPlace, fields: tuple[Field, ...]) -> list[Field]:
     inner = [fields[number] for number in place.columns]
     return inner + [
         one for deeper in place.inside.values() for one in _fields_inside(deeper, fields)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from blizzard.metrics import METRICS
-from lakebed.telemetry.measures import Kind, Spec
+from lakebed.telemetry.measures import MetricKind, Spec
 from penguin.metrics import METRICS as PENGUIN
 
 TARGET = {"job", "instance"}
@@ -27,11 +27,11 @@ def metrics_in(expression: str) -> set[str]:
 
 def spec_of(metric: str) -> Spec | None:
     """Return the metric that a series belongs to; None where there is none."""
-    if metric in SPECS and SPECS[metric].kind is not Kind.HISTOGRAM:
+    if metric in SPECS and SPECS[metric].kind is not MetricKind.HISTOGRAM:
         return SPECS[metric]
     for part in PARTS:
         whole = SPECS.get(metric.removesuffix(part))
-        if metric.endswith(part) and whole is not None and whole.kind is Kind.HISTOGRAM:
+        if metric.endswith(part) and whole is not None and whole.kind is MetricKind.HISTOGRAM:
             return whole
     return None
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event, Lock
 
-from lakebed.errors import CommitFailed
+from lakebed.errors import CommitUnconfirmed
 from lakebed.layout import DELTA_LOG
 from tests.support.tables import EVENTS, Numbered, Penguin, TableDirectory
 
@@ -66,7 +66,7 @@ class Race:
         for _ in range(TRIES):
             try:
                 Penguin(self.table, options={"checkpoint_interval": 7}).drain()
-            except CommitFailed:
+            except CommitUnconfirmed:
                 continue  # The others were faster each time; a service looks again, too.
             return
         raise AssertionError("a penguin never came through")

@@ -14,17 +14,17 @@ from lakebed.clock import Clock
 from lakebed.columns.field_ids import with_field_ids
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import Entry, Protocol, Receipt, decode, digest, encode
+from lakebed.documents.entry import DirectoryProtocol, Entry, Receipt, decode, digest, encode
 from lakebed.documents.parquet_footer import statistics
 from lakebed.documents.source_record import SourceRecord
-from lakebed.errors import CommitFailed
+from lakebed.errors import CommitUnconfirmed
 from lakebed.layout import data_file, journal_entry, log_version, protocol, receipt
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, Event
 from lakebed.types import FieldType, Handoff
 from penguin.delta.maintenance import Begin, at_once
-from penguin.delta.table import Log, Table
+from penguin.delta.table import Log, WritableTable
 from penguin.model.commit import CommitPlan
 from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun, commit_all
@@ -66,7 +66,7 @@ class TableDirectory:
     def __post_init__(self) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
         self.store = Store(str(self.root), StorageOptions())
-        self.store.create(protocol(1), encode(Protocol(handoff=self.handoff)))
+        self.store.create(protocol(1), encode(DirectoryProtocol(handoff=self.handoff)))
 
     def journal(self, pipeline: str = "events", **options: Any) -> "Journal":
         """Return a pipeline's journal, opened with entry 0 when it is first asked for."""
@@ -240,7 +240,7 @@ class Penguin:
         return "; ".join(reason for one in found for reason in one.meta.reasons)
 
 
-def log_of(table: type[Table]) -> type[Log]:
+def log_of(table: type[WritableTable]) -> type[Log]:
     """Return a log whose versions are opened as tables of the test's."""
 
     class OpensSo(Log):
@@ -253,7 +253,7 @@ def before_commit(happens: Callable[[], object], *, times: int = 1) -> type[Log]
     """Return a log to which something happens right before the first commits are made."""
     turns = [True] * times
 
-    class Interrupted(Table):
+    class Interrupted(WritableTable):
         def commit(self, *given: Any, **named: Any) -> None:
             if turns:
                 turns.pop()
@@ -263,21 +263,21 @@ def before_commit(happens: Callable[[], object], *, times: int = 1) -> type[Log]
     return log_of(Interrupted)
 
 
-def losing(answers: int = 1) -> type[Table]:
+def losing(answers: int = 1) -> type[WritableTable]:
     """Return a table whose first commits are made, and whose answers are lost."""
     lost = [True] * answers
 
-    class Losing(Table):
+    class Losing(WritableTable):
         def commit(self, *given: Any, **named: Any) -> None:
             super().commit(*given, **named)
             if lost:
                 lost.pop()
-                raise CommitFailed("the answer was lost")
+                raise CommitUnconfirmed("the answer was lost")
 
     return Losing
 
 
-def opened(log: Log) -> Table:
+def opened(log: Log) -> WritableTable:
     """Open a table that is there."""
     found = log.open()
     assert found is not None

@@ -13,10 +13,10 @@ from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from lakebed.deltalog.retention import RETENTION_PROPERTY
 from lakebed.documents.entry import Entry
-from lakebed.errors import CommitFailed, StoreFull, StoreUnavailable
+from lakebed.errors import CommitUnconfirmed, StoreFull, StoreUnavailable
 from lakebed.layout import journal_entry
 from lakebed.storage.store import Store
-from penguin.delta.table import Table
+from penguin.delta.table import WritableTable
 from tests.support.builders import ndjson, rows
 from tests.support.foreign import DAY, Directory
 from tests.support.runner import InProcessRunner
@@ -84,11 +84,11 @@ class Filling(Store):
         return super().create(path, body)
 
 
-class NoCheckpoint(Table):
+class NoCheckpoint(WritableTable):
     """A table whose checkpoints cannot be written."""
 
     def checkpoint(self) -> None:
-        raise CommitFailed("no room is left")
+        raise CommitUnconfirmed("no room is left")
 
 
 def _mark(lake: Lake, name: str) -> None:
@@ -245,7 +245,7 @@ def _refusing(lake: Lake) -> None:
 
 def _refuse(lake: Lake) -> None:
     if (lake.root / "refuses").exists():
-        raise CommitFailed("the store takes no version")
+        raise CommitUnconfirmed("the store takes no version")
 
 
 def _table_of_others(lake: Lake) -> None:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from blizzard.model.files import SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
-from lakebed.documents.source_record import Stage
+from lakebed.documents.source_record import FailureStage
 from lakebed.storage.store import Reader, Store
 from tests.support import builders
 from tests.support.builders import listed, unit
@@ -51,7 +51,7 @@ def require_balanced(work_unit: WorkUnit, outcome: UnitOutcome) -> None:
     assert [each.key for each in outcome.sources] == [each.key for each in work_unit.files]
 
 
-def failed(outcome: UnitOutcome) -> dict[str, tuple[Stage, str]]:
+def failed(outcome: UnitOutcome) -> dict[str, tuple[FailureStage, str]]:
     return {
         each.path: (each.failure.stage, each.failure.code)
         for each in outcome.sources

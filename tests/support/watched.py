@@ -11,7 +11,7 @@ from blizzard.model.progress import Report
 from blizzard.pipeline import Pipeline
 from blizzard.service import Running
 from lakebed.telemetry.events import Emit, shared
-from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.observed import observed
 from tests.support.builders import BEGUN, Bench, pipeline_settings
 from tests.support.scrape import Pages
@@ -54,7 +54,7 @@ def watching(tmp_path: Path, source: Path) -> Iterator[Watched]:
         pages.log,
         address="127.0.0.1:0",
         specs=METRICS,
-        parts={Part(PartKind.PIPELINE, "default"): 10.0},
+        parts={HealthPart(PartKind.PIPELINE, "default"): 10.0},
         seconds=bench.hands.seconds,
     ) as told:
         running = Running(told)

@@ -20,7 +20,7 @@ from lakebed.retry import Backoff
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, Event, StepFailed, StepFinished
-from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.observed import build_info, disk_room, observed
 from penguin.delta.table import Log
 from penguin.metrics import METRICS as PENGUIN
@@ -203,7 +203,7 @@ class Lake:
 
     def _program(self, job: str, step: Callable[[], bool], kind: PartKind) -> Program:
         pages, server = Pages(), ExitStack()
-        part = Part(kind, NAME)
+        part = HealthPart(kind, NAME)
         libraries = ("pyspark",) if kind is PartKind.PIPELINE else ()
         emit = server.enter_context(
             observed(

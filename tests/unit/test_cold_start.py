@@ -129,14 +129,14 @@ def test_a_start_costs_little_more_than_what_others_wrote(waiting: Path):
 
 def test_a_command_that_is_imported_late_is_listed_as_it_calls_itself():
     """The list has the first line of its help, without importing it."""
-    for name, sentence in blizzard_cli.Commands.deferred.items():
-        whole = blizzard_cli.Commands.load(name)
+    for name, sentence in blizzard_cli.BlizzardCommands.deferred.items():
+        whole = blizzard_cli.BlizzardCommands.load(name)
         first = whole.help.split("\n\n")[0].replace("\n", " ")
         assert (whole.name, first) == (name, sentence)
 
 
 def test_a_command_that_is_imported_late_is_suggested_and_helps():
-    assert set(blizzard_cli.Commands.deferred) < set(get_command(blizzard_cli.app).commands)  # type: ignore[attr-defined]
+    assert set(blizzard_cli.BlizzardCommands.deferred) < set(get_command(blizzard_cli.app).commands)  # type: ignore[attr-defined]
     missed = CliRunner().invoke(blizzard_cli.app, ["statsu"])
     assert "Did you mean 'status'?" in missed.stderr
     helped = CliRunner().invoke(blizzard_cli.app, ["dlq", "retry", "-h"])

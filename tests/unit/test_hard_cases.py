@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from blizzard.answers.explain import Explanation
+from blizzard.answers.explain import NextBatch
 from blizzard.cli.run.dry_run import batch_lines
 from blizzard.discover.finding import Finding
 from blizzard.handoff.publish import Publisher
@@ -157,7 +157,7 @@ def test_an_emitter_never_raises():
 def test_a_plan_shows_a_path_as_it_is(capsys, path):
     """Rich takes brackets for markup: the first path ends the dry run with a traceback."""
     finding = Finding()
-    plan = Explanation(
+    plan = NextBatch(
         pipeline="p",
         table_uri="/t",
         entry=1,

@@ -17,7 +17,7 @@ from bench.arithmetic import (
 from bench.figures import Assumptions, Prices
 from blizzard.model.settings import RollingPolicy
 from blizzard.plan.recognise import plan
-from blizzard.plan.trigger import Waiting, should_start
+from blizzard.plan.trigger import WaitingFiles, should_start
 from lakebed.types import Codec
 from lakebed.units import mebibytes
 from tests.support.builders import NOON, source_file
@@ -38,7 +38,7 @@ def test_a_batch_is_cut_as_the_plan_cuts_it_and_starts_when_the_trigger_says() -
     found = batches_of(load, cores, Limits(), GIVEN)
 
     def starts(count: int) -> bool:
-        waiting = Waiting(files=files[:count], oldest=NOON, newest=NOON, more=False)
+        waiting = WaitingFiles(files=files[:count], oldest=NOON, newest=NOON, more=False)
         soon = NOON + timedelta(seconds=1)
         return should_start(waiting, RollingPolicy(), parallelism=cores, now=soon)
 

@@ -7,7 +7,7 @@ from blizzard.metrics import FAILURES, METRICS, STEP_FAILURES
 from lakebed.telemetry.events import Event, StepFailed
 from lakebed.telemetry.health import PartKind
 from lakebed.telemetry.measures import Spec
-from lakebed.telemetry.prometheus import Metrics
+from lakebed.telemetry.prometheus import MetricsRegistry
 from penguin.events.backlog import PipelineStopped
 from penguin.events.commits import FilesHeld
 from penguin.metrics import METRICS as PENGUIN
@@ -19,7 +19,7 @@ SECRET = "s3://bucket/path/of/customer-4711.ndjson"
 PER_PIPELINE, PER_TABLE = 300, 250
 
 
-def shown(metrics: Metrics) -> dict[str, set[str]]:
+def shown(metrics: MetricsRegistry) -> dict[str, set[str]]:
     """Return every series of ours, and the values of each label."""
     text = metrics.page("")[1].decode()
     labels: dict[str, set[str]] = {}
@@ -32,14 +32,14 @@ def shown(metrics: Metrics) -> dict[str, set[str]]:
     return labels
 
 
-def begun(specs: tuple[Spec, ...], label: str) -> Metrics:
-    metrics = Metrics(specs)
+def begun(specs: tuple[Spec, ...], label: str) -> MetricsRegistry:
+    metrics = MetricsRegistry(specs)
     for number in range(MANY):
         metrics.begin(**{label: f"part-{number:03}"})
     return metrics
 
 
-def happens(metrics: Metrics, event: Event) -> None:
+def happens(metrics: MetricsRegistry, event: Event) -> None:
     for measure in event.measures():
         metrics.record(measure)
 

@@ -20,11 +20,11 @@ from blizzard.cli.run import command
 from blizzard.config.load import load
 from blizzard.events import SourceFileFailed
 from blizzard.metrics import FAILURES
-from lakebed.documents.source_record import Stage
+from lakebed.documents.source_record import FailureStage
 from lakebed.errors import LakeError
-from lakebed.telemetry.health import Part, PartKind
-from lakebed.telemetry.measures import Kind, Spec
-from lakebed.telemetry.prometheus import Metrics
+from lakebed.telemetry.health import HealthPart, PartKind
+from lakebed.telemetry.measures import MetricKind, Spec
+from lakebed.telemetry.prometheus import MetricsRegistry
 from penguin.foreign import rules
 from penguin.metrics import LEFT_OUT
 from penguin.metrics import METRICS as PENGUIN
@@ -83,7 +83,7 @@ NEVER_A_STEPS = {
 }
 
 
-def samples(found: Metrics) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+def samples(found: MetricsRegistry) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     text = found.page("")[1].decode()
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
@@ -92,8 +92,8 @@ def samples(found: Metrics) -> dict[tuple[str, frozenset[tuple[str, str]]], floa
     }
 
 
-def begun(specs: tuple[Spec, ...], **labels: str) -> Metrics:
-    found = Metrics(specs)
+def begun(specs: tuple[Spec, ...], **labels: str) -> MetricsRegistry:
+    found = MetricsRegistry(specs)
     found.begin(**labels)
     return found
 
@@ -109,12 +109,12 @@ def test_every_series_of_a_closed_set_of_labels_begins_at_zero(spec: Spec):
     """HOLES W39: `increase()` of a series that begins at 1 is 0."""
     further = spec.labels[1:]
     if spec.name in OPEN_SETS | OF_THE_PROGRAM:
-        assert spec.kind is Kind.GAUGE
+        assert spec.kind is MetricKind.GAUGE
         return
     assert all(len(values) == len(further) for values in spec.series)
     assert len(spec.series) == len(set(spec.series))
     found = samples(begun((spec,), **{spec.labels[0]: "p"}))
-    name = f"{spec.name}_count" if spec.kind is Kind.HISTOGRAM else spec.name
+    name = f"{spec.name}_count" if spec.kind is MetricKind.HISTOGRAM else spec.name
     for values in spec.series:
         labels = {spec.labels[0]: "p", **dict(zip(further, values, strict=True))}
         assert found[name, frozenset(labels.items())] == 0
@@ -124,7 +124,7 @@ def test_the_alerts_that_the_page_recommends_see_the_first_time():
     """HOLES W39: for each failure that there can be, the series is there before."""
     counters = list(of_alerts())
     assert len(counters) >= 5
-    assert {spec.kind for spec in counters} == {Kind.COUNTER}
+    assert {spec.kind for spec in counters} == {MetricKind.COUNTER}
 
 
 def test_the_first_failed_file_is_a_rise_from_zero(tmp_path: Path):
@@ -163,7 +163,7 @@ def constants(folder: Path) -> Iterator[str]:
         if not isinstance(node, ast.Call):
             continue
         called = ast.unparse(node.func).rpartition(".")[2]
-        if called in ("Refused", "bad") and isinstance(node.args[0], ast.Constant):
+        if called in ("ValueRefused", "bad") and isinstance(node.args[0], ast.Constant):
             yield str(node.args[0].value)
         if called in ("Failure", "BadLine", "NoPartition"):
             for keyword in node.keywords:
@@ -177,7 +177,7 @@ def test_every_code_that_a_source_file_can_fail_with_has_a_series():
     found = set(constants(ROOT / "src/blizzard"))
     assert len(found) > 8
     assert found <= known
-    assert set(FAILURES) == set(Stage)
+    assert set(FAILURES) == set(FailureStage)
 
 
 @cache
@@ -224,6 +224,6 @@ def test_metrics_of_inline_commits_begin_at_zero_too(tmp_path: Path):
         f"tables: {{events: {{table_uri: /t/a}}, other: {{table_uri: /t/c}}}}\n"
     )
     assert command._tables_committed_inline(load([file], [], {})) == [
-        Part(PartKind.TABLE, "events"),
-        Part(PartKind.TABLE, "/t/b"),
+        HealthPart(PartKind.TABLE, "events"),
+        HealthPart(PartKind.TABLE, "/t/b"),
     ]

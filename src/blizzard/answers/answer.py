@@ -83,7 +83,7 @@ class FailedAt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backlog:
+class FileBacklog:
     """What a file waits for. What is not known without listing a very large source is None."""
 
     position: int | None = None
@@ -127,7 +127,7 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retraction:
+class FileRetraction:
     """The entry that takes rows of a source file out of the table."""
 
     entry: int
@@ -199,12 +199,12 @@ class Answer:
     failure: FailedAt | None = None
     gone: bool = False
     """Whether it left its source before all of it was read, and a run has recorded that."""
-    backlog: Backlog | None = None
+    backlog: FileBacklog | None = None
     data_files: tuple[DataFile, ...] = ()
     sources: tuple[str, ...] = ()
     """Of a data file: the source files with rows in it."""
-    retraction: Retraction | None = None
-    erased: tuple[Retraction, ...] = ()
+    retraction: FileRetraction | None = None
+    erased: tuple[FileRetraction, ...] = ()
     """What was asked to take some of its rows out of the table by what they hold."""
     inherited: Inherited | None = None
     """The earlier journal that knew it."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.ledger import Ledger
-from blizzard.model.bad_lines import Fault, Meant, WaitingFile, may_have
+from blizzard.model.bad_lines import LineFault, Meant, WaitingFile, may_have
 from blizzard.model.columns import with_found
 from blizzard.model.event_time import RowPartitions, row_partitions_of
 from blizzard.model.limits import MAX_LINE_BYTES
@@ -40,7 +40,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quarantine:
+class QuarantineFiles:
     """The quarantine files of one pipeline that have lines which wait."""
 
     store: Reader | None
@@ -59,22 +59,22 @@ class Quarantine:
                     yield waiting, line
 
 
-def quarantine_of(settings: PipelineSettings, open_reader: OpenReader) -> Quarantine:
+def quarantine_of(settings: PipelineSettings, open_reader: OpenReader) -> QuarantineFiles:
     """Return the quarantine of a pipeline. It is handed readers only, so it cannot write."""
     store = open_table(settings, open_reader)
     if store is None:
-        return Quarantine(store=None, rules=_rules(settings))
+        return QuarantineFiles(store=None, rules=_rules(settings))
     return quarantine_in(settings, store, read_ledger(store, settings.name))
 
 
-def quarantine_in(settings: PipelineSettings, store: Reader, history: Ledger) -> Quarantine:
+def quarantine_in(settings: PipelineSettings, store: Reader, history: Ledger) -> QuarantineFiles:
     """Return the quarantine of a pipeline whose journal was read. Pure."""
     known = with_found(settings.schema, history.columns)
     by, template = row_partitions_of(settings), settings.sink.template
     # What the paths of source files give is not in their lines.
     inside = known.without(frozenset(template.keys if template else ())).fields
     schema = Schema(inside + (by.read if by else ()))
-    return Quarantine(
+    return QuarantineFiles(
         store=store,
         rules=replace(_rules(settings), schema=schema, by=by),
         files=history.books.waiting_files(),
@@ -88,10 +88,10 @@ def _rules(settings: PipelineSettings) -> Rules:
 
 
 @dataclass(slots=True)
-class Group:
+class FaultGroup:
     """Lines with the same fault."""
 
-    fault: Fault
+    fault: LineFault
     sample: QuarantinedLine
     """The first of them."""
     lines: int = 0
@@ -101,11 +101,11 @@ class Group:
     """The first of them, to find out what would let them in."""
 
 
-def groups_of(quarantine: Quarantine, meant: Meant) -> list[Group]:
+def groups_of(quarantine: QuarantineFiles, meant: Meant) -> list[FaultGroup]:
     """Return the lines that are meant in groups, the largest first."""
-    found: dict[Fault, Group] = {}
+    found: dict[LineFault, FaultGroup] = {}
     for _file, line in quarantine.lines(meant):
-        group = found.setdefault(line.fault, Group(line.fault, line))
+        group = found.setdefault(line.fault, FaultGroup(line.fault, line))
         group.lines += 1
         group.files.add(line.key)
         if line.is_whole and len(group.tried) < MOST_LINES:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from blizzard.answers.lifecycle import FileState, Progress, of_unfinished
+from blizzard.answers.lifecycle import FileProgress, FileState, of_unfinished
 from blizzard.answers.progress import journal_evidence, progress_of
 from blizzard.handoff.dead_letters import DeadLetter, decode, queue_at
 from blizzard.journal.books import dead_letters_of
@@ -136,7 +136,7 @@ def dead_letter_queue(
     log = PipelineLog(settings, open_reader)
     ledger = read_ledger(store, settings.name, passed_over=log.passed_over)
     lost = lost_among(ledger)
-    progress, unsure = Progress(committed=None), tuple[str, ...]()
+    progress, unsure = FileProgress(committed=None), tuple[str, ...]()
     if every:
         entries = list(journal.entries())
         table = journal_evidence(store, settings.name, ledger, log)
@@ -176,7 +176,7 @@ def _now(
     letter: DeadLetter,
     entry: Entry,
     known: KnownSources,
-    progress: Progress,
+    progress: FileProgress,
     lost: Collection[str],
 ) -> FailedLetter:
     """Return a letter of an entry with the state of its file."""

@@ -211,7 +211,7 @@ class NoSuchEntry(LakeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class EntryRecord:
     """One entry as it is stored."""
 
     entry: Entry
@@ -231,7 +231,7 @@ class Kept:
 
 def stored_entries(
     store: Reader, pipeline: str, fates: Fates, *, limit: int = 1, number: int | None = None
-) -> list[Kept]:
+) -> list[EntryRecord]:
     """Return the last entries of a journal, the newest first, or the one of a number.
 
     If there is none of this number, the error says which there are.
@@ -263,7 +263,7 @@ def is_committed(receipt: Receipt | None, entry: Entry) -> bool:
     )
 
 
-def _with_fates(found: list[Kept], fates: Fates) -> list[Kept]:
+def _with_fates(found: list[EntryRecord], fates: Fates) -> list[EntryRecord]:
     """Say of promotions whether they had an effect; if the log cannot be read, that is shown."""
     marks = {kept.entry.replacement_mark for kept in found if kept.entry.replaces}
     decided, error = dict[str, int | None](), None
@@ -289,14 +289,14 @@ def _kept(
     numbers: list[int],
     receipt: Receipt | None,
     aside: Aside,
-) -> Kept:
+) -> EntryRecord:
     stored = journal.listed(number)
     entry, own = stored.entry, stored.digest
     before = digest(journal.listed_body(number - 1)) if number - 1 in numbers else None
     follows = entry.previous == before
     if number + 1 in numbers:
         follows = follows and journal.listed(number + 1).entry.previous == own
-    return Kept(
+    return EntryRecord(
         entry=entry,
         path=journal.where(number),
         digest=own,

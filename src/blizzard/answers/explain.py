@@ -19,14 +19,14 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.forecast import Forecast
 from blizzard.pipeline_log import PipelineLog
 from blizzard.plan.trigger import learned
-from blizzard.proposal import Proposal, plan_batch
+from blizzard.proposal import BatchProposal, plan_batch
 from lakebed.clock import Clock
 from lakebed.documents.entry import Started
 from lakebed.errors import JournalLost, LakeError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class NextBatch:
     """What a batch would do now, and what a start would refuse."""
 
     pipeline: str
@@ -48,7 +48,7 @@ def explain(
     clock: Clock,
     beside: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     check_schema: Callable[[], None] = lambda: None,
-) -> Explanation:
+) -> NextBatch:
     """Return what a batch would do now. It is handed readers only, so it cannot write.
 
     `beside` are the sources of other pipelines that are started with this one, on the same table.
@@ -72,10 +72,10 @@ def explain(
         }
 
     try:
-        found = Proposal.of(findings())
+        found = BatchProposal.of(findings())
     except SegmentBroken as broken:
         reread(history, broken)
-        found = Proposal.of(findings())
+        found = BatchProposal.of(findings())
     units: tuple[WorkUnit, ...] = ()
     try:
         if not found.is_empty and refusal is None and store is not None and last is not None:
@@ -100,7 +100,7 @@ def explain(
             ),
             forecast=learned(Forecast(), last, settings),
         ).units
-    return Explanation(
+    return NextBatch(
         pipeline=settings.name,
         table_uri=settings.sink.table_uri,
         entry=number,

@@ -42,7 +42,7 @@ class RowCount:
 
 
 @dataclass(slots=True, kw_only=True)
-class Group:
+class DayOrPartition:
     """The files of one day, or of one partition."""
 
     name: str
@@ -106,7 +106,7 @@ class Group:
         self.overwritten += one.overwritten
         self.quarantined_lines += one.quarantined_lines
 
-    def add(self, other: "Group") -> None:
+    def add(self, other: "DayOrPartition") -> None:
         """Add the files of another group."""
         for name in (*LANDED, *COUNTED):
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -172,7 +172,7 @@ _ASIDE = (
 )
 
 
-def _sentence(group: Group, *, so_far: bool) -> str:
+def _sentence(group: DayOrPartition, *, so_far: bool) -> str:
     what = f"{group.name} so far" if so_far else group.name
     if not group.landed:
         return f"no file of {group.name} has landed yet"
@@ -207,7 +207,7 @@ def _sentence(group: Group, *, so_far: bool) -> str:
     return f"everything of {what} is in: {files}{rows}, {in_words(group.bytes)}{but}{bad}"
 
 
-def _quarantined(group: Group) -> str:
+def _quarantined(group: DayOrPartition) -> str:
     """Return how many bad lines wait; a day is complete without them."""
     lines = group.quarantined_lines
     if not lines:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from math import inf
 
-from blizzard.answers.answer import Answer, Backlog, DataFile, Resolution, Retraction
+from blizzard.answers.answer import Answer, DataFile, FileBacklog, FileRetraction, Resolution
 from blizzard.answers.entries import (
     became,
     dealing_with_lines,
@@ -35,7 +35,7 @@ def retraction_of(
     table: JournalEvidence,
     done: IngestedFile,
     data_files: Sequence[DataFile],
-) -> Retraction | None:
+) -> FileRetraction | None:
     """Return what was asked last to take the rows of a file out of the table."""
     entry = None if done.entry is None else table.journal.entry(done.entry)
     if entry is None or entry.kind != "retract":
@@ -71,7 +71,7 @@ def _files_before(table: JournalEvidence, entry: Entry, key: str) -> dict[str, i
     }
 
 
-def erasures_of(asked: PipelineEvidence, key: str, answer: Answer) -> tuple[Retraction, ...]:
+def erasures_of(asked: PipelineEvidence, key: str, answer: Answer) -> tuple[FileRetraction, ...]:
     """Return what was asked to take rows of a file out of the table by what they hold.
 
     Entries name rows by where the source was when they were read, or when they were erased: it may
@@ -119,7 +119,7 @@ def _taken_out(
     rows: int,
     had_them: Mapping[str, int],
     takes: Callable[[Entry], bool],
-) -> Retraction:
+) -> FileRetraction:
     """Return what became of rows that an entry takes out.
 
     They may be back, with the files that it took out, or with those that were compacted into
@@ -145,7 +145,7 @@ def _taken_out(
             )
             for path in there
         )
-    return Retraction(
+    return FileRetraction(
         entry=entry.sequence,
         at=datetime.fromisoformat(entry.created),
         rows=rows,
@@ -205,13 +205,13 @@ def _lines(file: QuarantineFile | None, key: str) -> int:
     return 0 if file is None else sum(one.lines for one in file.sources if one.source == key)
 
 
-def backlog_of(asked: PipelineEvidence, spot: SpotCheck, answer: Answer) -> Backlog:
+def backlog_of(asked: PipelineEvidence, spot: SpotCheck, answer: Answer) -> FileBacklog:
     """Return where a file stands among those that wait."""
     path = answer.path or ""
     found, is_whole = _counted(asked, spot, path)
     running = _runs(asked)
     if found is None:
-        return Backlog(running=running)
+        return FileBacklog(running=running)
     paths = [file.path for file in found.take]
     beyond = [one.path for one in found.passed if one.reason is Reason.BEYOND_BATCH]
     places = {name: place for place, name in enumerate(paths + beyond, start=1)}
@@ -219,7 +219,7 @@ def backlog_of(asked: PipelineEvidence, spot: SpotCheck, answer: Answer) -> Back
     if answer.reason == Reason.TOO_YOUNG.value and answer.stored is not None:
         age = (spot.context.now - answer.stored.modified).total_seconds()
         trigger, seconds = "min_age", max(0.0, spot.lister.source.min_age - age)
-    return Backlog(
+    return FileBacklog(
         position=places.get(path),
         files=len(found.take) + found.left_over,
         counted="source" if is_whole else "folder",

@@ -139,7 +139,7 @@ class FileStanding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class FileProgress:
     """What is known of files that were read, beyond which entry read them."""
 
     committed: int | None
@@ -189,7 +189,7 @@ def state_by_data_files(states: Collection[FileState]) -> FileState:
     return FileState.ALTERED if is_altered else FileState.IN_TABLE
 
 
-def of_deleted(known: UnfinishedFile, progress: Progress) -> tuple[FileState, str | None]:
+def of_deleted(known: UnfinishedFile, progress: FileProgress) -> tuple[FileState, str | None]:
     """Return the state and the reason of a file that is not done and has left its source.
 
     A file that failed was never loaded and cannot be read: only an operator ends that. What was
@@ -207,7 +207,7 @@ def of_deleted(known: UnfinishedFile, progress: Progress) -> tuple[FileState, st
     return (FileState.WAITING, PART_READ) if reason is None else (FileState.FAILED, reason)
 
 
-def of_unfinished(known: UnfinishedFile, progress: Progress) -> tuple[FileState, str | None]:
+def of_unfinished(known: UnfinishedFile, progress: FileProgress) -> tuple[FileState, str | None]:
     """Return the state and the reason of a file that is not done, by the journal alone."""
     if not known.record.gone and _is_due(known):
         return FileState.WAITING, REDO if known.record.redo else PART_READ
@@ -260,7 +260,7 @@ class Lifecycle:
 
     source: SourceSettings
     ledger: Ledger
-    progress: Progress
+    progress: FileProgress
     partition: Callable[[str], str | None] = lambda _path: None
     """Returns the partition that a path names."""
     written: DayOf = lambda _entry: None

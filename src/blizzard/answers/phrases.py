@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from blizzard.answers.answer import Answer, Backlog, DataFile, Read, Resolution, Retraction
+from blizzard.answers.answer import Answer, DataFile, FileBacklog, FileRetraction, Read, Resolution
 from blizzard.answers.lifecycle import FileState
 from blizzard.discover.skip_reason import Reason
 from blizzard.model.settings import PipelineSettings, SourceSettings
@@ -225,7 +225,7 @@ def file_id(one: DataFile) -> str:
 # ------------------------------------------------------------------- retractions and replacements
 
 
-def not_applied(path: str | None, taken: Retraction) -> tuple[str, str]:
+def not_applied(path: str | None, taken: FileRetraction) -> tuple[str, str]:
     """Return that new content did not replace other rows, and what to do."""
     old = ", ".join(taken.others) or "the old content"
     where = f"{plural(taken.rows, 'row')} of {old} {'stays' if taken.rows == 1 else 'stay'}"
@@ -253,7 +253,7 @@ def because(reasons: tuple[str, ...]) -> str:
     return f" ({'; '.join(reasons[:FEW])}{more})" if reasons else ""
 
 
-def replaced(taken: Retraction) -> str:
+def replaced(taken: FileRetraction) -> str:
     """Name what new content replaces."""
     return ", ".join(taken.others) or "its earlier content"
 
@@ -267,7 +267,7 @@ def until_then(answer: Answer) -> str:
     return f" Until then {plural(taken.rows, 'row')} of {replaced(taken)} {are} in the table."
 
 
-def erased(one: Retraction) -> str:
+def erased(one: FileRetraction) -> str:
     """Say what an erasure took of a file."""
     rows = plural(one.rows, "of its rows was", "of its rows were")
     if one.passed_over:
@@ -349,7 +349,7 @@ def waits(answer: Answer, source: SourceSettings) -> str:
     return f"It is waiting for {which} ({place}{files} {where}). {_starts(backlog)}{again}"
 
 
-def _starts(backlog: Backlog) -> str:
+def _starts(backlog: FileBacklog) -> str:
     if not backlog.starts_in_secs:
         return "The next batch is due: enough is waiting, or has waited for long enough."
     why = "the first file has waited for rollover_timeout_secs"
@@ -361,7 +361,7 @@ def _starts(backlog: Backlog) -> str:
     )
 
 
-def ways_of_waiting(backlog: Backlog | None) -> tuple[str, ...]:
+def ways_of_waiting(backlog: FileBacklog | None) -> tuple[str, ...]:
     """Return what an operator can do about a file that waits."""
     if backlog is not None and backlog.running is False:
         return ("start blizzard: none is running for this pipeline",)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from blizzard.answers.evidence import JournalEvidence
-from blizzard.answers.lifecycle import FileState, Progress, state_by_data_files
+from blizzard.answers.lifecycle import FileProgress, FileState, state_by_data_files
 from blizzard.discover.lister import source_listers
 from blizzard.discover.scan import DiscoveryContext
 from blizzard.discover.spot_check import SpotCheck
@@ -172,14 +172,14 @@ def progress_of(
     history: Ledger,
     *,
     of_others: bool = True,
-) -> tuple[Progress, tuple[str, ...]]:
+) -> tuple[FileProgress, tuple[str, ...]]:
     """Return how far files that were read have come, and why that is not known for sure.
 
     All answers are of one version of the log. With `of_others` they include what other writers
     have done to the rows of every source file.
     """
     if table is None:
-        return Progress(committed=None), ()
+        return FileProgress(committed=None), ()
     log, name = table.log, settings.name
     last = last_committed(table.store, name, history, log.committed)
     committed, unsure = last.entry, last.unsure
@@ -187,7 +187,7 @@ def progress_of(
         # What a journal inherits was committed by the earlier one, or it would not be here.
         committed = max(committed or 0, history.awaits)
     if committed is None:
-        return Progress(committed=None), () if unsure is None else (unsure,)
+        return FileProgress(committed=None), () if unsure is None else (unsure,)
     aside = read_aside(table.store, name, log.fates)
     errors = [aside.error, unsure]
     repaired: dict[str, int] = {}
@@ -199,7 +199,7 @@ def progress_of(
     except LakeError as trouble:
         errors.append(str(trouble))
     keys = _Keys(settings, history)
-    progress = Progress(
+    progress = FileProgress(
         committed=committed,
         held=keys.of(aside.held),
         discarded=keys.of(aside.discarded),

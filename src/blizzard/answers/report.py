@@ -11,7 +11,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 
-from blizzard.answers.file_counts import UNKNOWN, By, EntryRows, Group, RowCount, SourceCounts
+from blizzard.answers.file_counts import (
+    UNKNOWN,
+    By,
+    DayOrPartition,
+    EntryRows,
+    RowCount,
+    SourceCounts,
+)
 from blizzard.answers.lifecycle import LANDED, NOT_APPLIED, DayOf, FileStanding, FileState
 from blizzard.answers.progress import (
     journal_evidence,
@@ -88,7 +95,7 @@ class Reconciliation:
     pipeline: str
     table_uri: str
     by: By
-    groups: tuple[Group, ...]
+    groups: tuple[DayOrPartition, ...]
     """The newest day first; a day that was asked for is there, also without files."""
     left_out: int = 0
     """Files of older days, or of more partitions, that are not listed."""
@@ -97,7 +104,7 @@ class Reconciliation:
     errors: tuple[str, ...] = ()
     """Why something is not known: whether a day is complete is not, then."""
 
-    def day(self, name: str) -> Group | None:
+    def day(self, name: str) -> DayOrPartition | None:
         """Return one of the days."""
         return next((group for group in self.groups if group.name == name), None)
 
@@ -109,7 +116,7 @@ class CountedFiles:
     question: Question
     days: frozenset[str]
     keeps: Keeps
-    groups: dict[str, Group] = field(default_factory=dict)
+    groups: dict[str, DayOrPartition] = field(default_factory=dict)
     read: ByEntry = field(default_factory=dict)
     aside: ByEntry = field(default_factory=dict)
     """Files of which bad lines are counted alone: no row of them is in the table, nor comes."""
@@ -131,7 +138,7 @@ class CountedFiles:
             self.left_out += 1
             return
         name = (one.day if question.by == "day" else one.partition) or UNKNOWN
-        self.groups.setdefault(name, Group(name=name)).count(one)
+        self.groups.setdefault(name, DayOrPartition(name=name)).count(one)
         if not question.rows:
             return
         is_read = one.in_part and one.state not in OUT
@@ -184,10 +191,10 @@ class Reconciler:
 
     def _summed_up(self, question: Question, found: "SurveyedSources") -> Reconciliation:
         asked = question.days if question.by == "day" else ()
-        groups = {name: Group(name=name) for name in asked}
+        groups = {name: DayOrPartition(name=name) for name in asked}
         for each in found.sources:
             for name, group in each.groups.items():
-                groups.setdefault(name, Group(name=name)).add(group)
+                groups.setdefault(name, DayOrPartition(name=name)).add(group)
         names = sorted(groups, reverse=True)
         listed, beyond = names[: question.most], names[question.most :]
         rows = self._rows_of(set(listed), found.sources) if question.rows else {}

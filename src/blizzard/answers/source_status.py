@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from blizzard.answers.lifecycle import FileState, Progress, of_unfinished
+from blizzard.answers.lifecycle import FileProgress, FileState, of_unfinished
 from blizzard.answers.progress import refuse_other_source
 from blizzard.answers.survey import swept
 from blizzard.discover.finding import Finding
@@ -13,7 +13,7 @@ from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkipSummary
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import SegmentBroken
-from blizzard.journal.totals import Totals, ValuesAt, Watermark, most_frequent
+from blizzard.journal.totals import JournalTotals, ValuesAt, Watermark, most_frequent
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.locations import OpenReader
@@ -21,7 +21,7 @@ from blizzard.model.settings import PipelineSettings, QueueSettings, SourceSetti
 from blizzard.model.source.part_way import CODES, ChangedPartWay
 from blizzard.notices.queue import OpenQueue
 from lakebed.clock import Clock
-from lakebed.documents.source_record import Stage
+from lakebed.documents.source_record import FailureStage
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader
 from lakebed.telemetry.events import code_of
@@ -76,7 +76,7 @@ FEW = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailedFile:
+class FailedSource:
     """A source file that failed when it was last tried."""
 
     path: str
@@ -112,7 +112,7 @@ class SourceStatus:
     """When the first of the failed files is tried again."""
     lost_files: int = 0
     """Failed and then deleted from the source, so never loaded; nobody has given them up."""
-    failures: tuple[FailedFile, ...] = ()
+    failures: tuple[FailedSource, ...] = ()
     """Some of them, the newest first."""
     changed_files: int = 0
     """Ingested before and another object now; reported and not read."""
@@ -122,7 +122,7 @@ class SourceStatus:
     """How far the newest of its folders are read, the last one first."""
     folders: int = 0
     """How many folders have files that were read."""
-    totals: Totals = field(default_factory=Totals)
+    totals: JournalTotals = field(default_factory=JournalTotals)
     rescued: tuple[ValuesAt, ...] = ()
     """Where values stood that are in `_rescued`, the most frequent first, and not all of them."""
     dropped: tuple[ValuesAt, ...] = ()
@@ -156,7 +156,7 @@ def source_status(
         lost_files=lost_files(source, history),
         watermarks=watermarks[:FEW],
         folders=len(watermarks),
-        totals=books.sums.by_source.get(name, Totals()),
+        totals=books.sums.by_source.get(name, JournalTotals()),
         rescued=most_frequent(books.placed(name, "rescued"), FEW),
         dropped=most_frequent(books.placed(name, "dropped"), FEW),
         notifications=(
@@ -189,7 +189,7 @@ def source_status(
     )
 
 
-def _with_failed(told: SourceStatus, failed: list[FailedFile]) -> SourceStatus:
+def _with_failed(told: SourceStatus, failed: list[FailedSource]) -> SourceStatus:
     return replace(
         told,
         failed_files=len(failed),
@@ -199,7 +199,7 @@ def _with_failed(told: SourceStatus, failed: list[FailedFile]) -> SourceStatus:
     )
 
 
-def as_found(failed: list[FailedFile], found: Finding, now: datetime) -> list[FailedFile]:
+def as_found(failed: list[FailedSource], found: Finding, now: datetime) -> list[FailedSource]:
     """Return the failed files as the next run finds them.
 
     One of which a part is in the table is read on where its object is back; where another has come
@@ -228,14 +228,14 @@ def as_found(failed: list[FailedFile], found: Finding, now: datetime) -> list[Fa
 
 def failed_files(
     settings: PipelineSettings, source: SourceSettings, history: Ledger
-) -> list[FailedFile]:
+) -> list[FailedSource]:
     """Return the files of a source that failed when they were last tried, the newest first."""
     failed = [
         known
         for known in history.unfinished.values()
         if known.record.source == source.name
         and not known.record.gone
-        and of_unfinished(known, Progress(committed=None))[0] is FileState.FAILED
+        and of_unfinished(known, FileProgress(committed=None))[0] is FileState.FAILED
     ]
     if not failed:
         return []  # A look that finds nothing amiss does not work out which settings matter.
@@ -252,12 +252,12 @@ def lost_files(source: SourceSettings, history: Ledger) -> int:
     )
 
 
-def failed_file(known: UnfinishedFile, bases: Mapping[Stage, str] | None) -> FailedFile:
+def failed_file(known: UnfinishedFile, bases: Mapping[FailureStage, str] | None) -> FailedSource:
     """Return how a file failed; without `bases` it is not tried again."""
     failure = known.record.failure
     if failure is None:
         raise AssertionError("only a failed file has a failure to report")
-    return FailedFile(
+    return FailedSource(
         path=known.record.path,
         stage=failure.stage.value,
         code=failure.code,

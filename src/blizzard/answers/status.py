@@ -12,13 +12,13 @@ from typing import Literal
 
 from blizzard.answers.progress import last_committed, past_damage
 from blizzard.answers.source_status import SourceStatus, source_status
-from blizzard.handoff.held_rows import GONE, Aside, Fates, Files, by_reason, read_aside
+from blizzard.handoff.held_rows import GONE, Aside, Fates, FilesAside, by_reason, read_aside
 from blizzard.journal.books import Retraction
 from blizzard.journal.checkpoint import refresh
 from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, writer_status
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.standings import PassedOver
-from blizzard.journal.totals import Batch, Compactions, Quarantine, Totals
+from blizzard.journal.totals import Compactions, EntrySummary, JournalTotals, QuarantineTotals
 from blizzard.model.locations import OpenReader, open_table
 from blizzard.model.settings import PipelineSettings
 from blizzard.notices.queue import OpenQueue
@@ -60,22 +60,22 @@ class PipelineStatus:
     uncommitted_entries: int
     receipt_fits: bool
     """False where the receipt names an entry that the journal does not have."""
-    last_batch: Batch | None
-    last_written: Batch | None
+    last_batch: EntrySummary | None
+    last_written: EntrySummary | None
     """The last entry of any kind: who wrote, and when."""
     writer: WriterStatus | None
     sources: tuple[SourceStatus, ...]
-    totals: Totals
+    totals: JournalTotals
     parquet_files: int
     parquet_bytes: int
-    quarantine: Quarantine = field(default_factory=Quarantine)
+    quarantine: QuarantineTotals = field(default_factory=QuarantineTotals)
     """Bad lines that were set aside, and what has become of them."""
     found_columns: Mapping[str, str] = field(default_factory=dict)
     """The types of columns, and of fields inside of them, that were found in the data, by path."""
     held_files: int = 0
     held_rows: int = 0
     """Journaled, perhaps committed as an entry, and not in the table: penguin holds them."""
-    held: tuple[Files, ...] = ()
+    held: tuple[FilesAside, ...] = ()
     """Why."""
     discarded_files: int = 0
     discarded_rows: int = 0

@@ -14,10 +14,10 @@ from itertools import takewhile
 from blizzard.answers.lifecycle import (
     NOT_APPLIED,
     DayOf,
+    FileProgress,
     FileStanding,
     FileState,
     Lifecycle,
-    Progress,
     last_entry,
 )
 from blizzard.discover.filter import Decision
@@ -49,7 +49,7 @@ class SourceSurvey:
     place: Reader
     store: Reader | None
     history: Ledger
-    progress: Progress
+    progress: FileProgress
     now: datetime
     written: DayOf
     """Files that are deleted or overwritten since are counted by when they were read."""

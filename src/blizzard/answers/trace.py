@@ -44,7 +44,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class RowOrigin:
     """The record that a row was read from, as far as it is known without reading its source."""
 
     uri: str
@@ -110,20 +110,20 @@ def _telling(entry: Entry) -> Iterator[FinishedFile]:
     yield from entry.data_files if entry.operation == "rewrite" else entry.files
 
 
-def origin_of(match: Match, named: Named | None) -> Origin | None:
+def origin_of(match: Match, named: Named | None) -> RowOrigin | None:
     """Return where a row came from; None where nothing says so. Pure."""
     by_column = match.values.get(FILE)
     line = match.values.get(LINE)
     if by_column is not None and line is not None:
-        return Origin(uri=by_column, line=line)
+        return RowOrigin(uri=by_column, line=line)
     if named is None:
-        return None if by_column is None else Origin(uri=by_column)
+        return None if by_column is None else RowOrigin(uri=by_column)
     before = 0
     for run in named.file.runs:
         if match.row < before + run.rows:
             offset = match.row - before
             known = run.first is not None and run.is_exact
-            return Origin(
+            return RowOrigin(
                 uri=named.entry.uri_of(named.file.source_files[run.source]),
                 line=(run.first or 0) + offset if known else None,
                 run=run,
@@ -131,9 +131,9 @@ def origin_of(match: Match, named: Named | None) -> Origin | None:
             )
         before += run.rows
     if by_column is not None:
-        return Origin(uri=by_column)  # A compaction has put the rows in another order.
+        return RowOrigin(uri=by_column)  # A compaction has put the rows in another order.
     if named.file.source_file is not None:
-        return Origin(uri=named.file.source_file)  # An older version has written the entry.
+        return RowOrigin(uri=named.file.source_file)  # An older version has written the entry.
     return None
 
 
@@ -178,7 +178,7 @@ class _Opened:
 
 def record_of(
     settings: PipelineSettings,
-    origin: Origin,
+    origin: RowOrigin,
     values: Mapping[str, Any],
     known: SourceRecord | None,
     open_source: OpenReader,

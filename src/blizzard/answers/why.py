@@ -28,7 +28,7 @@ from lakebed.layout import file_name
 from lakebed.locations import below, place_of
 from lakebed.storage.parquet_tail import born, mark_of
 from lakebed.storage.store import ObjectFacts, Reader
-from lakebed.types import Commit
+from lakebed.types import CommitMode
 from lakebed.units import is_are, plural
 
 UUID = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -342,7 +342,7 @@ def _told(one: DataFile, entry: Entry, sink: SinkSettings) -> tuple[str, tuple[s
             return f"It is in the table with {rows}, {version}; {named} names it.", ()
         case FileState.JOURNALED:
             way = f"run {sink.committer} --once"
-            if sink.commit is Commit.PENGUIN:
+            if sink.commit is CommitMode.PENGUIN:
                 way += "; penguin status shows what stops it"
             waits = f"It is not in the table yet: {named} names it with {rows}"
             return f"{waits}, and {sink.committer} has yet to commit that.", (way,)

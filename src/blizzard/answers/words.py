@@ -10,7 +10,7 @@ from blizzard.answers.lifecycle import INHERITED, NO_ROWS, PART_READ, REDO, File
 from blizzard.answers.phrases import ways_of_waiting
 from blizzard.discover.skip_reason import IN_WORDS, Reason
 from blizzard.model.settings import PipelineSettings, SourceSettings
-from lakebed.types import Commit, OnChange
+from lakebed.types import CommitMode, OnChange
 from lakebed.units import is_are, plural
 
 LOADED_ELSEWHERE = (
@@ -212,7 +212,7 @@ def _changed(case: Case) -> Words:
 def _uncommitted(case: Case) -> Words:
     read = f"It was read with {_read_with(case.answer)}, and is not in the table yet"
     until = phrases.until_then(case.answer)
-    if case.settings.sink.commit is Commit.INLINE:
+    if case.settings.sink.commit is CommitMode.INLINE:
         return f"{read}: blizzard commits it with its next batch.{until}", "run blizzard --once"
     return says(
         f"{read}: penguin has yet to commit it.{until}",

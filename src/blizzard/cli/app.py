@@ -16,7 +16,7 @@ from lakebed.terminal.program import (
 )
 
 
-class Commands(ForwardingGroup):
+class BlizzardCommands(ForwardingGroup):
     """The commands that are modules of their own, each imported when it is called."""
 
     package = "blizzard.cli"
@@ -59,7 +59,7 @@ class Commands(ForwardingGroup):
     }
 
 
-app = program(Commands)
+app = program(BlizzardCommands)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from blizzard.answers.file_counts import SourceCounts
 from blizzard.answers.report import Reconciler
 from blizzard.cli.call import PipelineCall
 from blizzard.handoff.dead_letters import beside, is_in_queue, queue_at
-from blizzard.inspect.audit.findings import Audit, OtherCommit, Place
+from blizzard.inspect.audit.findings import Audit, FilePlace, OtherCommit
 from blizzard.inspect.audit.table import audit_table
 from blizzard.model.files import Location
 from blizzard.model.locations import OpenReader, open_reader, sink_location
@@ -31,17 +31,17 @@ from lakebed.units import plural
 
 FEW = 10
 IN_WORDS = {
-    Place.IN_TABLE: "in the table as they were written",
-    Place.REPLACED: "replaced by a promotion, retraction, erasure or compaction",
-    Place.RETRACTED: "taken out by a retraction or erasure",
-    Place.REMOVED_BY_OTHERS: "removed or rewritten by other writers",
-    Place.UNKNOWN: "removed or rewritten by versions that are no longer in the log",
-    Place.WAITING: "waiting for {committer}",
-    Place.HELD: "held by penguin",
-    Place.GIVEN_UP: "given up: discarded, lost, or read again",
-    Place.AWAITING_REDO: "taken out by penguin fsck, waiting for blizzard redo",
-    Place.FORGOTTEN: "left out by penguin forget",
-    Place.NOWHERE: "nowhere",
+    FilePlace.IN_TABLE: "in the table as they were written",
+    FilePlace.REPLACED: "replaced by a promotion, retraction, erasure or compaction",
+    FilePlace.RETRACTED: "taken out by a retraction or erasure",
+    FilePlace.REMOVED_BY_OTHERS: "removed or rewritten by other writers",
+    FilePlace.UNKNOWN: "removed or rewritten by versions that are no longer in the log",
+    FilePlace.WAITING: "waiting for {committer}",
+    FilePlace.HELD: "held by penguin",
+    FilePlace.GIVEN_UP: "given up: discarded, lost, or read again",
+    FilePlace.AWAITING_REDO: "taken out by penguin fsck, waiting for blizzard redo",
+    FilePlace.FORGOTTEN: "left out by penguin forget",
+    FilePlace.NOWHERE: "nowhere",
 }
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from blizzard.answers.file_counts import Group
+from blizzard.answers.file_counts import DayOrPartition
 from blizzard.answers.lifecycle import LANDED, FileStanding, FileState
 from blizzard.answers.report import DAYS, Question, Reconciler, Reconciliation
 from blizzard.cli.call import PipelineCall
@@ -295,7 +295,7 @@ def day_lines(found: Reconciliation, *, nothing: str) -> Iterator[Line]:
     yield from (f"  {error}" for error in found.errors)
 
 
-def _cells(group: Group, seldom: Sequence[str]) -> list[object]:
+def _cells(group: DayOrPartition, seldom: Sequence[str]) -> list[object]:
     return [
         group.name,
         group.landed,

@@ -10,7 +10,7 @@ from blizzard.cli.call import PipelineCall, document_of
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
-from blizzard.repair.gc import Collected, Garbage, GarbagePiece, Kind, collect, find_garbage
+from blizzard.repair.gc import Collected, Garbage, GarbageKind, GarbagePiece, collect, find_garbage
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.errors import ObjectMissing
@@ -20,14 +20,14 @@ from lakebed.terminal.console import Line, Table, first
 from lakebed.units import in_words, parse_span, plural
 
 NAMES = {
-    Kind.DATA: "data files of attempts that died, or of promotions without effect",
-    Kind.OUTBOX: "files left in the outbox",
-    Kind.DEAD_LETTERS: "dead letters that no entry names",
-    Kind.QUARANTINE: "quarantine files that no entry names, or whose lines no longer wait",
-    Kind.STARTED_NOTE: "notes of batches that are journaled",
-    Kind.UNFINISHED: "files that were never finished",
-    Kind.UPLOAD: "uploads that were never completed",
-    Kind.REPLACED: "snapshots and segments of names or books that newer ones replace",
+    GarbageKind.DATA: "data files of attempts that died, or of promotions without effect",
+    GarbageKind.OUTBOX: "files left in the outbox",
+    GarbageKind.DEAD_LETTERS: "dead letters that no entry names",
+    GarbageKind.QUARANTINE: "quarantine files that no entry names, or whose lines no longer wait",
+    GarbageKind.STARTED_NOTE: "notes of batches that are journaled",
+    GarbageKind.UNFINISHED: "files that were never finished",
+    GarbageKind.UPLOAD: "uploads that were never completed",
+    GarbageKind.REPLACED: "snapshots and segments of names or books that newer ones replace",
 }
 FEW = 10
 
@@ -106,7 +106,7 @@ def _text(
     else:
         yield f"pipeline {pipeline}: no garbage"
     if pieces:
-        kinds = {kind: [one for one in pieces if one.kind is kind] for kind in Kind}
+        kinds = {kind: [one for one in pieces if one.kind is kind] for kind in GarbageKind}
         yield Table(
             ("what", ">files", ">bytes"),
             [

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from blizzard.answers.phrases import quarantine_hint, way_out
-from blizzard.answers.source_status import FEW, FailedFile, SourceStatus
+from blizzard.answers.source_status import FEW, FailedSource, SourceStatus
 from blizzard.answers.status import PipelineStatus, pipeline_status
 from blizzard.cli.call import PipelineCall, document_of, failed_at
 from blizzard.discover.skip_reason import IN_WORDS as WHY
@@ -324,7 +324,7 @@ def _troubles(one: SourceStatus, clock: Clock) -> Iterator[str]:
         yield f"  ... and {more:,} more; see blizzard dlq list"
 
 
-def _failed(failed: FailedFile, clock: Clock) -> str:
+def _failed(failed: FailedSource, clock: Clock) -> str:
     if failed.next_try is None:
         again = way_out(failed.code, part_way=bool(failed.lines_in_table))
     elif failed.next_try <= clock.now():

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from blizzard.answers.trace import Named, Origin, named_by, origin_of, record_of
+from blizzard.answers.trace import Named, RowOrigin, named_by, origin_of, record_of
 from blizzard.cli.call import PipelineCall
 from blizzard.config.columns import columns_from
 from blizzard.journal.checkpoint import read_ledger
@@ -130,7 +130,7 @@ def quarantined(
                 source=uri,
                 line=line.line,
                 records=None,
-                counted=_counted(settings, Origin(uri=uri), None),
+                counted=_counted(settings, RowOrigin(uri=uri), None),
                 raw=line.raw.decode(errors="replace"),
                 why=line.message,
                 values={},
@@ -178,7 +178,7 @@ def _row(
     )
 
 
-def _known(origin: Origin, named: Named | None) -> SourceRecord | None:
+def _known(origin: RowOrigin, named: Named | None) -> SourceRecord | None:
     """Return what the journal says of the source file, where it names it."""
     if named is None or origin.run is None:
         return None
@@ -186,7 +186,7 @@ def _known(origin: Origin, named: Named | None) -> SourceRecord | None:
     return next((one for one in named.entry.sources if one.key == key), None)
 
 
-def _counted(settings: PipelineSettings, origin: Origin, named: Named | None) -> str:
+def _counted(settings: PipelineSettings, origin: RowOrigin, named: Named | None) -> str:
     """Return what the numbers of records count; what the journal does not say, the settings do."""
     known = _known(origin, named)
     if known is not None:
@@ -206,7 +206,7 @@ def _columns(settings: PipelineSettings, named: Named | None, schema: Schema) ->
     )
 
 
-def _among(origin: Origin | None) -> tuple[int, int] | None:
+def _among(origin: RowOrigin | None) -> tuple[int, int] | None:
     run = None if origin is None else origin.run
     if run is None or run.first is None:
         return None

@@ -31,7 +31,7 @@ from lakebed.storage.remote import READ_ONLY
 from lakebed.storage.store import Store, local_path
 from lakebed.telemetry.events import code_of
 from lakebed.terminal.call import DONE, Call, exit_code_of
-from lakebed.types import Commit
+from lakebed.types import CommitMode
 from lakebed.units import in_words, plural
 from penguin import inline
 from penguin.config import load as penguin_config
@@ -125,7 +125,7 @@ def _offline(loaded: _Loaded) -> Iterator[Tried]:
     if settings is None:
         return
     for one in settings.pipelines:
-        if one.sink.commit is Commit.PENGUIN and one.name not in settings.tables:
+        if one.sink.commit is CommitMode.PENGUIN and one.name not in settings.tables:
             message = _uncommitted(one, loaded.penguin)
             yield CheckRow(check=one.name, result=Verdict.WARNING, message=message), DONE
 

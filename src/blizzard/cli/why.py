@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from blizzard.answers.answer import Answer, DataFile, Read, Resolution, Retraction
+from blizzard.answers.answer import Answer, DataFile, FileRetraction, Read, Resolution
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.why import NOT_TAKEN, Pipelines
 from blizzard.answers.why import why as answers_to
@@ -132,7 +132,7 @@ def _read(read: Read) -> str:
     return f"{second(read.at)} UTC: {lines}{more}, {rows}; {done}"
 
 
-def _retraction(one: Retraction) -> str:
+def _retraction(one: FileRetraction) -> str:
     rows = f"{second(one.at)} UTC: {plural(one.rows, 'row')} to be taken out of the table"
     if one.passed_over:
         return f"{rows}; passed over, they are in the table"

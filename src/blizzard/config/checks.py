@@ -7,16 +7,16 @@ from itertools import permutations
 from blizzard.config import queues
 from blizzard.config.columns import format_faults, id_faults, schema_of
 from blizzard.model import event_time
-from blizzard.model.source.glob import Pattern, literally, split
+from blizzard.model.source.glob import SourcePattern, literally, split
 from lakebed.columns.schema import Field, walk
 from lakebed.config.checks import filter_fault
-from lakebed.config.faults import Fault, columns_of
+from lakebed.config.faults import ConfigFault, columns_of
 from lakebed.config.models import (
     Document,
     ErrorHandling,
     KeyPath,
     PartitionBy,
-    Pipeline,
+    PipelineSection,
     Sink,
     Source,
     place_in,
@@ -42,12 +42,12 @@ sink:
 # blizzard init URI writes such a file after a look at your data"""
 
 
-def check(document: Document) -> Iterator[Fault]:
+def check(document: Document) -> Iterator[ConfigFault]:
     """Yield the faults of a document whose sections have none by themselves."""
     pipelines = list(document.named_pipelines())
     if not pipelines:
         near = ("pipelines", "source", "sink", "schema", "error_handling")
-        yield Fault((), NO_PIPELINE, near=tuple((key,) for key in near))
+        yield ConfigFault((), NO_PIPELINE, near=tuple((key,) for key in near))
     for path, _, pipeline in pipelines:
         for name_path, _, source in pipeline.named_sources():
             yield from _check_source((*path, *name_path), source, pipeline.sink)
@@ -68,16 +68,18 @@ def check(document: Document) -> Iterator[Fault]:
     yield from queues.shared_faults(document)
 
 
-def _check_schema(path: KeyPath, schema: DeclaredSchema) -> Iterator[Fault]:
+def _check_schema(path: KeyPath, schema: DeclaredSchema) -> Iterator[ConfigFault]:
     """Refuse columns that are declared and to be found at once, and formats that are none."""
     here = (*path, "schema")
     if schema.infer and schema.fields_:
-        yield Fault(
+        yield ConfigFault(
             (*here, "infer"),
             "stands beside fields; move the columns that are known to hints, or remove infer",
         )
     if schema.hints and not schema.is_inferred:
-        yield Fault((*here, "hints"), "belongs to infer: true; these columns are declared: fields")
+        yield ConfigFault(
+            (*here, "hints"), "belongs to infer: true; these columns are declared: fields"
+        )
     yield from format_faults((*here, "fields"), schema.fields_)
     yield from format_faults((*here, "hints"), schema.hints)
     yield from id_faults(
@@ -85,29 +87,29 @@ def _check_schema(path: KeyPath, schema: DeclaredSchema) -> Iterator[Fault]:
     )
 
 
-def _check_quarantine(path: KeyPath, handling: ErrorHandling) -> Iterator[Fault]:
+def _check_quarantine(path: KeyPath, handling: ErrorHandling) -> Iterator[ConfigFault]:
     """Refuse limits of a quarantine that there is not: every bad line fails its file."""
     if handling.on_bad_record is OnBadRecord.QUARANTINE:
         return
     for key in ("max_bad_records", "max_bad_ratio"):
         if getattr(handling, key) is not None:
-            yield Fault(
+            yield ConfigFault(
                 (*path, "error_handling", key),
                 "belongs to on_bad_record: quarantine; without it one bad line fails its file",
             )
 
 
-def _check_queue(path: KeyPath, handling: ErrorHandling) -> Iterator[Fault]:
+def _check_queue(path: KeyPath, handling: ErrorHandling) -> Iterator[ConfigFault]:
     """Refuse options of a queue that lies in the table directory, which has options of its own."""
     if handling.dlq_storage_options and handling.dlq_path is None:
-        yield Fault(
+        yield ConfigFault(
             (*path, "error_handling", "dlq_storage_options"),
             "belongs to dlq_path; without it the queue is in the table directory, and is reached "
             "with the sink's storage_options",
         )
 
 
-def _check_overlap(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
+def _check_overlap(path: KeyPath, pipeline: PipelineSection) -> Iterator[ConfigFault]:
     """Refuse sources of which one holds the other's files: they would be ingested twice."""
     places = [
         (name_path, name, place_in(_folder(source), source.storage_options))
@@ -115,18 +117,18 @@ def _check_overlap(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
     ]
     for (here, name, outer), (_there, other, inner) in permutations(places, 2):
         if outer.holds(inner) and (not inner.holds(outer) or name < other):
-            yield Fault(
+            yield ConfigFault(
                 (*path, *here, "path"),
                 f"contains the files of source {other}, which would be ingested twice",
             )
 
 
-def _check_source(path: KeyPath, source: Source, sink: Sink | None) -> Iterator[Fault]:
+def _check_source(path: KeyPath, source: Source, sink: Sink | None) -> Iterator[ConfigFault]:
     """Refuse a pattern or a template that cannot be read, and a horizon that counts nothing."""
     try:
         place(source.path)
     except ValueError as wrong:
-        yield Fault((*path, "path"), str(wrong))
+        yield ConfigFault((*path, "path"), str(wrong))
     if (fault := filter_fault(path, source)) is not None:
         yield fault
         return
@@ -134,7 +136,7 @@ def _check_source(path: KeyPath, source: Source, sink: Sink | None) -> Iterator[
         return
     template = time_template(source, sink)
     if template is None:
-        yield Fault(
+        yield ConfigFault(
             (*path, "sweep_horizon"),
             "counts folders of partition_filter.prefix_template or of "
             "sink.partition_by.prefix_template, but neither is set",
@@ -143,10 +145,12 @@ def _check_source(path: KeyPath, source: Source, sink: Sink | None) -> Iterator[
     try:
         Window.parse(template, source.sweep_horizon)
     except ValueError as wrong:
-        yield Fault((*path, "sweep_horizon"), f"counts the folders of a template, but {wrong}")
+        yield ConfigFault(
+            (*path, "sweep_horizon"), f"counts the folders of a template, but {wrong}"
+        )
 
 
-def place(path: str) -> tuple[str, Pattern | None]:
+def place(path: str) -> tuple[str, SourcePattern | None]:
     """Return the folder of a source, and the names that are meant below it.
 
     On a local disk a folder that is there is a folder, and a file is that file, whatever
@@ -175,41 +179,43 @@ def time_template(source: Source, sink: Sink | None) -> str | None:
     return sink.partition_by.prefix_template if sink and sink.partition_by else None
 
 
-def _check_parts(path: KeyPath, sink: Sink) -> Iterator[Fault]:
+def _check_parts(path: KeyPath, sink: Sink) -> Iterator[ConfigFault]:
     """Refuse parts that S3 would refuse, at the end of the first upload that has two of them."""
     on_s3 = sink.uri is not None and place_of(sink.uri).scheme == "s3"
     if on_s3 and mebibytes(sink.part_size_mb) < SMALLEST_PART_ON_S3:
-        yield Fault(
+        yield ConfigFault(
             (*path, "sink", "part_size_mb"),
             "must be at least 5: S3 refuses parts smaller than 5 MB, other than the last one",
         )
 
 
-def _check_form(path: KeyPath, source: Source) -> Iterator[Fault]:
+def _check_form(path: KeyPath, source: Source) -> Iterator[ConfigFault]:
     """Refuse a path to records that leads nowhere, and a rule that says nothing."""
     here = (*path, "records")
     if source.records is not None and source.format is not SourceFormat.JSON:
-        yield Fault(here, "says where in a document its records are; it needs format: json")
+        yield ConfigFault(here, "says where in a document its records are; it needs format: json")
     elif source.records is not None and not all(source.records.split(".")):
-        yield Fault(here, "must be keys with a dot between them, as in result.items")
+        yield ConfigFault(here, "must be keys with a dot between them, as in result.items")
     rule = source.skip_records
     if rule is not None and not (rule.only_key or rule.with_key or rule.without_key):
-        yield Fault(
+        yield ConfigFault(
             (*path, "skip_records"),
             "says nothing; it needs only_key, with_key or without_key, each a list of keys",
         )
 
 
-def _check_compact(path: KeyPath, sink: Sink, schema: DeclaredSchema | None) -> Iterator[Fault]:
+def _check_compact(
+    path: KeyPath, sink: Sink, schema: DeclaredSchema | None
+) -> Iterator[ConfigFault]:
     """Yield the columns that rows cannot be sorted by."""
     wanted = [] if sink.compact is None else sink.compact.cluster_by
     if not wanted:
         return
     here = (*path, "sink", "compact", "cluster_by")
     if len(set(wanted)) < len(wanted):
-        yield Fault(here, "names a column twice")
+        yield ConfigFault(here, "names a column twice")
     if schema is None or Provenance.FILE not in schema.provenance:
-        yield Fault(
+        yield ConfigFault(
             here,
             "needs schema.provenance: [file, line]: once rows are sorted, only these columns say "
             "where they came from; leave cluster_by out to keep the order of the rows",
@@ -220,12 +226,12 @@ def _check_compact(path: KeyPath, sink: Sink, schema: DeclaredSchema | None) -> 
     parts = _partition_columns(sink)
     for name in wanted:
         if name in parts:
-            yield Fault(here, f"names {name}, which is a partition column already")
+            yield ConfigFault(here, f"names {name}, which is a partition column already")
         elif kinds.get(name) in UNSORTED:
-            yield Fault(here, f"names {name}, whose values have no order: it is nested")
+            yield ConfigFault(here, f"names {name}, whose values have no order: it is nested")
         elif is_whole and name not in kinds and not _is_added(name, schema):
             message = f"names {name}, which is no column of the schema"
-            yield Fault(here, message, near=(here, *columns_of(path)))
+            yield ConfigFault(here, message, near=(here, *columns_of(path)))
 
 
 def _is_added(name: str, schema: DeclaredSchema | None) -> bool:
@@ -236,27 +242,31 @@ def _partition_columns(sink: Sink) -> tuple[str, ...]:
     return template_keys(sink.partition_by.prefix_template) if sink.partition_by else ()
 
 
-def _check_provenance(path: KeyPath, schema: DeclaredSchema, sink: Sink | None) -> Iterator[Fault]:
+def _check_provenance(
+    path: KeyPath, schema: DeclaredSchema, sink: Sink | None
+) -> Iterator[ConfigFault]:
     """Yield the columns that are asked for twice, or whose names are taken."""
     here = (*path, "schema", "provenance")
     wanted = dict.fromkeys(schema.provenance)
     if len(wanted) < len(schema.provenance):
-        yield Fault(here, "names a column twice")
+        yield ConfigFault(here, "names a column twice")
     names = {which.column for which in wanted}
     for key, fields in (("fields", schema.fields_), ("hints", schema.hints)):
         for index, one in enumerate(fields):
             if one.name.casefold() in names:
-                yield Fault(
+                yield ConfigFault(
                     (*path, "schema", key, index, "name"),
                     f"{one.name} is the column that provenance adds; give this one another name, "
                     f"and add from: [{one.name!r}] to read the field",
                 )
     for key in () if sink is None else _partition_columns(sink):
         if key.casefold() in names:
-            yield Fault(here, f"adds the column {key}, which is a partition column already")
+            yield ConfigFault(here, f"adds the column {key}, which is a partition column already")
 
 
-def _check_partitions(path: KeyPath, by: PartitionBy, fields: Sequence[Field]) -> Iterator[Fault]:
+def _check_partitions(
+    path: KeyPath, by: PartitionBy, fields: Sequence[Field]
+) -> Iterator[ConfigFault]:
     """Yield the faults of a template, and of the field that gives its times."""
     here = (*path, "sink", "partition_by")
     if by.timestamp_field is not None:
@@ -266,19 +276,19 @@ def _check_partitions(path: KeyPath, by: PartitionBy, fields: Sequence[Field]) -
     written = {name.casefold(): name for name in declared}
     for key in keys:
         if key in declared and declared[key] not in PARTITION_TYPES:
-            yield Fault(
+            yield ConfigFault(
                 (*here, "prefix_template"),
                 f"{key} is declared as {declared[key]}, which cannot be a partition column; "
                 f"it must be {', '.join(PARTITION_TYPES)}",
             )
         if key not in declared and key.casefold() in written:
-            yield Fault(
+            yield ConfigFault(
                 (*here, "prefix_template"),
                 f"{key} is declared as {written[key.casefold()]}; "
                 "Delta does not tell upper from lower case",
             )
     if declared and set(declared) <= set(keys):
-        yield Fault(
+        yield ConfigFault(
             (*path, "schema", "fields"),
             "every field is a partition column, so the data files would have no column",
         )
@@ -286,25 +296,25 @@ def _check_partitions(path: KeyPath, by: PartitionBy, fields: Sequence[Field]) -
 
 def _check_timestamp(
     path: KeyPath, template: str, name: str, fields: Sequence[Field]
-) -> Iterator[Fault]:
+) -> Iterator[ConfigFault]:
     """Refuse a field that tells no time, and a template that it cannot give."""
     here = (*path, "sink", "partition_by")
     place = (*here, "timestamp_field")
     found = event_time.find_timestamp(fields, name)
     if found is None:
-        yield Fault(place, _unknown(name, fields), near=(place, *columns_of(path)))
+        yield ConfigFault(place, _unknown(name, fields), near=(place, *columns_of(path)))
         return
     field = found[1]
     if field.type not in event_time.TIME_TYPES:
         names = ", ".join(event_time.TIME_TYPES[:-1])
-        yield Fault(
+        yield ConfigFault(
             place,
             f"{name} is declared as {field.type}; it must be "
             f"{names} or {event_time.TIME_TYPES[-1]}",
         )
         return
     for fault in event_time.faults(Template.parse(template), field, tuple(fields)):
-        yield Fault((*here, "prefix_template"), fault)
+        yield ConfigFault((*here, "prefix_template"), fault)
 
 
 def _unknown(name: str, fields: Sequence[Field]) -> str:

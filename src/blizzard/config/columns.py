@@ -8,7 +8,7 @@ from blizzard.model.time_format import EPOCHS, ISO, pattern_of
 from lakebed.columns.field_ids import same_ids
 from lakebed.columns.schema import ELEMENT, VALUE, Field, Reading, Schema
 from lakebed.config.ddl import fields_from_json
-from lakebed.config.faults import Fault
+from lakebed.config.faults import ConfigFault
 from lakebed.config.models import KeyPath
 from lakebed.config.schema import DeclaredField, DeclaredItems, DeclaredSchema, DeclaredType
 from lakebed.types import NESTED_TYPES, FieldType
@@ -36,16 +36,16 @@ def columns_from(delta: Mapping[str, Any]) -> Schema | None:
         return None
 
 
-def format_faults(path: KeyPath, fields: Sequence[DeclaredField]) -> Iterator[Fault]:
+def format_faults(path: KeyPath, fields: Sequence[DeclaredField]) -> Iterator[ConfigFault]:
     """Yield what is wrong with the formats of times, at every depth."""
     for index, one in enumerate(fields):
         yield from _formats((*path, index), one)
 
 
-def id_faults(path: KeyPath, schema: Schema) -> Iterator[Fault]:
+def id_faults(path: KeyPath, schema: Schema) -> Iterator[ConfigFault]:
     """Yield the fields that cannot be told apart by readers that go by ids."""
     for alike in same_ids(schema.fields):
-        yield Fault(
+        yield ConfigFault(
             path,
             f"{' and '.join(alike)} happen to have the same Parquet field id, which is made from "
             "the name; give one of them another name, and read the field by from:, a key of "
@@ -54,24 +54,26 @@ def id_faults(path: KeyPath, schema: Schema) -> Iterator[Fault]:
         )
 
 
-def _formats(path: KeyPath, one: DeclaredType) -> Iterator[Fault]:
+def _formats(path: KeyPath, one: DeclaredType) -> Iterator[ConfigFault]:
     for name in one.format:
         if name == ISO or name in EPOCHS:
             continue
         try:
             pattern = pattern_of(name)
         except ValueError as wrong:
-            yield Fault((*path, "format"), str(wrong))
+            yield ConfigFault((*path, "format"), str(wrong))
             continue
         if pattern.tells_zone and one.type.type is FieldType.TIMESTAMP_NTZ:
-            yield Fault((*path, "format"), f"{name} tells a zone, and a timestamp_ntz has none")
+            yield ConfigFault(
+                (*path, "format"), f"{name} tells a zone, and a timestamp_ntz has none"
+            )
     # Without truncate a date takes whole days only, of which hardly any number is one in two units.
     epochs = [name for name in one.format if name in EPOCHS]
     in_order = sorted(epochs, key=[*EPOCHS].index)
     if epochs != in_order and (one.type.type is not FieldType.DATE or one.truncate):
         each = iter(in_order)
         better = ", ".join(next(each) if name in EPOCHS else name for name in one.format)
-        yield Fault(
+        yield ConfigFault(
             (*path, "format"),
             f"{epochs[0]} takes every number that a coarser unit after it is meant for, as a time "
             f"near 1970; coarser units come first: format: [{better}]",

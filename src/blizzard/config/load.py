@@ -22,7 +22,7 @@ from blizzard.model.settings import (
 )
 from blizzard.model.source.form import Form, SkipRule
 from lakebed.config.checks import metrics_address
-from lakebed.config.faults import Fault
+from lakebed.config.faults import ConfigFault
 from lakebed.config.files import Given
 from lakebed.config.loader import load_document
 from lakebed.config.models import (
@@ -30,7 +30,7 @@ from lakebed.config.models import (
     Document,
     ErrorHandling,
     KeyPath,
-    Pipeline,
+    PipelineSection,
     Sink,
     Source,
     place_in,
@@ -58,7 +58,7 @@ def load(
     `master` is that of a session that the caller has: executors of its must reach all places.
     """
 
-    def faults(document: Document) -> Iterator[Fault]:
+    def faults(document: Document) -> Iterator[ConfigFault]:
         yield from check(document)
         yield from overlaps.unreachable(document, master)
         yield from overlaps.faults(document, place)
@@ -92,7 +92,9 @@ def load(
     )
 
 
-def _pipeline(document: Document, path: KeyPath, name: str, pipeline: Pipeline) -> PipelineSettings:
+def _pipeline(
+    document: Document, path: KeyPath, name: str, pipeline: PipelineSection
+) -> PipelineSettings:
     sink = _checked(pipeline.sink)
     handling = pipeline.error_handling
     declared = pipeline.schema_ or DeclaredSchema()

@@ -15,27 +15,27 @@ from blizzard.config.spark_master import (
     runs_in_this_process,
     stays_on_this_machine,
 )
-from blizzard.model.source.glob import Pattern, is_hidden
-from lakebed.config.faults import Fault
+from blizzard.model.source.glob import SourcePattern, is_hidden
+from lakebed.config.faults import ConfigFault
 from lakebed.config.models import Document, KeyPath, Source, place_in
 from lakebed.config.profiles import key_path
 from lakebed.locations import ByPlace, Place
 from lakebed.storage.remote import is_endpoint
 from lakebed.storage.store import local_path
 
-Split = Callable[[str], tuple[str, Pattern | None]]
+Split = Callable[[str], tuple[str, SourcePattern | None]]
 """Divides the path of a source into its folder and the names that are meant below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
+class _SourceRoot:
     key: KeyPath
     name: str
     folder: Place
-    pattern: Pattern | None
+    pattern: SourcePattern | None
 
 
-def faults(document: Document, split: Split) -> Iterator[Fault]:
+def faults(document: Document, split: Split) -> Iterator[ConfigFault]:
     """Yield a fault for each dead letter queue in a source, and each source in a table."""
     sources = list(_sources(document, split))
     written: ByPlace[str] = ByPlace()
@@ -56,35 +56,39 @@ def faults(document: Document, split: Split) -> Iterator[Fault]:
             yield from _source_in_table(f"tables.{name}", table, sources)
 
 
-def _sources(document: Document, split: Split) -> Iterator[_Source]:
+def _sources(document: Document, split: Split) -> Iterator[_SourceRoot]:
     for path, _name, pipeline in document.named_pipelines():
         for inner, name, source in pipeline.named_sources():
             folder, pattern = _placed(source, split)
             key = (*path, *inner, "path")
             found = place_in(folder, source.storage_options)
-            yield _Source(key=key, name=name, folder=found, pattern=pattern)
+            yield _SourceRoot(key=key, name=name, folder=found, pattern=pattern)
 
 
-def _placed(source: Source, split: Split) -> tuple[str, Pattern | None]:
+def _placed(source: Source, split: Split) -> tuple[str, SourcePattern | None]:
     try:
         return split(source.path)
     except ValueError:
         return source.path, None  # That is a fault of its own.
 
 
-def _queue_in_source(key: KeyPath, queue: Place, sources: list[_Source]) -> Iterator[Fault]:
+def _queue_in_source(
+    key: KeyPath, queue: Place, sources: list[_SourceRoot]
+) -> Iterator[ConfigFault]:
     for source in sources:
         inner = queue.below(source.folder)
         if inner is None or _is_passed_over(inner, source.pattern):
             continue
-        yield Fault(
+        yield ConfigFault(
             key,
             f"is inside source {source.name}, where the records of failed files would be read as "
             "data; move it elsewhere, or into a folder whose name starts with _",
         )
 
 
-def _table_in_source(key: KeyPath, table: Place, sources: list[_Source]) -> Iterator[Fault]:
+def _table_in_source(
+    key: KeyPath, table: Place, sources: list[_SourceRoot]
+) -> Iterator[ConfigFault]:
     """Refuse a table whose data files match the source's pattern; others are not NDJSON."""
     for source in sources:
         inner = table.below(source.folder)
@@ -93,26 +97,26 @@ def _table_in_source(key: KeyPath, table: Place, sources: list[_Source]) -> Iter
             continue
         data = f"{inner}/x.parquet".lstrip("/")
         if pattern.names_file(data) and pattern.compiled().fullmatch(data):
-            yield Fault(
+            yield ConfigFault(
                 key, f"is inside source {source.name}, whose pattern matches its data files"
             )
 
 
-def _source_in_table(whose: str, table: Place, sources: list[_Source]) -> Iterator[Fault]:
+def _source_in_table(whose: str, table: Place, sources: list[_SourceRoot]) -> Iterator[ConfigFault]:
     for source in sources:
         inner = source.folder.below(table)
         if inner is None or (inner[:1] in ("_", ".") and inner.partition("/")[0] not in OURS):
             continue
         is_table = not inner and source.pattern is None
         where = f"the table of {whose} itself" if is_table else f"inside the table of {whose}"
-        yield Fault(
+        yield ConfigFault(
             source.key,
             f"is {where}, where a VACUUM deletes every file that the table "
             "does not reference; move it elsewhere",
         )
 
 
-def _is_passed_over(inner: str, pattern: Pattern | None) -> bool:
+def _is_passed_over(inner: str, pattern: SourcePattern | None) -> bool:
     """Whether no dead letter in a folder below a source would ever be taken."""
     if inner:
         return is_hidden(inner) or (pattern is not None and not pattern.may_hold(inner))
@@ -126,7 +130,7 @@ OURS = ("_blizzard", "_delta_log", "_staging")
 """Folders of a table that are written by the programs themselves."""
 
 
-def unreachable(document: Document, master: str | None = None) -> Iterator[Fault]:
+def unreachable(document: Document, master: str | None = None) -> Iterator[ConfigFault]:
     """Yield a fault for each place that executors would look for on their own machines.
 
     On a cluster a local path means another disk on every machine, so it is refused unless the
@@ -149,13 +153,15 @@ def unreachable(document: Document, master: str | None = None) -> Iterator[Fault
             yield from _loopback(document, (*path, "sink"), sink.storage_options, master)
 
 
-def _local(here: KeyPath, key: str, place: str, master: str, shared: list[Path]) -> Iterator[Fault]:
+def _local(
+    here: KeyPath, key: str, place: str, master: str, shared: list[Path]
+) -> Iterator[ConfigFault]:
     local = local_path(place)
     if local is None:
         return
     full = local.absolute()
     if not any(full == folder or folder in full.parents for folder in shared):
-        yield Fault(
+        yield ConfigFault(
             (*here, key),
             f"is on this machine's disk, but executors of {master} would look on their own "
             "disks; use an object store, or list a folder that is mounted on all machines under "
@@ -165,12 +171,12 @@ def _local(here: KeyPath, key: str, place: str, master: str, shared: list[Path])
 
 def _loopback(
     document: Document, here: KeyPath, options: Mapping[str, SecretStr], master: str
-) -> Iterator[Fault]:
+) -> Iterator[ConfigFault]:
     if stays_on_this_machine(master):
         return
     for name, value in options.items():
         if is_endpoint(name) and leads_to_loopback(value.get_secret_value()):
-            yield Fault(
+            yield ConfigFault(
                 key_path(document, (*here, "storage_options"), name, options),
                 f"is this machine's loopback address, and executors of {master} would connect to "
                 "their own; use the store's network address",

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from blizzard.model.settings import QueueService, QueueSettings
-from lakebed.config.faults import Fault
+from lakebed.config.faults import ConfigFault
 from lakebed.config.models import Document, KeyPath, Source, place_in, plain
 from lakebed.locations import place_of
 from lakebed.storage.options import StorageOptions, bare
@@ -67,7 +67,7 @@ class _Queues:
         names = range(1, 2) if self.names(url) else range(2, 3)
         return _is_url(url, names=names)
 
-    def more_faults(self, here: KeyPath, source: Source, url: str) -> Iterator[Fault]:  # noqa: ARG002 - most have no more
+    def more_faults(self, here: KeyPath, source: Source, url: str) -> Iterator[ConfigFault]:  # noqa: ARG002 - most have no more
         """Yield what else is wrong with a queue of this service."""
         yield from ()
 
@@ -78,28 +78,28 @@ class _Queues:
         more = {"endpoint": url.rpartition("/")[0], **more}
         return QueueSettings(url=url, service=self.service, options=StorageOptions(login), **more)
 
-    def faults(self, here: KeyPath, source: Source, url: str) -> Iterator[Fault]:
+    def faults(self, here: KeyPath, source: Source, url: str) -> Iterator[ConfigFault]:
         """Yield what is wrong with the queue of a source."""
         if (wrong := self.url_fault(url)) is not None:
-            yield Fault((*here, "queue"), wrong)
+            yield ConfigFault((*here, "queue"), wrong)
             return
         if place_of(source.path).scheme != self.scheme:
             what, announced, store = self.what
             fault = f"is {what}, which tells of {announced}, but the path of the source is {store}"
-            yield Fault((*here, "queue"), fault)
+            yield ConfigFault((*here, "queue"), fault)
         module, package, extra = self.package
         if not _is_installed(module):
             way_out = f"needs the package {package}: pip install 'blizzard-penguin[{extra}]'"
-            yield Fault(here, way_out, near=())
+            yield ConfigFault(here, way_out, near=())
         known = (*self.credentials, *self.others)
         for name in _own(source):
             if self.option(name) not in known:
                 names = ", ".join(self.written(each) for each in known)
                 fault = f"unknown option of a queue; there are {names}"
-                yield Fault((*here, "storage_options", name), fault)
+                yield ConfigFault((*here, "storage_options", name), fault)
         allowed = self.options(source).get("allow_http", "").lower() == "true"
         if urlsplit(url).scheme == "http" and not allowed:
-            yield Fault(
+            yield ConfigFault(
                 (*here, "queue"),
                 "is http://, which is not encrypted; to allow it set "
                 f"{self.prefix}ALLOW_HTTP: true in storage_options",
@@ -168,16 +168,16 @@ class _Sqs(_Queues):
     def is_queue(self, url: str) -> bool:
         return _is_url(url, names=range(2, 100))
 
-    def more_faults(self, here: KeyPath, source: Source, url: str) -> Iterator[Fault]:
+    def more_faults(self, here: KeyPath, source: Source, url: str) -> Iterator[ConfigFault]:
         own, region = self.own_options(source), self._region(url)
         if ("access_key_id" in own) != ("secret_access_key" in own):
-            yield Fault(
+            yield ConfigFault(
                 (*here, "storage_options"),
                 "has only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
             )
         for key in ("region", "default_region"):
             if region is not None and own.get(key, region) != region:
-                yield Fault(
+                yield ConfigFault(
                     (*here, "storage_options"),
                     f"has another region than the queue, whose URL says {region}; remove the "
                     "option",
@@ -211,13 +211,13 @@ class _Azure(_Queues):
         part = "" if option in self.others else "STORAGE_"
         return f"{self.prefix}{part}{option.upper()}"
 
-    def more_faults(self, here: KeyPath, source: Source, url: str) -> Iterator[Fault]:
+    def more_faults(self, here: KeyPath, source: Source, url: str) -> Iterator[ConfigFault]:
         options, own = self.options(source), self.own_options(source)
         # These credentials are good in one account alone.
         inherited = {"account_key", "sas_key"} & (options.keys() - own.keys())
         place = place_in(source.path, source.storage_options)
         if inherited and place.account not in ("", self.queue(url, source).account):
-            yield Fault(
+            yield ConfigFault(
                 (*here, "queue"),
                 "is in another account than the source, whose key it does not take; set the "
                 "queue's credentials in notifications.storage_options",
@@ -270,14 +270,14 @@ _SQS, _PUBSUB = _Sqs(), _PubSub()
 _SERVICES: tuple[_Queues, ...] = (_Azure(), _PUBSUB, _SQS)
 
 
-def faults(path: KeyPath, source: Source) -> Iterator[Fault]:
+def faults(path: KeyPath, source: Source) -> Iterator[ConfigFault]:
     """Yield what is wrong with the queue of a source."""
     if source.notifications is not None:
         url = source.notifications.queue
         yield from _service(source, url).faults((*path, "notifications"), source, url)
 
 
-def shared_faults(document: Document) -> Iterator[Fault]:
+def shared_faults(document: Document) -> Iterator[ConfigFault]:
     """Yield queues that two pipelines would read: each would take the other's messages."""
     users: dict[str, str] = {}
     for path, pipeline_name, pipeline in document.named_pipelines():
@@ -287,7 +287,7 @@ def shared_faults(document: Document) -> Iterator[Fault]:
             queue = _PUBSUB.name_of(source.notifications.queue.rstrip("/"))
             first = users.setdefault(queue, pipeline_name)
             if first != pipeline_name:
-                yield Fault(
+                yield ConfigFault(
                     (*path, *below, "notifications", "queue"),
                     f"is the queue of pipeline {first}, too; each would take the other's "
                     "messages: give every pipeline a queue of its own",

@@ -23,7 +23,7 @@ from lakebed.listing.sort import end_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SeenName:
     """A name after its folder's `start_after` that is done."""
 
     name: IngestedFile
@@ -31,12 +31,12 @@ class Seen:
 
 
 @dataclass(slots=True)
-class Folder:
+class FolderCursor:
     """The files right in one folder, as far as quick looks need to know them."""
 
     start_after: str = ""
     """The name after which a quick look lists the folder."""
-    names: dict[str, Seen] = field(default_factory=dict)
+    names: dict[str, SeenName] = field(default_factory=dict)
     """Names after that one that are done."""
     top: str = ""
     """The highest name that is done: a bare watermark would stand here."""
@@ -44,7 +44,7 @@ class Folder:
     """The highest name that was listed."""
     waiting: bool = False
     """Whether a name after that one is listed and neither done nor taken."""
-    taken: dict[str, Seen] = field(default_factory=dict)
+    taken: dict[str, SeenName] = field(default_factory=dict)
     """Names after that one that are done once the batch that takes them is journaled."""
     fresh: list[str] = field(default_factory=list)
     """New names since the last one that is done: if another done one follows, they are late."""
@@ -54,7 +54,7 @@ class Folder:
         """Whether something waits in it, or arrived within the late window."""
         return self.waiting or bool(self.names) or bool(self.taken)
 
-    def settled(self, late_after: float, unsettled: Collection[str]) -> "Folder":
+    def settled(self, late_after: float, unsettled: Collection[str]) -> "FolderCursor":
         """Return a copy in which the taken names are done, except for those not journaled."""
         start_after, top, waiting = self.start_after, self.top, self.waiting
         names = dict(sorted((self.names | self.taken).items())) if self.taken else dict(self.names)
@@ -68,7 +68,7 @@ class Folder:
             for path in list(takewhile(lambda path: names[path].arrived <= late_after, names)):
                 start_after = path
                 del names[path]
-        return Folder(
+        return FolderCursor(
             start_after=start_after, names=names, top=top, reach=self.reach, waiting=waiting
         )
 
@@ -82,7 +82,7 @@ class ListingCursor:
     sweep_ended: float | None = None
     pages: int = 1
     """Requests that the last sweep took, about."""
-    folders: dict[str, Folder] = field(default_factory=dict)
+    folders: dict[str, FolderCursor] = field(default_factory=dict)
     incomplete: bool = False
     """Whether files wait that no quick look would list."""
 
@@ -100,7 +100,7 @@ class ListingCursor:
             or sweep_is_due(ended, now, every=(self.pages - 1) * poll_interval)
         )
 
-    def seen(self, path: str) -> Seen | None:
+    def seen(self, path: str) -> SeenName | None:
         """Return what is remembered of a name that is done."""
         if not self.folders:
             return None
@@ -139,10 +139,10 @@ class CursorBuilder:
     limits: LookLimits = field(default_factory=LookLimits)
     late: set[str] = field(default_factory=set)
     """New names that sort before one that is done: a bare watermark would have missed them."""
-    _open: list[tuple[str, Folder]] = field(default_factory=list)
+    _open: list[tuple[str, FolderCursor]] = field(default_factory=list)
     _live: dict[str, bool] = field(default_factory=dict)
-    _last: dict[str, tuple[str, Folder]] = field(default_factory=dict)
-    _folders: dict[str, Folder] = field(default_factory=dict)
+    _last: dict[str, tuple[str, FolderCursor]] = field(default_factory=dict)
+    _folders: dict[str, FolderCursor] = field(default_factory=dict)
     _incomplete: bool = False
     _passed: bool = False
     """Whether quick looks would pass over names that are taken: only until they are journaled."""
@@ -163,7 +163,7 @@ class CursorBuilder:
         if arrived <= self.late_after and not folder.is_live:
             folder.start_after = path
             return
-        folder.names[path] = Seen(name=name, arrived=arrived)
+        folder.names[path] = SeenName(name=name, arrived=arrived)
         if len(folder.names) > self.limits.names:
             self._pass(folder, path)
 
@@ -176,7 +176,7 @@ class CursorBuilder:
     def takes(self, name: IngestedFile, path: str, arrived: float, *, is_new: bool) -> None:
         """Take in a name that the next batch takes."""
         folder = self._enter(path)
-        folder.taken[path] = Seen(name=name, arrived=arrived)
+        folder.taken[path] = SeenName(name=name, arrived=arrived)
         folder.reach = max(folder.reach, path)
         if is_new:
             if path < folder.top:
@@ -220,7 +220,7 @@ class CursorBuilder:
             incomplete=self._incomplete or self._passed or len(folders) > self.limits.ranges,
         )
 
-    def _settled(self, folder: Folder, unsettled: Collection[str]) -> Folder:
+    def _settled(self, folder: FolderCursor, unsettled: Collection[str]) -> FolderCursor:
         folder = folder.settled(self.late_after, unsettled)
         if len(folder.names) > self.limits.names:
             self._pass(folder, max(folder.names))
@@ -241,7 +241,7 @@ class CursorBuilder:
         kept = {*live, *last.values()}
         self._folders = {name: self._folders[name] for name in self._folders if name in kept}
 
-    def _enter(self, path: str) -> Folder:
+    def _enter(self, path: str) -> FolderCursor:
         name = folder_and_name(path)[0]
         if not self.sweep:
             return self._resume(name)
@@ -250,14 +250,16 @@ class CursorBuilder:
             self._open.append((name, _beginning(name)))
         return self._open[-1][1]
 
-    def _resume(self, name: str) -> Folder:
+    def _resume(self, name: str) -> FolderCursor:
         """Go on with a folder from where it was left: what was remembered is taken in again."""
         if name not in self._folders:
             before = self.before.folders.get(name)
             self._folders[name] = (
                 _beginning(name)
                 if before is None
-                else Folder(start_after=before.start_after, top=before.top, reach=before.reach)
+                else FolderCursor(
+                    start_after=before.start_after, top=before.top, reach=before.reach
+                )
             )
         return self._folders[name]
 
@@ -291,7 +293,7 @@ class CursorBuilder:
         # listed quickly, or the listing would go through that folder again.
         self._pass(self._open[-1][1], end_of(name))
 
-    def _pass(self, folder: Folder, name: str) -> None:
+    def _pass(self, folder: FolderCursor, name: str) -> None:
         """List a folder after a name from now on; files that wait before it need a sweep."""
         self._incomplete = self._incomplete or folder.waiting
         self._passed = self._passed or bool(folder.taken)
@@ -300,9 +302,9 @@ class CursorBuilder:
         folder.waiting = False
 
 
-def _beginning(name: str) -> Folder:
+def _beginning(name: str) -> FolderCursor:
     """Return a folder of which nothing is known: it is listed from its first name on."""
-    return Folder(start_after=f"{name}/" if name else "")
+    return FolderCursor(start_after=f"{name}/" if name else "")
 
 
 def _is_below(path: str, folder: str) -> bool:
@@ -317,7 +319,7 @@ def _above(folder: str) -> Iterator[str]:
     yield ""
 
 
-def _order(each: tuple[str, Folder]) -> str:
+def _order(each: tuple[str, FolderCursor]) -> str:
     return each[1].reach
 
 

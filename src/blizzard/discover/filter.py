@@ -8,7 +8,7 @@ from enum import StrEnum
 from blizzard.discover.finding import Finding
 from blizzard.discover.names import PartitionUnknown, codec_for, partition_of, why_not_ours
 from blizzard.discover.retry import is_due, next_try
-from blizzard.discover.skip_reason import AMISS, Reason, SkipSummary, Tally
+from blizzard.discover.skip_reason import AMISS, Reason, SkipSummary, SkipTally
 from blizzard.journal.ledger import Before
 from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
@@ -22,7 +22,7 @@ from blizzard.model.source.part_way import (
 )
 from blizzard.model.source.unread import failed
 from lakebed.columns.schema import Field
-from lakebed.documents.source_record import Failure, SourceRecord, Stage
+from lakebed.documents.source_record import Failure, FailureStage, SourceRecord
 from lakebed.errors import LakeError
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template
@@ -60,7 +60,7 @@ class FileFilter:
     """Keys that have failed in this run and must not be tried again (with `--once`)."""
     first_seen: Mapping[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     """When each file that was too young was first seen as it is."""
-    bases: Mapping[Stage, str] = field(default_factory=dict)
+    bases: Mapping[FailureStage, str] = field(default_factory=dict)
     """By stage, a digest of the settings that bear on it: a failure under others is tried again."""
     since: Window | None = None
     """The folders that are recent enough, counted from when the source was first read."""
@@ -70,7 +70,7 @@ class FileFilter:
     exists: Callable[[str], bool] = lambda _path: True
     """Whether there is an object of this name: the marker of a folder is listed by one."""
     young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
-    tally: Tally = field(default_factory=Tally)
+    tally: SkipTally = field(default_factory=SkipTally)
     """Counts the files that are not taken, from the start of the look."""
     _take: dict[str, SourceFile] = field(default_factory=dict)
     _bytes: int = 0
@@ -299,7 +299,7 @@ class FileFilter:
             reingested=known is not None and known.record.reingested,
             form=self.source.form.counted_as,
         )
-        failure = Failure(stage=Stage.DISCOVER, code=error.code, message=error.message)
+        failure = Failure(stage=FailureStage.DISCOVER, code=error.code, message=error.message)
         return failed(before, failure)
 
     def _goes_on(self, known: UnfinishedFile, facts: ObjectFacts) -> bool:

@@ -21,7 +21,7 @@ from blizzard.model.limits import LookLimits
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.part_way import GonePartWay, is_part_way, is_told
 from lakebed.columns.schema import Field
-from lakebed.documents.source_record import SourceRecord, Stage
+from lakebed.documents.source_record import FailureStage, SourceRecord
 from lakebed.listing.incremental import ListingPlan, Range, sweep_is_due
 from lakebed.partition import Template, table_schema
 from lakebed.storage.lister import IncrementalLister
@@ -40,7 +40,7 @@ class SourceLister:
     source: SourceSettings
     template: Template | None
     partition_fields: Mapping[str, Field]
-    bases: Mapping[Stage, str] = field(default_factory=dict)
+    bases: Mapping[FailureStage, str] = field(default_factory=dict)
     """By stage, a digest of the settings that bear on it."""
     limits: LookLimits = field(default_factory=LookLimits)
     _cursor: ListingCursor = field(default_factory=ListingCursor)

@@ -5,14 +5,16 @@ from datetime import datetime, timedelta
 
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.source.part_way import lacks_its_object
-from lakebed.documents.source_record import Stage
+from lakebed.documents.source_record import FailureStage
 from lakebed.retry import Backoff
 
 RETRY = Backoff(first_secs=30, limit_secs=3600)
 """How long a file rests that failed in a way that trying again can help."""
 
 
-def is_due(known: UnfinishedFile, now: datetime, bases: Mapping[Stage, str] | None = None) -> bool:
+def is_due(
+    known: UnfinishedFile, now: datetime, bases: Mapping[FailureStage, str] | None = None
+) -> bool:
     """Whether a file may be tried again: its rest is unread, or it failed and has rested.
 
     One that failed in the future did so by a clock that was ahead: it need not wait for that. Nor
@@ -22,7 +24,7 @@ def is_due(known: UnfinishedFile, now: datetime, bases: Mapping[Stage, str] | No
     return at is not None and (now >= at or now < known.at or is_asked_for(known, bases))
 
 
-def is_asked_for(known: UnfinishedFile, bases: Mapping[Stage, str] | None = None) -> bool:
+def is_asked_for(known: UnfinishedFile, bases: Mapping[FailureStage, str] | None = None) -> bool:
     """Whether a file is to be read again at once: by order, or since the settings are others."""
     failure = known.record.failure
     if known.record.gone or failure is None:
@@ -34,7 +36,9 @@ def is_asked_for(known: UnfinishedFile, bases: Mapping[Stage, str] | None = None
     return known.record.retry or changed
 
 
-def next_try(known: UnfinishedFile, bases: Mapping[Stage, str] | None = None) -> datetime | None:
+def next_try(
+    known: UnfinishedFile, bases: Mapping[FailureStage, str] | None = None
+) -> datetime | None:
     """Return when a file is read again as it is; None where something has to change first. Pure.
 
     That is the file, or the settings that bore on its failure. Under which a record of an older

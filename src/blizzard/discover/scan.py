@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from blizzard.discover.cursor import CursorBuilder, Seen
+from blizzard.discover.cursor import CursorBuilder, SeenName
 from blizzard.discover.filter import Decision, FileFilter, is_same
 from blizzard.discover.finding import Finding
 from blizzard.discover.names import why_not_below, why_not_ours
-from blizzard.discover.skip_reason import Reason, SkipSummary, Tally
+from blizzard.discover.skip_reason import Reason, SkipSummary, SkipTally
 from blizzard.journal.ledger import UNKNOWN, Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
@@ -157,7 +157,7 @@ class Scan:
         name = IngestedFile(key=self._key(facts.path), size=facts.size, etag=facts.etag)
         self.cursor_builder.takes(name, facts.path, arrived, is_new=is_new)
 
-    def _arrival(self, facts: ObjectFacts, seen: Seen | None) -> float:
+    def _arrival(self, facts: ObjectFacts, seen: SeenName | None) -> float:
         """Return when a file came: when we first saw it or, at a sweep, when the store says so.
 
         A sweep sees files that came long ago. A store's clock that is ahead makes them younger
@@ -228,7 +228,7 @@ class LookState:
     """What is left to list."""
     sought: frozenset[str] = frozenset()
     """The files that are not done and were not listed so far."""
-    tally: Tally = field(default_factory=Tally)
+    tally: SkipTally = field(default_factory=SkipTally)
     young: Mapping[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     began: float
     """When the look began: what lands before its position later on is for the next sweep."""

@@ -99,7 +99,7 @@ class SkipSummary:
 
 
 @dataclass(slots=True)
-class Tally:
+class SkipTally:
     """Counts files by their reason, and names the first of each; those that are done, a few."""
 
     _files: dict[Reason, int] = field(default_factory=dict)
@@ -129,14 +129,14 @@ class Tally:
         if until is not None:
             self._until[reason] = min(until, self._until.get(reason, until))
 
-    def resumed(self) -> "Tally":
+    def resumed(self) -> "SkipTally":
         """Return a copy for a look that goes on, which comes by the files beyond its last batch."""
 
         def copied(by_reason: dict[Reason, T]) -> dict[Reason, T]:
             return {each: by_reason[each] for each in by_reason if each is not Reason.BEYOND_BATCH}
 
         first = {reason: list(some) for reason, some in copied(self._first).items()}
-        return Tally(copied(self._files), copied(self._bytes), first, copied(self._until))
+        return SkipTally(copied(self._files), copied(self._bytes), first, copied(self._until))
 
     def count(self, *reasons: Reason) -> int:
         """Count the files with one of some reasons."""

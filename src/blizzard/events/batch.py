@@ -47,7 +47,7 @@ class NextBatchDue(PipelineEvent, level=Level.TRACE):
     says = "{files:#file} waiting, next batch in {starts_in_secs:span}"
 
 
-class Step(StrEnum):
+class BatchStep(StrEnum):
     """The parts of a batch that are timed at the driver."""
 
     DISCOVER = "discover"
@@ -109,7 +109,7 @@ class BatchStarted(PipelineEvent):
 class StageFinished(PipelineEvent, level=Level.TRACE):
     """A part of a batch is done."""
 
-    stage: Step
+    stage: BatchStep
     seconds: float
 
     says = "{stage} took {seconds:.3f} s"
@@ -250,13 +250,13 @@ class PipelineEmitter:
         self.emit(batch)
 
     @contextmanager
-    def timed(self, stage: Step) -> Iterator[None]:
+    def timed(self, stage: BatchStep) -> Iterator[None]:
         """Emit how long a part of a batch took, if it succeeded."""
         began = self.clock.seconds()
         yield
         self.finished(stage, began)
 
-    def finished(self, stage: Step, began: float) -> None:
+    def finished(self, stage: BatchStep, began: float) -> None:
         """Emit how long a part of a batch took."""
         seconds = self.clock.seconds() - began
         self.emit(StageFinished(pipeline=self.pipeline, stage=stage, seconds=seconds))

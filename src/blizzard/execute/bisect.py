@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from blizzard.events import InferenceEnded, JobSplit, UnitsEnded, UnitsLeft
-from blizzard.execute.merge import Settled, settle
+from blizzard.execute.merge import SettledBatch, settle
 from blizzard.execute.runner import RunFailed, Runner, RunnerDied, WorkersDied
 from blizzard.model.files import SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.seen import Seen, joined
 from blizzard.model.source.unread import failed, untouched
 from lakebed.documents.entry import Started
-from lakebed.documents.source_record import Failure, SourceRecord, Stage
+from lakebed.documents.source_record import Failure, FailureStage, SourceRecord
 from lakebed.errors import JournalConflict, ObjectChanged, panic_as_error
 from lakebed.telemetry.events import Emit
 
@@ -76,7 +76,7 @@ def run_units(
     runner: Runner,
     emit: Emit,
     grow: Grow = lambda _seen: None,
-) -> Settled:
+) -> SettledBatch:
     """Run all units, splitting where the workers die, and merge what came of them.
 
     Units that meet values without a column are run again once there is one: what they wrote the
@@ -236,5 +236,5 @@ def died(unit: WorkUnit, reason: str) -> UnitOutcome:
 
 def given_up(file: SourceFile, why: str) -> SourceRecord:
     """Return the record of a file that kills the process that reads it."""
-    failure = Failure(stage=Stage.PARSE, code="worker_died", message=why)
+    failure = Failure(stage=FailureStage.PARSE, code="worker_died", message=why)
     return failed(untouched(file), failure)

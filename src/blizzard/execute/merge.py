@@ -14,12 +14,18 @@ from blizzard.model.files import Effort, SourceFile, UnitOutcome, WorkUnit
 from blizzard.model.source.unread import failed, left_of, lines_before, parts_of, untouched
 from blizzard.worker.position import Miscounted
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.source_record import Failure, QuarantineFile, Resolved, SourceRecord, Stage
+from lakebed.documents.source_record import (
+    Failure,
+    FailureStage,
+    QuarantineFile,
+    Resolved,
+    SourceRecord,
+)
 from lakebed.errors import StoreFull
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class SettledBatch:
     """What a batch did: its source files, and the files that hold their rows."""
 
     sources: tuple[SourceRecord, ...]
@@ -39,7 +45,7 @@ class Settled:
             raise StoreFull(self.sink_full)
 
 
-def balanced(settled: Settled, files: Mapping[str, SourceFile]) -> Settled:
+def balanced(settled: SettledBatch, files: Mapping[str, SourceFile]) -> SettledBatch:
     """Return what may be journaled: source files whose books do not balance have failed.
 
     Source files that share data files fail together, and those data files are left out. `files`
@@ -53,7 +59,7 @@ def balanced(settled: Settled, files: Mapping[str, SourceFile]) -> Settled:
         message = wrong.get(record.unit) if record.failure is None else None
         if message is None:
             return record
-        failure = Failure(stage=Stage.PARSE, code=Miscounted.code, message=message)
+        failure = Failure(stage=FailureStage.PARSE, code=Miscounted.code, message=message)
         return failed(untouched(files[record.key]), failure)
 
     return replace(
@@ -64,7 +70,7 @@ def balanced(settled: Settled, files: Mapping[str, SourceFile]) -> Settled:
     )
 
 
-def _differences(settled: Settled) -> Iterator[tuple[str | None, str]]:
+def _differences(settled: SettledBatch) -> Iterator[tuple[str | None, str]]:
     """Yield the groups whose books do not balance, and how."""
     read, found = Counter[str | None](), Counter[str | None]()
     written, aside = _counted(settled.files), _counted(settled.quarantine)
@@ -95,7 +101,7 @@ def settle(
     units: Sequence[WorkUnit],
     outcomes: Sequence[UnitOutcome],
     limits: QuarantineLimits | None = None,
-) -> Settled:
+) -> SettledBatch:
     """Bring the outcomes of all units together, parts of one file into one record.
 
     `limits` says how many bad lines a file may have that several tasks share; any other has been
@@ -134,7 +140,7 @@ def settle(
                 files += [replace(file, unit=record.unit) for file in _traced(parts)]
                 quarantine += [replace(file, unit=record.unit) for file in aside]
     settled = balanced(
-        Settled(
+        SettledBatch(
             sources=tuple(sources),
             files=tuple(files),
             quarantine=tuple(quarantine),
@@ -147,7 +153,7 @@ def settle(
     return replace(settled, effort=_together(outcomes, settled.files))
 
 
-def left_over(units: Sequence[WorkUnit], settled: Settled) -> int:
+def left_over(units: Sequence[WorkUnit], settled: SettledBatch) -> int:
     """Count the files that were planned and neither read to their end nor failed."""
     done = {record.key for record in settled.sources if record.complete}
     return len({file.key for unit in units for file in unit.files} - done)
@@ -163,7 +169,10 @@ def _without_lack_of_room(outcome: UnitOutcome) -> UnitOutcome:
 
 
 def _lacked_room(failure: Failure | None) -> bool:
-    return failure is not None and (failure.stage, failure.code) == (Stage.UPLOAD, StoreFull.code)
+    return failure is not None and (failure.stage, failure.code) == (
+        FailureStage.UPLOAD,
+        StoreFull.code,
+    )
 
 
 def _together(outcomes: Sequence[UnitOutcome], files: Sequence[FinishedFile]) -> Effort:
@@ -260,7 +269,7 @@ def _within(
         return record
     first = aside[0].sources[0]
     failure = Failure(
-        stage=Stage.PARSE,
+        stage=FailureStage.PARSE,
         code=TOO_MANY,
         message=in_words(exceeded, code=first.code, message=first.message),
         line=first.first,

@@ -19,7 +19,7 @@ from blizzard.model.locations import sink_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.source_record import SourceRecord, Stage
+from lakebed.documents.source_record import FailureStage, SourceRecord
 from lakebed.errors import DocumentUnreadable, LakeError, StoreDenied, StoreUnavailable
 from lakebed.locations import place_of
 from lakebed.retry import Backoff, attempts
@@ -38,7 +38,7 @@ class DeadLetter:
     path: str
     """The file's full URI."""
     error: str
-    stage: Stage
+    stage: FailureStage
     timestamp: str
     retry_count: int
     """How often it had been tried before; 0 at the first failure."""

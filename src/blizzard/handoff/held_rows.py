@@ -24,7 +24,7 @@ CameBack = Callable[[Iterable[str]], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
+class FilesAside:
     """Files that are not in the table, those with the same reasons together."""
 
     code: str
@@ -89,13 +89,13 @@ def passed_over(fates: Fates, committed: Callable[[str], int | None]) -> PassedO
     return ask
 
 
-def by_reason(metas: Iterable[HeldMeta]) -> tuple[Files, ...]:
+def by_reason(metas: Iterable[HeldMeta]) -> tuple[FilesAside, ...]:
     """Put the files with the same reasons together."""
     together: dict[tuple[str, tuple[str, ...]], list[HeldMeta]] = {}
     for meta in metas:
         together.setdefault((meta.code, meta.reasons), []).append(meta)
     return tuple(
-        Files(code=code, reasons=reasons, files=len(found), rows=rows(found))
+        FilesAside(code=code, reasons=reasons, files=len(found), rows=rows(found))
         for (code, reasons), found in together.items()
     )
 

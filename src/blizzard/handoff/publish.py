@@ -14,7 +14,7 @@ from typing import assert_never
 
 from lakebed import layout
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import Entry, Protocol, encode
+from lakebed.documents.entry import DirectoryProtocol, Entry, encode
 from lakebed.documents.pending_meta import Meta, encode_meta
 from lakebed.errors import LakeError, ProtocolConflict, Whose
 from lakebed.journal import JournalReader, latest_protocol, latest_protocol_number
@@ -190,7 +190,7 @@ def set_handoff(
     if waiting := entries_before(store, handoff, last_committed):
         return waiting
     path = layout.protocol(number + 1)
-    if isinstance(store.create(path, encode(Protocol(handoff=handoff))), AlreadyThere):
+    if isinstance(store.create(path, encode(DirectoryProtocol(handoff=handoff))), AlreadyThere):
         found = _in_force(store)
         if found is handoff:
             return False

@@ -23,7 +23,7 @@ from lakebed.partition import table_schema
 from lakebed.types import RESCUED, FieldType
 
 
-class Origin(StrEnum):
+class ColumnOrigin(StrEnum):
     """Why a table has a column."""
 
     DECLARED = "declared"
@@ -39,12 +39,12 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ColumnReport:
     """A column, or a field inside one."""
 
     path: str
     type: str
-    origin: Origin
+    origin: ColumnOrigin
     entry: int | None = None
     """The entry that has it first, if it was found in the data."""
     at: datetime | None = None
@@ -73,7 +73,7 @@ class PresentColumns:
     schema: Schema
     """With partition columns and, where the table has it, `_rescued`."""
     last: Entry | None
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnReport, ...]
     homeless: tuple[Homeless, ...]
 
 
@@ -137,23 +137,23 @@ def _columns(
     schema: Schema,
     declared: set[str],
     first: Mapping[str, Entry],
-) -> Iterator[Column]:
+) -> Iterator[ColumnReport]:
     keys = settings.sink.template.keys if settings.sink.template else ()
     for path, one in walk(schema.fields):
         if path.endswith("[]"):
             continue  # It is a part of the type of the list.
         entry = None
         if path in declared:
-            origin = Origin.HINT if settings.infer else Origin.DECLARED
+            origin = ColumnOrigin.HINT if settings.infer else ColumnOrigin.DECLARED
         elif path in keys:
-            origin = Origin.PARTITION
+            origin = ColumnOrigin.PARTITION
         elif path == RESCUED:
-            origin = Origin.RESCUED
+            origin = ColumnOrigin.RESCUED
         elif path in (which.column for which in settings.provenance):
-            origin = Origin.PROVENANCE
+            origin = ColumnOrigin.PROVENANCE
         else:
-            origin, entry = Origin.FOUND, first.get(path)
-        yield Column(
+            origin, entry = ColumnOrigin.FOUND, first.get(path)
+        yield ColumnReport(
             path=path,
             type=_outline(one),
             origin=origin,
@@ -220,7 +220,7 @@ def _above(path: str, members: Sequence[str | int]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class ColumnDifference:
     """A column that is not the same everywhere, with its types as Delta names them."""
 
     path: str
@@ -233,7 +233,7 @@ class Difference:
 
 def differences(
     present: Mapping[str, Any], journal: Mapping[str, Any] | None, table: Mapping[str, Any] | None
-) -> tuple[Difference, ...]:
+) -> tuple[ColumnDifference, ...]:
     """Return the columns that differ between schemas as Delta writes them. Pure.
 
     A journal or a table that is not there yet differs in nothing.
@@ -242,7 +242,7 @@ def differences(
     logged = ours if journal is None else dict(_delta_types(journal))
     tabled = ours if table is None else dict(_delta_types(table))
     return tuple(
-        Difference(
+        ColumnDifference(
             path=path,
             present=ours.get(path),
             journal=None if journal is None else logged.get(path),

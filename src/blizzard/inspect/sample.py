@@ -16,7 +16,7 @@ from blizzard.discover.skip_reason import Reason
 from blizzard.inspect.guess.forms import Beginning
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.form import codec_of
-from blizzard.model.source.glob import WILD, Pattern, is_hidden, literally, unrotated
+from blizzard.model.source.glob import WILD, SourcePattern, is_hidden, literally, unrotated
 from blizzard.worker.compression import decompress, recognised
 from lakebed.errors import LakeError, Whose
 from lakebed.storage.options import StorageOptions
@@ -33,7 +33,7 @@ MOST_SUFFIXES = 10
 _SUFFIX = re.compile(r"\.[A-Za-z]\w*")
 
 
-def pattern_for(names: Sequence[str]) -> Pattern | None:
+def pattern_for(names: Sequence[str]) -> SourcePattern | None:
     """Return the pattern that takes most of the files below a folder; None for the folder itself.
 
     What a folder without a pattern takes is never left out in favour of other files.
@@ -48,25 +48,26 @@ def pattern_for(names: Sequence[str]) -> Pattern | None:
     return best
 
 
-def taken(names: Iterable[str], pattern: Pattern | None) -> tuple[str, ...]:
+def taken(names: Iterable[str], pattern: SourcePattern | None) -> tuple[str, ...]:
     """Return the names that a source with this pattern takes."""
     meant = SourceSettings(uri="", pattern=pattern)
     return tuple(name for name in names if why_not_ours(name, meant) is None)
 
 
-def _candidates(names: Sequence[str]) -> Iterator[Pattern]:
+def _candidates(names: Sequence[str]) -> Iterator[SourcePattern]:
     """Yield patterns, those of the most frequent suffix first, and of these the narrowest."""
     ends = Counter(map(_end, names))
     for suffix, packed in [end for end, _count in ends.most_common() if end[0]][:MOST_SUFFIXES]:
-        yield Pattern(f"**{suffix}{packed}")
-        yield Pattern(f"**{suffix}*")
+        yield SourcePattern(f"**{suffix}{packed}")
+        yield SourcePattern(f"**{suffix}*")
     if not ends.keys() - {("", "")}:
         # Names without any suffix: only if a number or a date shows that they belong together.
         bare = Counter(
             one for name in names if "." not in (one := unrotated(name)) and one != _base(name)
         )
         yield from (
-            Pattern(f"**/{literally(one).text}*") for one, _count in bare.most_common(MOST_SUFFIXES)
+            SourcePattern(f"**/{literally(one).text}*")
+            for one, _count in bare.most_common(MOST_SUFFIXES)
         )
 
 
@@ -198,7 +199,7 @@ def _plain(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 def _place(
     uri: str, options: StorageOptions, open_reader: OpenReader
-) -> tuple[str, str, Pattern | None]:
+) -> tuple[str, str, SourcePattern | None]:
     """Return a place as `source.path` would name it, its folder, and what is meant below it."""
     parent, slash, name = uri.rpartition("/")
     parent = parent if slash else "."
@@ -211,10 +212,10 @@ def _place(
     return uri, folder, pattern
 
 
-def _one_file(folder: str, name: str) -> tuple[str, str, Pattern]:
+def _one_file(folder: str, name: str) -> tuple[str, str, SourcePattern]:
     """Name an object by a pattern that matches no other: the path of an object means a folder."""
     only = f"[{name[0]}]{name[1:]}"
-    return f"{folder.rstrip('/')}/{only}", folder, Pattern(only)
+    return f"{folder.rstrip('/')}/{only}", folder, SourcePattern(only)
 
 
 def _why_nothing(listed: Sequence[ObjectFacts], ours: Sequence[ObjectFacts]) -> str:

@@ -11,10 +11,10 @@ from typing import Any
 
 from blizzard.journal.segments import LedgerTable
 from blizzard.journal.totals import (
-    Batch,
     Compactions,
-    Quarantine,
-    Totals,
+    EntrySummary,
+    JournalTotals,
+    QuarantineTotals,
     Watermark,
 )
 from blizzard.model.bad_lines import WaitingFile, with_entry
@@ -31,17 +31,17 @@ MOST_PLACES = 10_000
 class Sums:
     """The numbers of the books: as many of them after a year as after a day."""
 
-    totals: Totals = field(default_factory=Totals)
-    by_source: Mapping[str, Totals] = field(default_factory=dict)
-    quarantine: Quarantine = field(default_factory=Quarantine)
+    totals: JournalTotals = field(default_factory=JournalTotals)
+    by_source: Mapping[str, JournalTotals] = field(default_factory=dict)
+    quarantine: QuarantineTotals = field(default_factory=QuarantineTotals)
     parquet_files: int = 0
     parquet_bytes: int = 0
     dead_letters: int = 0
     """Lines that were written to the dead letter queue."""
     finished: tuple[str, ...] = ()
     """The sources with files that are done."""
-    last_batch: Batch | None = None
-    last_written: Batch | None = None
+    last_batch: EntrySummary | None = None
+    last_written: EntrySummary | None = None
     compactions: Compactions = field(default_factory=Compactions)
 
 
@@ -98,7 +98,7 @@ class Books:
                 files=len(entry.files),
             )
         sums = self.sums
-        written = Batch.of(entry)
+        written = EntrySummary.of(entry)
         self.sums = replace(
             sums,
             quarantine=sums.quarantine.plus(entry),
@@ -137,8 +137,8 @@ class Books:
             place = f"{read_in}:{key}"
             self.replayed[place] = self.replayed.get(place, 0) + rows
 
-    def _of(self, source: str) -> Totals:
-        return self.sums.by_source.get(source, Totals())
+    def _of(self, source: str) -> JournalTotals:
+        return self.sums.by_source.get(source, JournalTotals())
 
     def _add_places(self, record: SourceRecord, sign: int) -> None:
         for kind, counts in (("rescued", record.rescued), ("dropped", record.dropped)):

@@ -39,7 +39,7 @@ class SnapshotBroken(LakeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class LedgerSnapshot:
     """The state after entry N."""
 
     state: LedgerState
@@ -68,11 +68,11 @@ class LatestSnapshot:
     """The SHA-256 of the snapshot."""
 
 
-_SNAPSHOT = TypeAdapter(Snapshot)
+_SNAPSHOT = TypeAdapter(LedgerSnapshot)
 _LATEST = TypeAdapter(LatestSnapshot)
 
 
-def read_latest(store: Reader, pipeline: str) -> Snapshot | None:
+def read_latest(store: Reader, pipeline: str) -> LedgerSnapshot | None:
     """Read the newest snapshot; None where none was ever written."""
     path = layout.latest_snapshot(pipeline)
     body = store.get(path)
@@ -93,7 +93,7 @@ def read_latest(store: Reader, pipeline: str) -> Snapshot | None:
         raise SnapshotBroken("this document cannot be read", path=path) from invalid
 
 
-def write_snapshot(store: Store, pipeline: str, found: Snapshot) -> None:
+def write_snapshot(store: Store, pipeline: str, found: LedgerSnapshot) -> None:
     """Put a snapshot in place, and then the note that it is the newest."""
     body = _SNAPSHOT.dump_json(found, exclude_defaults=True) + b"\n"
     store.replace(layout.snapshot(pipeline, found.sequence), body)
@@ -128,7 +128,7 @@ class SnapshotWriter:
         self._write_rows(history, changed_rows(history.tables))
         for table in history.tables.values():
             table.changed.clear()
-        fresh = Snapshot(
+        fresh = LedgerSnapshot(
             state=history,
             sums=history.books.sums,
             segments=tuple(each.ref for each in history.segments),

@@ -14,7 +14,7 @@ from blizzard.journal.lease_record import Life, life_of, read_lease, this_machin
 from blizzard.journal.ledger import Ledger
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
-from lakebed.documents.entry import Entry, Protocol, Receipt, digest, encode
+from lakebed.documents.entry import DirectoryProtocol, Entry, Receipt, digest, encode
 from lakebed.errors import (
     JournalLost,
     ProtocolConflict,
@@ -372,7 +372,7 @@ def uris_of(key: str, settings: PipelineSettings, history: Ledger) -> frozenset[
 def agree_on_protocol(store: Store, handoff: Handoff) -> None:
     """Write down how files are handed off before any data file, or obey what is written."""
     if latest_protocol(store) is None:
-        store.create(layout.protocol(1), encode(Protocol(handoff=handoff)))
+        store.create(layout.protocol(1), encode(DirectoryProtocol(handoff=handoff)))
     latest = latest_protocol(store)
     if latest is None:
         raise StoreUnavailable("the protocol that was written cannot be read", path=store.uri)
@@ -387,7 +387,7 @@ def require_handoff(store: Reader, handoff: Handoff) -> None:
         _refuse_other_handoff(latest, handoff, store)
 
 
-def _refuse_other_handoff(latest: Protocol, handoff: Handoff, store: Reader) -> None:
+def _refuse_other_handoff(latest: DirectoryProtocol, handoff: Handoff, store: Reader) -> None:
     if latest.handoff is not handoff:
         raise ProtocolConflict(
             f"this table's hand-off is {latest.handoff.value!r}, but the configuration says "

@@ -56,7 +56,7 @@ class SegmentBroken(LakeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class SegmentBlock:
     """Where some rows of a segment are."""
 
     first: str
@@ -81,7 +81,7 @@ class Segment:
     """Sorted rows in the store, with the way to each of their blocks."""
 
     ref: SegmentRef
-    blocks: tuple[Block, ...]
+    blocks: tuple[SegmentBlock, ...]
 
     @property
     def id(self) -> str:
@@ -94,7 +94,7 @@ class Segment:
         return self.ref.names
 
 
-_BLOCKS = TypeAdapter(tuple[Block, ...])
+_BLOCKS = TypeAdapter(tuple[SegmentBlock, ...])
 
 
 def write_segment(
@@ -102,7 +102,7 @@ def write_segment(
 ) -> Segment:
     """Write sorted rows as a new segment, with one block of them in memory."""
     name = str(fresh_id)
-    blocks: list[Block] = []
+    blocks: list[SegmentBlock] = []
     count = start = 0
     left = iter(rows)
     with tempfile.TemporaryDirectory(prefix="blizzard-known-") as folder:
@@ -112,7 +112,9 @@ def write_segment(
                 body = b"".join(to_json(row) + b"\n" for row in some)
                 file.write(body)
                 digest = hashlib.sha256(body).hexdigest()
-                blocks.append(Block(first=some[0][0], start=start, length=len(body), digest=digest))
+                blocks.append(
+                    SegmentBlock(first=some[0][0], start=start, length=len(body), digest=digest)
+                )
                 start += len(body)
                 count += len(some)
         store.upload(
@@ -304,7 +306,7 @@ class Cursor:
 
 
 def _read_blocks(
-    store: Reader, pipeline: str, segment: Segment, blocks: Sequence[Block]
+    store: Reader, pipeline: str, segment: Segment, blocks: Sequence[SegmentBlock]
 ) -> list[bytes]:
     path = layout.known_names(pipeline, segment.id)
     start, end = blocks[0].start, blocks[-1].start + blocks[-1].length

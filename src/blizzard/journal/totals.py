@@ -9,7 +9,7 @@ from lakebed.documents.source_record import SourceRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
+class JournalTotals:
     """What the entries of a journal add up to."""
 
     batches: int = 0
@@ -28,7 +28,7 @@ class Totals:
     """Values of undeclared fields that were left out."""
 
     @classmethod
-    def of(cls, records: Sequence[SourceRecord]) -> "Totals":
+    def of(cls, records: Sequence[SourceRecord]) -> "JournalTotals":
         """Add up what was read of source files. Pure."""
         return cls(
             files=sum(record.complete for record in records),
@@ -42,7 +42,7 @@ class Totals:
             dropped=sum(sum(record.dropped.values()) for record in records if record.dropped),
         )
 
-    def plus(self, entry: Entry, source: str | None = None) -> "Totals":
+    def plus(self, entry: Entry, source: str | None = None) -> "JournalTotals":
         """Add what was read for an entry, of all sources or of one. Pure."""
         # What is inherited was counted by the journal that it comes from.
         records = [
@@ -51,21 +51,23 @@ class Totals:
             if record.failure is None and source in (None, record.source)
         ]
         is_batch = entry.is_batch and (source is None or bool(records))
-        read = Totals.of(records)
+        read = JournalTotals.of(records)
         rows = read.rows + replayed_rows(entry, source)
         return self._with(replace(read, batches=int(is_batch), rows=rows), 1)
 
-    def minus(self, given_up: Sequence[SourceRecord]) -> "Totals":
+    def minus(self, given_up: Sequence[SourceRecord]) -> "JournalTotals":
         """Take out what was read and then given up: it is read again, and counted then. Pure."""
-        return self._with(Totals.of(given_up), -1)
+        return self._with(JournalTotals.of(given_up), -1)
 
-    def _with(self, other: "Totals", sign: int) -> "Totals":
+    def _with(self, other: "JournalTotals", sign: int) -> "JournalTotals":
         names = (each.name for each in fields(self))
-        return Totals(**{name: getattr(self, name) + sign * getattr(other, name) for name in names})
+        return JournalTotals(
+            **{name: getattr(self, name) + sign * getattr(other, name) for name in names}
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quarantine:
+class QuarantineTotals:
     """What has become of the lines in quarantine; together they are all that ever were in it."""
 
     waiting: int = 0
@@ -75,14 +77,14 @@ class Quarantine:
     """They were read again, and `source.skip_records` passed them over."""
     discarded: int = 0
 
-    def plus(self, entry: Entry) -> "Quarantine":
+    def plus(self, entry: Entry) -> "QuarantineTotals":
         """Add what an entry says. Pure."""
         settled = sum(one.lines for one in entry.resolved)
         new = sum(file.record_count for file in entry.quarantine)
         rows, filtered = replayed_rows(entry), sum(one.passed_over for one in entry.resolved)
         # Lines of source files that are read again are counted again.
         discarded = 0 if entry.redone else settled - rows - filtered
-        return Quarantine(
+        return QuarantineTotals(
             waiting=self.waiting + new - settled,
             replayed=self.replayed + rows,
             filtered=self.filtered + filtered,
@@ -113,7 +115,7 @@ class Watermark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class EntrySummary:
     """An entry in a few numbers."""
 
     entry: int
@@ -129,7 +131,7 @@ class Batch:
     """Files that were not done, and are not in their source any more."""
 
     @classmethod
-    def of(cls, entry: Entry) -> "Batch":
+    def of(cls, entry: Entry) -> "EntrySummary":
         """Sum up an entry. Pure."""
         there = [record for record in entry.sources if not record.gone]
         done = [record for record in there if record.failure is None]

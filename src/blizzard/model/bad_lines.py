@@ -55,7 +55,7 @@ def in_words(exceeded: str, *, code: str, message: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class LineFault:
     """What is wrong with a line; lines of which all of it is the same are a group."""
 
     code: str
@@ -71,10 +71,10 @@ class Fault:
         return hashlib.sha256(text.encode()).hexdigest()[:GROUP_DIGITS]
 
 
-def fault_of(code: str, field: str | None, expected: str | None, found: str | None) -> Fault:
+def fault_of(code: str, field: str | None, expected: str | None, found: str | None) -> LineFault:
     """Return what is wrong with a line that is set aside, wherever in the line it is."""
     found = None if found is None else _AT_COLUMN.sub("", found)
-    return Fault(code, None if field is None else any_element(field), expected, found)
+    return LineFault(code, None if field is None else any_element(field), expected, found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class Meant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
+class LineReplay:
     """Lines of a quarantine file that are to be read again."""
 
     file: QuarantineFile

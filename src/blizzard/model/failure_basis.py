@@ -9,12 +9,12 @@ from blizzard.model.limits import MAX_DEPTH, MAX_LINE_BYTES
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.form import Form
 from lakebed.columns.schema import AS_WRITTEN, Field, walk
-from lakebed.documents.source_record import SourceRecord, Stage
+from lakebed.documents.source_record import FailureStage, SourceRecord
 from lakebed.partition import table_schema
 from lakebed.types import OnMismatch, UnknownFields
 
 
-def bases_of(settings: PipelineSettings, source: SourceSettings) -> Mapping[Stage, str]:
+def bases_of(settings: PipelineSettings, source: SourceSettings) -> Mapping[FailureStage, str]:
     """Return, by stage, a digest of the settings that decide what becomes of a file there.
 
     A stage that is not among them fails for reasons outside of the configuration.
@@ -29,10 +29,10 @@ def bases_of(settings: PipelineSettings, source: SourceSettings) -> Mapping[Stag
     limits = [MAX_LINE_BYTES, MAX_DEPTH]
     form = [asdict(source.form)] if source.form != Form() else []
     return {
-        Stage.DISCOVER: _digest([partition, sink.timestamp_field]),
-        Stage.DECOMPRESS: _digest([compression]),
+        FailureStage.DISCOVER: _digest([partition, sink.timestamp_field]),
+        FailureStage.DECOMPRESS: _digest([compression]),
         # A compressed file that is taken for a plain one fails here, too.
-        Stage.PARSE: _digest(
+        FailureStage.PARSE: _digest(
             [
                 *(columns, template, sink.timestamp_field, compression, limits),
                 *form,
@@ -66,7 +66,7 @@ def _reading(field: Field) -> dict[str, object]:
     return {key: value for key, value in asdict(field.reading).items() if key != "exact"}
 
 
-def with_basis(record: SourceRecord, bases: Mapping[Stage, str]) -> SourceRecord:
+def with_basis(record: SourceRecord, bases: Mapping[FailureStage, str]) -> SourceRecord:
     """Return a record that says, where its file failed, under which settings it did."""
     if record.failure is None or record.gone:
         return record

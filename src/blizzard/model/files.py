@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from blizzard.model.bad_lines import QuarantineLimits, Replay
+from blizzard.model.bad_lines import LineReplay, QuarantineLimits
 from blizzard.model.event_time import RowPartitions
 from blizzard.model.progress import Bounds, Done
 from blizzard.model.seen import Seen
@@ -147,7 +147,7 @@ class WorkUnit:
     files: tuple[SourceFile, ...]
     file_size: int | None = None
     """Where its data files are closed, so that all are about alike; None for what is asked for."""
-    replay: Replay | None = None
+    replay: LineReplay | None = None
     """The lines in quarantine that are read again instead of files; None for any other unit."""
 
     @property
@@ -168,7 +168,7 @@ class Location:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class TaskLimits:
     """How much of one source a task takes at once."""
 
     max_concurrent_files: int
@@ -210,7 +210,7 @@ class Work:
     """How a row gives its partition; None where the source path alone does."""
     rolling: RollingPolicy
     upload: UploadSettings
-    limits: Mapping[str, Limits]
+    limits: Mapping[str, TaskLimits]
     """Those of each source."""
     marks: Mapping[str, str]
     """What every footer carries: the pipeline and the journal's id."""

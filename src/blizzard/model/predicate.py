@@ -75,7 +75,7 @@ Predicate = Comparison | IsNull | Combined
 
 def parse(text: str) -> Predicate:
     """Read a condition; PredicateInvalid says where it goes wrong."""
-    reader = _Reader(text)
+    reader = _ConditionReader(text)
     found = reader.either()
     if reader.token is not None:
         raise reader.wrong("and, or, or the end")
@@ -92,7 +92,7 @@ def columns_in(predicate: Predicate) -> Iterator[FieldPath]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
+class _ConditionToken:
     kind: str
     text: str
     at: int
@@ -101,7 +101,7 @@ class _Token:
         return self.kind in ("name", "symbol") and self.text.lower() in words
 
 
-class _Reader:
+class _ConditionReader:
     """Reads a condition token by token."""
 
     def __init__(self, text: str) -> None:
@@ -111,7 +111,7 @@ class _Reader:
         self._depth = 0
 
     @property
-    def token(self) -> _Token | None:
+    def token(self) -> _ConditionToken | None:
         return self._tokens[self._next] if self._next < len(self._tokens) else None
 
     def wrong(self, expected: str) -> PredicateInvalid:
@@ -200,7 +200,7 @@ class _Reader:
         if not self._take(word):
             raise self.wrong(word)
 
-    def _cut(self, text: str) -> Iterator[_Token]:
+    def _cut(self, text: str) -> Iterator[_ConditionToken]:
         at = 0
         while at < len(text):
             found = _TOKEN.match(text, at)
@@ -212,5 +212,5 @@ class _Reader:
                     condition=text,
                 )
             if found.lastgroup != "space":
-                yield _Token(str(found.lastgroup), found[0], at)
+                yield _ConditionToken(str(found.lastgroup), found[0], at)
             at = found.end()

@@ -22,7 +22,7 @@ from lakebed.types import FieldType, ParquetCodec
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class FillTarget:
     """The field to fill: the column that it is in, the structs inside of it, and itself last."""
 
     chain: tuple[Field, ...]
@@ -71,7 +71,7 @@ class Target:
         return bool(found) and tuple(found) == self.source[: len(found)]
 
 
-def find_target(schema: Schema, name: str) -> Target | None:
+def find_target(schema: Schema, name: str) -> FillTarget | None:
     """Return the field that a name means: a column, a field inside one, or where its values stand.
 
     None where there is none, or where it is inside a list or a map.
@@ -85,12 +85,12 @@ def find_target(schema: Schema, name: str) -> Target | None:
         chain.append(one)
         fields = one.fields
     if chain and len(chain) == len(wanted):
-        return Target(tuple(chain))
+        return FillTarget(tuple(chain))
     read = next((one for one in schema.fields if list(one.path) == wanted), None)
-    return None if read is None else Target((read,))
+    return None if read is None else FillTarget((read,))
 
 
-def with_target(schema: Mapping[str, Any], target: Target) -> dict[str, Any]:
+def with_target(schema: Mapping[str, Any], target: FillTarget) -> dict[str, Any]:
     """Return a table's schema, as Delta writes it, with the field as files will have it."""
     return _with(schema, target.chain)
 
@@ -100,7 +100,7 @@ def _with(schema: Mapping[str, Any], chain: Sequence[Field]) -> dict[str, Any]:
     fields = list(schema["fields"])
     place = next((at for at, one in enumerate(fields) if one["name"] == first.name), None)
     if place is None:
-        new: Any = Target(tuple(chain)).alone().delta()
+        new: Any = FillTarget(tuple(chain)).alone().delta()
         fields += new["fields"]
     else:
         inner = fields[place]["type"]
@@ -172,7 +172,7 @@ class ActiveFile:
 class FillColumn:
     """Fill one field from `_rescued`; all rows stay, in their order."""
 
-    target: Target
+    target: FillTarget
 
 
 @dataclass(frozen=True, slots=True)

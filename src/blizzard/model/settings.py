@@ -10,7 +10,7 @@ from enum import StrEnum
 from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.limits import DecodeLimits, LookLimits, SnapshotLimits
 from blizzard.model.source.form import Form
-from blizzard.model.source.glob import Pattern
+from blizzard.model.source.glob import SourcePattern
 from lakebed.columns.schema import Schema
 from lakebed.errors import ConfigInvalid
 from lakebed.listing.lookback import Window
@@ -19,7 +19,7 @@ from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.export.targets import ExportSettings
 from lakebed.telemetry.guard import Guard
 from lakebed.types import (
-    Commit,
+    CommitMode,
     Compression,
     Handoff,
     OnChange,
@@ -72,7 +72,7 @@ class SourceSettings:
     """Seconds between two looks at the source."""
     max_files_per_batch: int = 10_000
     max_bytes_per_batch: int = 16 * 1024**3
-    pattern: Pattern | None = None
+    pattern: SourcePattern | None = None
     """Which names below the URI are meant; None where all are."""
     min_age: float = 0.0
     """Seconds that a file must be old, so that nobody writes to it any more."""
@@ -145,7 +145,7 @@ class SinkSettings:
     rolling: RollingPolicy = field(default_factory=RollingPolicy)
     upload: UploadSettings = field(default_factory=UploadSettings)
     handoff: Handoff = Handoff.JOURNAL
-    commit: Commit = Commit.PENGUIN
+    commit: CommitMode = CommitMode.PENGUIN
     template: Template | None = None
     timestamp_field: str | None = None
     """The field that gives a row's partition; None where the source path does."""
@@ -154,7 +154,7 @@ class SinkSettings:
     @property
     def committer(self) -> str:
         """Return the program to run so that an entry is committed."""
-        return "blizzard" if self.commit is Commit.INLINE else "penguin"
+        return "blizzard" if self.commit is CommitMode.INLINE else "penguin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,7 @@ _CODE = re.compile("%.?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class TimePattern:
     """A pattern of codes, ready to be matched."""
 
     text: str
@@ -66,7 +66,7 @@ class Pattern:
 
 
 @lru_cache(maxsize=256)
-def pattern_of(text: str) -> Pattern:
+def pattern_of(text: str) -> TimePattern:
     """Compile a pattern; a ValueError says what is wrong with it."""
     written = _CODE.sub(lambda code: _SHORT_FOR.get(code[0], code[0]), text)
     codes = _CODE.findall(written)
@@ -89,4 +89,4 @@ def pattern_of(text: str) -> Pattern:
         raise ValueError(f"{text} needs both %I and %p, or %H")
     parts = re.split(r"(%.)", written)
     regex = "".join(_CODES[part] if part in _CODES else re.escape(part) for part in parts)
-    return Pattern(text, re.compile(regex, re.IGNORECASE | re.ASCII), frozenset(found))
+    return TimePattern(text, re.compile(regex, re.IGNORECASE | re.ASCII), frozenset(found))

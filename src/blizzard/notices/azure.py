@@ -172,7 +172,7 @@ def credential_of(settings: QueueSettings, environment: Mapping[str, str]) -> Cr
 def _named(account: str, options: Mapping[str, str]) -> Credential | None:
     """Return the credential that options make, in the order of the store's library."""
     if token := options.get("token"):
-        return _Token(token)
+        return _GivenToken(token)
     if key := options.get("account_key"):
         return AzureNamedKeyCredential(account, key)
     client = tuple(options.get(name, "") for name in ("tenant_id", "client_id", "client_secret"))
@@ -185,7 +185,7 @@ def _named(account: str, options: Mapping[str, str]) -> Credential | None:
     return None
 
 
-class _Token:
+class _GivenToken:
     """A token that was given to us."""
 
     def __init__(self, token: str) -> None:

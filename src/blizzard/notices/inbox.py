@@ -32,7 +32,7 @@ class _Message:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenNotice:
     """A file that one or more messages name."""
 
     hint: Hint
@@ -57,7 +57,7 @@ class Inbox(Hints):
         self._emit = emit
         self._ring = ring
         self._lock = threading.Lock()
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _OpenNotice] = {}
         self._messages: dict[MessageId, _Message] = {}
         self._done: dict[str, list[str]] = {}
 
@@ -174,7 +174,7 @@ class Inbox(Hints):
     def _add(self, hint: Hint, name: MessageId, now: float) -> None:
         known = self._open.get(hint.key)
         if known is None:
-            self._open[hint.key] = _Open(hint, [name], now)
+            self._open[hint.key] = _OpenNotice(hint, [name], now)
         elif known.busy or known.in_batch:
             known.after.append((hint, name))
         else:
@@ -210,5 +210,5 @@ class Inbox(Hints):
                 self._done.setdefault(name[0], []).append(message.receipt)
         if known.after:
             hint = known.after[-1][0]
-            self._open[key] = _Open(hint, [name for _, name in known.after], now)
+            self._open[key] = _OpenNotice(hint, [name for _, name in known.after], now)
         return len(known.messages)

@@ -16,7 +16,7 @@ from blizzard.events import NoticeUnreadable, QueueAnswers, QueueFailed
 from blizzard.model.notices import Hint, NoticeKind
 from blizzard.model.settings import PipelineSettings, QueueSettings, SourceSettings
 from blizzard.notices.inbox import Inbox
-from blizzard.notices.messages import Route, contents_of, hint_for
+from blizzard.notices.messages import SourceRoute, contents_of, hint_for
 from blizzard.notices.queue import Message, OpenQueue, Queue
 from lakebed.clock import Clock
 from lakebed.errors import LakeError
@@ -32,7 +32,7 @@ EMPTY_SECS = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class QueueLimits:
     """How a queue is listened to; no key of a config sets it."""
 
     most_open: int = 10_000
@@ -51,7 +51,7 @@ class Limits:
     backoff: Backoff = field(default_factory=Backoff)
 
 
-class Listener:
+class QueueListener:
     """Listens to one queue for one pipeline, from `start` to `close`."""
 
     def __init__(
@@ -59,11 +59,11 @@ class Listener:
         open_queue: Callable[[], Queue],
         queue: str,
         inbox: Inbox,
-        routes: Sequence[Route],
+        routes: Sequence[SourceRoute],
         *,
         pipeline: str,
         emit: Emit,
-        limits: Limits | None = None,
+        limits: QueueLimits | None = None,
     ) -> None:
         self._open_queue = open_queue
         self._name = queue
@@ -71,7 +71,7 @@ class Listener:
         self._routes = tuple(routes)
         self._pipeline = pipeline
         self._emit = emit
-        self._limits = limits or Limits()
+        self._limits = limits or QueueLimits()
         self._ended = threading.Event()
         self._told_unreadable = False
         self._queue: Queue | None = None
@@ -198,7 +198,7 @@ class Subscription:
         stop: Stop,
         clock: Clock,
         emit: Emit,
-        limits: Limits | None = None,
+        limits: QueueLimits | None = None,
     ) -> None:
         self._stop = stop
         self._rung = threading.Event()
@@ -206,11 +206,11 @@ class Subscription:
         threading.Thread(target=self._ring_at_stop, name="notices-stop", daemon=True).start()
         self.hints = Inbox(settings.name, clock=clock, emit=emit, ring=self._rung.set)
         self._listeners = [
-            Listener(
+            QueueListener(
                 lambda queue=queue: open_queue(queue),  # type: ignore[misc]
                 queue.url,
                 self.hints,
-                [Route.to(source) for source in sources],
+                [SourceRoute.to(source) for source in sources],
                 pipeline=settings.name,
                 emit=emit,
                 limits=limits,

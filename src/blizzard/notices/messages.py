@@ -33,7 +33,7 @@ read is told of when it has been written and closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Created:
+class ObjectCreated:
     """An object of a bucket was created."""
 
     bucket: str
@@ -49,7 +49,7 @@ class Created:
 class Contents:
     """What a message holds."""
 
-    created: tuple[Created, ...] = ()
+    created: tuple[ObjectCreated, ...] = ()
     others: tuple[NoticeKind, ...] = ()
     """What else was in it, one by one."""
 
@@ -63,12 +63,12 @@ def contents_of(body: str) -> Contents:
     """Return what a message says."""
     found = list(_read(body, DEEPEST))
     return Contents(
-        created=tuple(each for each in found if isinstance(each, Created)),
+        created=tuple(each for each in found if isinstance(each, ObjectCreated)),
         others=tuple(each for each in found if isinstance(each, NoticeKind)),
     )
 
 
-def _read(body: object, wraps: int) -> Iterator[Created | NoticeKind]:
+def _read(body: object, wraps: int) -> Iterator[ObjectCreated | NoticeKind]:
     document = _parsed(body)
     if isinstance(document, list) and document:
         for event in document:
@@ -90,7 +90,7 @@ def _read(body: object, wraps: int) -> Iterator[Created | NoticeKind]:
         yield _of_event_grid(document)
 
 
-def _of_sns(document: dict[str, Any], wraps: int) -> Iterator[Created | NoticeKind]:
+def _of_sns(document: dict[str, Any], wraps: int) -> Iterator[ObjectCreated | NoticeKind]:
     """Read a message that SNS passes on; others of its own tell of a subscription."""
     if document["Type"] == "Notification":
         yield from _read(document.get("Message"), wraps - 1)
@@ -112,7 +112,7 @@ def _parsed(body: object) -> object:
         return None
 
 
-def _of_s3(record: object) -> Created | NoticeKind:
+def _of_s3(record: object) -> ObjectCreated | NoticeKind:
     """Read a record as S3 sends it: the key is encoded like a form, with + for a space."""
     name = _at(record, "eventName")
     if not isinstance(name, str) or not isinstance(_at(record, "s3"), dict):
@@ -129,7 +129,7 @@ def _of_s3(record: object) -> Created | NoticeKind:
     )
 
 
-def _of_event_bridge(document: dict[str, Any]) -> Created | NoticeKind:
+def _of_event_bridge(document: dict[str, Any]) -> ObjectCreated | NoticeKind:
     """Read an event of EventBridge: its key is written as it is."""
     if document["detail-type"] != "Object Created":
         return NoticeKind.OTHER_EVENT
@@ -142,7 +142,7 @@ def _of_event_bridge(document: dict[str, Any]) -> Created | NoticeKind:
     )
 
 
-def _of_event_grid(event: object) -> Created | NoticeKind:
+def _of_event_grid(event: object) -> ObjectCreated | NoticeKind:
     """Read an event of Event Grid: by its own schema, or by that of CloudEvents 1.0."""
     kind, at, topic = (_at(event, name) for name in ("eventType", "eventTime", "topic"))
     if _at(event, "specversion") is not None:
@@ -166,7 +166,7 @@ def _of_event_grid(event: object) -> Created | NoticeKind:
     )
 
 
-def _of_google(document: dict[str, Any]) -> Created | NoticeKind:
+def _of_google(document: dict[str, Any]) -> ObjectCreated | NoticeKind:
     """Read a message of Pub/Sub: its attributes name the object, and its data may describe it.
 
     What is called the e-tag there is not the store's, which is the digest of most objects.
@@ -206,10 +206,10 @@ def _blob(url: object, container: str) -> str:
 
 def _created(
     bucket: object, key: object, *, at: object, size: object, etag: object, account: str = ""
-) -> Created | NoticeKind:
+) -> ObjectCreated | NoticeKind:
     if not (isinstance(bucket, str) and isinstance(key, str) and bucket and key):
         return NoticeKind.UNREADABLE
-    return Created(
+    return ObjectCreated(
         bucket=bucket,
         key=key,
         account=account,
@@ -239,7 +239,7 @@ def _time(value: object) -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class SourceRoute:
     """A source, and where its objects are."""
 
     source: str
@@ -250,7 +250,7 @@ class Route:
     """What their keys begin with: nothing, or folders and a slash."""
 
     @classmethod
-    def to(cls, source: SourceSettings) -> "Route":
+    def to(cls, source: SourceSettings) -> "SourceRoute":
         """Return the route to a source."""
         place = place_of(source.uri, account=_account(source))
         prefix = "".join(f"{folder}/" for folder in place.folders)
@@ -262,7 +262,7 @@ class Route:
         )
 
 
-def hint_for(created: Created, routes: Iterable[Route]) -> Hint | None:
+def hint_for(created: ObjectCreated, routes: Iterable[SourceRoute]) -> Hint | None:
     """Return which file of which source an object is; None where it is in none of their folders.
 
     No two sources of a pipeline lie in each other's folders, so there is one at most.

@@ -67,7 +67,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class MergeGroup:
     """Files of one partition that become fewer."""
 
     files: tuple[SmallFile, ...]
@@ -96,16 +96,16 @@ def is_small(file: SmallFile, policy: Policy) -> bool:
     return file.size < policy.enough and file.rows > 0
 
 
-def groups_of(files: Iterable[SmallFile], policy: Policy, now: int) -> tuple[Group, ...]:
+def groups_of(files: Iterable[SmallFile], policy: Policy, now: int) -> tuple[MergeGroup, ...]:
     """Return the groups that are worth it, as many as one run may take: the best first."""
-    found: list[Group] = []
+    found: list[MergeGroup] = []
     for some in _by_kind(file for file in files if is_small(file, policy)).values():
         old = [file for file in some if now - file.written >= policy.quiet_ms]
         newest = max(file.written for file in some)
         if old:
             found += _in_partition(old, policy, at_rest=now - newest >= AT_REST * policy.quiet_ms)
     found.sort(key=lambda one: (-one.saved / one.size, one.files[0].path))
-    chosen: list[Group] = []
+    chosen: list[MergeGroup] = []
     size = count = 0
     for group in found:
         fits = size + group.size <= policy.max_bytes
@@ -123,7 +123,9 @@ def _by_kind(files: Iterable[SmallFile]) -> Mapping[object, list[SmallFile]]:
     return found
 
 
-def _in_partition(files: Sequence[SmallFile], policy: Policy, *, at_rest: bool) -> Iterator[Group]:
+def _in_partition(
+    files: Sequence[SmallFile], policy: Policy, *, at_rest: bool
+) -> Iterator[MergeGroup]:
     """Yield the groups of one partition; its files are all sortable, or none is."""
     by = policy.cluster_by if files[0].sortable else ()
     full = policy.file_size * (MOST_SORTED if by else 1)
@@ -157,12 +159,12 @@ def _packed(
 
 def _without_dominant(
     pack: tuple[SmallFile, ...], policy: Policy, by: tuple[str, ...], grows: float
-) -> Group:
+) -> MergeGroup:
     """Leave out, while there is one, the file whose rows do not come into one so much larger.
 
     Where all are rather large, sorted rows come into fewer files, which are larger by as much.
     """
-    group = Group(files=pack, sorted_by=by)
+    group = MergeGroup(files=pack, sorted_by=by)
     for largest in sorted(pack, key=lambda one: -one.rows):
         most = int(group.rows / (grows * largest.rows))
         wanted = max(1, round(group.size / policy.file_size)) if by else 1

@@ -18,7 +18,7 @@ UNKNOWN = Forecast()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class WaitingFiles:
     """Source files that are listed and not yet read."""
 
     files: Sequence[SourceFile]
@@ -39,7 +39,7 @@ class Arrivals:
 
     _seen: dict[str, datetime] = field(default_factory=dict)
 
-    def waiting(self, files: Sequence[SourceFile], *, more: bool, now: datetime) -> Waiting:
+    def waiting(self, files: Sequence[SourceFile], *, more: bool, now: datetime) -> WaitingFiles:
         """Return what waits now, and remember it."""
         before, self._seen = self._seen, {}
         arrived: list[datetime] = []
@@ -47,11 +47,11 @@ class Arrivals:
             key = file.key
             seen = self._seen[key] = before.get(key, now)
             arrived.append(min(file.modified, seen))
-        return Waiting(files=files, oldest=min(arrived), newest=max(arrived), more=more)
+        return WaitingFiles(files=files, oldest=min(arrived), newest=max(arrived), more=more)
 
 
 def should_start(
-    waiting: Waiting,
+    waiting: WaitingFiles,
     policy: RollingPolicy,
     *,
     parallelism: int,
@@ -100,7 +100,7 @@ class Deadline:
     trigger: Trigger
 
 
-def starts_by(waiting: Waiting, policy: RollingPolicy, *, now: datetime) -> Deadline:
+def starts_by(waiting: WaitingFiles, policy: RollingPolicy, *, now: datetime) -> Deadline:
     """Return when waiting files make a batch at the latest, if no more of them come. Pure."""
     by_first = policy.rollover - (now - waiting.oldest).total_seconds()
     by_last = policy.inactivity - (now - waiting.newest).total_seconds()

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from blizzard.handoff.held_rows import GONE, Fates
-from blizzard.journal.checkpoint import Snapshot, SnapshotBroken, read_latest, read_ledger
+from blizzard.journal.checkpoint import LedgerSnapshot, SnapshotBroken, read_latest, read_ledger
 from blizzard.journal.checks import refuse_unfinished
 from blizzard.journal.fence import append_what_is_found
 from blizzard.repair.references import (
@@ -43,7 +43,7 @@ LogNames = Callable[[], frozenset[str]]
 """Reads every file that the Delta log names; an error where it cannot be read whole."""
 
 
-class Kind(StrEnum):
+class GarbageKind(StrEnum):
     """What a piece of garbage is."""
 
     DATA = "data"
@@ -56,7 +56,7 @@ class Kind(StrEnum):
     REPLACED = "replaced"
 
 
-WITH_MARK = (Kind.DATA, Kind.OUTBOX, Kind.QUARANTINE)
+WITH_MARK = (GarbageKind.DATA, GarbageKind.OUTBOX, GarbageKind.QUARANTINE)
 """What says in its footer whose it is."""
 
 
@@ -66,7 +66,7 @@ class GarbagePiece:
 
     path: str
     size: int
-    kind: Kind
+    kind: GarbageKind
     upload: str = ""
     """The id of an upload that was not completed."""
 
@@ -131,13 +131,13 @@ def find_garbage(
             continue
         if not store.holds(facts.path):
             # Behind a link that leads out of the table: a backup of it, say, with the same marks.
-            left_alone += kind is Kind.DATA
+            left_alone += kind is GarbageKind.DATA
             continue
         piece = GarbagePiece(path=facts.path, size=facts.size, kind=kind)
         if facts.path in references.deleted:
             promised.append(piece)
         elif kind in WITH_MARK and not _is_ours(store, facts, pipeline, references):
-            left_alone += kind is Kind.DATA
+            left_alone += kind is GarbageKind.DATA
         elif not _is_done(facts, kind, last) and now - born(facts) < older_than:
             young.append(piece)
         else:
@@ -214,19 +214,21 @@ def _leftovers(
     except SnapshotBroken:
         newest = None  # Which one is in use is not known, so all of them stay.
     found = [
-        (born(facts), GarbagePiece(path=facts.path, size=facts.size, kind=Kind.UNFINISHED))
+        (born(facts), GarbagePiece(path=facts.path, size=facts.size, kind=GarbageKind.UNFINISHED))
         for facts in store.unfinished()
         if layout.belongs_to(pipeline, sort.finished_name(facts.path))
     ]
     found += [
-        (born(facts), GarbagePiece(path=facts.path, size=facts.size, kind=Kind.REPLACED))
+        (born(facts), GarbagePiece(path=facts.path, size=facts.size, kind=GarbageKind.REPLACED))
         for facts in listed
         if _is_replaced(facts.path, pipeline, newest) and store.holds(facts.path)
     ]
     uploads = store.open_uploads()
     for each in () if isinstance(uploads, Unseen) else uploads:
         if layout.belongs_to(pipeline, each.path):
-            piece = GarbagePiece(path=each.path, size=each.size, kind=Kind.UPLOAD, upload=each.id)
+            piece = GarbagePiece(
+                path=each.path, size=each.size, kind=GarbageKind.UPLOAD, upload=each.id
+            )
             found.append((each.written, piece))
     age = max(older_than, WRITING)
     return (
@@ -236,7 +238,7 @@ def _leftovers(
     )
 
 
-def _is_replaced(path: str, pipeline: str, newest: Snapshot | None) -> bool:
+def _is_replaced(path: str, pipeline: str, newest: LedgerSnapshot | None) -> bool:
     """Whether an object derived from the journal is not used by the newest snapshot. Pure."""
     if newest is None:
         return False
@@ -246,38 +248,43 @@ def _is_replaced(path: str, pipeline: str, newest: Snapshot | None) -> bool:
     return segment is not None and segment not in newest.segment_ids
 
 
-def _is_done(facts: ObjectFacts, kind: Kind, last: Entry) -> bool:
+def _is_done(facts: ObjectFacts, kind: GarbageKind, last: Entry) -> bool:
     """Whether an object is garbage at any age: the note of a batch that is journaled. Pure."""
     number = layout.started_sequence(last.pipeline, facts.path)
-    return kind is Kind.STARTED_NOTE and number is not None and number <= last.sequence
+    return kind is GarbageKind.STARTED_NOTE and number is not None and number <= last.sequence
 
 
-def _kind(facts: ObjectFacts, pipeline: str, last: int) -> Kind | None:
+def _kind(facts: ObjectFacts, pipeline: str, last: int) -> GarbageKind | None:
     """Return what an object would be if nobody named it; None for what is never garbage. Pure."""
     path = facts.path
     if layout.file_id(path) is not None:
-        return Kind.DATA
+        return GarbageKind.DATA
     if layout.outbox_file(pipeline, path) is not None:
-        return Kind.OUTBOX
+        return GarbageKind.OUTBOX
     if path.rpartition("/")[0] == layout.dead_letter_folder(pipeline):
-        return Kind.DEAD_LETTERS if layout.is_dead_letters(path) else None
+        return GarbageKind.DEAD_LETTERS if layout.is_dead_letters(path) else None
     if layout.is_quarantine_file(pipeline, path):
-        return Kind.QUARANTINE
+        return GarbageKind.QUARANTINE
     number = layout.started_sequence(pipeline, path)
     # The note of a batch that is still to be journaled is in use, unless a crash left it empty.
     is_over = number is not None and (number <= last or facts.size == 0)
-    return Kind.STARTED_NOTE if is_over else None
+    return GarbageKind.STARTED_NOTE if is_over else None
 
 
-def _is_named(path: str, kind: Kind, pipeline: str, named: frozenset[str]) -> bool:
+def _is_named(path: str, kind: GarbageKind, pipeline: str, named: frozenset[str]) -> bool:
     match kind:
-        case Kind.DATA | Kind.QUARANTINE:
+        case GarbageKind.DATA | GarbageKind.QUARANTINE:
             return path in named
-        case Kind.OUTBOX:
+        case GarbageKind.OUTBOX:
             return layout.outbox_file(pipeline, path) in named
-        case Kind.DEAD_LETTERS:
+        case GarbageKind.DEAD_LETTERS:
             return last_part(path) in named
-        case Kind.STARTED_NOTE | Kind.UNFINISHED | Kind.UPLOAD | Kind.REPLACED:
+        case (
+            GarbageKind.STARTED_NOTE
+            | GarbageKind.UNFINISHED
+            | GarbageKind.UPLOAD
+            | GarbageKind.REPLACED
+        ):
             return False
 
 
@@ -303,7 +310,7 @@ def _deleted(store: Store, pieces: tuple[GarbagePiece, ...]) -> tuple[GarbagePie
 
 
 def _delete(store: Store, piece: GarbagePiece) -> None:
-    if piece.kind is Kind.UPLOAD:
+    if piece.kind is GarbageKind.UPLOAD:
         store.abort(piece.path, piece.upload)
     else:
         store.delete(piece.path)

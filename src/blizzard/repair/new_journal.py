@@ -25,7 +25,7 @@ from blizzard.repair.old_journal import (
 )
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Lineage, Receipt, digest, encode
+from lakebed.documents.entry import Entry, Inheritance, Receipt, digest, encode
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import JournalConflict
 from lakebed.journal import JournalReader
@@ -90,7 +90,7 @@ def take_over(
     records = [record for key in sorted(past.records) for record in past.records[key]]
     chunks = in_chunks(records, chunk)
     if opening is None:
-        lineage = Lineage(
+        lineage = Inheritance(
             pipeline=old,
             journal=past.last.journal,
             sequence=past.last.sequence,
@@ -168,7 +168,7 @@ def _open(
     clock: Clock,
     *,
     source_uris: Mapping[str, str],
-    lineage: Lineage | None = None,
+    lineage: Inheritance | None = None,
     past: Past | None = None,
 ) -> Entry:
     """Return entry 0.

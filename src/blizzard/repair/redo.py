@@ -19,7 +19,13 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import HeldMeta
-from lakebed.documents.source_record import Failure, QuarantineFile, Resolved, SourceRecord, Stage
+from lakebed.documents.source_record import (
+    Failure,
+    FailureStage,
+    QuarantineFile,
+    Resolved,
+    SourceRecord,
+)
 from lakebed.journal import JournalReader, StoredEntry
 from lakebed.storage.store import Reader, Store
 
@@ -318,7 +324,7 @@ def _failure(unit: RedoUnit) -> Failure:
     gone = "a data file with its rows is gone, so it is read again"
     aside = "data files with its rows were held or discarded, so it is read again"
     return Failure(
-        stage=Stage.UPLOAD,
+        stage=FailureStage.UPLOAD,
         code=LOST if unit.lost else GIVEN_UP,
         message=gone if unit.lost else aside,
         retryable=True,

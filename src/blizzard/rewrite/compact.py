@@ -18,7 +18,7 @@ from blizzard.model.rewriting import (
     Rewritten,
 )
 from blizzard.model.settings import PipelineSettings
-from blizzard.plan.small_files import Group, Policy, SmallFile, groups_of, is_small
+from blizzard.plan.small_files import MergeGroup, Policy, SmallFile, groups_of, is_small
 from blizzard.rewrite.transaction import (
     RewriteDone,
     RewritePlan,
@@ -141,7 +141,7 @@ class NoSuchPartition(LakeError):
 class CompactionPlan(RewritePlan):
     """The groups of small files that are worth compacting."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[MergeGroup, ...]
     files: Mapping[str, FinishedFile]
     """The files of the groups as the journal has them."""
     small: int
@@ -305,7 +305,7 @@ def _small(file: ActiveFile, known: FinishedFile | None, policy: Policy) -> Smal
     )
 
 
-def _group(group: Group, active: Mapping[str, ActiveFile]) -> FileGroup:
+def _group(group: MergeGroup, active: Mapping[str, ActiveFile]) -> FileGroup:
     files = tuple(active[file.path] for file in group.files)
     return FileGroup(files=files, outputs=group.outputs, sorted_by=group.sorted_by)
 

@@ -15,7 +15,7 @@ from blizzard.model.json_path import steps
 from blizzard.model.rewriting import (
     ActiveFile,
     FillColumn,
-    Target,
+    FillTarget,
     find_target,
     with_target,
 )
@@ -66,7 +66,7 @@ class PromotedField:
 class PromotionPlan(RewritePlan):
     """The files that may hold values of the field."""
 
-    target: Target
+    target: FillTarget
     files: tuple[ActiveFile, ...]
     unknown: frozenset[str]
     """Those of them that no journal names: other programs wrote them, say by OPTIMIZE."""
@@ -78,7 +78,7 @@ class PromotionPlan(RewritePlan):
     """The table's columns with that of the field."""
 
     @property
-    def requires(self) -> Target:
+    def requires(self) -> FillTarget:
         """Return the field as the next batch reads it."""
         return self.target
 
@@ -167,13 +167,13 @@ def _with_origins(store: Reader, files: Sequence[ActiveFile]) -> tuple[ActiveFil
 
 def target_of(
     settings: PipelineSettings, known: Schema, table: Schema | None, wanted: PromotedField
-) -> Target:
+) -> FillTarget:
     """Return the field that is meant, as the next batch will read it. Pure."""
     name = wanted.field
     given = None if wanted.type is None else _declared(name, wanted.type)
     target = find_target(known, name)
     if target is None:
-        target = Target((_new(settings, known, table, name, given),))
+        target = FillTarget((_new(settings, known, table, name, given),))
     elif given is not None and given.shown != target.field.shown:
         raise FieldNotPromotable(
             f"{target.shown} is {target.field.shown}, not {given.shown}; leave out --type",
@@ -240,7 +240,7 @@ def _declared(name: str, kind: str) -> Field:
     return replace(field, name=str(*last))
 
 
-def _in_entry(entry: Entry, target: Target) -> dict[str, tuple[FinishedFile, bool]]:
+def _in_entry(entry: Entry, target: FillTarget) -> dict[str, tuple[FinishedFile, bool]]:
     """Return the data files of an entry, and whether `_rescued` may have values in them."""
     hold = {record.key for record in entry.sources if _mentions(record.rescued, target)}
     # Other entries have no sources to say what is in `_rescued`.
@@ -254,7 +254,7 @@ def _in_entry(entry: Entry, target: Target) -> dict[str, tuple[FinishedFile, boo
     }
 
 
-def _mentions(rescued: Iterable[str], target: Target) -> bool:
+def _mentions(rescued: Iterable[str], target: FillTarget) -> bool:
     return any(path == OTHER_FIELDS or target.holds(path) for path in rescued)
 
 

@@ -30,7 +30,7 @@ from blizzard.rewrite.retract import (
 )
 from blizzard.rewrite.source_rows import has_rows
 from blizzard.rewrite.transaction import NothingCommitted, PromotionWaits, RewriteDone
-from lakebed.documents.source_record import Failure, SourceRecord, Stage
+from lakebed.documents.source_record import Failure, FailureStage, SourceRecord
 from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.storage.store import Reader, Store
 
@@ -221,7 +221,7 @@ def _failed(record: SourceRecord) -> SourceRecord:
         return record
     why = "it has no row" if record.complete else "it was not read to its end"
     failure = Failure(
-        stage=Stage.PARSE,
+        stage=FailureStage.PARSE,
         code=ContentNotRead.code,
         message=f"{why}, so the rows that are in the table stay",
         retryable=not record.complete,
@@ -265,5 +265,5 @@ def _alone(file: SourceFile, trouble: LakeError) -> Renewed:
     """Return what becomes of one file whose rows cannot be taken out now, or ever."""
     if isinstance(trouble, SourceNotRetractable):
         return Renewed(waits=trouble.message)
-    failure = Failure(stage=Stage.DISCOVER, code=trouble.code, message=trouble.message)
+    failure = Failure(stage=FailureStage.DISCOVER, code=trouble.code, message=trouble.message)
     return Renewed(failed=(_record(file, file.form.counted_as, failure),))

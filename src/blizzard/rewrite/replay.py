@@ -13,7 +13,7 @@ from functools import partial
 
 from blizzard.config.columns import columns_from
 from blizzard.discover.names import partition_of
-from blizzard.execute.merge import Settled
+from blizzard.execute.merge import SettledBatch
 from blizzard.execute.runner import Runner
 from blizzard.handoff.held_rows import passed_over
 from blizzard.ingest import Ingest
@@ -22,7 +22,7 @@ from blizzard.journal.checks import last_entry
 from blizzard.journal.fence import append_what_is_found, refuse_collected_since
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.standings import PassedOver, nothing_decided
-from blizzard.model.bad_lines import Meant, Replay, WaitingFile, may_have, meant_by, shared_out
+from blizzard.model.bad_lines import LineReplay, Meant, WaitingFile, may_have, meant_by, shared_out
 from blizzard.model.event_time import from_path
 from blizzard.model.files import WorkUnit
 from blizzard.model.settings import PipelineSettings
@@ -279,7 +279,7 @@ def _units(
             name=str(number),
             partition_values=_partition(settings, waiting),
             files=(),
-            replay=Replay(
+            replay=LineReplay(
                 file=waiting.file,
                 meant=found.meant,
                 skips=skips,
@@ -299,7 +299,7 @@ def _partition(settings: PipelineSettings, waiting: WaitingFile) -> PartitionVal
     return partition_of(path, template, fields)
 
 
-def _refuse_failed(settled: Settled) -> None:
+def _refuse_failed(settled: SettledBatch) -> None:
     for record in settled.sources:
         if record.failure is not None:
             raise NotReplayed(

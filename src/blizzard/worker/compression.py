@@ -41,10 +41,10 @@ def recognised(chunks: Iterator[bytes], named: Codec) -> tuple[Iterator[bytes], 
 
 def decompress(chunks: Iterable[bytes], codec: Codec) -> Iterator[bytes]:
     """Return all the bytes of a stream in pieces of at most 1 MiB, or raise `CorruptStream`."""
-    return _plain(chunks) if codec is Codec.NONE else _DECOMPRESS[codec](_Source(chunks))
+    return _plain(chunks) if codec is Codec.NONE else _DECOMPRESS[codec](_CompressedBytes(chunks))
 
 
-class _Source:
+class _CompressedBytes:
     """Compressed bytes to be taken in order, also as a file; knows how far it has come."""
 
     closed = False
@@ -110,7 +110,7 @@ class _Members:
     padded: bool = False
     """Whether zeros may follow the last stream."""
 
-    def pieces(self, source: _Source) -> Iterator[bytes]:
+    def pieces(self, source: _CompressedBytes) -> Iterator[bytes]:
         head = source.upto(len(self.magic))
         if not head:
             raise _corrupt(f"an empty object is not a {self.name} stream", 0)
@@ -126,7 +126,7 @@ class _Members:
             head = source.upto(len(self.magic))
         return None
 
-    def _member(self, source: _Source, data: bytes) -> Iterator[bytes]:
+    def _member(self, source: _CompressedBytes, data: bytes) -> Iterator[bytes]:
         member = self.begin()
         while not member.eof:
             try:
@@ -144,7 +144,7 @@ class _Members:
         source.give_back(member.unused_data)
 
 
-def _require_zeros(source: _Source) -> None:
+def _require_zeros(source: _CompressedBytes) -> None:
     while padding := source.some(_STEP):
         if padding.strip(b"\0"):
             raise _corrupt("there is data after the zero padding of the gzip stream", source.offset)
@@ -153,7 +153,7 @@ def _require_zeros(source: _Source) -> None:
 # ---------------------------------------------------------------------------------------- zstd
 
 
-def _zstd(source: _Source) -> Iterator[bytes]:
+def _zstd(source: _CompressedBytes) -> Iterator[bytes]:
     """Read every frame by Arrow, which notices one that is cut short and bounds the window."""
     head = source.upto(FIRST_BYTES)
     if not head:
@@ -195,7 +195,7 @@ _GZIP = _Members(
 _BZIP2 = _Members(
     name="bzip2", magic=b"BZh", begin=bz2.BZ2Decompressor, errors=(OSError, ValueError)
 )
-_DECOMPRESS: Mapping[Codec, Callable[[_Source], Iterator[bytes]]] = {
+_DECOMPRESS: Mapping[Codec, Callable[[_CompressedBytes], Iterator[bytes]]] = {
     Codec.GZIP: _GZIP.pieces,
     Codec.ZSTD: _zstd,
     Codec.BZIP2: _BZIP2.pieces,

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from blizzard.model.predicate import Predicate, PredicateInvalid, columns_in
 from blizzard.model.rewriting import ActiveFile
 from blizzard.worker.deleted_rows import Places, deleted_rows, marked
-from blizzard.worker.matching import Bounds, Columns, matches, may_match
+from blizzard.worker.matching import ColumnBounds, Columns, matches, may_match
 from blizzard.worker.table_file import TableFile, plain_type
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.field_path import FieldPath, format_path
@@ -169,7 +169,7 @@ class _Bounds:
     file: TableFile
     group: int
 
-    def __call__(self, path: FieldPath) -> Bounds | None:
+    def __call__(self, path: FieldPath) -> ColumnBounds | None:
         if len(path) > 1:
             return None
         parquet = self.file.file
@@ -182,7 +182,7 @@ class _Bounds:
         if known is None or not known.has_min_max:
             return None
         kind = plain_type(parquet.schema_arrow.field(place).type)
-        return Bounds(kind, known.min, known.max)
+        return ColumnBounds(kind, known.min, known.max)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,7 +79,7 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ColumnBounds:
     """A column of which no value lies outside of two others."""
 
     kind: Any
@@ -87,7 +87,7 @@ class Bounds:
     greatest: Any
 
 
-def may_match(predicate: Predicate, bounds_of: Callable[[FieldPath], Bounds | None]) -> bool:
+def may_match(predicate: Predicate, bounds_of: Callable[[FieldPath], ColumnBounds | None]) -> bool:
     """Whether a condition may hold for one of some rows, of whose columns bounds are known."""
     match predicate:
         case Combined(how=how, parts=parts):
@@ -100,7 +100,7 @@ def may_match(predicate: Predicate, bounds_of: Callable[[FieldPath], Bounds | No
             return bounds is None or _may_hold(bounds, operator, value)
 
 
-def _may_hold(bounds: Bounds, operator: Operator, value: Value) -> bool:
+def _may_hold(bounds: ColumnBounds, operator: Operator, value: Value) -> bool:
     if not (pa.types.is_integer(bounds.kind) or pa.types.is_string(bounds.kind)):
         return True  # A NaN lies outside of all bounds, and other types have few files to skip.
     if not isinstance(value, int if pa.types.is_integer(bounds.kind) else str):

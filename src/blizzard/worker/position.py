@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from blizzard.model.files import SourceFile
 from blizzard.model.source.form import FIRST_BYTES, codec_in
-from blizzard.worker.ndjson.lines import Place
+from blizzard.worker.ndjson.lines import TextPosition
 from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK, looked_at
 from lakebed.documents.source_record import Unread
 from lakebed.errors import LakeError, Whose
@@ -188,7 +188,7 @@ class ReadPosition:
         return self.framer.lines(pieces)
 
     @property
-    def place_of(self) -> Callable[[int], Place | None] | None:
+    def place_of(self) -> Callable[[int], TextPosition | None] | None:
         """Return the way to ask where a record of a document begins; None where it is lines."""
         return None if self.framer is None else self.framer.place_of
 

@@ -9,16 +9,16 @@ from blizzard.model.files import SourceFile
 from blizzard.model.source.unread import failed, untouched
 from blizzard.worker.compression import CorruptStream
 from blizzard.worker.ndjson.decoder import BadLine, Decoded
-from blizzard.worker.ndjson.lines import BrokenDocument, Place
+from blizzard.worker.ndjson.lines import BrokenDocument, TextPosition
 from blizzard.worker.output.partitioner import NoPartition
 from blizzard.worker.position import Miscounted, require_explained
-from lakebed.documents.source_record import Failure, SourceRecord, Stage, Unread
+from lakebed.documents.source_record import Failure, FailureStage, SourceRecord, Unread
 from lakebed.errors import LakeError, machine_trouble
 from lakebed.retry import may_mend
 
 
 @dataclass(slots=True)
-class Tally:
+class LineTally:
     """What has been counted of one source file."""
 
     lines: int = 0
@@ -45,7 +45,7 @@ class Tally:
 
 def record_of(
     file: SourceFile,
-    tally: Tally,
+    tally: LineTally,
     *,
     unit: str | None = None,
     failure: Failure | None = None,
@@ -96,10 +96,10 @@ def record_of_rows(file: SourceFile, rows: int, *, unit: str) -> SourceRecord:
 
 def failure_of(
     error: Exception,
-    stage: Stage = Stage.DOWNLOAD,
+    stage: FailureStage = FailureStage.DOWNLOAD,
     file: SourceFile | None = None,
     *,
-    place_of: Callable[[int], Place | None] | None = None,
+    place_of: Callable[[int], TextPosition | None] | None = None,
     show_values: bool = False,
 ) -> Failure:
     """Return in the journal's words what went wrong, where, and whether trying again can help.
@@ -117,7 +117,7 @@ def failure_of(
 
 
 def _in_document(
-    failure: Failure, error: Exception, place_of: Callable[[int], Place | None]
+    failure: Failure, error: Exception, place_of: Callable[[int], TextPosition | None]
 ) -> Failure:
     """Return a failure whose line is one of the file, and which names the record."""
     record = failure.line or 0
@@ -147,20 +147,24 @@ def _where(error: Exception) -> str:
     return f"{Path(last.tb_frame.f_code.co_filename).name}, line {last.tb_lineno}"
 
 
-def _failure(error: Exception, stage: Stage) -> Failure:
+def _failure(error: Exception, stage: FailureStage) -> Failure:
     match machine_trouble(error) or error:
         case BadLine() | NoPartition() as bad:
             return Failure(
-                stage=Stage.PARSE,
+                stage=FailureStage.PARSE,
                 code=bad.code,
                 message=bad.message,
                 line=bad.line,
                 field=bad.field,
             )
         case Miscounted() as miscounted:
-            return Failure(stage=Stage.PARSE, code=miscounted.code, message=miscounted.message)
+            return Failure(
+                stage=FailureStage.PARSE, code=miscounted.code, message=miscounted.message
+            )
         case CorruptStream() as corrupt:
-            return Failure(stage=Stage.DECOMPRESS, code=corrupt.code, message=corrupt.message)
+            return Failure(
+                stage=FailureStage.DECOMPRESS, code=corrupt.code, message=corrupt.message
+            )
         case LakeError() as ours:
             return Failure(
                 stage=stage, code=ours.code, message=ours.message, retryable=may_mend(ours)
@@ -168,7 +172,7 @@ def _failure(error: Exception, stage: Stage) -> Failure:
         case _:
             # What a download raises is ours by now: what is not comes from reading the lines.
             return Failure(
-                stage=Stage.PARSE if stage is Stage.DOWNLOAD else stage,
+                stage=FailureStage.PARSE if stage is FailureStage.DOWNLOAD else stage,
                 code="internal_error",
                 # Its own words may quote a value.
                 message=f"{type(error).__name__} at {_where(error)}",

@@ -22,11 +22,11 @@ from blizzard.model.rewriting import (
     ActiveFile,
     FileGroup,
     FillColumn,
+    FillTarget,
     Rewriting,
     Rewritten,
     RowRanges,
     RowsWhere,
-    Target,
 )
 from blizzard.worker.deleted_rows import NONE, Places, marked
 from blizzard.worker.matching import Columns, matches
@@ -49,7 +49,7 @@ class Filling:
     """Fills one field of the rows of one file, and counts."""
 
     def __init__(
-        self, target: Target, *, most_rows: int = MOST_ROWS, versions: str | None = None
+        self, target: FillTarget, *, most_rows: int = MOST_ROWS, versions: str | None = None
     ) -> None:
         self._target = target
         self._versions = versions
@@ -144,7 +144,7 @@ def _rescued(text: str | None) -> dict[str, str]:
         return {}
 
 
-def _record(path: str, source: str, target: Target) -> str:
+def _record(path: str, source: str, target: FillTarget) -> str:
     """Make a record of a value again; line breaks between its parts mean nothing in JSON."""
     text = source.replace("\r", " ").replace("\n", " ")
     for name in reversed(target.source[: len(steps(path))]):

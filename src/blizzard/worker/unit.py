@@ -20,15 +20,15 @@ from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads, in_advance
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
 from blizzard.worker.ndjson.together import Together
-from blizzard.worker.output.groups import Group, OutputGroups
-from blizzard.worker.output.kept import ON_DISK, Kept
+from blizzard.worker.output.groups import OutputGroup, OutputGroups
+from blizzard.worker.output.kept import ON_DISK, KeptRows
 from blizzard.worker.output.partitioner import refused_rows, require_partitions
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import Opened, ReadPosition, is_plain
 from blizzard.worker.position import lines_of as lines_in
 from blizzard.worker.progress import ProgressChannel
 from blizzard.worker.quarantine.writer import BadOfFile
-from blizzard.worker.record import Tally, failure_of, record_of, record_of_rows
+from blizzard.worker.record import LineTally, failure_of, record_of, record_of_rows
 from blizzard.worker.stores import Stores
 from lakebed.columns.schema import Schema
 from lakebed.documents.source_record import SourceRecord, Unread
@@ -82,7 +82,9 @@ def run_unit(
             ) as downloads,
         ):
             decoder = decoder_of(work, make_decoder)
-            running = _Unit(unit, work, Path(folder), downloads, uploads, stores, channel, decoder)
+            running = _UnitRun(
+                unit, work, Path(folder), downloads, uploads, stores, channel, decoder
+            )
             return running.run() if work.look is None else running.look(work.look)
     except Exception as error:
         if machine_trouble(error) is None:
@@ -91,7 +93,7 @@ def run_unit(
         return UnitOutcome(
             unit=unit.name,
             sources=tuple(
-                record_of(file, Tally(), failure=failure_of(error, file=file))
+                record_of(file, LineTally(), failure=failure_of(error, file=file))
                 for file in unit.files
             ),
             files=(),
@@ -115,7 +117,7 @@ def decoder_of(
     )
 
 
-class _Unit:
+class _UnitRun:
     """The state of one unit while it runs."""
 
     def __init__(
@@ -195,7 +197,7 @@ class _Unit:
                 break
         return UnitOutcome(unit=self.unit.name, sources=(), files=(), seen=self.looks.seen)
 
-    def _count_finished(self, file: SourceFile, shared: Group) -> None:
+    def _count_finished(self, file: SourceFile, shared: OutputGroup) -> None:
         """Count a source file that was read; one that has failed is in no group."""
         for group in (shared, self.outputs.last):
             if group.records and group.records[-1].key == file.key:
@@ -208,7 +210,7 @@ class _Unit:
                 self.channel.done.source_bytes += record.size if whole else 0
                 return
 
-    def _take_together(self, found: Together[Opened], shared: Group) -> bool:
+    def _take_together(self, found: Together[Opened], shared: OutputGroup) -> bool:
         """Take the rows of small files, and record each; False where each is to be read alone.
 
         Each of their lines is a row. So the books of a file balance if it has as many rows as lines
@@ -282,14 +284,18 @@ class _Unit:
         )
 
     def _read(
-        self, file: SourceFile, position: ReadPosition, batches: Iterator[Decoded], shared: Group
+        self,
+        file: SourceFile,
+        position: ReadPosition,
+        batches: Iterator[Decoded],
+        shared: OutputGroup,
     ) -> None:
         """Read one source file into the shared group or, if it is large, into one of its own."""
-        tally = Tally()
-        kept = Kept(self.folder, self.decoded_budget)
+        tally = LineTally()
+        kept = KeptRows(self.folder, self.decoded_budget)
         bad = BadOfFile(file, self.work.quarantine)
         decoded_bytes = bad_bytes = 0
-        own: Group | None = None
+        own: OutputGroup | None = None
         unread: tuple[Unread, ...] | None = ()
         self.looks.begin()
         try:

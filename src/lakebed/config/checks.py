@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lakebed.config.faults import Fault, dotted
-from lakebed.config.models import Discovering, Document, KeyPath, Pipeline, Sink, place_in
+from lakebed.config.faults import ConfigFault, dotted
+from lakebed.config.models import Discovering, Document, KeyPath, PipelineSection, Sink, place_in
 from lakebed.config.schema import DeclaredField, DeclaredType
 from lakebed.layout import PIPELINE_NAME, PROTOCOL
 from lakebed.listing.lookback import Window
@@ -15,7 +15,7 @@ from lakebed.types import DEEPEST_COLUMN, FORBIDDEN_IN_NAMES, RESCUED
 
 def check_fields(
     path: KeyPath, fields: Sequence[DeclaredField], above: str = ""
-) -> Iterator[Fault]:
+) -> Iterator[ConfigFault]:
     """Yield the faults of fields beside each other, and of the fields inside them."""
     spellings: dict[str, list[str]] = {}
     for index, one in enumerate(fields):
@@ -23,7 +23,7 @@ def check_fields(
         yield from _check_name((*path, index, "name"), one, above)
         yield from _check_inside((*path, index), one, f"{above}{one.name}")
         if not above and _depth(one) > DEEPEST_COLUMN:
-            yield Fault(
+            yield ConfigFault(
                 (*path, index),
                 f"is nested deeper than {DEEPEST_COLUMN} levels, which readers of Delta tables do "
                 "not bear; declare what is further inside as json",
@@ -31,7 +31,7 @@ def check_fields(
             )
     for _name, given in sorted(spellings.items()):
         if len(given) > 1:
-            yield Fault(path, _given_twice([f"{above}{name}" for name in given]), near=())
+            yield ConfigFault(path, _given_twice([f"{above}{name}" for name in given]), near=())
 
 
 def _depth(one: DeclaredType) -> int:
@@ -39,7 +39,7 @@ def _depth(one: DeclaredType) -> int:
     return 1 + max((_depth(each) for each in inner), default=0)
 
 
-def _check_inside(path: KeyPath, one: DeclaredType, shown: str) -> Iterator[Fault]:
+def _check_inside(path: KeyPath, one: DeclaredType, shown: str) -> Iterator[ConfigFault]:
     yield from check_fields((*path, "fields"), one.fields_, f"{shown}.")
     if one.items is not None:
         yield from _check_inside((*path, "items"), one.items, f"{shown}[]")
@@ -47,16 +47,16 @@ def _check_inside(path: KeyPath, one: DeclaredType, shown: str) -> Iterator[Faul
         yield from _check_inside((*path, "values"), one.values, f"{shown}[]")
 
 
-def _check_name(path: KeyPath, one: DeclaredField, above: str) -> Iterator[Fault]:
+def _check_name(path: KeyPath, one: DeclaredField, above: str) -> Iterator[ConfigFault]:
     if set(one.name) & FORBIDDEN_IN_NAMES:
-        yield Fault(
+        yield ConfigFault(
             path,
             "Delta column names cannot have spaces, control characters or any of ,;{}()= in them; "
             f"name the column {allowed_name(one.name)}, say, and read the field by from: "
             f"[{one.name!r}], a key of schema.fields",
         )
     if not above and one.name.casefold() == RESCUED:
-        yield Fault(path, f"{RESCUED} is the column that keeps what no other column takes")
+        yield ConfigFault(path, f"{RESCUED} is the column that keeps what no other column takes")
 
 
 def allowed_name(name: str) -> str:
@@ -82,7 +82,7 @@ SINGLE_FORM = ("source", "sink", "schema", "error_handling")
 """The sections of a pipeline that stands at the top level of the document."""
 
 
-def check_written(tree: Mapping[str, Any]) -> Iterator[Fault]:
+def check_written(tree: Mapping[str, Any]) -> Iterator[ConfigFault]:
     """Yield what is wrong with the sections' names, whatever faults the sections have themselves.
 
     Pipelines name folders, sources are in the journal: neither may contain a slash or colon.
@@ -90,7 +90,7 @@ def check_written(tree: Mapping[str, Any]) -> Iterator[Fault]:
     pipelines = tree.get("pipelines")
     given = [key for key in SINGLE_FORM if tree.get(key) is not None]
     if pipelines and given:
-        yield Fault(
+        yield ConfigFault(
             ("pipelines",),
             "cannot be combined with a pipeline at the top level of the document, which has "
             f"{' and '.join(given)}; move that one under pipelines",
@@ -98,25 +98,25 @@ def check_written(tree: Mapping[str, Any]) -> Iterator[Fault]:
     for name, pipeline in _entries(pipelines):
         path = ("pipelines", name)
         if not PIPELINE_NAME.fullmatch(name):
-            yield Fault(path, NO_NAME)
+            yield ConfigFault(path, NO_NAME)
         if name.casefold() == PROTOCOL.rpartition("/")[2]:
-            yield Fault(
+            yield ConfigFault(
                 path, "this name is reserved for the table directory itself; choose another"
             )
         sources = pipeline.get("sources") if isinstance(pipeline, Mapping) else None
         for source, _ in _entries(sources):
             if not PIPELINE_NAME.fullmatch(source):
-                yield Fault((*path, "sources", source), NO_NAME)
+                yield ConfigFault((*path, "sources", source), NO_NAME)
 
 
 def _entries(section: Any) -> Iterable[tuple[str, Any]]:  # noqa: ANN401 - whatever YAML holds
     return section.items() if isinstance(section, Mapping) else ()
 
 
-def check_sections(document: Document) -> Iterator[Fault]:
+def check_sections(document: Document) -> Iterator[ConfigFault]:
     """Yield the faults of a document whose sections have none."""
     for faults in (address_faults(document), guard_faults(document)):
-        yield from (Fault(path, message) for path, message in faults)
+        yield from (ConfigFault(path, message) for path, message in faults)
     yield from _check_profiles(document)
     sinks: ByPlace[tuple[KeyPath, Sink]] = ByPlace()
     times: ByPlace[set[str | None]] = ByPlace()
@@ -132,7 +132,7 @@ def check_sections(document: Document) -> Iterator[Fault]:
     for name, table in document.tables.items():
         place, here = place_in(table.table_uri, table.storage_options), ("tables", name)
         if (other := names.setdefault(place, name)) != name:
-            yield Fault((*here, "table_uri"), f"is the same table as tables.{other}")
+            yield ConfigFault((*here, "table_uri"), f"is the same table as tables.{other}")
         written = sinks.get(place)
         if written is not None and table.partition_by:
             path, sink = written
@@ -143,19 +143,19 @@ def check_sections(document: Document) -> Iterator[Fault]:
                 yield _disagreement((*here, *key), (*path, *key))
 
 
-def _check_profiles(document: Document) -> Iterator[Fault]:
+def _check_profiles(document: Document) -> Iterator[ConfigFault]:
     """Refuse two profiles of which neither has the longer prefix."""
     known: ByPlace[int] = ByPlace()
     for index, profile in enumerate(document.storage):
         first = known.setdefault(place_in(profile.prefix, profile.options), index)
         if first != index:
-            yield Fault(
+            yield ConfigFault(
                 ("storage", index, "prefix"),
                 "is the same as that of an earlier profile; put their options together",
             )
 
 
-def filter_fault(path: KeyPath, section: Discovering) -> Fault | None:
+def filter_fault(path: KeyPath, section: Discovering) -> ConfigFault | None:
     """Return what is wrong with a filter of folders, whose template has to say a time."""
     given = section.partition_filter
     if given is None:
@@ -163,13 +163,13 @@ def filter_fault(path: KeyPath, section: Discovering) -> Fault | None:
     try:
         Window.parse(given.prefix_template, given.lookback)
     except ValueError as wrong:
-        return Fault((*path, "partition_filter", "prefix_template"), str(wrong))
+        return ConfigFault((*path, "partition_filter", "prefix_template"), str(wrong))
     return None
 
 
-def _check_pipeline(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
+def _check_pipeline(path: KeyPath, pipeline: PipelineSection) -> Iterator[ConfigFault]:
     if pipeline.source is not None and pipeline.sources:
-        yield Fault(
+        yield ConfigFault(
             (*path, "source"),
             "cannot be combined with sources; give it a name and move it there",
             near=(),
@@ -178,15 +178,17 @@ def _check_pipeline(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
     mixed: tuple[KeyPath, ...] = () if path else (("pipelines",),)
     if pipeline.source is None and not pipeline.sources:
         near = ((*path, "source"), (*path, "sources"), *mixed)
-        yield Fault((*path, "source"), "is required", near=near)
+        yield ConfigFault((*path, "source"), "is required", near=near)
     sink, schema = pipeline.sink, pipeline.schema_
     if sink is None:
-        yield Fault((*path, "sink"), "is required", near=((*path, "sink"), *mixed))
+        yield ConfigFault((*path, "sink"), "is required", near=((*path, "sink"), *mixed))
     elif sink.uri is None:
         near = ((*path, "sink", "path"), (*path, "sink", "table_uri"))
-        yield Fault((*path, "sink", "path"), "is required", near=near)
+        yield ConfigFault((*path, "sink", "path"), "is required", near=near)
     elif sink.path and sink.table_uri and not place_of(sink.path).same(place_of(sink.table_uri)):
-        yield Fault((*path, "sink", "path"), "means the same as table_uri, but the two differ")
+        yield ConfigFault(
+            (*path, "sink", "path"), "means the same as table_uri, but the two differ"
+        )
     if schema is not None:
         yield from check_fields((*path, "schema", "fields"), schema.fields_)
         yield from check_fields((*path, "schema", "hints"), schema.hints)
@@ -194,15 +196,15 @@ def _check_pipeline(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
 
 def _check_shared_table(
     first: tuple[KeyPath, Sink], second: tuple[KeyPath, Sink]
-) -> Iterator[Fault]:
+) -> Iterator[ConfigFault]:
     if first[1].handoff != second[1].handoff:
         yield _disagreement((*second[0], "handoff"), (*first[0], "handoff"))
     if _template(first[1]) != _template(second[1]):
         yield _disagreement((*second[0], "partition_by"), (*first[0], "partition_by"))
 
 
-def _disagreement(path: KeyPath, other: KeyPath) -> Fault:
-    return Fault(
+def _disagreement(path: KeyPath, other: KeyPath) -> ConfigFault:
+    return ConfigFault(
         path,
         f"differs from {dotted(other)}, although both are for the same table",
         near=(path, other),

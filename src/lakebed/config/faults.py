@@ -12,7 +12,7 @@ from lakebed.config.section import Section
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ConfigFault:
     """One thing to fix, and where."""
 
     path: KeyPath

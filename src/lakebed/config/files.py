@@ -11,7 +11,7 @@ from yaml.composer import ComposerError
 from yaml.parser import ParserError
 from yaml.scanner import ScannerError
 
-from lakebed.config.faults import Fault, dotted, kind_of, value_at
+from lakebed.config.faults import ConfigFault, dotted, kind_of, value_at
 from lakebed.config.models import KeyPath
 from lakebed.errors import ConfigInvalid
 
@@ -267,11 +267,11 @@ class Merged:
 
     tree: dict[str, Any] = field(default_factory=dict)
     origins: dict[KeyPath, Written] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[ConfigFault] = field(default_factory=list)
     named: dict[KeyPath, str] = field(default_factory=dict)
     """The files that were read because a key names them."""
 
-    def line(self, fault: Fault) -> str:
+    def line(self, fault: ConfigFault) -> str:
         """Return a fault as a line for a person, with its place where that is known."""
         if not fault.path:
             return fault.message
@@ -282,7 +282,7 @@ class Merged:
         # Further lines are meant to be copied, so nothing is appended to them.
         return f"{dotted(fault.path)}: {first}{where}{newline}{rest}"
 
-    def _place(self, fault: Fault, origin: Written) -> str:
+    def _place(self, fault: ConfigFault, origin: Written) -> str:
         place = origin.place(fault.path)
         if (file := self.named.get(fault.path)) is not None:
             line = "" if fault.line is None else f":{fault.line}"
@@ -322,11 +322,11 @@ class Merged:
                 if isinstance(value, dict):
                     self.add(into[key], value, here, written)
             elif len(path) == 1 and path[0] in NAMED_SECTIONS:
-                self.faults.append(Fault(here, f"is defined again in {written.place(here)}"))
+                self.faults.append(ConfigFault(here, f"is defined again in {written.place(here)}"))
             elif isinstance(known, dict) and isinstance(value, dict):
                 self.add(known, value, here, written)
             elif value is not None and known != value:
-                self.faults.append(Fault(here, f"has another value in {written.place(here)}"))
+                self.faults.append(ConfigFault(here, f"has another value in {written.place(here)}"))
 
 
 def merge(documents: Sequence[Written]) -> Merged:

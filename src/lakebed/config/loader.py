@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from lakebed.config.checks import check_sections, check_written
 from lakebed.config.ddl import Declared, SchemaUnreadable, schema_from
-from lakebed.config.faults import Fault, in_words, kind_of, value_at
+from lakebed.config.faults import ConfigFault, in_words, kind_of, value_at
 from lakebed.config.files import Given, Merged, merge, read_all
 from lakebed.config.models import Document, KeyPath
 from lakebed.config.profiles import with_profiles
@@ -51,7 +51,7 @@ def interpolate(text: str, environment: Mapping[str, str]) -> str:
     return OPENING.sub(fill, text)
 
 
-Check = Callable[[Document], Iterable[Fault]]
+Check = Callable[[Document], Iterable[ConfigFault]]
 
 
 def load_document(
@@ -80,7 +80,7 @@ def _interpolated(
     value: Any,  # noqa: ANN401 - whatever YAML holds
     environment: Mapping[str, str],
     path: KeyPath,
-    faults: list[Fault],
+    faults: list[ConfigFault],
 ) -> Any:  # noqa: ANN401
     """Fill in the variables of every text below; where that fails there is no value."""
     match value:
@@ -98,7 +98,7 @@ def _interpolated(
             try:
                 return interpolate(value, environment)
             except ValueError as fault:
-                faults.append(Fault(path, str(fault)))
+                faults.append(ConfigFault(path, str(fault)))
                 return None
         case _:
             return value
@@ -113,7 +113,9 @@ def _schemas(tree: Any) -> Iterator[tuple[KeyPath, dict[str, Any]]]:  # noqa: AN
             yield (*path, "schema"), holder["schema"]
 
 
-def _declare(path: KeyPath, section: dict[str, Any], merged: Merged, faults: list[Fault]) -> str:
+def _declare(
+    path: KeyPath, section: dict[str, Any], merged: Merged, faults: list[ConfigFault]
+) -> str:
     """Bring fields that are written as DDL, or in a file of their own, into `fields`.
 
     Return the key that they are written under.
@@ -121,14 +123,14 @@ def _declare(path: KeyPath, section: dict[str, Any], merged: Merged, faults: lis
     given = [key for key in ("fields", "ddl", "file") if section.get(key) is not None]
     if len(given) > 1:
         ways = " and ".join(given)
-        faults.append(Fault(path, f"has {ways}, which mean the same; keep one of them"))
+        faults.append(ConfigFault(path, f"has {ways}, which mean the same; keep one of them"))
     for key in ("ddl", "file"):
         if (value := section.pop(key, None)) is not None:
             try:
                 section["fields"] = _fields((*path, key), value, merged)
             except ValueError as wrong:
                 line = wrong.line if isinstance(wrong, SchemaUnreadable) else None
-                faults.append(Fault((*path, key), str(wrong), near=(), line=line))
+                faults.append(ConfigFault((*path, key), str(wrong), near=(), line=line))
                 section["fields"] = None
     return given[-1] if given else "fields"
 
@@ -153,7 +155,11 @@ def _fields(path: KeyPath, value: object, merged: Merged) -> list[Declared]:
         raise ValueError(f"{path[-1]} cannot be read, with its variables") from None
 
 
-def _as_written(fault: Fault, written_as: Mapping[KeyPath, KeyPath], tree: Any) -> Fault:  # noqa: ANN401
+def _as_written(
+    fault: ConfigFault,
+    written_as: Mapping[KeyPath, KeyPath],
+    tree: Any,  # noqa: ANN401
+) -> ConfigFault:
     """Return a fault of fields under the key that somebody has written, with the field's name."""
     for length in range(len(fault.path) + 1):
         fields, rest = fault.path[:length], fault.path[length:]
@@ -180,7 +186,7 @@ def _fields_above(fields: Any, path: KeyPath) -> Iterator[Declared]:  # noqa: AN
 def _validated(
     tree: Any,  # noqa: ANN401
     written: Any,  # noqa: ANN401
-    faults: list[Fault],
+    faults: list[ConfigFault],
 ) -> tuple[Document, set[KeyPath]]:
     """Return the document without its faulty parts, which are reported, and what was cut out."""
     cut: set[KeyPath] = set()
@@ -196,11 +202,11 @@ def _validated(
             part = error["loc"][: -1 if error["type"] == "missing" else None]
             faulty.add(_path_written(_within(kept, part), tree, cut))
             error["loc"] = _path_written(error["loc"], tree, cut)
-            _report(Fault(error["loc"], in_words(error, written, tree)), faults)
+            _report(ConfigFault(error["loc"], in_words(error, written, tree)), faults)
         cut |= faulty
 
 
-def _where_written(fault: Fault, tree: Any, cut: set[KeyPath]) -> Fault:  # noqa: ANN401
+def _where_written(fault: ConfigFault, tree: Any, cut: set[KeyPath]) -> ConfigFault:  # noqa: ANN401
     """Return a fault of what was left of the tree with its path in the whole tree."""
     near = fault.near and tuple(_path_written(path, tree, cut) for path in fault.near)
     return replace(fault, path=_path_written(fault.path, tree, cut), near=near)
@@ -231,7 +237,7 @@ def _within(tree: Any, path: KeyPath) -> KeyPath:  # noqa: ANN401
     return path
 
 
-def _report(fault: Fault, faults: list[Fault]) -> None:
+def _report(fault: ConfigFault, faults: list[ConfigFault]) -> None:
     """Add a fault, unless it only follows from one that is known, there or below."""
     near = (fault.path,) if fault.near is None else fault.near
     if not any(known.path[: len(path)] == path for known in faults for path in near):

@@ -28,7 +28,7 @@ from lakebed.telemetry.export.targets import NAMESPACE, ExportSettings
 from lakebed.telemetry.guard import Guard, token
 from lakebed.types import (
     CatalogType,
-    Commit,
+    CommitMode,
     Compression,
     DiscoverBy,
     Evolution,
@@ -265,7 +265,7 @@ class Sink(Section):
     min_multipart_size_mb: Megabytes = 5
     max_concurrent_parts: Count = 8
     handoff: Handoff = Handoff.JOURNAL
-    commit: Commit = Commit.PENGUIN
+    commit: CommitMode = CommitMode.PENGUIN
     partition_by: PartitionBy | None = None
     compact: Compact | None = None
 
@@ -297,7 +297,7 @@ class ErrorHandling(Section):
             yield "dlq_storage_options", self.dlq_path
 
 
-class Pipeline(Section):
+class PipelineSection(Section):
     """One pipeline of the general form."""
 
     source: Source | None = None
@@ -327,7 +327,7 @@ class Catalog(Section):
     storage_options: dict[str, SecretStr] = {}
 
 
-class Table(Discovering):
+class TableSection(Discovering):
     """One table that penguin commits to."""
 
     table_uri: Location
@@ -403,8 +403,8 @@ class Document(Section):
     sink: Sink | None = None
     schema_: DeclaredSchema | None = Field(default=None, alias="schema")
     error_handling: ErrorHandling | None = None
-    pipelines: dict[str, Pipeline] = {}
-    tables: dict[str, Table] = {}
+    pipelines: dict[str, PipelineSection] = {}
+    tables: dict[str, TableSection] = {}
     storage: list[StorageProfile] = []
     global_: Global = Field(default=Global(), alias="global")
     spark: Spark = Field(default_factory=Spark)
@@ -416,13 +416,13 @@ class Document(Section):
         """Whether a pipeline stands at the top of the document."""
         return any((self.source, self.sink, self.schema_, self.error_handling))
 
-    def named_pipelines(self) -> Iterator[tuple[KeyPath, str, Pipeline]]:
+    def named_pipelines(self) -> Iterator[tuple[KeyPath, str, PipelineSection]]:
         """Yield every pipeline with its key path and name; the single form is `default`."""
         if self.has_single_form:
             yield (
                 (),
                 DEFAULT_NAME,
-                Pipeline(
+                PipelineSection(
                     source=self.source,
                     sink=self.sink,
                     schema=self.schema_,

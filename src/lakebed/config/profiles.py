@@ -13,7 +13,7 @@ from lakebed.config.faults import dotted
 from lakebed.config.models import Document, KeyPath, StorageProfile, place_in, plain
 from lakebed.config.section import Section
 from lakebed.locations import Place
-from lakebed.storage.options import Origin, StorageOptions
+from lakebed.storage.options import OptionOrigin, StorageOptions
 from lakebed.storage.settings import meant
 
 Options = Mapping[str, SecretStr]
@@ -54,7 +54,9 @@ def options_at(
     `place` is the key of the section's location, `named` that of its options.
     """
     keys = {name: dotted(key_path(document, (*section, named), name, options)) for name in options}
-    origin = Origin(place=dotted((*section, place)), section=dotted((*section, named)), keys=keys)
+    origin = OptionOrigin(
+        place=dotted((*section, place)), section=dotted((*section, named)), keys=keys
+    )
     return StorageOptions(plain(options), origin)
 
 

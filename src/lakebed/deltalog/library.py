@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from lakebed.errors import (
-    CommitFailed,
+    CommitUnconfirmed,
     StoreDenied,
     StoreFull,
     TableUnsupported,
@@ -53,7 +53,7 @@ def _raise_ours(store: Reader, cause: BaseException) -> NoReturn:
         raise StoreFull("the Delta log: no space is left", table=store.uri) from cause
     if "Unsupported table features" in text:
         raise TableUnsupported(text, table=store.uri) from cause
-    raise CommitFailed(text, table=store.uri) from cause
+    raise CommitUnconfirmed(text, table=store.uri) from cause
 
 
 def options_for(store: Reader) -> dict[str, str]:

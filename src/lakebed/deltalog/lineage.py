@@ -42,7 +42,7 @@ class Active:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rewrite:
+class RewritingVersion:
     """A version that removed data files and added others with their rows, or some of them."""
 
     version: int
@@ -96,7 +96,7 @@ class Lineage:
     """The version that removed each file that is not in the table, last."""
     past: dict[str, Active] = field(default_factory=dict)
     """Removed files as they were when they were in the table last."""
-    rewrites: dict[int, Rewrite] = field(default_factory=dict)
+    rewrites: dict[int, RewritingVersion] = field(default_factory=dict)
     rewritten_by: dict[str, list[int]] = field(default_factory=dict)
     """The versions that wrote rows of each file to others."""
     ours: set[int] = field(default_factory=set)
@@ -190,7 +190,7 @@ class Lineage:
             if add.path not in gone:
                 values = self.active[add.path].values
                 placed[values] = (*placed.get(values, ()), add.path)
-        rewrite = Rewrite(
+        rewrite = RewritingVersion(
             version=found.version,
             is_ours=found.info.is_ours,
             moves=moves,
@@ -319,7 +319,7 @@ class Lineage:
             seen |= set(following)
         return Trace(active=frozenset(active), altered=frozenset(altered), removed=frozenset(gone))
 
-    def _followed(self, name: str, version: int) -> tuple[list[str], Rewrite | None]:
+    def _followed(self, name: str, version: int) -> tuple[list[str], RewritingVersion | None]:
         """Return the files with rows of a removed one, and the version that put them there.
 
         A RESTORE may bring back files that an earlier version wrote its rows to.

@@ -41,7 +41,7 @@ from lakebed.deltalog.table_features import (
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.reading import parse_json
 from lakebed.errors import (
-    CommitFailed,
+    CommitUnconfirmed,
     ObjectChanged,
     ObjectMissing,
     StoreUnavailable,
@@ -162,9 +162,9 @@ class Snapshot:
         """Free the list of files; it is read again where it is asked for."""
         self._files = None
 
-    def overtaken(self) -> CommitFailed:
+    def overtaken(self) -> CommitUnconfirmed:
         """Return the error of a log that is no longer the one that was read."""
-        return CommitFailed("the log has changed since it was looked at", table=self.store.uri)
+        return CommitUnconfirmed("the log has changed since it was looked at", table=self.store.uri)
 
     def changed(self, files: Iterable[FinishedFile]) -> tuple[str, ...]:
         """Name the files that left the table, or of which other rows are deleted than before."""

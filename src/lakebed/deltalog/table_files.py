@@ -79,7 +79,7 @@ def change_files(store: Reader, wanted: frozenset[str]) -> dict[str, datetime]:
 
 
 @dataclass(slots=True)
-class Totals:
+class FileTotals:
     """Files, their bytes and their rows, added up."""
 
     files: int = 0
@@ -99,15 +99,15 @@ class Totals:
             self.rows += pc.sum(pc.cast(found, pa.int64())).as_py() or 0
 
 
-def checkpoint_totals(store: Reader, checkpoint: Checkpoint) -> Totals:
+def checkpoint_totals(store: Reader, checkpoint: Checkpoint) -> FileTotals:
     """Return how large the table was at a checkpoint."""
-    totals = Totals()
+    totals = FileTotals()
     for batch in checkpoint_batches(store, checkpoint, SUMS):
         _add(totals, batch)
     return totals
 
 
-def _add(totals: Totals, batch: pa.RecordBatch) -> None:
+def _add(totals: FileTotals, batch: pa.RecordBatch) -> None:
     if "add" not in batch.schema.names:
         return
     column = batch.column("add")

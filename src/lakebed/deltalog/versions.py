@@ -43,7 +43,7 @@ def _leaves_it_unused(body: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class SettledEntries:
     """The entries of one pipeline that a commit settled."""
 
     pipeline: str
@@ -60,7 +60,7 @@ class Commit:
     """Milliseconds since the epoch, by the clock of whoever committed."""
     operation: str | None = None
     writer: str | None = None
-    entries: tuple[Settled, ...] = ()
+    entries: tuple[SettledEntries, ...] = ()
     files_of_others: int = 0
     """Files that other programs wrote, and penguin committed."""
     files_added: int = 0
@@ -156,7 +156,7 @@ def commit_of(actions: LogActions) -> Commit:
         operation=info.operation,
         writer=info.writer,
         entries=tuple(
-            Settled(pipeline=pipeline, first=part["first"], last=part["last"])
+            SettledEntries(pipeline=pipeline, first=part["first"], last=part["last"])
             for pipeline, part in info.entries
             if isinstance(part.get("first"), int) and isinstance(part.get("last"), int)
         ),

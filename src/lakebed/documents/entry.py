@@ -53,7 +53,7 @@ _OPERATIONS: Mapping[Kind, Operation] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lineage:
+class Inheritance:
     """The journal that a new one takes its knowledge of source files from."""
 
     pipeline: str
@@ -97,7 +97,7 @@ class Entry:
     """What a `gc` entry deletes, by its path below the table: no later entry may name it."""
     redone: tuple[str, ...] = ()
     """The held files that a `redo` entry gives up, by their names."""
-    inherits: Lineage | None = None
+    inherits: Inheritance | None = None
     """Where the knowledge of a journal that replaces another comes from; in entry 0."""
     heir: str | None = None
     """The pipeline that has taken this journal over; in a `closed` entry."""
@@ -235,7 +235,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Protocol:
+class DirectoryProtocol:
     """The protocol of a table directory, written before any data file."""
 
     format: int = FORMAT
@@ -272,7 +272,7 @@ def digest_number(digest_hex: str) -> int:
     return int(digest_hex[:16], 16) >> 1
 
 
-def encode(document: Entry | Protocol | Receipt | Started) -> bytes:
+def encode(document: Entry | DirectoryProtocol | Receipt | Started) -> bytes:
     """Write a document, a line of JSON that ends in a newline."""
     if not isinstance(document, Entry):
         return encode_document(document)
@@ -308,7 +308,7 @@ def _begins_anew(path: str) -> str:
     return f"blizzard journal new -p {pipeline} {how}"
 
 
-Document = TypeVar("Document", Entry, Protocol, Receipt, Started)
+Document = TypeVar("Document", Entry, DirectoryProtocol, Receipt, Started)
 
 
 def decode(kind: type[Document], body: bytes, path: str) -> Document:
@@ -320,7 +320,7 @@ def decode(kind: type[Document], body: bytes, path: str) -> Document:
             path=path,
         )
     document = validated(kind, body, path, what="document", remedy="; restore it from a backup")
-    if isinstance(document, Entry | Protocol) and document.format != FORMAT:
+    if isinstance(document, Entry | DirectoryProtocol) and document.format != FORMAT:
         raise DocumentUnreadable(
             f"this document has format {document.format}, but this program reads format {FORMAT}; "
             "use the program that wrote it, or a newer one",

@@ -7,7 +7,7 @@ from enum import StrEnum
 from lakebed.layout import TablePath
 
 
-class Stage(StrEnum):
+class FailureStage(StrEnum):
     """Where in the pipeline a source file failed."""
 
     DISCOVER = "discover"
@@ -21,7 +21,7 @@ class Stage(StrEnum):
 class Failure:
     """Why a source file is not in the table."""
 
-    stage: Stage
+    stage: FailureStage
     code: str
     message: str
     line: int | None = None

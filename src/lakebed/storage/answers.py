@@ -43,7 +43,7 @@ EXISTS = frozenset({"BlobAlreadyExists", "PathAlreadyExists", "PreconditionFaile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class StoreAnswer:
     """What a store answered, as far as it may be shown."""
 
     status: int | None
@@ -85,19 +85,19 @@ class Asker:
         return self.key({"s3": ACCESS, "az": AZURE_KEY, "gs": GOOGLE_KEY}.get(self.kind, ACCESS))
 
 
-def answer_in(text: str) -> Answer | None:
+def answer_in(text: str) -> StoreAnswer | None:
     """Return the store's answer in a client's error; None where there was none."""
     flat = ARROW.sub(": ", text)
     asked = _ASKED.search(flat)
     where = "the store" if asked is None else LOGIN.sub(r"\1", asked[1])
     if _REDIRECTED in flat:
-        return Answer(status=301, asked=where)
+        return StoreAnswer(status=301, asked=where)
     status = _STATUS.search(flat)
     if status is None:
         return None
     code = CODE.search(flat) or _GOOGLE_CODE.search(flat)
     region = _REGION.search(flat) or _EXPECTED.search(flat)
-    return Answer(
+    return StoreAnswer(
         status=int(status[1]),
         code=code[1] if code else None,
         region=region[1] if region else None,
@@ -106,7 +106,7 @@ def answer_in(text: str) -> Answer | None:
     )
 
 
-def meaning(answer: Answer, asker: Asker) -> LakeError | None:
+def meaning(answer: StoreAnswer, asker: Asker) -> LakeError | None:
     """Return what an answer means if its code or its status says whose fault it is; else None."""
     host = answer.asked.partition("://")[2].partition(":")[0]
     if 400 <= (answer.status or 0) < 500 and host in CREDENTIALS_OF_THE_MACHINE:
@@ -121,12 +121,12 @@ def meaning(answer: Answer, asker: Asker) -> LakeError | None:
     return None if error is None else _error(error, words, answer, asker)
 
 
-def refused(answer: Answer, asker: Asker) -> LakeError:
+def refused(answer: StoreAnswer, asker: Asker) -> LakeError:
     """Return the error for a refusal of which no code says more."""
     return _error(StoreDenied, _DENIED, answer, asker)
 
 
-def has_meaning(answer: Answer) -> bool:
+def has_meaning(answer: StoreAnswer) -> bool:
     """Whether the code of an answer is about the store, not about one object of it."""
     return answer.code in _BY_CODE
 
@@ -140,7 +140,7 @@ def means_exists(text: str) -> bool:
     return answer is None or answer.status != 409 or answer.code is None or answer.code in EXISTS
 
 
-def _error(error: type[LakeError], words: str, answer: Answer, asker: Asker) -> LakeError:
+def _error(error: type[LakeError], words: str, answer: StoreAnswer, asker: Asker) -> LakeError:
     """Fill in who answered, about what, and the keys to correct."""
     region = answer.region
     return error(

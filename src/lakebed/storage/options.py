@@ -9,7 +9,7 @@ PREFIXES = ("aws_", "azure_storage_", "azure_", "google_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class OptionOrigin:
     """Where in the configuration a store is named and its options are set, for messages."""
 
     place: str = ""
@@ -31,10 +31,10 @@ class StorageOptions:
     __slots__ = ("_options", "origin")
 
     def __init__(
-        self, options: Mapping[str, str] | None = None, origin: Origin | None = None
+        self, options: Mapping[str, str] | None = None, origin: OptionOrigin | None = None
     ) -> None:
         self._options = tuple(sorted((options or {}).items()))
-        self.origin = origin or Origin()
+        self.origin = origin or OptionOrigin()
 
     def plain(self) -> dict[str, str]:
         """Return the options with their values, for the store alone."""
@@ -67,7 +67,7 @@ class StorageOptions:
         """Return the key of an option in the configuration."""
         return self.origin.keys.get(name, f"{self.origin.section}.{name}")
 
-    def __reduce__(self) -> tuple[type["StorageOptions"], tuple[dict[str, str], Origin]]:
+    def __reduce__(self) -> tuple[type["StorageOptions"], tuple[dict[str, str], OptionOrigin]]:
         return StorageOptions, (self.plain(), self.origin)
 
     def __eq__(self, other: object) -> bool:

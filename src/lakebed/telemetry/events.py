@@ -10,13 +10,13 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, dataclass_transform
 
 from lakebed.errors import LakeError, machine_trouble
-from lakebed.telemetry.health import Mark, Part, PartKind, Sign
+from lakebed.telemetry.health import HealthPart, Mark, PartKind, Sign
 from lakebed.telemetry.levels import Level as Level  # noqa: PLC0414 - every event has one
-from lakebed.telemetry.measures import Count, Measure, Moment, Observe, Reading
+from lakebed.telemetry.measures import Count, GaugeReading, Measure, Moment, Observe
 from lakebed.units import in_words, plural, span, took
 
 
-class _Words(string.Formatter):
+class _SentenceFormatter(string.Formatter):
     """Fills facts into a sentence, as people write them."""
 
     def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401 - any fact
@@ -27,7 +27,7 @@ class _Words(string.Formatter):
         return shown(value) if shown else format(value, format_spec)
 
 
-WORDS = _Words()
+WORDS = _SentenceFormatter()
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -95,9 +95,9 @@ class PartEvent(Event):
         super().__init_subclass__(level=level, says=says)
 
     @property
-    def part(self) -> Part:
+    def part(self) -> HealthPart:
         """Return the pipeline or table."""
-        return Part(self.part_kind, getattr(self, self.part_kind.value))
+        return HealthPart(self.part_kind, getattr(self, self.part_kind.value))
 
     def sentence(self) -> str:
         """Return the pipeline or table and what happened to it."""
@@ -120,9 +120,9 @@ class PartEvent(Event):
         """Return an observation of a histogram."""
         return Observe(metric, seconds, self._labels(labels))
 
-    def reading(self, metric: str, value: float, **labels: str) -> Reading:
+    def reading(self, metric: str, value: float, **labels: str) -> GaugeReading:
         """Return the value of a gauge."""
-        return Reading(metric, value, self._labels(labels))
+        return GaugeReading(metric, value, self._labels(labels))
 
     def _labels(self, more: dict[str, str]) -> dict[str, str]:
         return {self.part_kind.value: self.part.name, **more}
@@ -148,7 +148,7 @@ PROGRAM = {PartKind.PIPELINE: "blizzard", PartKind.TABLE: "penguin"}
 """Whose steps they are, as the names of metrics begin."""
 
 
-def step_taken(part: Part) -> Moment:
+def step_taken(part: HealthPart) -> Moment:
     """Return the measure of a step that came to a good end now."""
     name = f"{PROGRAM[part.kind]}_last_step_timestamp_seconds"
     return Moment(name, {part.kind.value: part.name})
@@ -180,7 +180,7 @@ class StepFailed(Event, level=Level.ERROR):
     def signs(self) -> Iterable[Sign]:
         """Yield a sign that the pipeline or table is not well."""
         ended = self.next_try_secs is None
-        part = Part(self.kind, self.who)
+        part = HealthPart(self.kind, self.who)
         yield Sign(Mark.AILING, part, code=self.code, reason=self.error, ended=ended)
 
 
@@ -197,11 +197,11 @@ class StepFinished(Event, level=Level.TRACE):
 
     def measures(self) -> Iterable[Measure]:
         """Show when it was."""
-        yield step_taken(Part(self.kind, self.who))
+        yield step_taken(HealthPart(self.kind, self.who))
 
     def signs(self) -> Iterable[Sign]:
         """Yield a sign that the pipeline or table is well."""
-        yield Sign(Mark.WELL, Part(self.kind, self.who))
+        yield Sign(Mark.WELL, HealthPart(self.kind, self.who))
 
 
 class NextStepDue(Event, level=Level.TRACE):
@@ -224,7 +224,7 @@ class LastStepTaken(Event, level=Level.TRACE):
 
     def signs(self) -> Iterable[Sign]:
         """Yield a sign that nothing more is expected."""
-        yield Sign(Mark.OVER, Part(self.kind, self.who))
+        yield Sign(Mark.OVER, HealthPart(self.kind, self.who))
 
 
 class MetricsServed(Event):

@@ -28,7 +28,7 @@ class PartKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class HealthPart:
     """One pipeline or table of a program."""
 
     kind: PartKind
@@ -61,7 +61,7 @@ class Sign:
     """What an event says about the health of a part."""
 
     mark: Mark
-    part: Part
+    part: HealthPart
     what: str = ""
     """What is halted or degraded."""
     code: str = ""
@@ -104,9 +104,9 @@ class Health:
     def __init__(self, seconds: Callable[[], float]) -> None:
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._states: dict[Part, _State] = {}
+        self._states: dict[HealthPart, _State] = {}
 
-    def expect(self, part: Part, *, interval: float) -> None:
+    def expect(self, part: HealthPart, *, interval: float) -> None:
         """Watch a part that looks for work at this interval, in seconds."""
         with self._lock:
             self._states[part] = _State(self._seconds(), interval)

@@ -34,7 +34,7 @@ BUSY = b"as many requests as may be are being answered; ask again in a moment\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What a page answers."""
 
     status: HTTPStatus
@@ -58,16 +58,16 @@ class Request:
     """Whether it has the token, where one is needed."""
 
 
-Site = Callable[[Request], Answer | None]
+Site = Callable[[Request], HttpAnswer | None]
 """Answers what is no page, to every method; None where there is nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class HttpPage:
     """One page: what it answers to an `Accept` header, and to those who have not the token."""
 
-    answer: Callable[[str], Answer]
-    to_strangers: Callable[[], Answer] | None = None
+    answer: Callable[[str], HttpAnswer]
+    to_strangers: Callable[[], HttpAnswer] | None = None
     """None where nothing is for them."""
 
 
@@ -142,7 +142,7 @@ class PageServer(ThreadingHTTPServer):
         self,
         host: str,
         port: int,
-        pages: Mapping[str, Page],
+        pages: Mapping[str, HttpPage],
         *,
         secret: bytes | None = None,
         tls: ssl.SSLContext | None = None,
@@ -344,9 +344,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _refuse(
         self, status: HTTPStatus, body: bytes, headers: Mapping[str, str] | None = None
     ) -> None:
-        self._send(Answer(status, TEXT, body, headers or {}))
+        self._send(HttpAnswer(status, TEXT, body, headers or {}))
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: HttpAnswer) -> None:
         # The time for sending is one limit for all of it, not one for each piece.
         self.connection.settimeout(max(0.001, self._end - time.monotonic()))
         self.server.connections.wait(self._plain, for_client=True)

@@ -27,7 +27,7 @@ class Observe:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class GaugeReading:
     """It is this much now."""
 
     name: str
@@ -62,10 +62,10 @@ class Sampled:
     labels: Mapping[str, str]
 
 
-Measure = Count | Observe | Reading | Age | Moment | Sampled
+Measure = Count | Observe | GaugeReading | Age | Moment | Sampled
 
 
-class Kind(StrEnum):
+class MetricKind(StrEnum):
     """The types of metrics."""
 
     COUNTER = "counter"
@@ -78,7 +78,7 @@ class Spec:
     """One metric of a program: its name, what it says, and the labels it has, no more, no less."""
 
     name: str
-    kind: Kind
+    kind: MetricKind
     help: str
     labels: tuple[str, ...]
     buckets: tuple[float, ...] = ()

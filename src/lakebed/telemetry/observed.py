@@ -20,10 +20,10 @@ from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.credentials import secret_of, tls_of
 from lakebed.telemetry.events import PROGRAM, Emit, Event, MetricsServed, shared, step_taken
 from lakebed.telemetry.guard import Guard
-from lakebed.telemetry.health import Health, Part, PartKind
-from lakebed.telemetry.http import Answer, HttpLimits, Page, PageServer, Site
-from lakebed.telemetry.measures import Measure, Reading, Sampled, Spec
-from lakebed.telemetry.prometheus import Metrics
+from lakebed.telemetry.health import Health, HealthPart, PartKind
+from lakebed.telemetry.http import HttpAnswer, HttpLimits, HttpPage, PageServer, Site
+from lakebed.telemetry.measures import GaugeReading, Measure, Sampled, Spec
+from lakebed.telemetry.prometheus import MetricsRegistry
 
 
 @contextmanager
@@ -33,8 +33,8 @@ def observed(
     address: str | None,
     key: str = "metrics.address",
     specs: Iterable[Spec],
-    parts: Mapping[Part, float],
-    beside: Iterable[Part] = (),
+    parts: Mapping[HealthPart, float],
+    beside: Iterable[HealthPart] = (),
     known: Callable[[], Iterable[Measure]] = tuple,
     seconds: Callable[[], float],
     guard: Guard | None = None,
@@ -52,7 +52,7 @@ def observed(
     if address is None:
         yield log
         return
-    metrics, health = Metrics(specs, seconds=seconds), Health(seconds)
+    metrics, health = MetricsRegistry(specs, seconds=seconds), Health(seconds)
     for part, interval in parts.items():
         health.expect(part, interval=interval)
     for part in (*parts, *beside):
@@ -84,7 +84,7 @@ def observed(
 @contextmanager
 def serve(
     address: str,
-    metrics: Metrics,
+    metrics: MetricsRegistry,
     health: Health,
     *,
     key: str = "metrics.address",
@@ -126,26 +126,29 @@ def _cannot_listen(key: str, address: str, cause: OSError) -> str:
     return f"{key}: cannot listen on {address}: {cause.strerror or cause}{way_out}"
 
 
-def pages_of(metrics: Metrics, health: Health) -> dict[str, Page]:
+def pages_of(metrics: MetricsRegistry, health: Health) -> dict[str, HttpPage]:
     """Return every page by its path. A probe needs no token; names and reasons are not for it."""
 
-    def metrics_page(accept: str) -> Answer:
-        return Answer(HTTPStatus.OK, *metrics.page(accept))
+    def metrics_page(accept: str) -> HttpAnswer:
+        return HttpAnswer(HTTPStatus.OK, *metrics.page(accept))
 
-    def whole(_accept: str) -> Answer:
+    def whole(_accept: str) -> HttpAnswer:
         return _health_page(health.report())
 
-    def status_alone() -> Answer:
+    def status_alone() -> HttpAnswer:
         return _health_page({"status": health.report()["status"]})
 
-    return {"/metrics": Page(metrics_page), "/health": Page(whole, to_strangers=status_alone)}
+    return {
+        "/metrics": HttpPage(metrics_page),
+        "/health": HttpPage(whole, to_strangers=status_alone),
+    }
 
 
-def _health_page(document: Mapping[str, object]) -> Answer:
+def _health_page(document: Mapping[str, object]) -> HttpAnswer:
     well = document["status"] == "ok"
     status = HTTPStatus.OK if well else HTTPStatus.SERVICE_UNAVAILABLE
     body = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
-    return Answer(status, "application/json; charset=utf-8", body.encode())
+    return HttpAnswer(status, "application/json; charset=utf-8", body.encode())
 
 
 def live_page(
@@ -153,7 +156,7 @@ def live_page(
     settings: Any,  # noqa: ANN401 - those of either program
     files: Sequence[Path] | None,
     folders: Sequence[Path] | None,
-    parts: Sequence[Part],
+    parts: Sequence[HealthPart],
 ) -> Any:  # noqa: ANN401 - a LiveSite, or None
     """Return the live page of a run; None where it is not to be served."""
     if settings.metrics_address is None or not settings.metrics_page:
@@ -172,15 +175,15 @@ UsageOf = Callable[[Path], Any]
 """Returns how large a disk is (`total`), and how much of it is free (`free`), in bytes."""
 
 
-def build_info(kind: PartKind, *libraries: str) -> Reading:
+def build_info(kind: PartKind, *libraries: str) -> GaugeReading:
     """Return which program this is, and which versions it is made of."""
     labels = {"version": version("blizzard-penguin"), "python": platform.python_version()}
     labels |= {library: version(library) for library in libraries}
-    return Reading(f"{PROGRAM[kind]}_build_info", 1, labels)
+    return GaugeReading(f"{PROGRAM[kind]}_build_info", 1, labels)
 
 
 def disk_room(
-    folders: Iterable[tuple[Part, Path | None]], usage_of: UsageOf = shutil.disk_usage
+    folders: Iterable[tuple[HealthPart, Path | None]], usage_of: UsageOf = shutil.disk_usage
 ) -> Iterator[Measure]:
     """Yield the room on the disk of each table that lies in a folder; a bucket has no such end."""
     for part, folder in folders:

@@ -21,11 +21,11 @@ from prometheus_client.exposition import choose_encoder
 from lakebed.telemetry.measures import (
     Age,
     Count,
-    Kind,
+    GaugeReading,
     Measure,
+    MetricKind,
     Moment,
     Observe,
-    Reading,
     Sampled,
     Spec,
 )
@@ -33,7 +33,7 @@ from lakebed.telemetry.measures import (
 Metric = Counter | Gauge | Histogram
 
 
-class Metrics:
+class MetricsRegistry:
     """The metrics of one process, in a registry of its own."""
 
     def __init__(self, specs: Iterable[Spec], *, seconds: Callable[[], float] = time.time) -> None:
@@ -69,7 +69,7 @@ class Metrics:
                 metric.inc(measure.amount)
             case Observe() if isinstance(metric, Histogram):
                 metric.observe(measure.seconds)
-            case Reading() if isinstance(metric, Gauge):
+            case GaugeReading() if isinstance(metric, Gauge):
                 metric.set(measure.value)
             case Age() if isinstance(metric, Gauge):
                 metric.set_function(self._age(measure.since))
@@ -77,7 +77,7 @@ class Metrics:
                 metric.set(self._seconds())
             case Sampled() if isinstance(metric, Gauge):
                 metric.set_function(measure.read)
-            case Count() | Observe() | Reading() | Age() | Moment() | Sampled():
+            case Count() | Observe() | GaugeReading() | Age() | Moment() | Sampled():
                 raise TypeError(f"{measure.name} is not a metric for a {type(measure).__name__}")
             case _:
                 assert_never(measure)
@@ -89,9 +89,9 @@ class Metrics:
 
     def _make(self, spec: Spec) -> Metric:
         given = (spec.name, spec.help, spec.labels)
-        if spec.kind is Kind.HISTOGRAM:
+        if spec.kind is MetricKind.HISTOGRAM:
             return Histogram(*given, registry=self._registry, buckets=spec.buckets)
-        kind = Counter if spec.kind is Kind.COUNTER else Gauge
+        kind = Counter if spec.kind is MetricKind.COUNTER else Gauge
         return kind(*given, registry=self._registry)
 
     def _age(self, since: float | None) -> Callable[[], float]:

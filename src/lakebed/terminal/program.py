@@ -129,7 +129,7 @@ def _given_before(context: Any) -> Iterator[str]:  # noqa: ANN401
             yield from (option.opts[0], str(each))
 
 
-class Program(typer.Typer):
+class CommandLine(typer.Typer):
     """A command line, or a group of commands; a command function may take a `Call` first."""
 
     def command(
@@ -161,11 +161,11 @@ class Program(typer.Typer):
         return add
 
 
-def program(commands: type[ForwardingGroup] = ForwardingGroup, **given: Any) -> Program:  # noqa: ANN401
+def program(commands: type[ForwardingGroup] = ForwardingGroup, **given: Any) -> CommandLine:  # noqa: ANN401
     """Return a command line that looks like the other program's."""
     # Only of whole programs: a group inside of one completes as a part of it.
     is_whole = commands is not ForwardingGroup
-    return Program(
+    return CommandLine(
         cls=commands,
         add_completion=is_whole,
         context_settings={"help_option_names": ["-h", "--help"]},

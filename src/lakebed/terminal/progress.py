@@ -23,7 +23,7 @@ WAITS = "waits"
 Words = Callable[[Task], str]
 
 
-class _Words(ProgressColumn):
+class _LiveText(ProgressColumn):
     """Text that is computed at each refresh; a line without a bar has none."""
 
     def __init__(self, words: Words) -> None:
@@ -57,9 +57,9 @@ class ProgressBars:
         self.lock = threading.RLock()
         self._lines: dict[str, TaskID] = {}
         self._progress = Progress(
-            _Words(_title),
+            _LiveText(_title),
             _Bar(bar_width=20),
-            *map(_Words, after_bar),
+            *map(_LiveText, after_bar),
             console=to,
             transient=True,
             redirect_stdout=False,

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from blizzard.answers.bad_lines import (
-    Group,
-    Quarantine,
+    FaultGroup,
+    QuarantineFiles,
     advice,
     fix_for,
     groups_of,
@@ -25,7 +25,7 @@ MOST_LINES = 20_000
 
 
 @dataclass(slots=True)
-class BadLines:
+class BadLineGroups:
     """The groups of one pipeline, for as long as the same files have lines that wait."""
 
     settings: PipelineSettings
@@ -48,7 +48,7 @@ class BadLines:
             self._of = names
         return self._groups
 
-    def _read(self, found: Quarantine) -> list[BadLineGroup]:
+    def _read(self, found: QuarantineFiles) -> list[BadLineGroup]:
         lines = sum(waiting.file.record_count for waiting in found.files)
         if lines > MOST_LINES:
             return by_first_fault(found.files)
@@ -93,7 +93,7 @@ def by_first_fault(files: Iterable[WaitingFile]) -> list[BadLineGroup]:
     return sorted(found, key=lambda group: -group.lines)
 
 
-def _fix(group: Group, found: Quarantine) -> str:
+def _fix(group: FaultGroup, found: QuarantineFiles) -> str:
     name = group.fault.group
     try:
         fix = fix_for(group.tried, found.rules)
@@ -103,7 +103,7 @@ def _fix(group: Group, found: Quarantine) -> str:
     return advice(name, fix)
 
 
-def _created(found: Quarantine, pipeline: str, number: int) -> str | None:
+def _created(found: QuarantineFiles, pipeline: str, number: int) -> str | None:
     """Return when an entry has set lines aside; None if it cannot be read."""
     if found.store is None:
         return None

@@ -14,8 +14,8 @@ from itertools import chain, islice
 from blizzard.answers.file_counts import EntryRows
 from blizzard.answers.lifecycle import (
     NOT_APPLIED,
+    FileProgress,
     FileState,
-    Progress,
     has_a_part_read,
     of_unfinished,
 )
@@ -45,7 +45,7 @@ VERSIONED = (FileState.IN_TABLE, FileState.RETRACTED)
 
 
 @dataclass(slots=True, kw_only=True)
-class Search:
+class FileSearch:
     """One search through one pipeline."""
 
     settings: PipelineSettings
@@ -54,7 +54,7 @@ class Search:
     opening: OpenReader
     committed: Callable[[int], Committed | None]
     """Returns the version that has an entry, if known."""
-    progress: Progress
+    progress: FileProgress
     seconds: Callable[[], float] = time.monotonic
     budget_secs: float = BUDGET_SECS
     _found: dict[str, FileRow] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from lakebed.clock import Clock
 from lakebed.errors import LakeError, ObjectMissing, StoreUnavailable
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
-from liveview.looks.window import Window
+from liveview.looks.window import DocumentWindow
 from liveview.views.entries import EntryFacts, facts_of
 from liveview.views.over_time import DAY_SECS
 
@@ -149,8 +149,8 @@ class PipelineLook:
         raise AssertionError("unreachable")
 
 
-def _window() -> Window[EntryFacts]:
-    return Window(lambda entry: entry.at)
+def _window() -> DocumentWindow[EntryFacts]:
+    return DocumentWindow(lambda entry: entry.at)
 
 
 def _facts(journal: JournalReader, number: int) -> EntryFacts | None:

@@ -13,7 +13,7 @@ from lakebed.deltalog.versions import Commit, read_commit
 from lakebed.errors import LakeError
 from lakebed.layout import log_version
 from lakebed.storage.store import Reader, is_there
-from liveview.looks.window import Window
+from liveview.looks.window import DocumentWindow
 from liveview.views.over_time import DAY_SECS
 from penguin.model.settings import TableSettings
 from penguin.status import TableStatus, table_status
@@ -24,7 +24,7 @@ so it is added up as of its last checkpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableView:
+class ObservedTable:
     """The result of one look; `version` is None if there is no table yet."""
 
     version: int | None = None
@@ -80,12 +80,12 @@ class TableLook:
         self._id: str | None = None
         self._size = TableSize()
 
-    def view(self) -> TableView:
+    def view(self) -> ObservedTable:
         """Look at the log: its newest version, and those of the span."""
         store, known = self._opened()
         if store is None or known is None:
             self.unfinished = False
-            return TableView()
+            return ObservedTable()
         if known.id != self._id:
             # Another table has taken the place of the one that was known.
             self._window, self._id, self._size = _window(), known.id, TableSize()
@@ -94,7 +94,7 @@ class TableLook:
         self.unfinished = self._window.out_of_time
         commits = dict(self._window.documents)
         first = commits[min(commits)] if commits and self._window.low > 0 else None
-        return TableView(
+        return ObservedTable(
             version=known.version,
             facts=known.facts,
             commits=commits,
@@ -180,8 +180,8 @@ def _at(commit: Commit) -> float | None:
     return None if commit.at_ms is None else commit.at_ms / 1000
 
 
-def _window() -> Window[Commit]:
-    return Window(_at)
+def _window() -> DocumentWindow[Commit]:
+    return DocumentWindow(_at)
 
 
 def _version(store: Reader, number: int) -> Commit | None:

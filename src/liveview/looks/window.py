@@ -17,7 +17,7 @@ Read = Callable[[int], Document | None]
 """Reads one document; None if it is not there or cannot be read."""
 
 
-class Window(Generic[Document]):
+class DocumentWindow(Generic[Document]):
     """The known end of one row."""
 
     def __init__(

@@ -83,7 +83,7 @@ BLANK_END = re.compile(r"[ \t]+((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
 """Blanks that rich leaves at the ends of lines, before the escapes that end a colour."""
 
 
-class Seen(NamedTuple):
+class ShownOverview(NamedTuple):
     """An overview, and what is to be said about it."""
 
     overview: Overview
@@ -109,16 +109,16 @@ class Feed:
         self._timeout = timeout
         self._observer: Observer | None = None
 
-    def __call__(self) -> Seen:
+    def __call__(self) -> ShownOverview:
         """Return how things are now."""
         found, note = self._seen()
         if self._only is not None:
             pipelines = [each for each in found.pipelines if each.name == self._only]
             tables = [each for each in found.tables if self._only in each.pipelines]
             found = replace(found, pipelines=pipelines, tables=tables)
-        return Seen(found, note)
+        return ShownOverview(found, note)
 
-    def settled(self) -> Seen:
+    def settled(self) -> ShownOverview:
         """Return how things are, with what takes longer to find out."""
         seen = self()
         if self._observer is None:
@@ -131,15 +131,15 @@ class Feed:
         if self._observer is not None:
             self._observer.close()
 
-    def _seen(self) -> Seen:
+    def _seen(self) -> ShownOverview:
         silent: list[Program] = []
         for name in get_args(ProgramName):
             answer = self._asked(name)
             if isinstance(answer, Overview):
-                return Seen(answer)
+                return ShownOverview(answer)
             address = self._lake.addresses.get(name)
             silent.append(Program(name=name, reachable=False, address=address, note=answer.note))
-        return Seen(replace(self._looked().overview(), programs=silent), NOBODY)
+        return ShownOverview(replace(self._looked().overview(), programs=silent), NOBODY)
 
     def _asked(self, name: ProgramName) -> Overview | Unreachable:
         address, note = self._lake.addresses.get(name), self._lake.notes.get(name)

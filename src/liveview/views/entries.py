@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from blizzard.journal.totals import Batch as Sums
+from blizzard.journal.totals import EntrySummary as Sums
 from lakebed.deltalog.delta_types import TableFacts, type_name
 from lakebed.deltalog.versions import Commit
 from lakebed.documents.entry import Entry

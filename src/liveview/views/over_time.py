@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from statistics import median
 
-from blizzard.answers.file_counts import Group
+from blizzard.answers.file_counts import DayOrPartition
 from blizzard.answers.report import Reconciliation
 from lakebed.units import is_are, plural
 from liveview.details import Day, Days, FreshnessSeries, Series
@@ -136,6 +136,6 @@ def days_of(found: Reconciliation, yesterday: str) -> Days:
     )
 
 
-def _day(group: Group) -> Day:
+def _day(group: DayOrPartition) -> Day:
     same = {one.name: getattr(group, one.name) for one in fields(Day) if one.name != "day"}
     return Day(**{**same, "day": group.name, "rows": group.rows or 0})

@@ -33,7 +33,15 @@ from lakebed.storage.objects import LARGEST_VERSION
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, Reader, Store
 from lakebed.units import plural
-from penguin.adopt.folder import FileRecord, Folder, Survey, Trouble, Wanted, note, values_of
+from penguin.adopt.folder import (
+    AdoptedFolder,
+    FileRecord,
+    FileTrouble,
+    Survey,
+    Wanted,
+    note,
+    values_of,
+)
 from penguin.adopt.new_table import NewTable, new_table
 from penguin.adopt.working_state import (
     FILES_PER_SEGMENT,
@@ -66,7 +74,7 @@ WRONG_FOLDER = "move the file, or name the partition columns and their types wit
 
 
 @dataclass(slots=True, kw_only=True)
-class Totals:
+class AdoptedTotals:
     """What is adopted, or would be."""
 
     files: int = 0
@@ -80,11 +88,11 @@ class Totals:
 class Adoption:
     """What became of a folder, or would."""
 
-    totals: Totals = field(default_factory=Totals)
+    totals: AdoptedTotals = field(default_factory=AdoptedTotals)
     table: TableFacts | None = None
-    troubles: tuple[Trouble, ...] = ()
+    troubles: tuple[FileTrouble, ...] = ()
     """Why the folder is not adopted; nothing if it is, or can be."""
-    skipped: tuple[Trouble, ...] = ()
+    skipped: tuple[FileTrouble, ...] = ()
     """Files that `--skip-unreadable` leaves out."""
     hidden: tuple[str, ...] = ()
     footers_read: int = 0
@@ -97,21 +105,21 @@ class Adoption:
     """Why no checkpoint could be written; the table is there all the same."""
 
 
-def added_file(record: FileRecord, table: NewTable, totals: Totals) -> Add | Trouble:
+def added_file(record: FileRecord, table: NewTable, totals: AdoptedTotals) -> Add | FileTrouble:
     """Return a file as the log will have it, counted into the totals, or why it cannot be."""
     found, file, facts = record.found, record.file, table.facts
     if record.trouble is not None or file is None:
-        return record.trouble or Trouble(file=found.path, code=UNFIT, reason="it has no rows")
+        return record.trouble or FileTrouble(file=found.path, code=UNFIT, reason="it has no rows")
     if (unreadable := why_unreadable(found.path)) is not None:
-        return Trouble(file=found.path, code=UNFIT, reason=f"{unreadable}; rename it")
+        return FileTrouble(file=found.path, code=UNFIT, reason=f"{unreadable}; rename it")
     if (reason := table.refused.get(record.schema_key)) is not None:
-        return Trouble(file=found.path, code=REFUSED, reason=reason)
+        return FileTrouble(file=found.path, code=REFUSED, reason=reason)
     try:
         values_of(found.path.rpartition("/")[0])
         values = partition_values(found, facts.partition_columns, frozenset(by_name(file.schema)))
         finished = file.finished(typed_values(values, facts))
     except ValueError as wrong:
-        return Trouble(file=found.path, code=UNFIT, reason=f"{wrong}; {WRONG_FOLDER}")
+        return FileTrouble(file=found.path, code=UNFIT, reason=f"{wrong}; {WRONG_FOLDER}")
     totals.files += 1
     totals.rows += file.rows
     totals.bytes += found.size
@@ -137,7 +145,7 @@ def read_record(store: Reader, one: Candidate) -> FileRecord | None:
             if code == OF_BLIZZARD:
                 reason = WHY_OF_BLIZZARD
             # No table can hold some of its columns, or it is no whole Parquet file.
-            trouble = Trouble(file=one.path, code=code, reason=reason, skippable=code == UNFIT)
+            trouble = FileTrouble(file=one.path, code=code, reason=reason, skippable=code == UNFIT)
             return FileRecord(found=one, trouble=trouble)
         case ForeignFile():
             # A table of files that are there already requires nothing of them.
@@ -202,7 +210,7 @@ class Adopter:
             return None
         return _as_before(self._first_version()[1])
 
-    def _first_version(self) -> tuple[str, Totals]:
+    def _first_version(self) -> tuple[str, AdoptedTotals]:
         first = read_first_version(self.store)
         if first is None:
             raise FolderUnfit(
@@ -230,7 +238,7 @@ class Adopter:
             folder=self.store.uri,
         )
 
-    def _nothing(self, folder: Folder) -> Adoption:
+    def _nothing(self, folder: AdoptedFolder) -> Adoption:
         if not folder.troubles:
             raise FolderUnfit("there is no Parquet file in this folder", folder=self.store.uri)
         return Adoption(troubles=folder.troubles, hidden=folder.hidden)
@@ -238,9 +246,9 @@ class Adopter:
     def _known(self, keeps: Store) -> KnownFiles:
         return KnownFiles([self.store] if keeps is self.store else [self.store, keeps])
 
-    def _survey(self, keeps: Store) -> tuple[Survey, Folder]:
+    def _survey(self, keeps: Store) -> tuple[Survey, AdoptedFolder]:
         """Look at every file, and keep what was read of those that nobody had looked at."""
-        survey, folder = Survey(), Folder(self.store)
+        survey, folder = Survey(), AdoptedFolder(self.store)
         known, self._denied = self._known(keeps), {}
         writer = SegmentWriter(keeps, str(self.clock.fresh_id()), self.segment)
         questions = ((one, known.of(one)) for one in folder.files())
@@ -275,16 +283,16 @@ class Adopter:
         A second listing must be like the first.
         """
         table = new_table(survey, self.wanted, self.settings)
-        totals, digest, lines = Totals(), hashlib.sha256(), bytearray()
-        known, folder = self._known(keeps), Folder(self.store)
-        troubles: list[Trouble] = []
+        totals, digest, lines = AdoptedTotals(), hashlib.sha256(), bytearray()
+        known, folder = self._known(keeps), AdoptedFolder(self.store)
+        troubles: list[FileTrouble] = []
         for done, one in enumerate(folder.files(), start=1):
             record = known.of(one) or self._denied.get(one.path)
             if record is None:
                 raise _Changed
             note(digest, one)
             result = added_file(record, table, totals)
-            if isinstance(result, Trouble):
+            if isinstance(result, FileTrouble):
                 troubles.append(result)
             else:
                 lines += encoded([added(result)])
@@ -348,7 +356,7 @@ class Adopter:
         return found
 
 
-def told_of(token: str, totals: Totals) -> dict[str, object]:
+def told_of(token: str, totals: AdoptedTotals) -> dict[str, object]:
     """Return what the version says of itself, for readers of the log."""
     return {
         "step": ADOPTION_STEP,
@@ -359,7 +367,7 @@ def told_of(token: str, totals: Totals) -> dict[str, object]:
     }
 
 
-def read_first_version(store: Reader) -> tuple[str, Totals] | None:
+def read_first_version(store: Reader) -> tuple[str, AdoptedTotals] | None:
     """Return the token and totals of a table's adoption; None where its log has none."""
     facts = store.head(log_version(0))
     if facts is None:
@@ -373,10 +381,10 @@ def read_first_version(store: Reader) -> tuple[str, Totals] | None:
     match told:
         case {"commitInfo": {"penguin": {"step": step, "token": str(token), "adopted": totals}}}:
             files, rows, size = (int(totals.get(key, 0)) for key in ("files", "rows", "bytes"))
-            found = Totals(files=files, rows=rows, bytes=size)
+            found = AdoptedTotals(files=files, rows=rows, bytes=size)
             return (token, found) if step == ADOPTION_STEP else None
     return None
 
 
-def _as_before(totals: Totals) -> Adoption:
+def _as_before(totals: AdoptedTotals) -> Adoption:
     return Adoption(version=0, before=True, totals=totals)

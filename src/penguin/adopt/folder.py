@@ -42,7 +42,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class FileTrouble:
     """A file that cannot be in the table as it is, and why."""
 
     file: str
@@ -60,7 +60,7 @@ class FileRecord:
     file: ForeignFile | None = None
     schema_key: str = ""
     """Names the schema among all that were found."""
-    trouble: Trouble | None = None
+    trouble: FileTrouble | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,14 +162,14 @@ WHY_NOT_PARQUET = (
 
 
 @dataclass(slots=True)
-class Folder:
+class AdoptedFolder:
     """One listing of a folder after the other; what a listing leaves out is known after it."""
 
     store: Reader
     _sorts: bool = False
     """Whether the store does not list names in their order, so that they are sorted here."""
     _hidden: dict[str, None] = field(default_factory=dict)
-    _troubles: dict[str, Trouble] = field(default_factory=dict)
+    _troubles: dict[str, FileTrouble] = field(default_factory=dict)
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ class Folder:
         return tuple(self._hidden)
 
     @property
-    def troubles(self) -> tuple[Trouble, ...]:
+    def troubles(self) -> tuple[FileTrouble, ...]:
         """Names that are not those of Parquet files, or cannot be used."""
         return tuple(self._troubles.values())
 
@@ -225,7 +225,7 @@ class Folder:
         if empty:
             self._hidden[path] = None  # In a bucket, such an object marks a folder.
             return False
-        self._troubles[path] = Trouble(
+        self._troubles[path] = FileTrouble(
             file=path, code=NOT_PARQUET, reason=WHY_NOT_PARQUET, skippable=True
         )
         return False
@@ -246,7 +246,9 @@ class Folder:
                 f"it is a hard link to {first}, whose rows would be in the table twice; remove one "
                 "of the two names, or leave the second one out with --skip-unreadable"
             )
-            self._troubles[path] = Trouble(file=path, code=SAME_FILE, reason=reason, skippable=True)
+            self._troubles[path] = FileTrouble(
+                file=path, code=SAME_FILE, reason=reason, skippable=True
+            )
         return first != path
 
     def _enters(self, folder: str) -> bool:
@@ -275,7 +277,7 @@ class Folder:
         if oddity is Oddity.MARKER or any(map(is_hidden, parts)):
             return
         left_out = unusable(name, oddity)
-        self._troubles[name] = Trouble(
+        self._troubles[name] = FileTrouble(
             file=name,
             code=left_out.code,
             reason=left_out.reason,

@@ -25,7 +25,7 @@ from lakebed.partition import ESCAPED, PARTITION_TYPES
 from lakebed.types import Evolution
 from penguin.adopt.folder import SchemaUse, Survey, Wanted
 from penguin.foreign.rules import as_the_table_sees_it
-from penguin.model.commit import Refused
+from penguin.model.commit import EntryRefused
 from penguin.model.errors import FolderUnfit
 from penguin.model.foreign_file import FORBIDDEN
 from penguin.model.settings import TableSettings
@@ -74,7 +74,7 @@ def new_table(survey: Survey, wanted: Wanted, settings: TableSettings) -> NewTab
     refused: dict[str, str] = {}
     for use in uses:
         found = _with(schema, seen[use.key], apart, names, settings)
-        if isinstance(found, Refused):
+        if isinstance(found, EntryRefused):
             way_out = WAY_OUT if seen[use.key]["fields"] else NEEDS_A_COLUMN
             refused[use.key] = f"{'; '.join(found.reasons)}; {way_out}"
         else:
@@ -92,7 +92,7 @@ def _with(
     apart: list[DeltaField],
     names: tuple[str, ...],
     settings: TableSettings,
-) -> DeltaSchema | Refused:
+) -> DeltaSchema | EntryRefused:
     """Return a schema that holds files of one more schema, or every reason against it."""
     needed = features_needed(seen)
     if schema is None:
@@ -100,12 +100,12 @@ def _with(
         wrong = why_no_table(first) if seen["fields"] else ONLY_PARTITIONS
         inside = (reasons_against_type(one["type"], one["name"], needed) for one in seen["fields"])
         reasons = (*((wrong,) if wrong else ()), *(why for one in inside for why in one))
-        return Refused(reasons) if reasons else first
+        return EntryRefused(reasons) if reasons else first
     wide = _widest(schema, seen)
     table = created_as(wide, names, settings)
     table = replace(table, features=table.features | needed)
     decision = evolution.decide(Evolution.MERGE, table, seen, names)
-    return decision if isinstance(decision, Refused) else decision.table.schema
+    return decision if isinstance(decision, EntryRefused) else decision.table.schema
 
 
 def _partition_columns(survey: Survey, wanted: Wanted) -> tuple[str, ...]:

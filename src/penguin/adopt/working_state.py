@@ -21,7 +21,7 @@ from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.layout import ADOPTION, TablePath, adoption_segment
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader, Store
-from penguin.adopt.folder import FileRecord, Trouble
+from penguin.adopt.folder import FileRecord, FileTrouble
 from penguin.model.foreign_file import Candidate, ForeignFile
 
 FORMAT = 1
@@ -160,7 +160,7 @@ def _record(line: Line, schemas: Sequence[tuple[str, DeltaSchema]]) -> FileRecor
     )
     if rows is None:
         code, reason, skippable = rest
-        trouble = Trouble(file=path, code=code, reason=reason, skippable=skippable)
+        trouble = FileTrouble(file=path, code=code, reason=reason, skippable=skippable)
         return FileRecord(found=found, trouble=trouble)
     place, facts = rest
     key, schema = schemas[place]

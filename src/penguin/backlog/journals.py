@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from lakebed.documents.entry import (
+    DirectoryProtocol,
     Entry,
-    Protocol,
     Receipt,
     decode,
     decode_entry,
@@ -39,7 +39,7 @@ from lakebed.layout import (
 )
 from lakebed.storage.store import Reader
 from lakebed.types import DiscoverBy, Handoff
-from penguin.model.backlog import Backlog, Position, ReadyEntry, Stopped, Transactions
+from penguin.model.backlog import PipelineBacklog, Position, ReadyEntry, Stopped, Transactions
 from penguin.model.errors import JournalBroken, LogRolledBack
 
 NEW_JOURNAL = "or start a new one with blizzard journal new"
@@ -87,7 +87,7 @@ def read_pipelines(
     )
 
 
-def handoff_in_force(store: Reader, said: Protocol | None, wish: DiscoverBy) -> Handoff:
+def handoff_in_force(store: Reader, said: DirectoryProtocol | None, wish: DiscoverBy) -> Handoff:
     """Return how files are handed off: the table directory decides, and settings must agree."""
     wanted = HANDOFF_OF.get(wish)
     if said is None:
@@ -104,7 +104,7 @@ def handoff_in_force(store: Reader, said: Protocol | None, wish: DiscoverBy) -> 
 
 def read_protocol(
     store: Reader, known: int | None = None
-) -> tuple[int, Protocol] | tuple[None, None]:
+) -> tuple[int, DirectoryProtocol] | tuple[None, None]:
     """Read the protocol document with the highest number; None before blizzard wrote one.
 
     Each has the number after the last one's. So there is nothing to list while the one that is
@@ -113,7 +113,7 @@ def read_protocol(
     if known is not None and store.head(protocol(known + 1)) is None:
         body = store.get(protocol(known))
         if body is not None:
-            return known, decode(Protocol, body, store.describe(protocol(known)))
+            return known, decode(DirectoryProtocol, body, store.describe(protocol(known)))
     listed = (protocol_number(facts.path) for facts in store.objects(PROTOCOL))
     number = max((number for number in listed if number is not None), default=None)
     if number is None:
@@ -122,12 +122,12 @@ def read_protocol(
     body = store.get(path)
     if body is None:
         raise ObjectMissing("the protocol document is gone again", path=store.describe(path))
-    return number, decode(Protocol, body, store.describe(path))
+    return number, decode(DirectoryProtocol, body, store.describe(path))
 
 
 def read_journals(
     store: Reader, found: TablePipelines, transactions: Transactions, *, max_files: int
-) -> tuple[tuple[Backlog, ...], tuple[Stopped, ...]]:
+) -> tuple[tuple[PipelineBacklog, ...], tuple[Stopped, ...]]:
     """Read what each pipeline's journal holds past the log, up to a commit's worth of files.
 
     Return the backlogs, and the pipelines that cannot go on.
@@ -135,7 +135,7 @@ def read_journals(
     backlogs = []
     stopped = list(found.stopped)
     for pipeline, last_receipt in found.receipts.items():
-        journal = _Journal(store, pipeline, last_receipt, transactions)
+        journal = _CheckedJournal(store, pipeline, last_receipt, transactions)
         try:
             backlog = journal.backlog(max_files)
         except LakeError as error:
@@ -153,7 +153,7 @@ def _decoded(body: bytes, where: str) -> tuple[Entry, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Journal:
+class _CheckedJournal:
     """One pipeline's journal, checked against its receipt and the log."""
 
     store: Reader
@@ -165,7 +165,7 @@ class _Journal:
     def reader(self) -> JournalReader:
         return JournalReader(self.store, self.pipeline, full_paths=True)
 
-    def backlog(self, max_files: int) -> Backlog | None:
+    def backlog(self, max_files: int) -> PipelineBacklog | None:
         """Check the past and read what comes next; None where there is no journal yet."""
         opening = self._read(0)
         if opening is None:
@@ -174,7 +174,7 @@ class _Journal:
         position = Position.read(self.pipeline, opening.entry.journal, self.transactions)
         self._check_receipt(position)
         last = opening if position.sequence is None else self._committed(position)
-        return Backlog(
+        return PipelineBacklog(
             position=position,
             entries=tuple(self._following(last, max_files)),
             overdue_receipt=None if self._receipt_says(last) else last.receipt(),

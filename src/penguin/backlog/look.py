@@ -17,9 +17,17 @@ from lakebed.storage.store import Reader, Store
 from lakebed.types import DiscoverBy, Handoff
 from penguin.backlog.journals import TablePipelines, read_journals, read_pipelines
 from penguin.foreign.rules import WHY_UNUSABLE, wait_since, why_not_a_data_file
-from penguin.foreign.search import ForeignFiles, Search
+from penguin.foreign.search import ForeignFiles, ForeignSearch
 from penguin.held import HeldFile, HeldFiles, read_held, sort_out
-from penguin.model.backlog import Backlog, Danger, Stopped, Transactions, Waiting, danger, instant
+from penguin.model.backlog import (
+    Danger,
+    PipelineBacklog,
+    Stopped,
+    Transactions,
+    WaitingEntry,
+    danger,
+    instant,
+)
 from penguin.model.foreign_file import LeftOut
 from penguin.model.settings import TableSettings
 
@@ -95,8 +103,8 @@ def handed_off(store: Reader, metas: Metas, view: "TableView") -> "TableView":
     for name in _ours(metas):
         journal = (name.pipeline, name.journal)
         last[journal] = max(name.sequence, last.get(journal, 0))
-    kept: list[Backlog] = []
-    waiting: list[Waiting] = []
+    kept: list[PipelineBacklog] = []
+    waiting: list[WaitingEntry] = []
     stopped: list[Stopped] = []
     for backlog in view.backlogs:
         rung = last.get((backlog.pipeline, backlog.position.journal), 0)
@@ -107,7 +115,7 @@ def handed_off(store: Reader, metas: Metas, view: "TableView") -> "TableView":
         unrung = next(_unrung(backlog, rung), None)
         if unrung is not None:
             waiting.append(
-                Waiting(
+                WaitingEntry(
                     pipeline=backlog.pipeline,
                     sequence=unrung.sequence,
                     reason=UNRUNG,
@@ -126,7 +134,7 @@ def handed_off(store: Reader, metas: Metas, view: "TableView") -> "TableView":
 
 def strays(
     metas: Metas,
-    backlogs: tuple[Backlog, ...],
+    backlogs: tuple[PipelineBacklog, ...],
     stopped: tuple[Stopped, ...],
     *,
     hears_others: bool,
@@ -161,14 +169,14 @@ def _ours(metas: Metas) -> Iterator[EntryName]:
     return (meta for meta in metas.values() if isinstance(meta, EntryName))
 
 
-def _unrung(backlog: Backlog, rung: int) -> Iterator[Entry]:
+def _unrung(backlog: PipelineBacklog, rung: int) -> Iterator[Entry]:
     for ready in backlog.entries:
         entry = ready.entry
         if entry.sequence > rung and entry.files and entry.handoff is Handoff.STAGING:
             yield entry
 
 
-def _lost(store: Reader, backlog: Backlog, rung: int) -> Stopped:
+def _lost(store: Reader, backlog: PipelineBacklog, rung: int) -> Stopped:
     return Stopped(
         pipeline=backlog.pipeline,
         error=JournalLost(
@@ -186,9 +194,9 @@ class TableView:
 
     handoff: Handoff
     table: Snapshot | None = None
-    backlogs: tuple[Backlog, ...] = ()
+    backlogs: tuple[PipelineBacklog, ...] = ()
     stopped: tuple[Stopped, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[WaitingEntry, ...] = ()
     settled: tuple[str, ...] = ()
     """Metas whose entries are committed."""
     strays: Mapping[str, str] = field(default_factory=dict)
@@ -267,7 +275,7 @@ def look(
     log: LogReader,
     *,
     cache: LookCache | None = None,
-    search: Search | None = None,
+    search: ForeignSearch | None = None,
 ) -> TableView:
     """Read receipts, then the folders and the metas, then the log, then the journals.
 

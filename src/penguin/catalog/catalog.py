@@ -48,7 +48,7 @@ class CatalogConflict(LakeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class CatalogColumn:
     """A column as catalogs write it."""
 
     name: str
@@ -60,7 +60,7 @@ class TableEntry:
     """What a catalog should say of a table, or says."""
 
     location: str
-    columns: tuple[Column, ...]
+    columns: tuple[CatalogColumn, ...]
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -101,7 +101,7 @@ def wanted(table: TableFacts, location: str) -> TableEntry:
     return TableEntry(
         location=location,
         columns=tuple(
-            Column(str(field["name"]).lower(), hive_type(field["type"]))
+            CatalogColumn(str(field["name"]).lower(), hive_type(field["type"]))
             for field in table.schema["fields"]
         ),
         parameters=PARAMETERS,
@@ -165,7 +165,7 @@ class AlreadyRegistered(Exception):
     """Somebody else has registered the table, or changed it, since it was looked at."""
 
 
-class Catalog(Protocol):
+class CatalogTable(Protocol):
     """One table of a catalog. Errors are those of this module."""
 
     def find(self) -> TableEntry | None:
@@ -184,7 +184,7 @@ class Catalog(Protocol):
         """Let go of connections."""
 
 
-def register(catalog: Catalog, settings: CatalogSettings, table: TableFacts, uri: str) -> bool:
+def register(catalog: CatalogTable, settings: CatalogSettings, table: TableFacts, uri: str) -> bool:
     """Let a catalog say what it should of a table; return whether anything had to be changed.
 
     Repeating it changes nothing, and two at once come to the same.
@@ -208,7 +208,7 @@ def register(catalog: Catalog, settings: CatalogSettings, table: TableFacts, uri
 
 
 def state_in(
-    catalog: Catalog, settings: CatalogSettings, table: TableFacts, uri: str
+    catalog: CatalogTable, settings: CatalogSettings, table: TableFacts, uri: str
 ) -> CatalogState:
     """Return what a catalog says of a table. Nothing is changed."""
     found = catalog.find()
@@ -222,10 +222,10 @@ BACKOFF = Backoff(first_secs=10, limit_secs=600)
 CHECK_SECS = 3600.0
 """After so long a table that was registered is looked at again: somebody may have dropped it."""
 
-OpenCatalog = Callable[[CatalogSettings], Catalog]
+OpenCatalog = Callable[[CatalogSettings], CatalogTable]
 
 
-def open_catalog(settings: CatalogSettings) -> Catalog:
+def open_catalog(settings: CatalogSettings) -> CatalogTable:
     """Open the catalog that a table is registered in; its library is loaded only then."""
     match settings.type:
         case CatalogType.GLUE:

@@ -23,10 +23,10 @@ from lakebed.errors import LakeError
 from lakebed.storage.options import bare
 from penguin.catalog.catalog import (
     AlreadyRegistered,
+    CatalogColumn,
     CatalogDenied,
     CatalogMissing,
     CatalogUnavailable,
-    Column,
     TableEntry,
 )
 from penguin.model.settings import CatalogSettings
@@ -92,7 +92,7 @@ class GlueCatalog:
         try:
             with self._in_our_words("glue:GetTable"):
                 answer = self._client.get_table(DatabaseName=self._database, Name=self._table)
-        except _NotThere:
+        except _NotInGlue:
             self._require_database()
             return None
         self._found = answer["Table"]
@@ -100,7 +100,8 @@ class GlueCatalog:
         return TableEntry(
             location=storage.get("Location", ""),
             columns=tuple(
-                Column(one["Name"], one.get("Type", "")) for one in storage.get("Columns") or ()
+                CatalogColumn(one["Name"], one.get("Type", ""))
+                for one in storage.get("Columns") or ()
             ),
             parameters=dict(self._found.get("Parameters") or {}),
         )
@@ -133,7 +134,7 @@ class GlueCatalog:
         try:
             with self._in_our_words("glue:GetDatabase"):
                 self._client.get_database(Name=self._database)
-        except _NotThere:
+        except _NotInGlue:
             raise CatalogMissing(
                 f"Glue has no database {self._database}; create it (aws glue create-database), or "
                 "correct catalog.database: penguin registers tables and makes no databases"
@@ -155,14 +156,14 @@ class GlueCatalog:
             raise CatalogUnavailable(message, table=name) from cause
 
 
-class _NotThere(Exception):
+class _NotInGlue(Exception):
     """Glue does not know the table, or its database."""
 
 
 def _refused(cause: ClientError, name: str, permission: str) -> LakeError | Exception:
     code = str(cause.response.get("Error", {}).get("Code", "unknown")).rpartition(".")[2]
     if code == _MISSING:
-        return _NotThere()
+        return _NotInGlue()
     if code in _THERE:
         return AlreadyRegistered()
     if code in _DENIED:

@@ -19,10 +19,10 @@ from thriftpy2.transport import TBufferedTransportFactory, TTransportException
 
 from penguin.catalog.catalog import (
     AlreadyRegistered,
+    CatalogColumn,
     CatalogDenied,
     CatalogMissing,
     CatalogUnavailable,
-    Column,
     TableEntry,
 )
 from penguin.model.settings import CatalogSettings
@@ -67,13 +67,13 @@ class HiveCatalog:
         try:
             with self._in_our_words():
                 self._found = self._client.get_table(self._database, self._table)
-        except _NotThere:
+        except _NotInHive:
             self._require_database()
             return None
         storage = self._found.sd
         return TableEntry(
             location=storage.location or "",
-            columns=tuple(Column(one.name, one.type) for one in storage.cols or ()),
+            columns=tuple(CatalogColumn(one.name, one.type) for one in storage.cols or ()),
             parameters=dict(self._found.parameters or {}),
         )
 
@@ -136,7 +136,7 @@ class HiveCatalog:
         try:
             with self._in_our_words():
                 self._client.get_database(self._database)
-        except _NotThere:
+        except _NotInHive:
             raise CatalogMissing(
                 f"the metastore has no database {self._database}; create it (CREATE DATABASE "
                 f"{self._database}), or correct catalog.database: penguin registers tables and "
@@ -150,7 +150,7 @@ class HiveCatalog:
         try:
             yield
         except hive.NoSuchObjectException:
-            raise _NotThere from None
+            raise _NotInHive from None
         except hive.AlreadyExistsException as cause:
             raise AlreadyRegistered from cause
         except (hive.InvalidObjectException, hive.InvalidOperationException) as cause:
@@ -167,5 +167,5 @@ class HiveCatalog:
             raise CatalogUnavailable(message, table=name) from cause
 
 
-class _NotThere(Exception):
+class _NotInHive(Exception):
     """The metastore does not know the table, or its database."""

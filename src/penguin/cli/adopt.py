@@ -20,7 +20,7 @@ from lakebed.terminal.console import first, picked
 from lakebed.types import FieldType
 from lakebed.units import in_words, is_are, plural
 from penguin.adopt.adoption import Adopter, Adoption, Looked
-from penguin.adopt.folder import Trouble, Wanted
+from penguin.adopt.folder import FileTrouble, Wanted
 from penguin.cli.call import TableCall
 from penguin.model.settings import TableSettings
 from penguin.pipeline import open_store
@@ -169,7 +169,7 @@ def _named(names: tuple[str, ...], what: str) -> Iterator[str]:
         yield from first(names, FEW, indent="    ")
 
 
-def _troubles(files: tuple[Trouble, ...]) -> tuple[str, ...]:
+def _troubles(files: tuple[FileTrouble, ...]) -> tuple[str, ...]:
     return tuple(f"{one.file}: {one.reason} ({one.code})" for one in files)
 
 

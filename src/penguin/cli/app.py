@@ -16,7 +16,7 @@ from lakebed.terminal.program import (
 from penguin.cli.call import TableCall
 
 
-class Commands(ForwardingGroup):
+class PenguinCommands(ForwardingGroup):
     """The commands of penguin."""
 
     package = "penguin.cli"
@@ -47,7 +47,7 @@ class Commands(ForwardingGroup):
     }
 
 
-app = program(Commands)
+app = program(PenguinCommands)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from lakebed.units import entries_from, is_are, plural
 from penguin.cli.call import TableCall
 from penguin.model.settings import TableSettings
 from penguin.operate.release import HeldFileOperations, Settlement
-from penguin.operate.replay import Replay, RolledBackPipeline
+from penguin.operate.replay import LogReplay, RolledBackPipeline
 from penguin.pipeline import open_store
 
 NOTHING_LOST = "no log is behind its receipts"
@@ -117,7 +117,7 @@ def replay(
 ) -> None:
     """Commit again what the log has lost, or what a RESTORE removed."""
 
-    def settle(replay: Replay) -> list[str]:
+    def settle(replay: LogReplay) -> list[str]:
         said = []
         for one in _of(replay.rolled_back(), pipeline):
             if sure:
@@ -148,7 +148,7 @@ def replay(
 def forget(call: TableCall, pipeline: OnlyPipeline = None, sure: Confirmed = False) -> None:
     """Continue without the rows that the log has lost."""
 
-    def settle(replay: Replay) -> list[str]:
+    def settle(replay: LogReplay) -> list[str]:
         said = []
         for one in _of(replay.rolled_back(), pipeline):
             version = replay.forget_lost(one) if sure else None
@@ -162,7 +162,7 @@ def forget(call: TableCall, pipeline: OnlyPipeline = None, sure: Confirmed = Fal
 
 
 def _settle_lost(
-    call: TableCall, settle: Callable[[Replay], list[str]], *, nothing: str, sure: bool
+    call: TableCall, settle: Callable[[LogReplay], list[str]], *, nothing: str, sure: bool
 ) -> None:
     """Settle every table, and print what was done or would be, or that there is `nothing`."""
     said_any = False
@@ -171,7 +171,7 @@ def _settle_lost(
             store = open_store(table)
             if store is None:
                 continue
-            said = settle(Replay(settings=table, store=store, clock=Clock(), pause=time.sleep))
+            said = settle(LogReplay(settings=table, store=store, clock=Clock(), pause=time.sleep))
             _show_order(call, table, said, done=sure)
             said_any = said_any or bool(said)
     if not said_any and call.code == DONE:

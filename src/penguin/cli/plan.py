@@ -14,7 +14,7 @@ from penguin.cli.run import sentence
 from penguin.model.commit import CommitPlan
 from penguin.model.settings import TableSettings
 from penguin.pipeline import open_reader
-from penguin.status import Explanation, explain
+from penguin.status import NextCommit, explain
 
 NAMES = {"retract": "retraction", "erase": "erasure", "compact": "compaction"}
 
@@ -37,7 +37,7 @@ def plan(call: TableCall) -> None:
         call.fail_if(document["stopped"] or document["held"] or document["still_held"])
 
 
-def _document(table: TableSettings, found: Explanation | None, error: str | None) -> dict[str, Any]:
+def _document(table: TableSettings, found: NextCommit | None, error: str | None) -> dict[str, Any]:
     """Return the plan as JSON has it."""
     commit = None if found is None else found.proposal.commit
     proposal = None if found is None else found.proposal
@@ -108,7 +108,7 @@ def _committed(commit: CommitPlan | None) -> dict[str, Any]:
     }
 
 
-def _still_held(found: Explanation) -> int:
+def _still_held(found: NextCommit) -> int:
     """Count the files that are held now, and stay so."""
     commit = found.proposal.commit
     settled = {*commit.released, *commit.discarded} if commit else set()

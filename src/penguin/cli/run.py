@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lakebed.clock import Clock
 from lakebed.polling import Stop, stop_on_signals
 from lakebed.telemetry.events import Emit, shared
-from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import DONE, FAILED, exit_code_of_run
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class PenguinSurroundings:
     """How a run waits, and how it learns that it is to stop; passed as the context's object."""
 
     stop: Stop = field(default_factory=Stop)
@@ -37,7 +37,7 @@ class Surroundings:
 def commit_all_tables(call: TableCall, log_level: LogLevel, *, once: bool) -> None:
     """Commit to every table in a thread of its own; none of them stops another."""
     settings = call.settings()
-    around = call.context.find_object(Surroundings) or Surroundings()
+    around = call.context.find_object(PenguinSurroundings) or PenguinSurroundings()
     log = _log(log_level, call.log_format)
     with telling(settings, log, call.files, call.folders) as emit:
         around.listen(around.stop, emit)
@@ -123,7 +123,9 @@ def _watched(
     from lakebed.telemetry.observed import live_page, observed  # noqa: PLC0415
     from penguin.metrics import METRICS  # noqa: PLC0415
 
-    parts = {Part(PartKind.TABLE, table.name): table.poll_interval for table in settings.tables}
+    parts = {
+        HealthPart(PartKind.TABLE, table.name): table.poll_interval for table in settings.tables
+    }
     with observed(
         log,
         address=settings.metrics_address,
@@ -145,5 +147,6 @@ def _known(settings: PenguinSettings) -> "Iterator[Measure]":
 
     yield build_info(PartKind.TABLE)
     yield from disk_room(
-        (Part(PartKind.TABLE, table.name), local_path(table.table_uri)) for table in settings.tables
+        (HealthPart(PartKind.TABLE, table.name), local_path(table.table_uri))
+        for table in settings.tables
     )

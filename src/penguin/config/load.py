@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from lakebed.config.checks import filter_fault, metrics_address
-from lakebed.config.faults import Fault
+from lakebed.config.faults import ConfigFault
 from lakebed.config.files import Given
 from lakebed.config.loader import load_document
 from lakebed.config.models import (
@@ -15,7 +15,7 @@ from lakebed.config.models import (
     Document,
     KeyPath,
     PartitionBy,
-    Table,
+    TableSection,
     place_in,
     plain,
     template_keys,
@@ -34,31 +34,33 @@ NEEDS = {CatalogType.GLUE: ("botocore", "glue"), CatalogType.HIVE: ("thriftpy2",
 """The library that a catalog is reached by, and the extra that brings it."""
 
 
-def _catalog_faults(path: KeyPath, name: str, given: Catalog | None) -> Iterator[Fault]:
+def _catalog_faults(path: KeyPath, name: str, given: Catalog | None) -> Iterator[ConfigFault]:
     """Yield what is wrong with the catalog of a table."""
     if given is None:
         return
     library, extra = NEEDS[given.type]
     if find_spec(library) is None:
         message = f"needs the package {library}: pip install 'blizzard-penguin[{extra}]'"
-        yield Fault(path, message, near=())
+        yield ConfigFault(path, message, near=())
     if given.table is None and not NAME.fullmatch(name):
-        yield Fault(
+        yield ConfigFault(
             (*path, "table"),
             f"is missing, and {name} is no name for a table of a catalog: lower-case letters, "
             "digits and _",
         )
     if given.type is CatalogType.HIVE:
         if given.uri is None or not METASTORE.fullmatch(given.uri):
-            yield Fault((*path, "uri"), "must be the address of a metastore: thrift://host:9083")
+            yield ConfigFault(
+                (*path, "uri"), "must be the address of a metastore: thrift://host:9083"
+            )
         for key in ("endpoint", "region", "storage_options"):
             if getattr(given, key):
-                yield Fault((*path, key), "belongs to type glue")
+                yield ConfigFault((*path, key), "belongs to type glue")
     elif given.uri is not None:
-        yield Fault((*path, "uri"), "belongs to type hive; Glue has an endpoint")
+        yield ConfigFault((*path, "uri"), "belongs to type hive; Glue has an endpoint")
 
 
-def _catalog_settings(document: Document, name: str, table: Table) -> CatalogSettings | None:
+def _catalog_settings(document: Document, name: str, table: TableSection) -> CatalogSettings | None:
     """Return where a table is registered; None where it is nowhere."""
     given = table.catalog
     if given is None:
@@ -132,25 +134,25 @@ def _with_partitions(document: Document) -> Document:
     return document.model_copy(update={"tables": tables})
 
 
-def _check(written: Document, *, refused_properties: Refuse) -> Iterator[Fault]:
+def _check(written: Document, *, refused_properties: Refuse) -> Iterator[ConfigFault]:
     document = _with_partitions(written)
     if not document.tables:
-        yield Fault((), NO_TABLE, near=(("tables",),))
+        yield ConfigFault((), NO_TABLE, near=(("tables",),))
     for name, table in document.tables.items():
         if FORGETS in table.table_properties:
-            yield Fault(
+            yield ConfigFault(
                 ("tables", name, "table_properties", FORGETS),
                 "must not be set: the table would forget which batches it already contains",
             )
         elif table.table_properties:
             for key, why in refused_properties(table.table_properties).items():
                 place = ("tables", name, "table_properties", key)
-                yield Fault(place, f"a table cannot be created with it: {why}")
+                yield ConfigFault(place, f"a table cannot be created with it: {why}")
         yield from _window_faults(("tables", name), table)
         yield from _catalog_faults(("tables", name, "catalog"), name, table.catalog)
 
 
-def _window_faults(place: tuple[str, ...], table: Table) -> Iterator[Fault]:
+def _window_faults(place: tuple[str, ...], table: TableSection) -> Iterator[ConfigFault]:
     """Yield a fault where a lookback is counted by a template without a time."""
     if (fault := filter_fault(place, table)) is not None:
         yield fault
@@ -159,14 +161,14 @@ def _window_faults(place: tuple[str, ...], table: Table) -> Iterator[Fault]:
         return
     template = _template_with_time(table)
     if template is None:
-        yield Fault(
+        yield ConfigFault(
             (*place, "sweep_horizon"),
             "counts in the unit of a template, but no template contains a time; set "
             "partition_filter, or a partition_by with %Y",
         )
 
 
-def _template_with_time(table: Table) -> str | None:
+def _template_with_time(table: TableSection) -> str | None:
     """Return the template that says when a folder is from: the filter's, or the partitions'."""
     if table.partition_filter is not None:
         return table.partition_filter.prefix_template
@@ -177,7 +179,7 @@ def _template_with_time(table: Table) -> str | None:
         return None
 
 
-def _settings(document: Document, name: str, table: Table) -> TableSettings:
+def _settings(document: Document, name: str, table: TableSection) -> TableSettings:
     template = table.partition_by.prefix_template if table.partition_by else None
     given = table.partition_filter
     timed = _template_with_time(table)

@@ -27,7 +27,7 @@ from lakebed.errors import LakeError, TableUnreadable
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
 from lakebed.storage.store import ObjectFacts, Store
 from lakebed.telemetry.events import Emit
-from penguin.delta.table import Log, Table
+from penguin.delta.table import Log, WritableTable
 from penguin.events.commits import (
     CheckpointFailed,
     CheckpointWritten,
@@ -207,7 +207,7 @@ class Maintenance:
         """Wait for the end of what is under way."""
         self._wait()
 
-    def _maintain(self, table: Table, store: Store) -> None:
+    def _maintain(self, table: WritableTable, store: Store) -> None:
         """Write the checkpoint and clean up; an error is told, whatever it is, and ends no run."""
         began = self.clock.seconds()
         try:
@@ -228,7 +228,7 @@ class Maintenance:
         now = self.clock.seconds()
         return self._cleaned_up is None or now - self._cleaned_up >= CLEAN_UP_SECS
 
-    def _clean_up(self, table: Table, store: Store) -> None:
+    def _clean_up(self, table: WritableTable, store: Store) -> None:
         keep_for = log_retention(table.facts.configuration)
         if keep_for is None:
             self._cleaned_up = self.clock.seconds()
@@ -247,7 +247,7 @@ class Maintenance:
         if expired.versions and expired.first is not None:
             self.emit(LogCleanedUp(table=self.table, first=expired.first, removed=expired.versions))
 
-    def _remove(self, expired: Expired, table: Table, store: Store) -> None:
+    def _remove(self, expired: Expired, table: WritableTable, store: Store) -> None:
         """Remove files of the log once all that replaces them can be read and is on disk."""
         if expired.base is None or not expired.files:
             return

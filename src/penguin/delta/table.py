@@ -27,7 +27,7 @@ from lakebed.deltalog.table_features import (
     unsafe_properties,
 )
 from lakebed.documents.data_file import FinishedFile
-from lakebed.errors import CommitFailed, StoreUnavailable, TableUnreadable, TableUnsupported
+from lakebed.errors import CommitUnconfirmed, StoreUnavailable, TableUnreadable, TableUnsupported
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, Store
@@ -38,7 +38,7 @@ from penguin.model.errors import TableExists
 
 
 @dataclass(slots=True, kw_only=True)
-class Table(Snapshot):
+class WritableTable(Snapshot):
     """One version of a table that commits can be made against."""
 
     store: Store = field(compare=False, repr=False)
@@ -78,14 +78,14 @@ class Table(Snapshot):
     def append(self, wanted: NextVersion) -> int:
         """Write a version after any that others commit meanwhile, and return its number."""
         self._require_whole_log()
-        known: Table = self
+        known: WritableTable = self
         for _ in range(MOST_VERSIONS):
             if create_version(self.store, known.version + 1, wanted.body(known)):
                 return known.version + 1
             known = self._after_others(known, wanted.transactions)
-        raise CommitFailed("others commit all the time", table=self.store.uri)
+        raise CommitUnconfirmed("others commit all the time", table=self.store.uri)
 
-    def _after_others(self, known: "Table", transactions: Pairs) -> "Table":
+    def _after_others(self, known: "WritableTable", transactions: Pairs) -> "WritableTable":
         """Read the version that is there instead of ours, if an append may go after it.
 
         It may be ours: where an answer is lost the store tries again, and finds what it wrote.
@@ -93,7 +93,7 @@ class Table(Snapshot):
         number = known.version + 1
         found = self.store.fetch(log_version(number))
         if found is None:
-            raise CommitFailed("a version of the log has vanished", table=self.store.uri)
+            raise CommitUnconfirmed("a version of the log has vanished", table=self.store.uri)
         after = known.after(*found)
         carried = read_actions(number, found[0], log_version(number), kinds=("txn",), lenient=True)
         if after is None or any(app_id in carried.transactions for app_id, _ in transactions):
@@ -136,7 +136,7 @@ class Table(Snapshot):
         """
         gone = self.changed(files)
         if gone:
-            raise CommitFailed("it is not in the table", file=gone[0], table=self.store.uri)
+            raise CommitUnconfirmed("it is not in the table", file=gone[0], table=self.store.uri)
         out = (self.files[file.filename] for file in files)
         self.write_next(
             NextVersion(
@@ -157,8 +157,10 @@ class Table(Snapshot):
         if not create_version(self.store, self.version + 1, wanted.body(self)):
             raise self._too_late(self.version + 1)
 
-    def _too_late(self, number: int) -> CommitFailed:
-        return CommitFailed("somebody else committed first", version=number, table=self.store.uri)
+    def _too_late(self, number: int) -> CommitUnconfirmed:
+        return CommitUnconfirmed(
+            "somebody else committed first", version=number, table=self.store.uri
+        )
 
     def _require_whole_log(self) -> None:
         """Check that the log is the one that was looked at, with every version that it needs."""
@@ -222,7 +224,7 @@ def create_version(store: Store, number: int, body: bytes) -> bool:
     try:
         written = store.create(log_version(number), body)
     except StoreUnavailable as cause:
-        raise CommitFailed(cause.message, version=number, table=store.uri) from cause
+        raise CommitUnconfirmed(cause.message, version=number, table=store.uri) from cause
     match written:
         case Created():
             return True
@@ -234,16 +236,16 @@ class Log(LogReader):
     """A table's log that can be written."""
 
     store: Store
-    opened: ClassVar[type[Table]] = Table
+    opened: ClassVar[type[WritableTable]] = WritableTable
 
     def __init__(self, store: Store, cache: LogCache | None = None) -> None:
         super().__init__(store, cache)
         self.store = store
 
-    def open(self) -> Table | None:
+    def open(self) -> WritableTable | None:
         """Open the latest version, to commit against it; what is known of it is not read again."""
         found = super().open()
-        return found if isinstance(found, Table) else None
+        return found if isinstance(found, WritableTable) else None
 
     def create(self, table: TableFacts, metadata: object) -> None:
         """Create an empty table, alone: of two creators one gets an error."""
@@ -350,6 +352,6 @@ def _refused(properties: Mapping[str, str]) -> str | None:
         try:
             log.create(wanted, {})
             log.open()
-        except (CommitFailed, TableUnreadable, TableUnsupported) as refused:
+        except (CommitUnconfirmed, TableUnreadable, TableUnsupported) as refused:
             return refused.message
     return None

@@ -10,7 +10,7 @@ from penguin.events.backlog import TableEvent, first_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class SettledEntry:
     """One entry that a commit has settled; no event by itself."""
 
     pipeline: str
@@ -37,7 +37,7 @@ class EntriesCommitted(TableEvent):
     """How many of the files had been held."""
     discarded: int = 0
     """How many held files never will be added."""
-    settled: tuple[Settled, ...] = ()
+    settled: tuple[SettledEntry, ...] = ()
     """The entries."""
 
     def facts(self) -> dict[str, object]:

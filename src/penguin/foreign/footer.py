@@ -78,7 +78,7 @@ def file_schema(metadata: pq.FileMetaData) -> tuple[DeltaSchema, tuple[str, ...]
     seen: set[str] = set()
     leaf = 0
     for one in arrow:
-        walk = _Walk(metadata, iter(range(leaf, metadata.num_columns)))
+        walk = _FooterWalk(metadata, iter(range(leaf, metadata.num_columns)))
         leaf += len([*leaf_paths(one)])
         try:
             if one.name in seen:
@@ -144,7 +144,7 @@ def _zones() -> frozenset[str]:
     return frozenset(name.casefold() for name in zoneinfo.available_timezones())
 
 
-class _Walk:
+class _FooterWalk:
     """One walk through the columns of a file; its leaves come in the order of the footer's."""
 
     def __init__(self, metadata: pq.FileMetaData, leaves: Iterator[int]) -> None:

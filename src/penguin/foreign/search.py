@@ -98,7 +98,7 @@ class ForeignFiles:
 
 
 @dataclass(slots=True, kw_only=True)
-class Search:
+class ForeignSearch:
     """One table's search."""
 
     settings: TableSettings

@@ -79,7 +79,7 @@ class ReadyEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backlog:
+class PipelineBacklog:
     """One pipeline: where the log says it stands, and the entries that come next, in order."""
 
     position: Position
@@ -97,9 +97,9 @@ class Backlog:
         """Return the last entry that was read: of those that wait, or else the committed one."""
         return self.entries[-1].entry.sequence if self.entries else self.position.sequence or 0
 
-    def before(self, sequence: int) -> "Backlog":
+    def before(self, sequence: int) -> "PipelineBacklog":
         """Leave out an entry and all that come after it."""
-        return Backlog(
+        return PipelineBacklog(
             position=self.position,
             entries=tuple(one for one in self.entries if one.entry.sequence < sequence),
             overdue_receipt=self.overdue_receipt,
@@ -107,7 +107,7 @@ class Backlog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class WaitingEntry:
     """An entry that blizzard has journaled and not yet handed off. Nobody has to do anything."""
 
     pipeline: str

@@ -17,7 +17,7 @@ from lakebed.layout import (
     stranger_transaction,
 )
 from lakebed.listing.watermark import named_at
-from penguin.model.backlog import Position, ReadyEntry, Stopped, Waiting
+from penguin.model.backlog import Position, ReadyEntry, Stopped, WaitingEntry
 from penguin.model.foreign_file import LeftOut
 
 
@@ -51,13 +51,13 @@ class Evolves:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class EntryRefused:
     """The table cannot hold the entry's files, for each of these reasons."""
 
     reasons: tuple[str, ...]
 
 
-Decision = Evolves | Refused
+Decision = Evolves | EntryRefused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,12 +366,12 @@ class CommitPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class CommitProposal:
     """The next commit, if there is one, and what cannot be part of it."""
 
     commit: CommitPlan | None = None
     stopped: tuple[Stopped, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[WaitingEntry, ...] = ()
     """Entries that are not handed off yet."""
     left_out: tuple[LeftOut, ...] = ()
     """Files of other programs that are not committed."""

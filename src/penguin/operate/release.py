@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from lakebed.clock import Clock
 from lakebed.deltalog.versions import is_unused
-from lakebed.errors import CommitFailed, LakeError, Whose
+from lakebed.errors import CommitUnconfirmed, LakeError, Whose
 from lakebed.layout import held_meta, taken_out_transaction
 from lakebed.storage.store import Store
 from penguin.backlog.journals import read_pipelines
@@ -22,7 +22,7 @@ from penguin.backlog.redo_conflicts import (
     why_not_taken_out,
 )
 from penguin.committer import Committer, PlanOvertaken
-from penguin.delta.table import Log, Table
+from penguin.delta.table import Log, WritableTable
 from penguin.held import HeldFile, HeldFiles, keep_in_mind, read_held, releasable, sort_out
 from penguin.model.commit import Changes, CommitPlan, HeldState, TransactionUpdate
 from penguin.model.settings import TableSettings
@@ -92,7 +92,7 @@ class HeldFileOperations(TableOperation):
         """
         why: dict[str, str] = {}
 
-        def plan(table: Table, held: tuple[HeldFile, ...]) -> CommitPlan | None:
+        def plan(table: WritableTable, held: tuple[HeldFile, ...]) -> CommitPlan | None:
             chosen = _choose(held, names)
             why.clear()
             why.update(given_up(self.store, chosen, table.transaction))
@@ -133,7 +133,7 @@ class HeldFileOperations(TableOperation):
         """
         out: list[ContestedFile] = []
 
-        def plan(table: Table, held: tuple[HeldFile, ...]) -> CommitPlan | None:
+        def plan(table: WritableTable, held: tuple[HeldFile, ...]) -> CommitPlan | None:
             known = {one.name for one in held}
             there = self._contested(table) if names - known else ()
             disputed = {one.name: one for one in there if one.name in names}
@@ -174,13 +174,13 @@ class HeldFileOperations(TableOperation):
         """Record what is given up, so that its rows can be reported and read again."""
         keep_in_mind(self.store, tuple(one for one in held if one.name in plan.discarded))
 
-    def _contested(self, table: Table) -> tuple[ContestedFile, ...]:
+    def _contested(self, table: WritableTable) -> tuple[ContestedFile, ...]:
         pipelines = read_pipelines(self.store, self.settings.discovery).receipts
         return contested(self.store, pipelines, table.transaction)
 
     def _settle(
         self,
-        plan_of: Callable[[Table, tuple[HeldFile, ...]], CommitPlan | None],
+        plan_of: Callable[[WritableTable, tuple[HeldFile, ...]], CommitPlan | None],
         before: Callable[[CommitPlan, tuple[HeldFile, ...]], None] = lambda _plan, _held: None,
     ) -> tuple[CommitPlan | None, int | None, tuple[HeldFile, ...]]:
         """Plan and commit; return the plan, the version that has it, and what was held before."""
@@ -201,13 +201,13 @@ class HeldFileOperations(TableOperation):
             settled = {*plan.released, *plan.discarded}
             delete_metas(self.store, tuple(held_meta(name) for name in settled))
             return plan, version, held_files.held
-        raise CommitFailed(
+        raise CommitUnconfirmed(
             f"the table changed {LOOKS} times while it was looked at; try again",
             table=self.settings.table_uri,
         )
 
 
-def _taken_out_again(name: str, table: Table) -> TransactionUpdate:
+def _taken_out_again(name: str, table: WritableTable) -> TransactionUpdate:
     """Return the transaction that counts how often a file was taken out by order."""
     app_id = taken_out_transaction(name)
     before = table.transaction(app_id)

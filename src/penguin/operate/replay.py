@@ -28,7 +28,7 @@ from penguin.backlog.journals import read_pipelines
 from penguin.backlog.redo_conflicts import superseded
 from penguin.committer import missing_files
 from penguin.delta.restore import NoRestore, NothingToReplay, Restore, find_restore
-from penguin.delta.table import Table
+from penguin.delta.table import WritableTable
 from penguin.held import read_entry, read_held, set_aside
 from penguin.model.backlog import Position, ReadyEntry
 from penguin.model.commit import (
@@ -36,10 +36,10 @@ from penguin.model.commit import (
     Advance,
     Changes,
     CommitPlan,
+    EntryRefused,
     HeldState,
     Hold,
     HoldCode,
-    Refused,
     TransactionUpdate,
     held_update,
 )
@@ -137,7 +137,7 @@ class RolledBackPipeline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replay(TableOperation):
+class LogReplay(TableOperation):
     """Settles what the log of one table has lost."""
 
     def rolled_back(self) -> tuple[RolledBackPipeline, ...]:
@@ -162,7 +162,7 @@ class Replay(TableOperation):
         return tuple(behind)
 
     def _evidence(
-        self, position: Position, receipt: Receipt, table: Table | None
+        self, position: Position, receipt: Receipt, table: WritableTable | None
     ) -> CommitEvidence:
         if table is None:
             return CommitEvidence()
@@ -222,7 +222,7 @@ class Replay(TableOperation):
         held = {one for one in lost if now.transaction(held_transaction(one)) == HeldState.HELD}
         return tuple(self._holds(held, now))
 
-    def _holds(self, names: set[str], table: Table) -> Iterator[Hold]:
+    def _holds(self, names: set[str], table: WritableTable) -> Iterator[Hold]:
         """Find files in the journals, by their names."""
         for pipeline, receipt in read_pipelines(
             self.store, self.settings.discovery
@@ -305,7 +305,7 @@ class Replay(TableOperation):
             self.store.replace(repaired(version), encode_document(document))
 
     def _held_updates(
-        self, table: Table, last: ReadyEntry, kept: int
+        self, table: WritableTable, last: ReadyEntry, kept: int
     ) -> tuple[TransactionUpdate, ...]:
         """Return the transactions that files held of a journal's entries lack."""
         known = read_log(self.store, table)
@@ -355,7 +355,7 @@ class Replay(TableOperation):
             self.open_log(self.store).at(restore.restored_by - 1).facts.schema,
             table.facts.partition_columns,
         )
-        if isinstance(decision, Refused):
+        if isinstance(decision, EntryRefused):
             raise SchemaRefused(restore.restored_by, decision.reasons, table=self.store.uri)
         plan = CommitPlan(
             table=table.facts,

@@ -16,19 +16,19 @@ from lakebed.documents.pending_meta import EntryName
 from lakebed.errors import LakeError
 from lakebed.layout import file_name, held_transaction
 from lakebed.types import Evolution
-from penguin.model.backlog import Backlog, ReadyEntry, Stopped, Transactions, Waiting
+from penguin.model.backlog import PipelineBacklog, ReadyEntry, Stopped, Transactions, WaitingEntry
 from penguin.model.commit import (
     Add,
     Advance,
     Changes,
     CommitPlan,
+    CommitProposal,
+    EntryRefused,
     Evolves,
     HeldState,
     Hold,
     HoldCode,
     NotPromoted,
-    Proposal,
-    Refused,
     Releasable,
 )
 from penguin.model.errors import FileReleased, SchemaRefused
@@ -73,13 +73,13 @@ NO_QUESTIONS = PlanQuestions()
 def plan_commit(
     settings: TableSettings,
     table: TableFacts | None,
-    backlogs: tuple[Backlog, ...],
+    backlogs: tuple[PipelineBacklog, ...],
     questions: PlanQuestions = NO_QUESTIONS,
     *,
     releasable: tuple[Releasable, ...] = (),
     lacking: Mapping[str, str] | None = None,
     asked: bool = False,
-) -> Proposal:
+) -> CommitProposal:
     """Put as much into one commit as it may hold: entries in turn, then files that were set aside.
 
     `lacking` says of files that are not there, or not as they were written, what is wrong.
@@ -110,10 +110,10 @@ def plan_commit(
             )
     for held in releasable:
         draft.release(held, asked=asked)
-    return Proposal(commit=draft.commit(backlogs), stopped=tuple(stopped.values()))
+    return CommitProposal(commit=draft.commit(backlogs), stopped=tuple(stopped.values()))
 
 
-def _in_turn(backlogs: tuple[Backlog, ...]) -> Iterator[tuple[Backlog, ReadyEntry]]:
+def _in_turn(backlogs: tuple[PipelineBacklog, ...]) -> Iterator[tuple[PipelineBacklog, ReadyEntry]]:
     """Yield the first entry of each pipeline, then the second, so that none starves another."""
     longest = max((len(backlog.entries) for backlog in backlogs), default=0)
     for place in range(longest):
@@ -178,7 +178,7 @@ class _EntryDraft(CommitDraft):
         if made is not None:
             decision = made
             table = made.table if table.version is None else table
-        if isinstance(decision, Refused):
+        if isinstance(decision, EntryRefused):
             reasons = decision.reasons
             if self.table is None:
                 # Without a table there is no log to write down that they are held.
@@ -215,7 +215,7 @@ class _EntryDraft(CommitDraft):
         entry = ready.entry
         check_rewrites(ready)
         # What is left of a file fits as the file did: only what is new asks for a column.
-        decision: Evolves | Refused = Evolves(after, Changes())
+        decision: Evolves | EntryRefused = Evolves(after, Changes())
         if entry.files or (entry.operation == "overwrite" and not entry.left_out):
             decision = self._decide(after, _with_all_columns(entry, after))
         reasons = self._reasons_against(entry, decision, after)
@@ -244,10 +244,10 @@ class _EntryDraft(CommitDraft):
         self.taken.setdefault(entry.pipeline, []).append(ready)
 
     def _reasons_against(
-        self, entry: Entry, decision: Evolves | Refused, after: TableFacts
+        self, entry: Entry, decision: Evolves | EntryRefused, after: TableFacts
     ) -> tuple[str, ...]:
         """Return why the files of an entry cannot go, or be replaced."""
-        if isinstance(decision, Refused):
+        if isinstance(decision, EntryRefused):
             return decision.reasons
         if named := tuple(reasons_against_rewritten(after, entry)):
             return named
@@ -262,7 +262,7 @@ class _EntryDraft(CommitDraft):
             why = f"rows that it supersedes may be in the table again: {how}"
         return () if why is None else (why,)
 
-    def _decide(self, table: TableFacts, entry: Entry) -> Evolves | Refused:
+    def _decide(self, table: TableFacts, entry: Entry) -> Evolves | EntryRefused:
         return decide_on(table, entry.table_schema, entry.partition_columns, self.settings)
 
     def _made(self, entry: Entry) -> TableFacts:
@@ -275,14 +275,14 @@ class _EntryDraft(CommitDraft):
         return self._made(ready.entry)
 
     def _replacement(
-        self, decision: Evolves | Refused, after: TableFacts, entry: Entry
+        self, decision: Evolves | EntryRefused, after: TableFacts, entry: Entry
     ) -> Evolves | None:
         """Return what the table becomes instead, where it refuses an entry and holds no row yet."""
-        if not isinstance(decision, Refused) or self.adds or not entry.files:
+        if not isinstance(decision, EntryRefused) or self.adds or not entry.files:
             return None
         if after.version is None:
             made = self._made(entry)  # An entry without files would have made another.
-            is_better = not isinstance(self._decide(made, entry), Refused)
+            is_better = not isinstance(self._decide(made, entry), EntryRefused)
             return Evolves(made, Changes()) if is_better else None
         schema, apart = entry.table_schema, entry.partition_columns
         return replacement(after, schema, apart, self.settings, self.unused)
@@ -303,7 +303,7 @@ class _EntryDraft(CommitDraft):
         decision = self._decide(self.after, held.ready.entry)
         made = self._replacement(decision, self.after, held.ready.entry)
         decision = made or decision
-        if isinstance(decision, Refused):
+        if isinstance(decision, EntryRefused):
             return
         after = decision.table
         # Where newer files replace the schema, an old one does not put the old one back by itself.
@@ -321,7 +321,7 @@ class _EntryDraft(CommitDraft):
             self.adds[file.filename] = _added(file, held.ready, after)
             self.released.append(file_name(file.filename))
 
-    def commit(self, backlogs: tuple[Backlog, ...]) -> CommitPlan | None:
+    def commit(self, backlogs: tuple[PipelineBacklog, ...]) -> CommitPlan | None:
         if not (self.taken or self.released) or self.table is None or self.after is None:
             return None
         return CommitPlan(
@@ -400,8 +400,8 @@ def _hold(
 
 
 def without(
-    backlogs: tuple[Backlog, ...], stopped: tuple[Stopped | Waiting, ...]
-) -> tuple[Backlog, ...]:
+    backlogs: tuple[PipelineBacklog, ...], stopped: tuple[Stopped | WaitingEntry, ...]
+) -> tuple[PipelineBacklog, ...]:
     """Leave out the entries that cannot be committed, and what comes after them."""
     places = {one.pipeline: one.sequence for one in stopped}
     return tuple(

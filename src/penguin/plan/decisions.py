@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from lakebed.deltalog.delta_types import DeltaSchema, TableFacts, features_needed
-from penguin.model.commit import Add, Changes, Evolves, Refused
+from penguin.model.commit import Add, Changes, EntryRefused, Evolves
 from penguin.model.settings import TableSettings
 from penguin.plan import evolution, stats
 
@@ -86,10 +86,10 @@ def decide_on(
     settings: TableSettings,
     *,
     floats: bool = True,
-) -> Evolves | Refused:
+) -> Evolves | EntryRefused:
     """Return what a table must be to hold files with these columns: itself, where they fit."""
     found = evolution.decide(settings.evolution, table, schema, partition_columns)
-    if isinstance(found, Refused) or found.table is table:
+    if isinstance(found, EntryRefused) or found.table is table:
         return found
     listed = stats.ListedColumns(settings.skipping, floats).after(table, found.table)
     return replace(found, table=replace(found.table, configuration=listed))

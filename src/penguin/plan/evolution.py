@@ -30,7 +30,7 @@ from lakebed.deltalog.delta_types import (
 from lakebed.deltalog.delta_types import TableFacts as Table
 from lakebed.documents.reading import parse_json
 from lakebed.types import RESCUED, Evolution
-from penguin.model.commit import Changes, Decision, Evolves, Refused
+from penguin.model.commit import Changes, Decision, EntryRefused, Evolves
 from penguin.plan.column_rules import (
     ASK_FOR_MORE,
     may_widen,
@@ -51,9 +51,9 @@ def decide(
     """Whether a table can hold files of an entry's schema, and what it needs for that."""
     hidden = _dropped(table)
     if hidden is None:
-        return Refused((f"the table property {DROPPED_PROPERTY} cannot be read",))
+        return EntryRefused((f"the table property {DROPPED_PROPERTY} cannot be read",))
     records = may_widen(table.features, table.configuration)
-    walk = _Walk(mode, frozenset(table.partition_columns), table.features, records)
+    walk = _SchemaWalk(mode, frozenset(table.partition_columns), table.features, records)
     schema, hidden = walk.struct(table.schema, hidden, entry, inside="")
     reasons = (
         *_partition_reasons(table.partition_columns, entry_partitions),
@@ -61,12 +61,12 @@ def decide(
         *walk.reasons,
     )
     if reasons:
-        return Refused(reasons)
+        return EntryRefused(reasons)
     after = replace(table, schema=schema, configuration=_remembering(table, hidden))
     if (after.schema, after.configuration) == (table.schema, dict(table.configuration)):
         return Evolves(table, Changes())
     against = tuple(reasons_against_change(table, walk.changes()))
-    return Refused(against) if against else Evolves(after, walk.changes())
+    return EntryRefused(against) if against else Evolves(after, walk.changes())
 
 
 def replaced(
@@ -108,7 +108,7 @@ def _partition_reasons(table: tuple[str, ...], entry: tuple[str, ...]) -> Iterat
 
 
 @dataclass(slots=True)
-class _Walk:
+class _SchemaWalk:
     """One walk through both schemas: the schema that holds both, or every reason against it."""
 
     mode: Evolution
@@ -249,7 +249,7 @@ class _Walk:
         else:
             self.reasons += reasons_against_adding(theirs, shown, self.features)
         if ghost is not None:
-            again = _Walk(Evolution.OVERWRITE, frozenset())
+            again = _SchemaWalk(Evolution.OVERWRITE, frozenset())
             kind, hidden = again.kind(ghost["type"], None, kind, shown, fixed=False)
             self.reasons += [f"{reason} (it was dropped before)" for reason in again.reasons]
         self.added.append(shown)

@@ -23,7 +23,15 @@ from penguin.foreign.rules import (
     typed_values,
 )
 from penguin.foreign.search import ForeignFiles, still_there
-from penguin.model.commit import Add, Changes, CommitPlan, Evolves, ForeignAdds, Proposal, Refused
+from penguin.model.commit import (
+    Add,
+    Changes,
+    CommitPlan,
+    CommitProposal,
+    EntryRefused,
+    Evolves,
+    ForeignAdds,
+)
 from penguin.model.foreign_file import ForeignFile, LeftOut
 from penguin.model.settings import TableSettings
 from penguin.plan.decisions import CommitDraft, created_as, decide_on, replacement
@@ -37,13 +45,15 @@ def join_others(
     others: ForeignFiles,
     store: Reader,
     unused: Callable[[], bool],
-) -> Proposal:
+) -> CommitProposal:
     """Let files of other programs join a commit, those that are still as they were looked at.
 
     Where there is no commit, they make one, up to as many files as a commit may hold.
     """
     if commit is not None and commit.rearranges:
-        return Proposal(commit=commit)  # They come with the next version: this one changes no row.
+        return CommitProposal(
+            commit=commit
+        )  # They come with the next version: this one changes no row.
     there, gone = still_there(store, others)
     draft = _ForeignDraft(
         settings=settings,
@@ -59,7 +69,7 @@ def join_others(
             break
         if one.found.path not in draft.adds:
             draft.take(one)
-    return Proposal(commit=draft.commit(commit, others), left_out=(*draft.left_out, *gone))
+    return CommitProposal(commit=draft.commit(commit, others), left_out=(*draft.left_out, *gone))
 
 
 class _Unfit(Exception):
@@ -115,7 +125,7 @@ class _ForeignDraft(CommitDraft):
         apart = after.partition_columns
         seen = as_the_table_sees_it(one.schema, one.statistics, after.schema, apart)
         decision = decide_on(after, seen, apart, self.settings, floats=False)
-        if isinstance(decision, Refused):
+        if isinstance(decision, EntryRefused):
             raise _Unfit("; ".join(decision.reasons), REFUSED)
         after = decision.table
         names = frozenset(field["name"] for field in one.schema["fields"])

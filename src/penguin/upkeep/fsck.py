@@ -80,7 +80,7 @@ MOST_BACK = 1000
 """Versions before the checkpoint in which it is looked for who added a missing file."""
 
 
-class Trouble(StrEnum):
+class FsckFault(StrEnum):
     """What is wrong with a file."""
 
     MISSING = "missing"
@@ -90,7 +90,7 @@ class Trouble(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class FileOrigin:
     """What a journal says of a data file."""
 
     pipeline: str
@@ -115,13 +115,13 @@ class Origin:
 class Damaged:
     """A file of the table that cannot be read as the log says."""
 
-    trouble: Trouble
+    trouble: FsckFault
     action: FileAction
     found: int | None = None
     """How large the object is; None where there is none."""
     added: int | None = None
     """The version that added it; None where that is no longer known."""
-    origin: Origin | None = None
+    origin: FileOrigin | None = None
     """None where no entry names it: another program wrote it, or rewrote blizzard's."""
     rewritten: tuple[TakenOut, ...] = ()
     """The files of blizzard's whose rows another program had put into it, as far as is known."""
@@ -145,7 +145,7 @@ class Checked:
     @property
     def missing(self) -> tuple[Damaged, ...]:
         """Return those that are not there."""
-        return tuple(one for one in self.damaged if one.trouble is Trouble.MISSING)
+        return tuple(one for one in self.damaged if one.trouble is FsckFault.MISSING)
 
 
 def check(store: Reader) -> Checked:
@@ -173,14 +173,14 @@ def check(store: Reader) -> Checked:
     )
 
 
-def _trouble(action: FileAction, listed: SizedNames) -> Trouble | None:
+def _trouble(action: FileAction, listed: SizedNames) -> FsckFault | None:
     size = listed.size(action.path)
     if size is None:
-        return Trouble.MISSING
+        return FsckFault.MISSING
     if action.size is not None and size != action.size:
-        return Trouble.SIZE
+        return FsckFault.SIZE
     others = [path for path in action.files if path != action.path and not is_elsewhere(path)]
-    return Trouble.VECTOR if any(listed.size(path) is None for path in others) else None
+    return FsckFault.VECTOR if any(listed.size(path) is None for path in others) else None
 
 
 def _still_damaged(store: Reader, suspects: list[FileAction]) -> list[Damaged]:
@@ -229,10 +229,10 @@ def _with_origins(store: Reader, damaged: list[Damaged]) -> Iterator[Damaged]:
     earlier = {one.path: rewritten_into(store, one.path, one.added, MOST_BACK) for one in damaged}
     wanted = {path for path in earlier if layout.file_id(path) is not None}
     wanted |= {path for each in earlier.values() for path in each}
-    found: dict[str, Origin] = {}
+    found: dict[str, FileOrigin] = {}
     for entry, replaced in _entries(store) if wanted else ():
         found |= {
-            file.filename: Origin(
+            file.filename: FileOrigin(
                 pipeline=entry.pipeline,
                 entry=entry.sequence,
                 kind=entry.kind,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-class Names:
+class NameSet:
     """Names that are added first and asked for later."""
 
     def __init__(self) -> None:
@@ -89,9 +89,9 @@ class LogNeeds:
     """What one reading of a log says of files."""
 
     version: int
-    kept: Names
+    kept: NameSet
     """Files that a needed version refers to: data, deletion vectors, change data."""
-    removed: Names
+    removed: NameSet
     """Files that were removed before the cutoff, as far as the log still says so."""
     transactions: Mapping[str, int]
     """Those of pipelines, and of held files."""
@@ -158,8 +158,8 @@ class _Reading:
     cutoff_ms: int
     window: int
     """The first version since the cutoff."""
-    kept: Names = field(default_factory=Names)
-    removed: Names = field(default_factory=Names)
+    kept: NameSet = field(default_factory=NameSet)
+    removed: NameSet = field(default_factory=NameSet)
     transactions: dict[str, int] = field(default_factory=dict)
     _state: dict[FileKey, FileAction] = field(default_factory=dict)
     """What the versions after the checkpoint say last of each file."""
@@ -218,7 +218,7 @@ class _Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Journal:
+class JournalFolder:
     """One journal of a table directory, in use or kept aside."""
 
     reader: JournalReader
@@ -239,7 +239,7 @@ def named_by_metas(store: Reader) -> frozenset[str]:
     return frozenset(names)
 
 
-def read_journals(store: Reader, transactions: Mapping[str, int]) -> tuple[Journal, ...]:
+def read_journals(store: Reader, transactions: Mapping[str, int]) -> tuple[JournalFolder, ...]:
     """Find every journal of a table, and how far the log has it."""
     found = []
     for pipeline in layout.pipelines(store.folders(layout.OURS)):
@@ -257,12 +257,14 @@ def read_journals(store: Reader, transactions: Mapping[str, int]) -> tuple[Journ
                 )
             app_id = layout.journal_transaction(pipeline, reader.listed(0).entry.journal)
             found.append(
-                Journal(reader=reader, numbers=numbers, committed=transactions.get(app_id, -1))
+                JournalFolder(
+                    reader=reader, numbers=numbers, committed=transactions.get(app_id, -1)
+                )
             )
     return tuple(found)
 
 
-def waiting_files(journals: tuple[Journal, ...]) -> frozenset[str]:
+def waiting_files(journals: tuple[JournalFolder, ...]) -> frozenset[str]:
     """Name the files of all entries that the log does not have."""
     return frozenset(
         name
@@ -271,9 +273,9 @@ def waiting_files(journals: tuple[Journal, ...]) -> frozenset[str]:
     )
 
 
-def settled_files(journals: tuple[Journal, ...]) -> Names:
+def settled_files(journals: tuple[JournalFolder, ...]) -> NameSet:
     """Return the files of all entries that the log has: in the table once, held or given up."""
-    names = Names()
+    names = NameSet()
     for journal in journals:
         names.add(_files(journal, (n for n in journal.numbers if n <= journal.committed)))
     return names
@@ -288,7 +290,7 @@ def held_names(transactions: Mapping[str, int]) -> frozenset[str]:
     )
 
 
-def _files(journal: Journal, numbers: Iterator[int]) -> Iterator[str]:
+def _files(journal: JournalFolder, numbers: Iterator[int]) -> Iterator[str]:
     for _number, stored in ahead(journal.reader.listed, numbers):
         yield from (file.filename for file in stored.entry.data_files)
 

@@ -18,13 +18,13 @@ from lakebed.deltalog.table_features import APPEND_ONLY, is_on
 from lakebed.deltalog.table_files import active_files
 from lakebed.documents.losses import Accepted, Repair, TakenOut
 from lakebed.documents.reading import encode_document
-from lakebed.errors import CommitFailed, LakeError, TableUnreadable, TableUnsupported, Whose
+from lakebed.errors import CommitUnconfirmed, LakeError, TableUnreadable, TableUnsupported, Whose
 from lakebed.layout import accepted, file_name, held_transaction, repaired
 from lakebed.storage.store import Store
 from penguin.delta.table import Log
 from penguin.delta.version import REPAIR, WRITER, NextVersion, removed
 from penguin.model.commit import HeldState
-from penguin.upkeep.fsck import Checked, Damaged, Origin, check
+from penguin.upkeep.fsck import Checked, Damaged, FileOrigin, check
 
 TRIES = 5
 MANY = 10
@@ -125,12 +125,12 @@ class RepairOrder:
                         ),
                     )
                 )
-            except CommitFailed:
+            except CommitUnconfirmed:
                 continue  # The log says whether it was made.
             done = replace(planned, version=table.version + 1)
             self._accept(store, done)
             return done
-        raise CommitFailed(
+        raise CommitUnconfirmed(
             f"the table changed {TRIES} times while it was looked at; try again", table=store.uri
         )
 
@@ -256,7 +256,7 @@ def refuse_rewritten(lost: list[Damaged], table: str) -> None:
         )
 
 
-def why_lost(origin: Origin) -> str:
+def why_lost(origin: FileOrigin) -> str:
     """Return why `blizzard redo` does not read the rows of a file again. Pure."""
     entry = f"entry {origin.entry} of {origin.pipeline}"
     if origin.kind != READ_AGAIN:

@@ -24,7 +24,7 @@ from lakebed.deltalog.retention import DELTA_DEFAULT, RETENTION_PROPERTY, parse_
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.deletion_vector import is_vector_file
 from lakebed.errors import (
-    CommitFailed,
+    CommitUnconfirmed,
     LakeError,
     ObjectChanged,
     ObjectMissing,
@@ -53,9 +53,9 @@ from penguin.foreign.footer import read_footer
 from penguin.model.errors import FileUnfit
 from penguin.model.settings import TableSettings
 from penguin.upkeep.log_needs import (
-    Journal,
+    JournalFolder,
     LogNeeds,
-    Names,
+    NameSet,
     held_names,
     named_by_metas,
     read_journals,
@@ -119,7 +119,7 @@ CLOCKS_DIFFER = timedelta(hours=1)
 FEW = 10
 
 
-class Kept(StrEnum):
+class KeptReason(StrEnum):
     """Why a file stays that no needed version refers to."""
 
     YOUNG = "young"
@@ -156,7 +156,7 @@ class VacuumReport:
     newest: datetime | None = None
     some: tuple[str, ...] = ()
     """The first of them."""
-    kept: Mapping[Kept, int]
+    kept: Mapping[KeptReason, int]
     failed: int = 0
     error: str | None = None
     """What the first failure says."""
@@ -201,10 +201,10 @@ class Vacuum:
     needs: LogNeeds
     waiting: frozenset[str]
     held: frozenset[str]
-    journals: tuple[Journal, ...]
+    journals: tuple[JournalFolder, ...]
     scanned: bool
-    kept: Counter[Kept] = field(default_factory=Counter)
-    _settled: Names | None = None
+    kept: Counter[KeptReason] = field(default_factory=Counter)
+    _settled: NameSet | None = None
 
     @classmethod
     def of(
@@ -280,13 +280,13 @@ class Vacuum:
         )
         for facts in chain(files, chain.from_iterable(below)):
             if CONTROL.search(facts.path):
-                self.kept[Kept.OTHER] += 1
+                self.kept[KeptReason.OTHER] += 1
             elif _may_hold_data(facts.path):
                 yield facts
 
     def _odd(self, name: str, oddity: Oddity) -> None:
         if _may_hold_data(name.rstrip("/")) and oddity is not Oddity.MARKER:
-            self.kept[Kept.OTHER] += 1
+            self.kept[KeptReason.OTHER] += 1
 
     def _may_go(self, facts: ObjectFacts) -> bool:
         """Whether a file may go, as far as that can be told without opening it."""
@@ -298,19 +298,19 @@ class Vacuum:
             self.kept[why] += 1
         return why is None
 
-    def _why_kept(self, facts: ObjectFacts) -> Kept | None:
+    def _why_kept(self, facts: ObjectFacts) -> KeptReason | None:
         path = facts.path
         if not (is_parquet(path) or is_vector_file(path) or path.startswith(f"{CHANGES}/")):
-            return Kept.OTHER
+            return KeptReason.OTHER
         if facts.modified >= self.cutoff:
-            return Kept.YOUNG
+            return KeptReason.YOUNG
         if path in self.waiting:
-            return Kept.WAITING
+            return KeptReason.WAITING
         if file_name(path) in self.held:
-            return Kept.HELD
+            return KeptReason.HELD
         if not self.store.holds(path):
-            return Kept.OTHER  # Behind a link that leads out of the table.
-        return Kept.SCANNED if self._may_be_scanned(facts) else None
+            return KeptReason.OTHER  # Behind a link that leads out of the table.
+        return KeptReason.SCANNED if self._may_be_scanned(facts) else None
 
     def _may_be_scanned(self, facts: ObjectFacts) -> bool:
         """Whether penguin may still commit a file that it finds by looking into the folders.
@@ -330,7 +330,7 @@ class Vacuum:
         """Leave out the files of other Delta tables, which this log knows nothing of."""
         theirs = nested.below(one.path for one in files)
         if theirs:
-            self.kept[Kept.NESTED] += len(theirs)
+            self.kept[KeptReason.NESTED] += len(theirs)
         return [one for one in files if one.path not in theirs]
 
     def _without_leftovers(self, files: list[ObjectFacts]) -> list[ObjectFacts]:
@@ -339,7 +339,7 @@ class Vacuum:
         footers = ahead(partial(_is_blizzards, self.store), doubtful)
         left = {one.path for one, is_ours in footers if is_ours}
         if left:
-            self.kept[Kept.LEFTOVER] += len(left)
+            self.kept[KeptReason.LEFTOVER] += len(left)
         return [one for one in files if one.path not in left]
 
     def _may_be_a_leftover(self, path: str) -> bool:
@@ -487,7 +487,7 @@ class VacuumOrder:
                     blind=True,
                 )
             )
-        except (TableUnsupported, CommitFailed):
+        except (TableUnsupported, CommitUnconfirmed):
             return False
         return True
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.inspect.audit.findings import Kind
+from blizzard.inspect.audit.findings import FindingKind
 from tests.support.audits import Damage
 from tests.support.desk import Desk
 
@@ -49,4 +49,4 @@ def test_what_an_audit_prints_is_as_the_page_shows_it(tmp_path):
 
 
 def test_every_difference_is_on_the_page():
-    assert set(Kind) <= set(re.findall(r"`([a-z_]+)`", PAGE))
+    assert set(FindingKind) <= set(re.findall(r"`([a-z_]+)`", PAGE))

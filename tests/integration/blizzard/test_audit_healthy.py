@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from blizzard.answers.lifecycle import LANDED
 from blizzard.cli.audit import not_covered
-from blizzard.inspect.audit.findings import Place
+from blizzard.inspect.audit.findings import FilePlace
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema
@@ -148,7 +148,7 @@ def test_after_an_optimize_and_a_vacuum(desk):
     delta.optimize.compact()
     delta.vacuum(0, dry_run=False, enforce_retention_duration=False)
     found = assert_balanced(desk.table)
-    assert found.places.amounts[Place.REMOVED_BY_OTHERS].rows == 12
+    assert found.places.amounts[FilePlace.REMOVED_BY_OTHERS].rows == 12
     assert (found.by_others.files, found.by_others.rows, found.active.rows) == (1, 12, 12)
     assert [one.operation for one in found.others] == [*("OPTIMIZE", "VACUUM START", "VACUUM END")]
     desk.landing.land("c.ndjson", 3)
@@ -161,7 +161,7 @@ def test_a_log_that_was_cleaned_up_is_told_and_not_taken_for_an_empty_one(desk):
     clean_up(desk.table)
     found = assert_balanced(desk.table)
     assert (found.history_since, found.version) == (2, 2)
-    assert found.places.amounts[Place.IN_TABLE].rows == 12
+    assert found.places.amounts[FilePlace.IN_TABLE].rows == 12
     shown = desk.cli("audit")
     assert shown.exit_code == 0
     assert "the log's history is known since version 2: what that version and" in shown.output
@@ -174,7 +174,7 @@ def test_an_optimize_that_the_log_has_forgotten_is_balanced_by_its_rows(desk):
     desk.penguin()
     clean_up(desk.table)
     found = assert_balanced(desk.table)
-    assert found.places.amounts[Place.UNKNOWN].rows == found.unknown.rows == 12
+    assert found.places.amounts[FilePlace.UNKNOWN].rows == found.unknown.rows == 12
     DeltaTable(str(desk.table)).optimize.compact()
     found = assert_balanced(desk.table)
     assert (found.unknown.rows, found.by_others.rows, found.active.rows) == (0, 15, 15)

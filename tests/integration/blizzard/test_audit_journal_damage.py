@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.inspect.audit.findings import Kind
+from blizzard.inspect.audit.findings import FindingKind
 from lakebed.layout import journal_folder, receipt
 from tests.support.audits import UNREADABLE, Damage, make_table, told
 from tests.support.audits import audited as audit
 from tests.support.desk import Desk
 
-pytestmark = pytest.mark.unbalanced(*Kind, UNREADABLE)
+pytestmark = pytest.mark.unbalanced(*FindingKind, UNREADABLE)
 
 
 @pytest.fixture(scope="module")

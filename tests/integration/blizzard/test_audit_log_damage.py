@@ -9,14 +9,14 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.cli.audit import audit_of
-from blizzard.inspect.audit.findings import Kind, Place
+from blizzard.inspect.audit.findings import FilePlace, FindingKind
 from blizzard.model.files import Location
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
 from tests.support.audits import UNREADABLE, Damage, make_table, told
 from tests.support.audits import audited as audit
 
-pytestmark = pytest.mark.unbalanced(*Kind, UNREADABLE)
+pytestmark = pytest.mark.unbalanced(*FindingKind, UNREADABLE)
 
 MEND = "; restore version 3, or accept it with blizzard audit --accept"
 
@@ -297,7 +297,7 @@ def test_rows_that_another_writer_deleted_are_told_with_version_and_operation(da
     (by,) = found.others
     assert told(found) == [f"rows_removed: version 4 (DELETE of {by.writer}) removed 12 rows{MEND}"]
     assert (by.version, by.operation, by.rows_removed) == (4, "DELETE", 12)
-    assert found.places.amounts[Place.REMOVED_BY_OTHERS].rows == 12
+    assert found.places.amounts[FilePlace.REMOVED_BY_OTHERS].rows == 12
 
 
 def test_rows_that_another_writer_overwrote_are_told_though_it_wrote_as_many(damage):

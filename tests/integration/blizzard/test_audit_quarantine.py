@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from blizzard.inspect.audit.findings import Totals
+from blizzard.inspect.audit.findings import AuditTotals
 from blizzard.inspect.audit.journal_books import JournalBooks
 from blizzard.inspect.audit.log_books import LogBooks
 from blizzard.inspect.audit.quarantine_books import QuarantineBooks
@@ -72,7 +72,7 @@ def test_a_quarantine_file_that_is_gone_or_another_is_told(
 
 
 def differences(of: list[Entry]) -> list[str]:
-    found = QuarantineBooks(Totals())
+    found = QuarantineBooks(AuditTotals())
     return [one.message for entry in of for one in found.take(entry)]
 
 

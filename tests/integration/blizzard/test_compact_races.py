@@ -3,7 +3,7 @@
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from penguin.delta.table import Log, Table
+from penguin.delta.table import Log, WritableTable
 from penguin.events.commits import CompactionPassedOver
 from tests.support.builders import entries
 from tests.support.compactions import crowded
@@ -69,7 +69,7 @@ def test_appends_of_others_between_plan_and_commit_cost_nobody_a_commit(desk):
     turns = [True, True]
     row = DeltaTable(str(desk.table)).to_pyarrow_table().slice(0, 1)
 
-    class Late(Table):
+    class Late(WritableTable):
         def take_out(self, *given, **named):
             if turns:
                 turns.pop()

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.cli.audit import audit_of
-from blizzard.inspect.audit.findings import Kind
+from blizzard.inspect.audit.findings import FindingKind
 from blizzard.model.locations import sink_location
 from blizzard.worker.deleted_rows import VectorUnreadable
 from lakebed.errors import LakeError
@@ -77,7 +77,7 @@ def lines(desk: Crowded, where: str = "id > 0") -> dict[int, tuple[str, int]]:
 def balance(desk: Crowded) -> dict[str, int]:
     """Return where rows are; nothing differs but that another writer has deleted rows."""
     audit = audit_of(sink_location(desk.settings), deep=True)
-    assert {one.kind for one in audit.differences} <= {Kind.ROWS_REMOVED}, audit.differences
+    assert {one.kind for one in audit.differences} <= {FindingKind.ROWS_REMOVED}, audit.differences
     assert audit.active.rows == len(ids(desk))
     return {place: one.rows for place, one in audit.places.amounts.items() if one.rows}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from blizzard.repair.gc import Kind, collect
+from blizzard.repair.gc import GarbageKind, collect
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from tests.support.builders import entries
@@ -154,7 +154,7 @@ def test_what_waits_no_longer_is_collected_and_the_rest_stays(desk: OpenTable) -
             clock=Clock(),
             older_than=timedelta(0),
         )
-        return [one.path for one in found.pieces if one.kind is Kind.QUARANTINE]
+        return [one.path for one in found.pieces if one.kind is GarbageKind.QUARANTINE]
 
     assert len(collected()) == 1
     assert waiting(desk) == ['{"id":', '{"id": "x"}']

@@ -11,7 +11,7 @@ from blizzard.repair.retry import retry
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, decode_entry
 from lakebed.documents.reading import adapter_of
-from lakebed.documents.source_record import Stage
+from lakebed.documents.source_record import FailureStage
 from lakebed.storage.store import Store
 from lakebed.types import Compression
 from tests.support.builders import NOON, failure, known, ndjson, no_options, put, record, rows
@@ -66,10 +66,10 @@ def test_a_running_blizzard_is_not_meant_by_a_change_in_a_file(bench, desk):
 @pytest.mark.parametrize(
     ("changed", "stages"),
     [
-        ({"compression": Compression.GZIP}, {Stage.DECOMPRESS, Stage.PARSE}),
-        ({"schema": NEEDS_STRING}, {Stage.PARSE}),
-        ({"template": "date=%Y-%m-%d"}, {Stage.DISCOVER, Stage.PARSE}),
-        ({"timestamp_field": "name"}, {Stage.DISCOVER, Stage.PARSE}),
+        ({"compression": Compression.GZIP}, {FailureStage.DECOMPRESS, FailureStage.PARSE}),
+        ({"schema": NEEDS_STRING}, {FailureStage.PARSE}),
+        ({"template": "date=%Y-%m-%d"}, {FailureStage.DISCOVER, FailureStage.PARSE}),
+        ({"timestamp_field": "name"}, {FailureStage.DISCOVER, FailureStage.PARSE}),
     ],
 )
 def test_only_what_bears_on_a_stage_makes_its_failures_due(desk, changed, stages):
@@ -78,7 +78,7 @@ def test_only_what_bears_on_a_stage_makes_its_failures_due(desk, changed, stages
     after = change(before, **changed)
     old, new = (bases_of(each, each.sources[0]) for each in (before, after))
     assert {stage for stage in old if old[stage] != new[stage]} == stages
-    assert Stage.UPLOAD not in old
+    assert FailureStage.UPLOAD not in old
 
 
 def test_the_order_of_declared_fields_and_the_names_of_sources_are_no_reason(desk):
@@ -93,11 +93,11 @@ def test_a_record_of_an_older_version_is_tried_once():
     """HOLES L33: nobody knows under which settings it failed."""
     ((_key, old),) = known(record(failure=failure())).items()
     assert next_try(old) is None
-    bases = {Stage.PARSE: "now"}
+    bases = {FailureStage.PARSE: "now"}
     assert is_due(old, NOON, bases)
     ((_key, new),) = known(record(failure=replace(failure(), basis="now"))).items()
     assert next_try(new, bases) is None
-    assert next_try(new, {Stage.PARSE: "then"}) == NOON
+    assert next_try(new, {FailureStage.PARSE: "then"}) == NOON
 
 
 def test_an_entry_of_an_older_version_is_read_as_before(bench, desk):

@@ -8,7 +8,7 @@ from blizzard.discover.lister import SourceLister
 from blizzard.discover.scan import DiscoveryContext
 from blizzard.events import SourceFilesGone
 from blizzard.journal.ledger import Before, Ledger
-from blizzard.model.source.glob import Pattern
+from blizzard.model.source.glob import SourcePattern
 from blizzard.outcomes import resting
 from lakebed.documents.entry import Entry, digest, encode
 from lakebed.errors import StoreUnavailable
@@ -193,7 +193,7 @@ def test_what_a_sweep_does_not_come_by_is_not_gone(bench, desk, path):
     put(desk.landing, path, BAD)
     drain(bench)
     (source,) = bench.settings.sources
-    narrow = replace(source, pattern=Pattern("b/*.ndjson"))
+    narrow = replace(source, pattern=SourcePattern("b/*.ndjson"))
     second = bench.again(settings=replace(bench.settings, sources=(narrow,)), run_id="run-2")
     assert drain(second).files_still_failed == 1
     assert len(bench.entries()) == 2

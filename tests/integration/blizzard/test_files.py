@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.answers.file_counts import Group
+from blizzard.answers.file_counts import DayOrPartition
 from blizzard.answers.report import Question, Reconciler, Reconciliation
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.model.locations import open_reader
@@ -42,7 +42,7 @@ def asks(desk: Desk, **question: object) -> Reconciliation:
     return reconciler.reconcile(Question(**question))  # type: ignore[arg-type]
 
 
-def of_day(desk: Desk, day: str = YESTERDAY) -> Group:
+def of_day(desk: Desk, day: str = YESTERDAY) -> DayOrPartition:
     found = asks(desk, days=(day,)).day(day)
     assert found is not None
     assert found.landed == sum(found.states.values())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.answers.file_counts import Group
+from blizzard.answers.file_counts import DayOrPartition
 from tests.integration.blizzard.test_files import YESTERDAY, dated, lands, of_day
 from tests.support.desk import Desk
 from tests.support.landing import config
@@ -35,7 +35,7 @@ def rows_in_table(desk: Desk) -> int:
     return DeltaTable(str(desk.table)).to_pyarrow_table().num_rows
 
 
-def fits(desk: Desk) -> Group:
+def fits(desk: Desk) -> DayOrPartition:
     """Return the day, whose rows are those of the table."""
     found = of_day(desk)
     assert (found.rows, found.uncounted) == (rows_in_table(desk), 0)

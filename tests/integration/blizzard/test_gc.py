@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from blizzard.journal.fence import append_beside
 from blizzard.model.files import UnitOutcome
 from blizzard.model.settings import SinkSettings
-from blizzard.repair.gc import Garbage, Kind, collect, find_garbage, gc_entry
+from blizzard.repair.gc import Garbage, GarbageKind, collect, find_garbage, gc_entry
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.documents.entry import encode
@@ -331,7 +331,7 @@ def test_penguin_steps_over_a_gc_entry_in_every_hand_off(desk, handoff):
         left = f"{folder}{NAME.format(number)}"
         put(desk.table, left, (desk.table / file.filename).read_bytes())
         (piece,) = found_at(desk).garbage
-        assert piece.kind is (Kind.OUTBOX if folder else Kind.DATA)
+        assert piece.kind is (GarbageKind.OUTBOX if folder else GarbageKind.DATA)
         assert collected(desk).pieces == (piece,)
     assert [entry.kind for entry in bench.entries()] == ["open", "batch", "gc", "batch", "gc"]
     assert commit(desk) >= 1
@@ -350,7 +350,7 @@ def test_dead_letters_that_no_entry_names_go_and_those_that_one_names_stay(desk)
     assert copy != named
     Path(copy).write_bytes(b"{}\n")
     (piece,) = found_at(desk).garbage
-    assert (piece.kind, desk.table / piece.path) == (Kind.DEAD_LETTERS, Path(copy))
+    assert (piece.kind, desk.table / piece.path) == (GarbageKind.DEAD_LETTERS, Path(copy))
     collected(desk)
     assert Path(named).exists()
     assert not Path(copy).exists()

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from blizzard.journal.checkpoint import read_latest
 from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import Sizing
-from blizzard.repair.gc import Kind, collect, find_garbage
+from blizzard.repair.gc import GarbageKind, collect, find_garbage
 from lakebed.clock import Clock
 from lakebed.layout import batch_started, known_index, latest_snapshot, snapshot
 from lakebed.storage.store import Store
@@ -244,7 +244,7 @@ def test_an_unfinished_file_that_is_gone_meanwhile_is_no_trouble(desk):
         now=Clock().now(),
         older_than=timedelta(hours=24),
     )
-    assert [(one.path, one.kind) for one in found.leftovers] == [(name, Kind.UNFINISHED)]
+    assert [(one.path, one.kind) for one in found.leftovers] == [(name, GarbageKind.UNFINISHED)]
 
     class Vanishing(Store):
         def delete(self, path: str) -> None:

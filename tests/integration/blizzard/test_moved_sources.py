@@ -14,7 +14,7 @@ from blizzard.journal.ledger import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
-from blizzard.model.source.glob import Pattern
+from blizzard.model.source.glob import SourcePattern
 from blizzard.repair.move_source import compare, move, to_learn
 from lakebed.clock import Clock
 from lakebed.errors import JournalLost, LakeError, SourceMoved
@@ -250,7 +250,7 @@ def test_a_narrower_path_is_refused_and_the_pattern_that_is_named_reads_nothing_
         ingest(at(desk, desk.landing / "sub"))
     pattern = str(told.value).partition("pattern: ")[2].partition(" (")[0]
     assert pattern == f"{desk.landing}/su[b]/**"
-    assert ingest(at(desk, desk.landing, pattern=Pattern("su[b]/**")))
+    assert ingest(at(desk, desk.landing, pattern=SourcePattern("su[b]/**")))
     assert ids(desk) == [0, 1, 2, 3, 4]
     assert told_so(desk, desk.landing / "sub", "--yes").exit_code == 1
 

@@ -12,7 +12,7 @@ from blizzard.events import SourceFileFailed
 from blizzard.repair.retry import Present, retry
 from lakebed.clock import Clock
 from lakebed.documents.entry import encode
-from lakebed.documents.source_record import Stage
+from lakebed.documents.source_record import FailureStage
 from lakebed.storage.store import Reader, Store
 from lakebed.types import OnChange
 from tests.support.builders import gz, known, ndjson, no_options, put, rows
@@ -205,7 +205,7 @@ def test_other_settings_do_not_bring_an_object_back(desk):
     (failed,) = known(*bench.entries()[-1].sources).values()
     assert failed.record.failure is not None
     assert failed.record.failure.basis not in (None, "other")
-    assert next_try(failed, {Stage.DISCOVER: "other"}) is None
+    assert next_try(failed, {FailureStage.DISCOVER: "other"}) is None
 
 
 def test_many_of_them_are_bounded_like_files_that_are_taken(desk):

@@ -14,10 +14,10 @@ from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import Sizing
-from blizzard.repair.gc import Kind, collect
+from blizzard.repair.gc import GarbageKind, collect
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
-from lakebed.telemetry.measures import Reading
+from lakebed.telemetry.measures import GaugeReading
 from tests.support.builders import Bench, entries, gz, ndjson, pipeline_settings, put
 from tests.support.open_table import ID, OpenTable
 from tests.support.quarantined import BROKEN, aside, bad, good, mixed, raws, text
@@ -91,7 +91,7 @@ def waiting(bench: Bench) -> list[float]:
         each.value
         for event in bench.said(SourcesListed)
         for each in event.measures()
-        if isinstance(each, Reading) and each.name == "blizzard_quarantined_lines"
+        if isinstance(each, GaugeReading) and each.name == "blizzard_quarantined_lines"
     ]
 
 
@@ -123,7 +123,7 @@ def test_gc_keeps_what_an_entry_names_and_takes_what_none_does(desk: OpenTable) 
     journal_of = {file.filename for one in entries(desk.table) for file in one.quarantine}
     found = collect(desk.store, "default", frozenset, clock=Clock(), older_than=timedelta(0)).pieces
 
-    gone = [piece.path for piece in found if piece.kind is Kind.QUARANTINE]
+    gone = [piece.path for piece in found if piece.kind is GarbageKind.QUARANTINE]
     assert len(gone) == 1
     assert journal_of.isdisjoint(gone)
     assert named(desk.table) == [b'{"id": "x"}']

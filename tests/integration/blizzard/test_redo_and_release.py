@@ -14,7 +14,7 @@ from lakebed.errors import DocumentUnreadable
 from lakebed.layout import journal_entry
 from lakebed.storage.store import Store
 from penguin.backlog.redo_conflicts import FileRewritten
-from penguin.delta.table import Table
+from penguin.delta.table import WritableTable
 from penguin.operate.release import HeldFileOperations, NotHeld
 from penguin.pipeline import TableRun
 from tests.support.deletion_vectors import delete_in_place
@@ -246,7 +246,7 @@ def test_an_optimize_in_the_very_moment_of_the_discard_doubles_nothing(case):
     case.both_at_once()
     turns = [True]
 
-    class Overtaken(Table):
+    class Overtaken(WritableTable):
         def take_out(self, *given, **named):
             if turns:
                 turns.clear()

@@ -13,7 +13,7 @@ from blizzard.journal.fence import append_beside
 from blizzard.journal.journal import Journal
 from blizzard.repair.gc import collect
 from lakebed.clock import Clock
-from lakebed.documents.entry import Lineage, digest, encode
+from lakebed.documents.entry import Inheritance, digest, encode
 from lakebed.errors import JournalConflict, JournalLost, StoreUnavailable
 from lakebed.layout import dead_letter_folder, dead_letters, journal_entry, journal_folder
 from lakebed.storage.store import AlreadyThere, Created, Store
@@ -178,7 +178,7 @@ def test_nothing_is_appended_to_a_journal_that_is_half_begun(desk):
     first = entries(desk.table)[0]
     for path in (desk.table / journal_folder("default")).iterdir():
         path.unlink()
-    begun = Lineage(pipeline="default", journal="old", sequence=1, digest="ab", entries=2)
+    begun = Inheritance(pipeline="default", journal="old", sequence=1, digest="ab", entries=2)
     store.create(journal_entry("default", 0), encode(replace(first, inherits=begun)))
     with pytest.raises(JournalLost, match="run the same"):
         collect(store, "default", frozenset, clock=clock, older_than=timedelta(0))

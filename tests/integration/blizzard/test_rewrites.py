@@ -14,7 +14,7 @@ from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.gc import find_garbage
 from lakebed.deltalog import tables
 from lakebed.errors import TableUnsupported
-from penguin.delta.table import Log, Table
+from penguin.delta.table import Log, WritableTable
 from penguin.events.commits import EntryRejected
 from tests.support.builders import entries
 from tests.support.compactions import Crowded, crowded
@@ -203,7 +203,7 @@ def test_another_program_that_comes_between_plan_and_commit_is_noticed(
     operation.run(desk)
     tries: list[object] = []
 
-    class Late(Table):
+    class Late(WritableTable):
         def take_out(self, *given: Any, **named: Any) -> None:
             if not tries:
                 optimize(desk)

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.answers.trace import Origin, record_of
+from blizzard.answers.trace import RowOrigin, record_of
 from blizzard.model.files import Location
 from lakebed.documents.data_file import Run
 from lakebed.storage.store import Reader
@@ -124,7 +124,7 @@ def test_lines_that_are_counted_from_a_byte_are_numbered_by_reading(
     """Each line has eleven bytes: the first that starts at or after these bytes is the sixth."""
     desk.land("a.ndjson", *(f'{{"id": {n:02}}}' for n in range(10, 19)))
     run = Run(source=0, first=None, rows=3, records=3, byte=byte, nth=1)
-    origin = Origin(uri=source(desk, "a.ndjson"), run=run, offset=2)
+    origin = RowOrigin(uri=source(desk, "a.ndjson"), run=run, offset=2)
 
     def open_source(place: Location) -> Reader:
         return Reader(place.uri, place.options)

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from blizzard.events import BatchStarted, StageFinished, Step, UnitReported
+from blizzard.events import BatchStarted, BatchStep, StageFinished, UnitReported
 from lakebed.telemetry.events import NextStepDue, StepFailed, StepFinished
 from lakebed.telemetry.guard import Guard
 from lakebed.telemetry.health import PartKind
@@ -239,7 +239,7 @@ def test_what_runs_now_is_shown_while_it_runs(lake):
             "publish": "waiting",
             "commit": "waiting",
         }
-        emit(StageFinished(pipeline="clicks", stage=Step.RUN, seconds=1.0))
+        emit(StageFinished(pipeline="clicks", stage=BatchStep.RUN, seconds=1.0))
         emit(StepFailed(who="clicks", code="store_full", error="no space", next_try_secs=5.0))
         emit(NextStepDue(who="orders", seconds=30.0))
         overview = asked(pages, "/api/v1/overview")

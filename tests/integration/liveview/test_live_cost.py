@@ -18,7 +18,7 @@ from liveview.api import Api
 from liveview.lake import joined
 from liveview.live import Live
 from liveview.looks.desk import Desk
-from liveview.looks.window import Window
+from liveview.looks.window import DocumentWindow
 from liveview.observer import ANSWER_SECS, Observer
 from liveview.routes import ROUTES
 from penguin.events.commits import EntriesCommitted
@@ -189,7 +189,7 @@ def test_an_open_page_keeps_no_more_with_every_batch(
     defaults = EntryRows.__init__.__defaults__ or ()
     few = tuple(10 if default == MOST_KEPT else default for default in defaults)
     monkeypatch.setattr(EntryRows.__init__, "__defaults__", few)
-    monkeypatch.setitem(Window.__init__.__kwdefaults__, "most", 10)  # type: ignore[arg-type]
+    monkeypatch.setitem(DocumentWindow.__init__.__kwdefaults__, "most", 10)  # type: ignore[arg-type]
     monkeypatch.setattr(Desk, "_is_young", lambda *_given, **_named: False)
     lake = LiveLake(tmp_path, ("orders",))
     paths = [

@@ -12,7 +12,7 @@ from deltalake import Field
 from deltalake.schema import PrimitiveType
 
 from lakebed.deltalog.snapshot import LogReader
-from lakebed.errors import CommitFailed, TableUnreadable
+from lakebed.errors import CommitUnconfirmed, TableUnreadable
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, TablePath, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
@@ -69,7 +69,7 @@ def test_an_append_goes_after_an_optimize(ready):
 def test_an_append_that_must_be_the_next_version_goes_after_nobody(ready):
     stale = latest(ready)
     latest(ready).commit((), (("a", 1),), {}, NOW)
-    with pytest.raises(CommitFailed, match="first"):
+    with pytest.raises(CommitUnconfirmed, match="first"):
         stale.commit((add(),), (("b", 1),), {}, NOW, next_version=True)
     assert ready.versions() == 4
 
@@ -79,7 +79,7 @@ def test_an_append_does_not_go_after_its_own_transaction(ready):
     stale = latest(ready)
     latest(ready).commit((), (("ours", 1),), {}, NOW)
     latest(ready).commit((), (("theirs", 1),), {}, NOW)
-    with pytest.raises(CommitFailed, match="first"):
+    with pytest.raises(CommitUnconfirmed, match="first"):
         stale.commit((add(),), (("ours", 1),), {}, NOW)
     assert ready.versions() == 5
 
@@ -88,7 +88,7 @@ def test_an_append_does_not_go_after_a_change_of_the_table(ready):
     """The files were judged by another schema, or by other properties."""
     stale = latest(ready)
     ready.delta().alter.add_columns([Field("extra", PrimitiveType("string"), nullable=True)])
-    with pytest.raises(CommitFailed, match="first"):
+    with pytest.raises(CommitUnconfirmed, match="first"):
         stale.commit((add(),), (("a", 1),), {}, NOW)
     assert ready.versions() == 4
 
@@ -97,7 +97,7 @@ def test_an_append_does_not_go_after_a_version_that_cannot_be_read(ready):
     """W14."""
     stale = latest(ready)
     ready.store.create(log_version(3), b'{"commitInfo":{}}\n{"add":')
-    with pytest.raises(CommitFailed, match="first"):
+    with pytest.raises(CommitUnconfirmed, match="first"):
         stale.commit((add(),), (("a", 1),), {}, NOW)
     assert not (ready.root / log_version(4)).exists()
 

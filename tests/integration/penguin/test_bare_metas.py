@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from lakebed.types import DiscoverBy, Evolution
 from penguin.cli.app import app
-from penguin.delta.table import Log, Table
+from penguin.delta.table import Log, WritableTable
 from penguin.events.backlog import FilesLeftOut, MetasLeftAlone
 from tests.support.foreign import DAY, Directory, Visitor
 from tests.support.handoffs import ring
@@ -284,7 +284,7 @@ def test_two_penguins_on_the_same_and_on_different_metas(table, same):
     stage(table, 1)
     turns = [True]
 
-    class Overtaken(Table):
+    class Overtaken(WritableTable):
         def commit(self, *given, **named):
             if turns:
                 turns.clear()

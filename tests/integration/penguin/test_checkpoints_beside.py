@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from penguin.cli.app import app
 from penguin.delta.maintenance import Work, beside
-from penguin.delta.table import Table
+from penguin.delta.table import WritableTable
 from penguin.events.commits import CheckpointFailed, CheckpointWritten
 from tests.support.tables import Penguin, TableDirectory, log_of, rows_of
 
@@ -24,7 +24,7 @@ def noted(table: TableDirectory) -> list[str]:
 def test_no_commit_waits_for_a_checkpoint(table: TableDirectory) -> None:
     go_on, begun = threading.Event(), threading.Event()
 
-    class Slow(Table):
+    class Slow(WritableTable):
         def checkpoint(self) -> None:
             begun.set()
             assert go_on.wait(PATIENCE)
@@ -49,7 +49,7 @@ def test_no_commit_waits_for_a_checkpoint(table: TableDirectory) -> None:
 
 
 def test_whatever_goes_wrong_in_a_checkpoint_is_told_and_ends_no_run(table: TableDirectory) -> None:
-    class Broken(Table):
+    class Broken(WritableTable):
         def checkpoint(self) -> None:
             raise ZeroDivisionError
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from lakebed.types import Handoff
 from penguin.cli import app
-from penguin.cli.run import Surroundings
+from penguin.cli.run import PenguinSurroundings
 from tests.support.tables import TableDirectory, rows_of
 from tests.support.waits import NotedStop
 
@@ -185,7 +185,7 @@ def test_a_polling_penguin_commits_what_comes_and_stops_in_good_order(tmp_path, 
 def test_each_table_is_polled_at_its_own_interval(tmp_path):
     """The pause is read anew for every poll."""
     stop = NotedStop(threads=3)
-    around = Surroundings(stop=stop, listen=lambda *_given: None)
+    around = PenguinSurroundings(stop=stop, listen=lambda *_given: None)
     file = tmp_path / "penguin.yaml"
     file.write_text(
         f"tables:\n  often: {{table_uri: {tmp_path / 'a'}, poll_interval_secs: 2}}\n"

@@ -8,13 +8,13 @@ import pytest
 from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.entry import encode
-from lakebed.errors import CommitFailed, NoExclusiveCreate
+from lakebed.errors import CommitUnconfirmed, NoExclusiveCreate
 from lakebed.layout import journal_entry, log_version, protocol, receipt
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Created, Store
 from lakebed.types import FieldType
 from penguin.committer import Committer
-from penguin.delta.table import Log, Table
+from penguin.delta.table import Log, WritableTable
 from penguin.events.commits import CommittedByOther, EntriesCommitted
 from tests.support.tables import EVENTS, Penguin, log_of, next_commit, opened, rows_of
 
@@ -25,7 +25,7 @@ def with_column(name="extra", kind=FieldType.STRING, *, nullable=True):
     return Schema((*EVENTS.fields, Field(name=name, type=kind, nullable=nullable)))
 
 
-class Forgetful(Table):
+class Forgetful(WritableTable):
     """Commits, and then loses the answer."""
 
     failures = 1
@@ -34,10 +34,10 @@ class Forgetful(Table):
         super().commit(*given, **named)
         if Forgetful.failures:
             Forgetful.failures -= 1
-            raise CommitFailed("the connection was dropped")
+            raise CommitUnconfirmed("the connection was dropped")
 
 
-class Unwilling(Table):
+class Unwilling(WritableTable):
     """Fails before anything is written."""
 
     failures = 2
@@ -45,7 +45,7 @@ class Unwilling(Table):
     def commit(self, *given, **named):
         if Unwilling.failures:
             Unwilling.failures -= 1
-            raise CommitFailed("503")
+            raise CommitUnconfirmed("503")
         super().commit(*given, **named)
 
 
@@ -74,7 +74,7 @@ def test_a_commit_that_never_succeeds_is_an_error_and_no_receipt(table):
     """L06."""
     Unwilling.failures = 1000
     table.journal().batch(rows_of(1))
-    with pytest.raises(CommitFailed) as failed:
+    with pytest.raises(CommitUnconfirmed) as failed:
         Penguin(table, log=log_of(Unwilling)).step()
     assert failed.value.retryable
     assert "503" in str(failed.value)

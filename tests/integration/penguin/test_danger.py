@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 
 from lakebed.clock import Clock
 from lakebed.deltalog.retention import RETENTION_PROPERTY
-from lakebed.errors import CommitFailed
-from lakebed.telemetry.health import Part, PartKind
+from lakebed.errors import CommitUnconfirmed
+from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.observed import observed
 from lakebed.types import DiscoverBy, Handoff
 from penguin.cli.app import app
-from penguin.delta.table import Table
+from penguin.delta.table import WritableTable
 from penguin.events.backlog import (
     FilesLeftOut,
     FilesPassedOver,
@@ -122,14 +122,14 @@ def test_a_file_that_was_taken_away_before_its_commit_raises_none(table):
     path = table.file(2, modified=table.hands.at - LONG)
     away = [True]
 
-    class Away(Table):
+    class Away(WritableTable):
         def commit(self, *given, **named):
             if away:
-                raise CommitFailed("the store is away")
+                raise CommitUnconfirmed("the store is away")
             super().commit(*given, **named)
 
     penguin = Visitor(table, log=log_of(Away))
-    with pytest.raises(CommitFailed):
+    with pytest.raises(CommitUnconfirmed):
         penguin.run.step()
     away.clear()
     (table.root / path).unlink()
@@ -205,7 +205,7 @@ def test_health_and_metrics_tell_of_it_until_the_file_is_in(table):
         pages.log,
         address="127.0.0.1:0",
         specs=METRICS,
-        parts={Part(PartKind.TABLE, "events"): 10.0},
+        parts={HealthPart(PartKind.TABLE, "events"): 10.0},
         seconds=table.hands.seconds,
     ) as emit:
         penguin = table.penguin()

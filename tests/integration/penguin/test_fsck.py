@@ -18,7 +18,7 @@ from lakebed.layout import accepted, log_version, receipt
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import ObjectFacts, Store
 from penguin.cli.app import app
-from penguin.upkeep.fsck import Trouble, check
+from penguin.upkeep.fsck import FsckFault, check
 from penguin.upkeep.repair import RepairOrder, RepairRefused
 from tests.support.audits import audited
 from tests.support.compactions import crowded
@@ -94,7 +94,7 @@ def test_a_missing_file_is_named_with_its_version_and_sources(
     (table.root / lost).unlink()
     found = check(table.store)
     (one,) = found.damaged
-    assert (one.path, one.trouble, one.added, one.found) == (lost, Trouble.MISSING, 1, None)
+    assert (one.path, one.trouble, one.added, one.found) == (lost, FsckFault.MISSING, 1, None)
     assert dict(one.action.partition_values) == {"date": "2026-01-01"}
     assert one.origin is not None
     assert (one.origin.pipeline, one.origin.entry) == ("events", 1)
@@ -107,7 +107,7 @@ def test_a_file_of_another_size_is_told_and_not_taken_out(tmp_path: Path) -> Non
     (cut,) = files_of(table, 1)
     (table.root / cut).write_bytes(b"x")
     (one,) = check(table.store).damaged
-    assert (one.trouble, one.found) == (Trouble.SIZE, 1)
+    assert (one.trouble, one.found) == (FsckFault.SIZE, 1)
     assert RepairOrder().carry_out(table.store).version is None
 
 

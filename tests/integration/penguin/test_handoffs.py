@@ -6,7 +6,7 @@ import pytest
 
 from lakebed.clock import Clock
 from lakebed.deltalog.files import LogContents
-from lakebed.documents.entry import Protocol, Receipt, digest, encode
+from lakebed.documents.entry import DirectoryProtocol, Receipt, digest, encode
 from lakebed.errors import ProtocolConflict
 from lakebed.layout import (
     data_file,
@@ -240,7 +240,7 @@ def test_of_two_penguins_neither_trips_over_the_others_deletions(staging):
 def test_leftover_metas_of_an_earlier_hand_off_are_cleared_at_the_start(staging):
     ring(staging, staging.journal().batch(rows_of(1)))
     Penguin(staging).step()
-    staging.store.create(protocol(2), encode(Protocol(handoff=Handoff.JOURNAL)))
+    staging.store.create(protocol(2), encode(DirectoryProtocol(handoff=Handoff.JOURNAL)))
     Penguin(staging).drain()
     assert metas(staging) == []
 
@@ -351,7 +351,7 @@ def test_an_entry_appended_right_before_the_hand_off_changed_is_committed(tmp_pa
     table = TableDirectory(tmp_path / "table", handoff=Handoff.DIRECT)
     entry = table.journal().batch(rows_of(1))
     put_back(table, entry)
-    table.store.create(protocol(2), encode(Protocol(handoff=Handoff.STAGING)))
+    table.store.create(protocol(2), encode(DirectoryProtocol(handoff=Handoff.STAGING)))
     penguin = Penguin(table).drain()
     assert ids(table) == []
     move_out(table, entry)

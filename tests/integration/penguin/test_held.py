@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema
-from lakebed.errors import CommitFailed
+from lakebed.errors import CommitUnconfirmed
 from lakebed.layout import TablePath, held_meta, held_transaction, outbox
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
@@ -288,7 +288,7 @@ def test_held_files_whose_commit_failed_are_tried_again(table):
 
         def open(self):
             if Failing.fails:
-                raise CommitFailed("the store is away", table="events")
+                raise CommitUnconfirmed("the store is away", table="events")
             return super().open()
 
     class Planned(Failing):
@@ -303,7 +303,7 @@ def test_held_files_whose_commit_failed_are_tried_again(table):
 
     running = Penguin(table, options={"evolution": STRICT}, log=Planned)
     widen(table)
-    with pytest.raises(CommitFailed):
+    with pytest.raises(CommitUnconfirmed):
         running.step()
     Failing.fails = False
     running.drain()

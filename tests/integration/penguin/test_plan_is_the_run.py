@@ -6,7 +6,7 @@ import pytest
 
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import Evolution, FieldType, Handoff
-from penguin.delta.table import Log, Table
+from penguin.delta.table import Log, WritableTable
 from penguin.status import explain
 from tests.support.tables import EVENTS, Penguin, TableDirectory, log_of, rows_of
 
@@ -18,7 +18,7 @@ WIDER = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
 def noting(commits: list[tuple[Any, ...]]) -> type[Log]:
     """Return a log that notes what is committed to it."""
 
-    class Noting(Table):
+    class Noting(WritableTable):
         def commit(self, adds, transactions, metadata, at, **named):
             told = {key: value for key, value in metadata.items() if key not in OF_THE_ATTEMPT}
             commits.append((self.facts.shape(), adds, transactions, told))

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from lakebed.deltalog.snapshot import LogCache
-from lakebed.errors import CommitFailed, TableUnreadable
+from lakebed.errors import CommitUnconfirmed, TableUnreadable
 from lakebed.layout import log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
@@ -162,9 +162,9 @@ def test_nothing_is_committed_to_a_table_that_has_taken_the_place_of_another(
     running(table, 1, 2)
     recalled = recalled_table(table)
     put(table, another_log(tmp_path, versions))
-    with pytest.raises(CommitFailed, match="changed since"):
+    with pytest.raises(CommitUnconfirmed, match="changed since"):
         recalled.commit((), (("a", 1),), {}, NOW)
-    with pytest.raises(CommitFailed, match="changed since"):
+    with pytest.raises(CommitUnconfirmed, match="changed since"):
         assert replace(recalled).files
     assert table.versions() == versions
 
@@ -174,7 +174,7 @@ def test_a_table_that_was_dropped_since_is_not_written_to(table):
     running(table, 1, 2)
     recalled = recalled_table(table)
     shutil.rmtree(log_of(table))
-    with pytest.raises(CommitFailed, match="changed since"):
+    with pytest.raises(CommitUnconfirmed, match="changed since"):
         recalled.commit((), (("a", 1),), {}, NOW)
     assert not log_of(table).exists()
 
@@ -186,7 +186,7 @@ def test_what_is_asked_of_a_recalled_version_is_answered_by_that_version(table):
     recalled = recalled_table(table)
     opened(Log(table.store)).commit((), (("theirs", 2),), {}, NOW)
     assert recalled.transaction("theirs") == 1
-    with pytest.raises(CommitFailed):
+    with pytest.raises(CommitUnconfirmed):
         recalled.commit((), (("theirs", 2),), {}, NOW)
     assert table.delta().transaction_version("theirs") == 2
     assert table.versions() == 5

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakebed.errors import CommitFailed
+from lakebed.errors import CommitUnconfirmed
 from lakebed.layout import DELTA_LOG
-from penguin.delta.table import Log, Table
+from penguin.delta.table import Log, WritableTable
 from penguin.events.backlog import FilesLeftOut, FilesPassedOver
 from penguin.events.commits import PlanSuperseded
 from penguin.status import explain
@@ -45,7 +45,7 @@ def before_opening(happens: Callable[[], None]) -> type[Log]:
     opened = []
 
     class Interrupted(Log):
-        def open(self) -> Table | None:
+        def open(self) -> WritableTable | None:
             opened.append(True)
             if len(opened) == 2:
                 happens()
@@ -136,12 +136,12 @@ def test_a_memory_that_is_wrong_in_a_way_nobody_knows_is_given_up(table):
 
     counted = count(1000)
 
-    class Wavering(Table):
+    class Wavering(WritableTable):
         def transaction(self, app_id: str) -> int | None:
             return next(counted) if app_id == "penguin/scan" else super().transaction(app_id)
 
     table.file(3)
-    with pytest.raises(CommitFailed, match="keeps changing while it is being read"):
+    with pytest.raises(CommitUnconfirmed, match="keeps changing while it is being read"):
         drained(Visitor(table, log=log_of(Wavering)))
 
 

@@ -18,7 +18,7 @@ from lakebed.layout import log_version, receipt
 from lakebed.types import Evolution, FieldType
 from penguin.cli.app import app
 from penguin.delta.table import Log
-from penguin.operate.replay import Replay
+from penguin.operate.replay import LogReplay
 from tests.support.tables import EVENTS, Penguin, TableDirectory, opened, rows_of
 
 
@@ -33,7 +33,7 @@ def cli(table, tmp_path):
 
 
 def replay(table):
-    return Replay(
+    return LogReplay(
         settings=table.settings(), store=table.store, clock=Clock(), pause=lambda _seconds: None
     )
 
@@ -296,7 +296,7 @@ def test_two_replays_at_once_add_once(table):
                 waiting.replay_undone()
             return found
 
-    Replay(
+    LogReplay(
         settings=table.settings(),
         store=table.store,
         clock=Clock(),

@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakebed.documents.entry import Protocol, encode
-from lakebed.errors import CommitFailed, NoExclusiveCreate, StoreUnavailable
+from lakebed.documents.entry import DirectoryProtocol, encode
+from lakebed.errors import CommitUnconfirmed, NoExclusiveCreate, StoreUnavailable
 from lakebed.layout import CREATE_ONLY_PROOF, protocol
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
@@ -90,11 +90,11 @@ def test_a_file_that_is_replaced_between_the_look_and_the_commit_is_looked_at_ag
     class Away(Log):
         def create(self, *given, **named):
             if not answers[0]:
-                raise CommitFailed("the store is away")
+                raise CommitUnconfirmed("the store is away")
             super().create(*given, **named)
 
     penguin = Visitor(table, log=Away)
-    with pytest.raises(CommitFailed):
+    with pytest.raises(CommitUnconfirmed):
         penguin.run.step()
     answers[0] = True
     table.file(2, path=path)
@@ -214,7 +214,7 @@ def test_the_directory_is_listed_before_the_protocol_is_read(table):
         def in_order(self, prefix="", *, after="", guide=None):
             found = list(super().in_order(prefix, after=after, guide=guide))
             if prefix == "":
-                self.create(protocol(1), encode(Protocol(handoff=Handoff.JOURNAL)))
+                self.create(protocol(1), encode(DirectoryProtocol(handoff=Handoff.JOURNAL)))
             yield from found
 
     table.store = Starting(table.store.uri, table.store.options)

@@ -11,7 +11,7 @@ import pytest
 
 from lakebed.deltalog.delta_types import TableFacts, features_needed
 from lakebed.deltalog.snapshot import LogReader
-from lakebed.errors import CommitFailed, TableUnreadable, TableUnsupported
+from lakebed.errors import CommitUnconfirmed, TableUnreadable, TableUnsupported
 from lakebed.layout import TablePath
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
@@ -115,7 +115,7 @@ def test_a_panic_of_the_library_s_core_is_one_of_our_errors(table, monkeypatch):
     log = Log(table.store)
     log.create(facts(), {})
     monkeypatch.setattr(deltalake, "DeltaTable", panic)
-    with pytest.raises(CommitFailed, match="panicked"):
+    with pytest.raises(CommitUnconfirmed, match="panicked"):
         opened(log).checkpoint()
 
 
@@ -237,7 +237,7 @@ def test_a_stale_snapshot_cannot_commit_the_same_transaction(table):
     log.create(facts(), {})
     first, second = opened(log), opened(log)
     first.commit((add(),), (("blizzard/p/j", 1),), {}, NOW)
-    with pytest.raises(CommitFailed):
+    with pytest.raises(CommitUnconfirmed):
         second.commit((add("b.parquet"),), (("blizzard/p/j", 1),), {}, NOW)
     assert table.versions() == 2
 
@@ -247,7 +247,7 @@ def test_a_stale_commit_conflicts_with_an_evolution_that_repeats_its_transaction
     log.create(facts(), {})
     stale, now = opened(log), opened(log)
     now.evolve(wider(now.facts), (("blizzard/p/j", 1),), {}, NOW)
-    with pytest.raises(CommitFailed):
+    with pytest.raises(CommitUnconfirmed):
         stale.commit((add(),), (("blizzard/p/j", 2),), {}, NOW)
 
 
@@ -257,7 +257,7 @@ def test_an_evolution_is_the_very_next_version_or_nothing(table):
     log.create(facts(), {})
     first, second = opened(log), opened(log)
     first.evolve(wider(first.facts), (), {}, NOW)
-    with pytest.raises(CommitFailed, match="first"):
+    with pytest.raises(CommitUnconfirmed, match="first"):
         second.evolve(wider(second.facts, "other"), (), {}, NOW)
     assert [one["name"] for one in opened(log).facts.schema["fields"]] == ["id", "new"]
     assert table.versions() == 2
@@ -466,9 +466,9 @@ def test_a_file_is_taken_out_whatever_its_folder_is_called(tmp_path, value):
     now = opened(Log(table.store))
     now.take_out((first,), (("a", 1),), {}, datetime(2026, 1, 1, tzinfo=UTC))
     assert (table.ids(), table.delta().transaction_version("a")) == ([2], 1)
-    with pytest.raises(CommitFailed, match="somebody else committed first"):
+    with pytest.raises(CommitUnconfirmed, match="somebody else committed first"):
         now.take_out((first,), (("a", 2),), {}, datetime(2026, 1, 1, tzinfo=UTC))
-    with pytest.raises(CommitFailed, match="not in the table"):
+    with pytest.raises(CommitUnconfirmed, match="not in the table"):
         opened(Log(table.store)).take_out((first,), (), {}, datetime(2026, 1, 1, tzinfo=UTC))
     table.delta().optimize.compact()
     table.delta().create_checkpoint()

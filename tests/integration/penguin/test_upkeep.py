@@ -11,14 +11,14 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakebed.clock import Clock
 from lakebed.deltalog.retention import parse_interval
-from lakebed.errors import CommitFailed
+from lakebed.errors import CommitUnconfirmed
 from lakebed.layout import log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Event
 from penguin.delta import maintenance
 from penguin.delta.maintenance import find_expired
-from penguin.delta.table import Log, Table
+from penguin.delta.table import Log, WritableTable
 from penguin.events.commits import (
     CheckpointFailed,
     CheckpointWritten,
@@ -45,9 +45,9 @@ def test_a_checkpoint_is_written_when_enough_versions_passed(table: TableDirecto
 
 
 def test_a_failed_checkpoint_is_a_warning_and_is_tried_again(table: TableDirectory) -> None:
-    class Full(Table):
+    class Full(WritableTable):
         def checkpoint(self) -> None:
-            raise CommitFailed("disk full")
+            raise CommitUnconfirmed("disk full")
 
     table.journal().batch(rows_of(1))
     penguin = Penguin(table, options={"checkpoint_interval": 1}, log=log_of(Full)).drain()
@@ -166,7 +166,7 @@ def test_trouble_with_it_is_a_warning_and_the_next_checkpoint_tries_again(
 ) -> None:
     class Refusing(Store):
         def delete(self, path: str) -> None:
-            raise CommitFailed("permission denied")
+            raise CommitUnconfirmed("permission denied")
 
     commit(table, Penguin(table, options=every(1)), 2)
     aged(table)

@@ -14,7 +14,7 @@ from lakebed.layout import log_version, outbox, pending_meta
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.types import Handoff
-from penguin.upkeep.vacuum import Kept, VacuumOrder, VacuumRefused
+from penguin.upkeep.vacuum import KeptReason, VacuumOrder, VacuumRefused
 from tests.support.change_files import BOTH, write_changes
 from tests.support.desk import Desk
 from tests.support.dying import Died, dying, lives
@@ -87,7 +87,7 @@ def test_what_waits_for_its_commit_stays_at_any_age(table: TableDirectory) -> No
     entry = table.journal().batch(rows_of(3))
     grow_old(table.root, 100)
     done = vacuumed(table.settings(), table.store, ignore_retention=True, older_than=timedelta(0))
-    assert done.kept[Kept.WAITING] == 1
+    assert done.kept[KeptReason.WAITING] == 1
     assert entry.files[0].filename in data(table.root)
     Penguin(table).drain()
     assert table.ids() == [1, 2, 3]
@@ -99,7 +99,7 @@ def test_what_blizzard_left_and_no_entry_names_is_left_to_gc(table: TableDirecto
     other = write_file(table, EVENTS, rows_of(9), {"date": "2026-01-01"}, {})
     grow_old(table.root, 30)
     done = vacuumed(table.settings(), table.store)
-    assert done.kept[Kept.LEFTOVER] == 1
+    assert done.kept[KeptReason.LEFTOVER] == 1
     assert leftover.filename in data(table.root)
     assert other.filename not in data(table.root)
 
@@ -116,7 +116,7 @@ def test_what_is_held_stays(table: TableDirectory) -> None:
     grow_old(table.root, 30)
     before = data(table.root)
     done = vacuumed(table.settings(), table.store)
-    assert done.kept[Kept.HELD] == len(held)
+    assert done.kept[KeptReason.HELD] == len(held)
     assert held <= data(table.root) < before
 
 
@@ -141,7 +141,7 @@ def test_files_in_the_outbox_and_in_quarantine_are_not_looked_at(tmp_path: Path)
     grow_old(table.root, 30)
     done = vacuumed(table.settings(), table.store)
     assert done.some == ("_change_data/cdc-1.parquet", "date=2026-01-01/orphan.parquet")
-    assert done.kept[Kept.OTHER] == 1
+    assert done.kept[KeptReason.OTHER] == 1
     assert all((table.root / path).exists() for path in hidden)
 
 
@@ -167,7 +167,7 @@ def test_what_a_meta_asks_for_stays(tmp_path: Path) -> None:
     table.meta(waiting)
     grow_old(table.root, 30)
     done = vacuumed(table.settings(), table.store)
-    assert done.kept[Kept.WAITING] == 1
+    assert done.kept[KeptReason.WAITING] == 1
     meta = table.root / pending_meta(waiting)  # type: ignore[arg-type]
     meta.write_text("{")
     with pytest.raises(DocumentUnreadable):
@@ -183,7 +183,7 @@ def test_what_a_scan_may_still_commit_stays(tmp_path: Path) -> None:
     waiting = table.file(2)
     grow_old(table.root, 15)
     done = vacuumed(table.settings(), table.store)
-    assert (done.kept[Kept.SCANNED], done.files) == (1, 0)
+    assert (done.kept[KeptReason.SCANNED], done.files) == (1, 0)
     table.penguin().drain()
     assert table.ids() == [1, 2]
     table.delta().delete("id = 2")
@@ -220,7 +220,7 @@ def test_a_clock_of_ours_that_is_ahead_makes_no_file_older(tmp_path: Path) -> No
     table.store.replace("date=2026-01-01/orphan.parquet", b"x")
     done = order(table.settings(), clock=later(30)).carry_out(table.store)
     assert done is not None
-    assert (done.files, done.kept) == (0, {Kept.YOUNG: 1})
+    assert (done.files, done.kept) == (0, {KeptReason.YOUNG: 1})
 
 
 def test_the_history_says_what_was_done(table: TableDirectory) -> None:
@@ -342,7 +342,7 @@ def test_files_of_a_table_in_a_folder_below_stay(table: TableDirectory, inner: s
     before = data(other)
     done = vacuumed(table.settings(), table.store)
     assert data(other) >= before
-    assert done.kept[Kept.NESTED] >= 3
+    assert done.kept[KeptReason.NESTED] >= 3
 
 
 def test_a_path_with_an_upper_case_scheme_is_referred_to(table: TableDirectory) -> None:

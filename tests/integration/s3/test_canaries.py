@@ -21,10 +21,10 @@ from lakebed.storage import remote
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import StepFailed
 from lakebed.telemetry.guard import Guard
-from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.observed import observed
 from penguin.cli import app as penguin_cli
-from penguin.cli.run import Surroundings as PenguinSurroundings
+from penguin.cli.run import PenguinSurroundings
 from penguin.config import load as penguin_config
 from tests.integration.s3.test_pipeline import Lake
 from tests.support.builders import ndjson, rows
@@ -208,7 +208,7 @@ def test_the_pages_hold_no_canary(tmp_path: Path):
     options = StorageOptions({str(number): one for number, one in enumerate(CANARIES)})
     told = remote.explained(f"Generic S3 error: {GOSSIP.decode()}", options)
     pages = Pages(token=METRICS_TOKEN)
-    parts = {Part(PartKind.PIPELINE, "default"): 10.0}
+    parts = {HealthPart(PartKind.PIPELINE, "default"): 10.0}
     with observed(
         pages.log,
         address="127.0.0.1:0",

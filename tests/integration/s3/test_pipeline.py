@@ -24,7 +24,7 @@ from lakebed.storage import remote
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.cli import app as penguin_cli
-from penguin.cli.run import Surroundings as PenguinSurroundings
+from penguin.cli.run import PenguinSurroundings
 from tests.support.builders import gz, ndjson, rows
 from tests.support.faulty import Cut, Drop, Fault, Refuse, Request, times
 from tests.support.pipelines import pipeline_of

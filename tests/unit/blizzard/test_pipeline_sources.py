@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from blizzard import events
-from blizzard.model.source.glob import Pattern
+from blizzard.model.source.glob import SourcePattern
 from lakebed.errors import ObjectMissing
 from lakebed.listing.lookback import Window
 from lakebed.types import OnChange
@@ -105,7 +105,7 @@ def test_names_with_stars_are_ingested_and_the_same_files_are_known_by_a_wider_p
     """D01: files are known by their names below the folder that is written out."""
     for number, name in enumerate(["x/app-1.ndjson", "x/web-1.ndjson", "y/app-2.ndjson"]):
         put(source, name, ndjson(rows(1, number)))
-    assert drain(with_source(bench, pattern=Pattern("*/app-*.ndjson"))) == [True, False]
+    assert drain(with_source(bench, pattern=SourcePattern("*/app-*.ndjson"))) == [True, False]
     assert ids(bench) == [0, 2]
     assert drain(with_source(bench.again(run_id="run-2"), pattern=None)) == [True, False]
     assert ids(bench) == [0, 1, 2]

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from blizzard.answers.explain import Explanation, explain
+from blizzard.answers.explain import NextBatch, explain
 from blizzard.handoff.publish import CommitsBehind
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from lakebed.partition import Template
@@ -29,7 +29,7 @@ class Recorded(InProcessRunner):
         return super().run(units, work)
 
 
-def plan(bench: Bench) -> Explanation:
+def plan(bench: Bench) -> NextBatch:
     return explain(
         bench.settings,
         lambda place: Reader(place.uri, place.options),

@@ -10,7 +10,7 @@ from blizzard.tracing import BatchTracer
 from lakebed.errors import StoreUnavailable
 from lakebed.polling import Stop, run_step
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
-from lakebed.telemetry.export.spans import Batch, Span
+from lakebed.telemetry.export.spans import Span, TracedBatch
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 
 
@@ -57,7 +57,7 @@ def traced(tmp_path: Path) -> Traced:
 def test_a_batch_is_one_trace_with_its_stages(traced: Traced):
     traced.run()
     (entry,) = traced.bench.entries()[1:]
-    batch = Batch(pipeline="default", journal=entry.journal, entry=1)
+    batch = TracedBatch(pipeline="default", journal=entry.journal, entry=1)
     assert {span.trace for span in traced.spans} == {batch.trace}
     root = traced.named("batch")
     assert (root.id, root.parent, root.error) == (batch.root, None, None)
@@ -121,7 +121,7 @@ def test_a_batch_that_fails_says_why_and_the_next_try_has_spans_of_its_own(trace
     traced.run()
     root = traced.named("batch")
     assert (root.trace, root.error) == (failed.trace, None)
-    assert root.id == Batch(pipeline="default", journal=_journal(traced), entry=1).root
+    assert root.id == TracedBatch(pipeline="default", journal=_journal(traced), entry=1).root
     assert not before & {span.id for span in traced.spans}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lakebed import layout
-from lakebed.documents.entry import Protocol, Receipt, decode, encode
+from lakebed.documents.entry import DirectoryProtocol, Receipt, decode, encode
 from lakebed.errors import DocumentUnreadable, StoreUnavailable
 from lakebed.journal import JournalReader
 from lakebed.storage.options import StorageOptions
@@ -144,7 +144,7 @@ def test_whoever_asks_for_full_paths_is_told_the_uri_of_what_is_damaged(store: S
         assert trouble.value.facts == {"path": named}
 
 
-@pytest.mark.parametrize("kind", [Receipt, Protocol])
+@pytest.mark.parametrize("kind", [Receipt, DirectoryProtocol])
 def test_an_empty_document_that_a_start_writes_anew_may_be_deleted(
     kind: type[Any],
 ) -> None:

@@ -5,10 +5,10 @@ import pytest
 from blizzard.events import (
     BatchProgress,
     BatchStarted,
+    BatchStep,
     InferenceEnded,
     SourcesListed,
     StageFinished,
-    Step,
     UnitReported,
 )
 from lakebed.telemetry.events import LastStepTaken, NextStepDue, StepFailed, StepFinished
@@ -28,7 +28,7 @@ def of(live, name="events"):
 
 
 def start(live, units=(("u1", 2, 20),)):
-    live.emit(StageFinished(pipeline="events", stage=Step.DISCOVER, seconds=0.5))
+    live.emit(StageFinished(pipeline="events", stage=BatchStep.DISCOVER, seconds=0.5))
     live.emit(
         BatchStarted(
             pipeline="events", entry=3, files=2, bytes=20, units=len(units), planned=tuple(units)
@@ -63,12 +63,12 @@ def test_a_batch_goes_through_its_stages_and_is_gone(live):
     batch = of(live).current_batch
     assert batch is not None
     assert (batch.rows, batch.units[0].state) == (4, "failed")
-    for stage in (Step.RUN, Step.JOURNAL):
+    for stage in (BatchStep.RUN, BatchStep.JOURNAL):
         live.emit(StageFinished(pipeline="events", stage=stage, seconds=1.0))
     batch = of(live).current_batch
     assert batch is not None
     assert batch.stages[4].state == "running"
-    live.emit(StageFinished(pipeline="events", stage=Step.PUBLISH, seconds=1.0))
+    live.emit(StageFinished(pipeline="events", stage=BatchStep.PUBLISH, seconds=1.0))
     assert of(live).current_batch is None
 
 

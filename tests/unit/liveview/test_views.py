@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from blizzard.answers.answer import Answer, FailedAt
-from blizzard.answers.file_counts import Group
+from blizzard.answers.file_counts import DayOrPartition
 from blizzard.answers.lifecycle import FileState
 from blizzard.answers.report import Reconciliation
-from lakebed.deltalog.versions import Commit, Settled, read_commit
+from lakebed.deltalog.versions import Commit, SettledEntries, read_commit
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
@@ -74,28 +74,37 @@ def test_a_version_says_its_columns_and_bytes_and_what_it_settles():
     assert set(committed_entries([commit], "p")) == {2, 3}
     both = Commit(
         version=1,
-        entries=(Settled(pipeline="p", first=2, last=3), Settled(pipeline="q", first=7, last=7)),
+        entries=(
+            SettledEntries(pipeline="p", first=2, last=3),
+            SettledEntries(pipeline="q", first=7, last=7),
+        ),
     )
     assert (version_of(both).pipeline, version_of(both).entry) == ("p, q", None)
     assert (version_of(commit).pipeline, version_of(commit).entry) == ("p", 3)
     assert version_of(Commit(version=1)).pipeline is None
-    absurd = Commit(version=1, entries=(Settled(pipeline="p", first=0, last=10**12),))
+    absurd = Commit(version=1, entries=(SettledEntries(pipeline="p", first=0, last=10**12),))
     assert committed_entries([absurd], "p") == {}
     assert read_commit(1, b'{"metaData": {"schemaString": "["}}').columns is None
 
 
 def test_a_day_that_was_not_looked_at_is_not_complete():
     assert verdict_of("2024-01-01", None).complete is None
-    whole = Group(name="2024-01-01", landed=1, in_table=1, complete=True, sentence="all in")
+    whole = DayOrPartition(
+        name="2024-01-01", landed=1, in_table=1, complete=True, sentence="all in"
+    )
     found = Reconciliation(
-        pipeline="p", table_uri="t", by="day", groups=(whole, Group(name="2023-12-31")), left_out=3
+        pipeline="p",
+        table_uri="t",
+        by="day",
+        groups=(whole, DayOrPartition(name="2023-12-31")),
+        left_out=3,
     )
     days = days_of(found, "2024-01-01")
     assert [one.day for one in days.days] == ["2024-01-01"]
     assert (days.yesterday.complete, days.yesterday.sentence) == (True, "all in")
     assert days.note == "3 files of other days are not shown"
     assert verdict_of("2024-01-01", found, outdated=True).complete is None
-    mixed = Group(
+    mixed = DayOrPartition(
         name="2024-01-01", landed=30, in_table=1, journaled=2, held=3, failed=4, waiting=5,
         changed=6, retracted=3, discarded=4, removed=2,
     )  # fmt: skip
@@ -103,7 +112,9 @@ def test_a_day_that_was_not_looked_at_is_not_complete():
     states = (day.in_table, day.journaled, day.held, day.failed, day.waiting, day.changed)
     assert states == (1, 2, 3, 4, 5, 6)
     assert day.landed == sum(states) + day.retracted + day.discarded + day.removed
-    nothing = replace(found, groups=(Group(name="2024-01-01", complete=False, sentence="none"),))
+    nothing = replace(
+        found, groups=(DayOrPartition(name="2024-01-01", complete=False, sentence="none"),)
+    )
     assert verdict_of("2024-01-01", nothing).complete is None
 
 

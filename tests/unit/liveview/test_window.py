@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from liveview.looks.window import Window
+from liveview.looks.window import DocumentWindow
 
 
 @dataclass
@@ -11,8 +11,8 @@ class One:
     at: float
 
 
-def window(**given: Any) -> Window[One]:
-    return Window(lambda one: one.at, **given)
+def window(**given: Any) -> DocumentWindow[One]:
+    return DocumentWindow(lambda one: one.at, **given)
 
 
 class Row:

@@ -13,17 +13,17 @@ from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.entry import encode
 from lakebed.documents.source_record import SourceRecord
-from lakebed.errors import CommitFailed
+from lakebed.errors import CommitUnconfirmed
 from lakebed.layout import journal_entry
 from lakebed.polling import Stop, run_step
 from lakebed.retry import Backoff
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, Event, StepFailed, StepFinished
-from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.observed import observed
 from lakebed.types import Evolution, FieldType
 from penguin import inline
-from penguin.delta.table import Log, Table
+from penguin.delta.table import Log, WritableTable
 from penguin.metrics import METRICS
 from penguin.pipeline import TableRun
 from tests.support.foreign import Directory
@@ -71,7 +71,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
         pages.log,
         address="127.0.0.1:0",
         specs=METRICS,
-        parts={Part(PartKind.TABLE, "events"): 10.0},
+        parts={HealthPart(PartKind.TABLE, "events"): 10.0},
         seconds=lambda: now[0],
     ) as emit:
         yield Watched(TableDirectory(tmp_path / "table"), pages, emit, now)
@@ -206,9 +206,9 @@ def test_checkpoints_are_counted(watched):
     assert (watched.value("penguin_checkpoints_written_total") or 0) >= 1
     assert watched.value("penguin_checkpoints_failed_total") == 0
 
-    class Full(Table):
+    class Full(WritableTable):
         def checkpoint(self) -> None:
-            raise CommitFailed("no space")
+            raise CommitUnconfirmed("no space")
 
     watched.log = log_of(Full)
     journal.batch(rows_of(2))

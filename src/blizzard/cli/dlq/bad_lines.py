@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Iterable, Iterator
 
-from blizzard.answers.bad_lines import Group, Rules, advice, fix_for
+from blizzard.answers.bad_lines import FaultGroup, Rules, advice, fix_for
 from blizzard.model.bad_lines import WaitingFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.quarantine.reader import QuarantinedLine
@@ -36,7 +36,7 @@ def uri_of(line: QuarantinedLine, waiting: WaitingFile) -> str:
 
 
 def group_documents(
-    settings: PipelineSettings, found: Iterable[Group], rules: Rules
+    settings: PipelineSettings, found: Iterable[FaultGroup], rules: Rules
 ) -> Iterator[dict[str, object]]:
     """Yield lines with the same fault, in the keys that docs/errors.md promises."""
     uris = {source.name: source.uri.rstrip("/") for source in settings.sources}
@@ -66,7 +66,7 @@ def word_for(settings: PipelineSettings, keys: Iterable[str] | None = None) -> s
     return "record" if names and names <= documents else "line"
 
 
-def group_lines(settings: PipelineSettings, found: list[Group], rules: Rules) -> Iterator[str]:
+def group_lines(settings: PipelineSettings, found: list[FaultGroup], rules: Rules) -> Iterator[str]:
     """Yield groups for a person."""
     if not found:
         return

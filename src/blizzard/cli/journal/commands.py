@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from blizzard.answers.entries import Kept, stored_entries
+from blizzard.answers.entries import EntryRecord, stored_entries
 from blizzard.cli.call import PipelineCall, failed_at
 from blizzard.cli.journal.new import begin_anew
 from blizzard.handoff.held_rows import Aside, by_reason
-from blizzard.journal.totals import Batch
+from blizzard.journal.totals import EntrySummary
 from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.unread import bytes_in_words
@@ -29,7 +29,7 @@ from lakebed.terminal.console import (
     second,
     text_width,
 )
-from lakebed.terminal.program import ForwardingGroup, Program
+from lakebed.terminal.program import CommandLine, ForwardingGroup
 from lakebed.units import in_words, plural
 
 PASSED_OVER = "passed over"
@@ -58,7 +58,7 @@ class _Journal(ForwardingGroup):
         return super().resolve_command(ctx, ["show", *args] if args[0].isdecimal() else args)
 
 
-app = Program(cls=_Journal)
+app = CommandLine(cls=_Journal)
 
 Limit = Annotated[int, typer.Option(min=1, metavar="COUNT", help="How many entries to list.")]
 
@@ -127,7 +127,7 @@ def journal_new(
         begin_anew(call, settings, old, yes=yes)
 
 
-def _last_entries(settings: PipelineSettings, limit: int) -> list[Kept]:
+def _last_entries(settings: PipelineSettings, limit: int) -> list[EntryRecord]:
     try:
         reader = open_reader(sink_location(settings))
         return stored_entries(reader, settings.name, PipelineLog(settings).fates, limit=limit)
@@ -135,11 +135,11 @@ def _last_entries(settings: PipelineSettings, limit: int) -> list[Kept]:
         return []  # The table's folder does not exist yet, so neither does a journal.
 
 
-def entry_summary(kept: Kept) -> dict[str, object]:
+def entry_summary(kept: EntryRecord) -> dict[str, object]:
     """Return an entry in a few numbers, in the keys that docs/operations.md promises."""
     return {
         "pipeline": kept.entry.pipeline,
-        **fields_of(Batch.of(kept.entry)),
+        **fields_of(EntrySummary.of(kept.entry)),
         "sources": _sources(kept.entry),
         "dlq": len(kept.entry.dlq),
         **picked(kept, "committed passed_over follows"),
@@ -147,7 +147,7 @@ def entry_summary(kept: Kept) -> dict[str, object]:
     }
 
 
-def entry_document(kept: Kept) -> dict[str, object]:
+def entry_document(kept: EntryRecord) -> dict[str, object]:
     """Return an entry as it is stored, with what is known about it."""
     return {
         **fields_of(kept.entry),
@@ -160,7 +160,7 @@ def _sources(entry: Entry) -> list[str]:
     return sorted({record.source for record in entry.sources})
 
 
-def list_lines(pipeline: str, found: list[Kept]) -> Iterator[Line]:
+def list_lines(pipeline: str, found: list[EntryRecord]) -> Iterator[Line]:
     """Yield entries for a person, a row for each."""
     if not found:
         yield f"pipeline {pipeline}: nothing is journaled yet"
@@ -169,7 +169,7 @@ def list_lines(pipeline: str, found: list[Kept]) -> Iterator[Line]:
     is_roomy = text_width() >= ROOMY
     rows = []
     for kept in found:
-        batch = Batch.of(kept.entry)
+        batch = EntrySummary.of(kept.entry)
         rows.append(
             (
                 batch.entry,
@@ -187,7 +187,7 @@ def list_lines(pipeline: str, found: list[Kept]) -> Iterator[Line]:
     yield from (f"  {words}" for names, words in STATES.items() if states.intersection(names))
 
 
-def _state(kept: Kept) -> str:
+def _state(kept: EntryRecord) -> str:
     if not kept.follows:
         return "broken"
     if kept.aside.held or kept.aside.discarded:
@@ -197,7 +197,7 @@ def _state(kept: Kept) -> str:
     return "" if kept.committed or kept.entry.kind == "open" else "waits"
 
 
-def entry_lines(kept: Kept) -> Iterator[Line]:
+def entry_lines(kept: EntryRecord) -> Iterator[Line]:
     """Yield one entry for a person."""
     entry = kept.entry
     yield f"entry {entry.sequence} ({entry.kind}) of pipeline {entry.pipeline}"
@@ -250,14 +250,14 @@ def _source_lines(entry: Entry) -> Iterator[Line]:
     yield from more(len(ordered) - FEW)
 
 
-def _facts(kept: Kept) -> list[tuple[str, str]]:
+def _facts(kept: EntryRecord) -> list[tuple[str, str]]:
     entry = kept.entry
     chain = "holds: the entry before and the one after fit"
     if kept.is_last:
         chain = "holds: the entry before fits; this is the last one"
     if not kept.follows:
         chain = "BROKEN: the digests of this entry and its neighbours do not fit"
-    batch = Batch.of(entry)
+    batch = EntrySummary.of(entry)
     in_short = (
         f"{plural(batch.files, 'source file')} read, {batch.failed:,} failed, "
         f"{plural(batch.rows, 'row')}, {plural(batch.parquet_files, 'Parquet file')} "
@@ -277,7 +277,7 @@ def _facts(kept: Kept) -> list[tuple[str, str]]:
     ]
 
 
-def _committed(kept: Kept) -> str:
+def _committed(kept: EntryRecord) -> str:
     if kept.passed_over:
         kind = kept.entry.kind
         again = "schema promote" if kind == "promote" else kind

@@ -9,13 +9,13 @@ import typer
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.rows.rewriting import RewriteCommand
 from blizzard.model.settings import PipelineSettings
-from blizzard.plan.small_files import Group
+from blizzard.plan.small_files import MergeGroup
 from blizzard.rewrite.compact import CompactionPlan, Partition, plan_compaction
 from blizzard.rewrite.compact import compact as put_together
 from blizzard.rewrite.transaction import RewriteDone
 from lakebed.terminal.call import Confirmed, DryRun, refuse
 from lakebed.terminal.console import first
-from lakebed.types import Commit
+from lakebed.types import CommitMode
 from lakebed.units import in_words, is_are, plural
 
 FEW = 10
@@ -129,7 +129,7 @@ def _text(settings: PipelineSettings, done: Compacted, *, sure: bool) -> Iterato
     yield from (f"  not compacted: {failed}" for failed in _failures(done))
     if done.gave_way is not None:
         yield f"  gave way: {done.gave_way}; nothing was changed, run it again later"
-    if done.entry is not None and settings.sink.commit is Commit.PENGUIN:
+    if done.entry is not None and settings.sink.commit is CommitMode.PENGUIN:
         yield f"  entry {done.entry} waits for its commit: run penguin --once"
     if not sure:
         yield "  nothing was changed; --yes does it"
@@ -151,7 +151,7 @@ def _why_nothing(settings: PipelineSettings, done: Compacted) -> str:
     return f"{plural(small, 'small data file')}, nothing is worth compacting{why}"
 
 
-def _group_line(one: Group) -> str:
+def _group_line(one: MergeGroup) -> str:
     where = "/".join(f"{key}={value or ''}" for key, value in one.files[0].partition)
     by = f", sorted by {', '.join(one.sorted_by)}" if one.sorted_by else ""
     counts = f"{plural(len(one.files), 'file')} -> {one.outputs:,}, {in_words(one.size)}"

@@ -24,7 +24,7 @@ from blizzard.rewrite.transaction import RewriteDone
 from lakebed.deltalog import tables
 from lakebed.terminal.call import Confirmed
 from lakebed.terminal.console import first, picked, second
-from lakebed.types import Commit
+from lakebed.types import CommitMode
 from lakebed.units import in_words, plural
 
 FEW = 10
@@ -120,7 +120,7 @@ def _text(command: RewriteCommand, done: Erased, left: StillHeld, *, sure: bool)
             yield from _first([_file_line(one) for one in files])
     if done.entry is not None:
         yield command.committed(done.entry, "takes the rows out")
-        if settings.sink.commit is Commit.PENGUIN:
+        if settings.sink.commit is CommitMode.PENGUIN:
             yield "  -> run penguin, then this again: it says what is left"
     yield from _still_held(settings, done, left)
     yield NOT_SEARCHED_PLACES

@@ -27,7 +27,7 @@ from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import Confirmed
 from lakebed.terminal.console import first
-from lakebed.types import Commit
+from lakebed.types import CommitMode
 from lakebed.units import in_words, is_are, plural
 
 FEW = 10
@@ -191,7 +191,7 @@ def _next(command: RewriteCommand, done: Retracted) -> Iterator[str]:
     sink = command.settings.sink
     if done.entry is not None:
         yield command.committed(done.entry, "takes the rows out")
-    if sink.commit is Commit.PENGUIN:
+    if sink.commit is CommitMode.PENGUIN:
         yield "  -> run penguin"
     days = tables.file_retention(sink.table_uri, sink.storage_options).total_seconds() / 86_400
     yield (

@@ -19,7 +19,7 @@ from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.progress import CountedStore, StoreProgress
-from lakebed.types import Commit
+from lakebed.types import CommitMode
 from penguin import inline
 from penguin.model.settings import TableSettings
 
@@ -58,7 +58,7 @@ class RewriteCommand:
 
     def committed(self, entry: int, effect: str) -> str:
         """Say when an entry takes effect: at once, or when penguin commits it."""
-        if self.settings.sink.commit is Commit.INLINE:
+        if self.settings.sink.commit is CommitMode.INLINE:
             return f"  entry {entry} is committed"
         return f"  entry {entry} {effect} once penguin has committed it"
 
@@ -92,7 +92,7 @@ def rewriter(
 
 def commit_inline(call: PipelineCall, settings: PipelineSettings, entry: int | None) -> None:
     """Commit an entry of a pipeline that commits inline, as a batch would."""
-    if entry is None or settings.sink.commit is not Commit.INLINE:
+    if entry is None or settings.sink.commit is not CommitMode.INLINE:
         return
     committer = inline.committer(
         table_entry(settings, call.table_of),

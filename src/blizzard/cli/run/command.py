@@ -22,14 +22,14 @@ from blizzard.service import Result, Service
 from lakebed.errors import LakeError
 from lakebed.storage.opening import local_path
 from lakebed.telemetry.events import Emit, shared
-from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.telemetry.measures import Measure
 from lakebed.telemetry.observed import build_info, disk_room, live_page, observed
 from lakebed.terminal.call import DONE, FAILED, FILES_FAILED, exit_code_of_run
 from lakebed.terminal.console import Line, Table, fields_of
-from lakebed.types import Commit
+from lakebed.types import CommitMode
 from lakebed.units import in_words
 from penguin.metrics import METRICS as PENGUIN_METRICS
 
@@ -39,7 +39,7 @@ def run_pipelines(call: PipelineCall, log_level: LogLevel, *, once: bool) -> Non
     around = call.around
     settings = call.loaded.only(call.pipeline)
     parts = {
-        Part(PartKind.PIPELINE, each.name): each.poll_interval + settings.poll_jitter
+        HealthPart(PartKind.PIPELINE, each.name): each.poll_interval + settings.poll_jitter
         for each in settings.pipelines
     }
     inline = _tables_committed_inline(settings)
@@ -90,7 +90,7 @@ def _report(call: PipelineCall, results: Collection[Result], *, once: bool) -> N
     errors = [each.error for each in results if each.error is not None]
     # With inline commits this run answers for held files, as `penguin --once` does.
     held = once and any(
-        each.settings.sink.commit is Commit.INLINE and asides[each.settings.name].held
+        each.settings.sink.commit is CommitMode.INLINE and asides[each.settings.name].held
         for each in results
     )
     failed = once and any(each.statistics.files_failed for each in results)
@@ -103,7 +103,7 @@ def result_lines(result: Result, counts: Counts) -> Iterator[Line]:
     """Yield what a pipeline did; commits only of one that makes them."""
     values = {**fields_of(result.statistics), **fields_of(counts)}
     values["bytes_written"] = in_words(values["bytes_written"])
-    if result.settings.sink.commit is not Commit.INLINE:
+    if result.settings.sink.commit is not CommitMode.INLINE:
         del values["delta_commits"]
     if result.error is not None:
         values["error"] = str(result.error)
@@ -123,12 +123,12 @@ def _hint(settings: PipelineSettings) -> Iterator[str]:
         yield f"pipeline {settings.name}: {hint}"
 
 
-def _tables_committed_inline(settings: BlizzardSettings) -> list[Part]:
+def _tables_committed_inline(settings: BlizzardSettings) -> list[HealthPart]:
     """Return the tables whose metrics blizzard serves, as penguin's commits would name them."""
     return [
-        Part(PartKind.TABLE, settings.tables.get(each.name, each.sink.table_uri))
+        HealthPart(PartKind.TABLE, settings.tables.get(each.name, each.sink.table_uri))
         for each in settings.pipelines
-        if each.sink.commit is Commit.INLINE
+        if each.sink.commit is CommitMode.INLINE
     ]
 
 
@@ -136,7 +136,7 @@ def _known(settings: BlizzardSettings) -> Iterator[Measure]:
     """Yield what metrics show from the start: what is running, and the room for its tables."""
     yield build_info(PartKind.PIPELINE, "pyspark")
     yield from disk_room(
-        (Part(PartKind.PIPELINE, each.name), local_path(each.sink.table_uri))
+        (HealthPart(PartKind.PIPELINE, each.name), local_path(each.sink.table_uri))
         for each in settings.pipelines
     )
 

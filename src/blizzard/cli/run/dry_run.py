@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 
-from blizzard.answers.explain import Explanation, explain
+from blizzard.answers.explain import NextBatch, explain
 from blizzard.answers.source_status import QueueStatus, queues_of
 from blizzard.cli.call import PipelineCall
 from blizzard.discover.skip_reason import IN_WORDS, SkipSummary
@@ -46,7 +46,7 @@ def explained(
     all_of_them: tuple[PipelineSettings, ...],
     table_of: TableOf,
     opens: OpenReader = open_reader,
-) -> Explanation:
+) -> NextBatch:
     """Return what the next batch of a pipeline would do, started with the others beside it."""
     return explain(
         pipeline,
@@ -63,7 +63,7 @@ def explained(
     )
 
 
-def batch_document(found: Explanation, queues: Queues = ()) -> dict[str, object]:
+def batch_document(found: NextBatch, queues: Queues = ()) -> dict[str, object]:
     """Return the next batch in the keys that docs/operations.md promises."""
     files, refusal, findings = _files(found), found.refusal, found.findings.items()
     return {
@@ -103,12 +103,12 @@ def batch_document(found: Explanation, queues: Queues = ()) -> dict[str, object]
     }
 
 
-def _files(found: Explanation) -> list[SourceFile]:
+def _files(found: NextBatch) -> list[SourceFile]:
     """Return the files of a plan, one that is cut into parts once."""
     return list({file.key: file for unit in found.units for file in unit.files}.values())
 
 
-def batch_lines(found: Explanation, queues: Queues = ()) -> Iterator[Line]:
+def batch_lines(found: NextBatch, queues: Queues = ()) -> Iterator[Line]:
     """Yield what a batch would do, and why some files are not in it."""
     yield from (f"pipeline {found.pipeline}: {queue.sentence()}" for queue in queues)
     if found.refusal is not None:
@@ -140,7 +140,7 @@ def batch_lines(found: Explanation, queues: Queues = ()) -> Iterator[Line]:
         yield Table(("source", ">files", ">bytes", "why", "for example"), not_taken)
 
 
-def _taken(found: Explanation, files: list[SourceFile], room: int) -> Iterator[Line]:
+def _taken(found: NextBatch, files: list[SourceFile], room: int) -> Iterator[Line]:
     groups: dict[tuple[str, str], list[SourceFile]] = {}
     for file in files:
         groups.setdefault((file.source, _partition(file.partition_values)), []).append(file)

@@ -11,10 +11,10 @@ from blizzard.cli.init import SampleSize, look, warn
 from blizzard.cli.schema.promote import promote
 from blizzard.inspect import sample
 from blizzard.inspect.columns import (
-    Column,
-    Difference,
+    ColumnDifference,
+    ColumnOrigin,
+    ColumnReport,
     Homeless,
-    Origin,
     PresentColumns,
     differences,
     present_columns,
@@ -216,7 +216,7 @@ def show_found(call: Call, some: Sequence[GuessedColumn], *, ddl: bool) -> None:
 
 
 def difference_lines(
-    settings: PipelineSettings, differences: Sequence[Difference], held: Sequence[str]
+    settings: PipelineSettings, differences: Sequence[ColumnDifference], held: Sequence[str]
 ) -> Iterator[Line]:
     """Yield how columns differ, and why penguin would hold the next files."""
     if not differences and not held:
@@ -236,15 +236,15 @@ def difference_lines(
     yield "or write to another table; penguin held shows what is held already"
 
 
-def _origin(one: Column) -> str:
+def _origin(one: ColumnReport) -> str:
     match one.origin:
-        case Origin.FOUND if one.entry is not None:
+        case ColumnOrigin.FOUND if one.entry is not None:
             return f"entry {one.entry}, {second(one.at)}"
-        case Origin.PARTITION:
+        case ColumnOrigin.PARTITION:
             return "partition, from the path"
-        case Origin.RESCUED:
+        case ColumnOrigin.RESCUED:
             return "values without a column"
-        case Origin.PROVENANCE:
+        case ColumnOrigin.PROVENANCE:
             return "provenance, where the row came from"
     return one.origin.value
 

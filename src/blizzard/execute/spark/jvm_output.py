@@ -74,7 +74,7 @@ def on_standard_error(line: str, severity: Severity) -> None:
             sys.stderr.write(f"{line}\n")
 
 
-class Listener:
+class JvmOutput:
     """Reads a JVM's output, from its first line to its last, in a thread of its own."""
 
     def __init__(self, said: Said) -> None:

@@ -37,7 +37,7 @@ from blizzard.execute.spark.cds_archive import (
     require_java,
 )
 from blizzard.execute.spark.executor_check import DRIVERS_PYTHON, own_python
-from blizzard.execute.spark.jvm_output import Listener, Said, on_standard_error
+from blizzard.execute.spark.jvm_output import JvmOutput, Said, on_standard_error
 from blizzard.model.settings import SparkSettings
 from lakebed.errors import ConfigInvalid
 
@@ -97,7 +97,7 @@ def launch_jvm(master: str, conf: Mapping[str, str], said: Said) -> None:
         given = SparkConf().setMaster(master)
         for key, value in conf.items():
             given.set(key, value)
-        listener = Listener(said)
+        listener = JvmOutput(said)
         try:
             with listener.pipe() as handle:
                 launch: Any = launch_gateway

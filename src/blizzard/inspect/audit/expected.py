@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from blizzard.inspect.audit.findings import AbsentFile, Difference, Kind, Step
+from blizzard.inspect.audit.findings import AbsentFile, Difference, FindingKind, Supersession
 from blizzard.inspect.audit.log_books import REPAIR, LogBooks
 from lakebed.deltalog.lineage import BEFORE, RESTORE
 from lakebed.documents.data_file import FinishedFile
@@ -27,9 +27,9 @@ class ExpectedFiles:
     """What committed entries say must be in the table, and what must not."""
 
     log: LogBooks
-    steps: list[Step] = field(default_factory=list)
+    steps: list[Supersession] = field(default_factory=list)
     absent: dict[str, AbsentFile] = field(default_factory=dict)
-    superseded: dict[str, Step] = field(default_factory=dict)
+    superseded: dict[str, Supersession] = field(default_factory=dict)
     """What supersedes files, by their names."""
     _covered: dict[str, set[str] | None] = field(default_factory=dict)
     """The source files whose rows in a superseded file were read again, by its name; None: all."""
@@ -81,7 +81,7 @@ class ExpectedFiles:
         if path in self.log.removed:
             self._given_up[path] = rows
 
-    def take(self, entry: Entry, steps: Iterable[Step], version: int) -> None:
+    def take(self, entry: Entry, steps: Iterable[Supersession], version: int) -> None:
         """Enter what a committed entry did."""
         rows = _rows_by_source(entry)
         if rows.total() == entry.left_out:
@@ -91,7 +91,7 @@ class ExpectedFiles:
             self.steps.append(step)
             self.log.lineage.journaled(step.old, step.new)
             self._without |= dict.fromkeys(step.new, retracted)
-        supersedes = Step(
+        supersedes = Supersession(
             entry=entry.sequence,
             pipeline=entry.pipeline,
             old="",
@@ -214,10 +214,12 @@ class ExpectedFiles:
         if loss.operation == RESTORE:
             mend = "penguin replay puts them back, or says what does"
         yield Difference(
-            kind=Kind.ROWS_REMOVED, message=f"{loss.message}{instead}; {mend}", version=version
+            kind=FindingKind.ROWS_REMOVED,
+            message=f"{loss.message}{instead}; {mend}",
+            version=version,
         )
 
-    def _twice(self, step: Step) -> Difference | None:
+    def _twice(self, step: Supersession) -> Difference | None:
         """Report a file that is in the table beside one that has all of its rows, too."""
         lineage = self.log.lineage
         if not self._is_there(step.old, step) or not lineage.forward(step.old).active:
@@ -226,13 +228,13 @@ class ExpectedFiles:
         if not there:
             return None
         return _difference(
-            Kind.FILE_COMMITTED_TWICE,
+            FindingKind.FILE_COMMITTED_TWICE,
             f"entry {step.entry} puts {min(there)} in the place of {step.old}, and both are in the "
             f"table{self._brought_by(step.old, step)}",
             step,
         )
 
-    def _back(self, step: Step) -> Difference | None:
+    def _back(self, step: Supersession) -> Difference | None:
         """Report rows that were taken out or superseded and are in the table, in any file."""
         lineage = self.log.lineage
         carriers = self._carriers(step)
@@ -250,25 +252,25 @@ class ExpectedFiles:
         out = "" if step.supersedes else " out of the table"
         way = "retract --replace" if step.supersedes else "retract or erase"
         return _difference(
-            Kind.ROWS_BACK,
+            FindingKind.ROWS_BACK,
             f"entry {step.entry} {of}{out}, and {where}{self._brought_by(there, step)}; "
             f"blizzard {way} takes them out again",
             step,
         )
 
-    def _is_there(self, path: str, step: Step) -> bool:
+    def _is_there(self, path: str, step: Supersession) -> bool:
         """Whether a file came back after a step, or was never taken out by it."""
         lineage = self.log.lineage
         return lineage.added(path) > step.version or (path == step.old and path in lineage.active)
 
-    def _brought_by(self, path: str, step: Step) -> str:
+    def _brought_by(self, path: str, step: Supersession) -> str:
         version = self.log.lineage.added(path)
         commit = self.log.commits.get(version)
         if version <= step.version or commit is None:
             return ""
         return f": version {version} ({commit.operation} of {commit.writer}) brought it back"
 
-    def _carriers(self, step: Step) -> dict[str, None]:
+    def _carriers(self, step: Supersession) -> dict[str, None]:
         """Return the files that held the rows of a step's old file by the time it was taken."""
         lineage = self.log.lineage
         wanted = frozenset(self._taken.get((step.pipeline, step.entry), ()))
@@ -288,7 +290,7 @@ class ExpectedFiles:
                     waiting.append(name)
         return found
 
-    def _is_taken_again(self, step: Step, carriers: Iterable[str]) -> bool:
+    def _is_taken_again(self, step: Supersession, carriers: Iterable[str]) -> bool:
         """Whether later entries took as many rows of the same source files out of these files."""
         reached = self.log.lineage.reached(carriers)
         later = [
@@ -316,7 +318,7 @@ class ExpectedFiles:
                 left[source] -= some
         return found
 
-    def _is_deleted(self, path: str, step: Step) -> bool:
+    def _is_deleted(self, path: str, step: Supersession) -> bool:
         """Whether another writer deleted as many rows since, as far as the log says."""
         lineage = self.log.lineage
         for version in sorted(lineage.forward(path).altered):
@@ -345,7 +347,7 @@ def _rows_by_source(entry: Entry) -> Counter[int]:
     return found
 
 
-def _difference(kind: Kind, message: str, step: Step) -> Difference:
+def _difference(kind: FindingKind, message: str, step: Supersession) -> Difference:
     return Difference(
         kind=kind, message=message, pipeline=step.pipeline, entry=step.entry, file=step.old
     )

@@ -8,10 +8,10 @@ from blizzard.inspect.audit.findings import (
     AbsentFile,
     Amount,
     Difference,
-    Kind,
-    Place,
+    FilePlace,
+    FindingKind,
     Places,
-    Step,
+    Supersession,
     WaitingDataFile,
     steps_of,
 )
@@ -46,7 +46,7 @@ class FileBooks:
     waiting: list[WaitingDataFile] = field(default_factory=list)
     """The files of entries that are not committed."""
     _expected: ExpectedFiles = field(init=False)
-    _steps: dict[str, Step] = field(default_factory=dict)
+    _steps: dict[str, Supersession] = field(default_factory=dict)
     """What took files out of the table, by these."""
     _shapes: set[tuple[str, int]] = field(default_factory=set)
     """The schemas that were compared, as text, with the number of the table's."""
@@ -72,7 +72,7 @@ class FileBooks:
         for path in entry.deleted:
             if path in self.log.active:
                 message = f"entry {entry.sequence} has deleted {path}, which is in the table"
-                yield Difference.of(entry, Kind.FILE_GIVEN_UP_ACTIVE, message, file=path)
+                yield Difference.of(entry, FindingKind.FILE_GIVEN_UP_ACTIVE, message, file=path)
         yield from self._check_shape(entry)
 
     def _take_steps(self, entry: Entry, journal: JournalBooks) -> Iterator[Difference]:
@@ -97,7 +97,7 @@ class FileBooks:
         for step in done:
             self._steps[step.old] = step
             if step.left_out:
-                self.places.put(Place.RETRACTED, step.left_out)
+                self.places.put(FilePlace.RETRACTED, step.left_out)
         for file in known:
             yield from self._look_up(file, entry, journal)
         if done and len(known) < len(new) and self.log.is_whole:
@@ -106,7 +106,7 @@ class FileBooks:
                 f"{len(known)} of the {len(new)} files of entry {entry.sequence} took their "
                 f"places; {lacking} did not"
             )
-            yield Difference.of(entry, Kind.PROMOTION_HALF, message, file=lacking)
+            yield Difference.of(entry, FindingKind.PROMOTION_HALF, message, file=lacking)
 
     def finish(self) -> Iterator[Difference]:
         """Yield what no single entry tells: files that nothing names, rows that nobody removed."""
@@ -119,17 +119,17 @@ class FileBooks:
             if path in self.log.active:
                 continue
             if removed != BEFORE and removed not in self.log.ours:
-                self.places.put(Place.REMOVED_BY_OTHERS, one.rows)
+                self.places.put(FilePlace.REMOVED_BY_OTHERS, one.rows)
             elif step is not None:
-                self.places.put(Place.REPLACED, step.left, if_any=True)
-                self.places.put(Place.REMOVED_BY_OTHERS, step.deleted, if_any=True)
+                self.places.put(FilePlace.REPLACED, step.left, if_any=True)
+                self.places.put(FilePlace.REMOVED_BY_OTHERS, step.deleted, if_any=True)
             elif path in superseded:
-                self.places.put(Place.GIVEN_UP, one.rows)
+                self.places.put(FilePlace.GIVEN_UP, one.rows)
             elif removed != BEFORE:
                 unexplained.setdefault(removed, {})[path] = one
             else:
                 missing[path] = one.rows
-                self.places.put(Place.UNKNOWN, one.rows)
+                self.places.put(FilePlace.UNKNOWN, one.rows)
         for version, files in unexplained.items():
             yield from self._removed(version, files)
         yield from self._missing(missing)
@@ -142,10 +142,10 @@ class FileBooks:
         loss = loss_of(version, REPAIR, self.log.repairs.get(version), rows, files)
         accepted = version in self.log.repairs and self.log.accepts(loss)
         for path, one in files.items():
-            self.places.put(Place.GIVEN_UP if accepted else Place.NOWHERE, one.rows)
+            self.places.put(FilePlace.GIVEN_UP if accepted else FilePlace.NOWHERE, one.rows)
             if not accepted:
                 yield Difference(
-                    kind=Kind.FILE_REMOVED,
+                    kind=FindingKind.FILE_REMOVED,
                     message=f"version {version} of penguin's removed {path} of entry {one.entry} "
                     f"with {plural(one.rows, 'row')}, and no entry says why",
                     pipeline=one.pipeline,
@@ -167,7 +167,7 @@ class FileBooks:
         elif lost > back:
             but = f"; {plural(accepted, 'row')} of versions by then were accepted"
             yield Difference(
-                kind=Kind.ROWS_MISSING,
+                kind=FindingKind.ROWS_MISSING,
                 message=f"{plural(len(missing), 'file')} of committed entries with "
                 f"{plural(lost, 'row')} {'was' if len(missing) == 1 else 'were'} removed "
                 f"up to version {self.log.first - 1}, such as {min(missing)}, and what was "
@@ -220,14 +220,14 @@ class FileBooks:
             version = None if one.version == BEFORE else one.version
             if twin is not None:
                 yield Difference(
-                    kind=Kind.FILE_COMMITTED_TWICE,
+                    kind=FindingKind.FILE_COMMITTED_TWICE,
                     message=f"{path} is in the table, and so is, or was, {twin} of the same name",
                     version=version,
                     file=path,
                 )
             elif one.version in self.log.ours and not self._is_adopted(path):
                 yield Difference(
-                    kind=Kind.FILE_UNNAMED,
+                    kind=FindingKind.FILE_UNNAMED,
                     message=f"version {version}, which settles {self.log.ours[one.version]}, "
                     f"has added {path} with {plural(one.rows or 0, 'row')}, and nothing names it",
                     version=version,
@@ -238,7 +238,7 @@ class FileBooks:
         path = file.filename
         if path in self.named:
             message = f"entry {entry.sequence} names {path}, which an earlier entry names"
-            yield Difference.of(entry, Kind.FILE_NAMED_TWICE, message, file=path)
+            yield Difference.of(entry, FindingKind.FILE_NAMED_TWICE, message, file=path)
         # The log's own string where it has one: there are as many as files.
         one = self.log.active.get(path)
         self.named[one.written if one and one.written == path else path] = len(self.journals) - 1
@@ -251,26 +251,26 @@ class FileBooks:
         active = self.log.active.get(path)
         aside = self.log.transactions.get(held_transaction(file_name(path)))
         if not journal.is_committed(entry):
-            self.places.put(Place.WAITING, rows)
+            self.places.put(FilePlace.WAITING, rows)
             self._waits([file], entry)
             if self._is_known(path):
                 yield from self._no_transaction(entry, path)
         elif aside in (HELD, GONE):
             yield from self._set_aside(file, entry, is_held=aside == HELD)
         elif self._is_forgotten(entry, journal) and not self._is_known(path):
-            self.places.put(Place.FORGOTTEN, rows)
+            self.places.put(FilePlace.FORGOTTEN, rows)
         elif self.log.is_whole and not self._is_known(path):
-            self.places.put(Place.NOWHERE, rows)
+            self.places.put(FilePlace.NOWHERE, rows)
             message = (
                 f"entry {entry.sequence} is committed, but no version has its file {path} with "
                 f"{plural(rows, 'row')}"
             )
-            yield Difference.of(entry, Kind.FILE_NOT_COMMITTED, message, file=path)
+            yield Difference.of(entry, FindingKind.FILE_NOT_COMMITTED, message, file=path)
         else:
             self._expected.add(file, entry)
             if active is not None:
-                self.places.put(Place.IN_TABLE, rows - active.deleted)
-                self.places.put(Place.REMOVED_BY_OTHERS, active.deleted, if_any=True)
+                self.places.put(FilePlace.IN_TABLE, rows - active.deleted)
+                self.places.put(FilePlace.REMOVED_BY_OTHERS, active.deleted, if_any=True)
                 for kind, what in disagreements(file, active, self.log.shape_at(active.version)):
                     message = f"entry {entry.sequence} says of {path}: {what}"
                     yield Difference.of(entry, kind, message, file=path)
@@ -286,7 +286,7 @@ class FileBooks:
         if path in self.log.active:
             state = "is held" if is_held else "was given up"
             message = f"{path} of entry {entry.sequence} {state}, and is in the table"
-            yield Difference.of(entry, Kind.FILE_GIVEN_UP_ACTIVE, message, file=path)
+            yield Difference.of(entry, FindingKind.FILE_GIVEN_UP_ACTIVE, message, file=path)
 
     def _no_transaction(self, entry: Entry, path: str) -> Iterator[Difference]:
         """Report an entry whose files are in the log, once."""
@@ -297,7 +297,7 @@ class FileBooks:
                 f"the log has {path} of entry {entry.sequence}, but its transactions do not say "
                 "that the entry is committed"
             )
-            yield Difference.of(entry, Kind.TRANSACTION_MISSING, message, file=path)
+            yield Difference.of(entry, FindingKind.TRANSACTION_MISSING, message, file=path)
 
     def _is_forgotten(self, entry: Entry, journal: JournalBooks) -> bool:
         return any(
@@ -328,4 +328,4 @@ class FileBooks:
         self._shapes.add(key)
         for reason in why_not_held(entry.table_schema, entry.partition_columns, shape):
             message = f"entry {entry.sequence} and the table at version {version}: {reason}"
-            yield Difference.of(entry, Kind.SCHEMA_DIFFERS, message, version=version)
+            yield Difference.of(entry, FindingKind.SCHEMA_DIFFERS, message, version=version)

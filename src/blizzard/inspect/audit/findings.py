@@ -10,7 +10,7 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.losses import Accepted
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     """What is different from what it must be."""
 
     CHAIN_BROKEN = "chain_broken"
@@ -74,7 +74,7 @@ class Kind(StrEnum):
 class Difference:
     """One thing that is not as it must be."""
 
-    kind: Kind
+    kind: FindingKind
     message: str
     pipeline: str | None = None
     entry: int | None = None
@@ -85,7 +85,7 @@ class Difference:
     """A source file, as `source:path`."""
 
     @classmethod
-    def of(cls, entry: Entry, kind: Kind, message: str, **where: Any) -> "Difference":  # noqa: ANN401
+    def of(cls, entry: Entry, kind: FindingKind, message: str, **where: Any) -> "Difference":  # noqa: ANN401
         """Return a difference of an entry."""
         return cls(
             kind=kind, message=message, pipeline=entry.pipeline, entry=entry.sequence, **where
@@ -120,7 +120,7 @@ class Amount:
 
 
 @dataclass(slots=True, kw_only=True)
-class Totals:
+class AuditTotals:
     """What all journals of a table add up to, and where the rows of their files are."""
 
     journals: int = 0
@@ -143,7 +143,7 @@ class Totals:
     rows: int = 0
     """Rows that lines gave when they were read first."""
 
-    def add(self, other: "Totals") -> None:
+    def add(self, other: "AuditTotals") -> None:
         """Add those of another journal."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
@@ -159,7 +159,7 @@ class WaitingDataFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Supersession:
     """A file that an entry took out of the table or superseded, and those in its place."""
 
     entry: int
@@ -177,12 +177,12 @@ class Step:
     supersedes: bool = False
 
 
-def steps_of(entry: Entry, version: int) -> Iterator[Step]:
+def steps_of(entry: Entry, version: int) -> Iterator[Supersession]:
     """Yield what an entry does to files of the table."""
     for one in entry.rewrites:
         names = tuple(file.filename for file in one.new)
         for old in one.old:
-            yield Step(
+            yield Supersession(
                 entry=entry.sequence,
                 pipeline=entry.pipeline,
                 old=old.path,
@@ -205,7 +205,7 @@ class AbsentFile:
     """How many rows each source file has in it, if it has rows of several."""
 
 
-class Place(StrEnum):
+class FilePlace(StrEnum):
     """Where the rows of a data file are that an entry names."""
 
     IN_TABLE = "in_table"
@@ -232,11 +232,13 @@ class Place(StrEnum):
 class Places:
     """How much of what entries name is where."""
 
-    amounts: dict[Place, Amount] = field(default_factory=lambda: dict.fromkeys(Place, Amount()))
+    amounts: dict[FilePlace, Amount] = field(
+        default_factory=lambda: dict.fromkeys(FilePlace, Amount())
+    )
     repaired: dict[str, int] = field(default_factory=dict)
     """Rows of files that a repair took out and no entry so far has read again, by name."""
 
-    def put(self, place: Place, rows: int | None, *, if_any: bool = False) -> None:
+    def put(self, place: FilePlace, rows: int | None, *, if_any: bool = False) -> None:
         """Count one more file; with `if_any` only if it has rows."""
         if rows or not if_any:
             self.amounts[place] = self.amounts[place].plus(rows)
@@ -246,18 +248,18 @@ class Places:
         if is_repaired and not is_held:
             self.repaired[name] = rows
         else:
-            self.put(Place.HELD if is_held else Place.GIVEN_UP, rows)
+            self.put(FilePlace.HELD if is_held else FilePlace.GIVEN_UP, rows)
 
     def read_again(self, names: Iterable[str]) -> None:
         """Count files whose sources are read again, of those that a repair took out."""
         for name in names:
             if name in self.repaired:
-                self.put(Place.GIVEN_UP, self.repaired.pop(name))
+                self.put(FilePlace.GIVEN_UP, self.repaired.pop(name))
 
     def settle(self) -> None:
         """Count what a repair took out and no entry has read again."""
         for rows in self.repaired.values():
-            self.put(Place.AWAITING_REDO, rows)
+            self.put(FilePlace.AWAITING_REDO, rows)
         self.repaired.clear()
 
 
@@ -270,7 +272,7 @@ class Audit:
     history_since: int | None
     """The version with whose state the known history begins; 0 where all of it is known."""
     deep: bool
-    totals: Totals
+    totals: AuditTotals
     places: Places
     active: Amount
     """What is in the table."""

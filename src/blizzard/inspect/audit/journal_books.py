@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from blizzard.inspect.audit.findings import Difference, Kind, Totals, spans
+from blizzard.inspect.audit.findings import AuditTotals, Difference, FindingKind, spans
 from blizzard.inspect.audit.log_books import GONE, JournalName, LogBooks
 from blizzard.inspect.audit.quarantine_books import QuarantineBooks
 from lakebed.documents.entry import Entry, Receipt, digest_number
@@ -27,7 +27,7 @@ class JournalBooks:
     """The receipt of a journal that is in use; None where there is none, or for another journal."""
     log: LogBooks
     journal: str | None = None
-    totals: Totals = field(default_factory=lambda: Totals(journals=1))
+    totals: AuditTotals = field(default_factory=lambda: AuditTotals(journals=1))
     last: int = -1
     quarantine: QuarantineBooks = field(init=False)
     _digest: str | None = None
@@ -75,7 +75,7 @@ class JournalBooks:
     def unreadable(self, number: int, why: str) -> Iterator[Difference]:
         """Go on after an entry that cannot be read."""
         yield from self._gap(number)
-        yield self._differs(Kind.ENTRY_UNREADABLE, f"entry {number}: {why}", number)
+        yield self._differs(FindingKind.ENTRY_UNREADABLE, f"entry {number}: {why}", number)
         self.last, self._digest = number, None
 
     def take(self, number: int, entry: Entry, digest: str) -> Iterator[Difference]:
@@ -92,7 +92,7 @@ class JournalBooks:
         yield from self._check_place(number, entry)
         if self._digest is not None and entry.previous != self._digest:
             yield self._differs(
-                Kind.CHAIN_BROKEN,
+                FindingKind.CHAIN_BROKEN,
                 f"entry {number} does not follow entry {number - 1}: it names another digest, so "
                 "one of the two was changed",
                 number,
@@ -107,7 +107,7 @@ class JournalBooks:
         """Yield what is wrong with the journal as a whole."""
         if self.position > self.last:
             yield self._differs(
-                Kind.ENTRY_MISSING,
+                FindingKind.ENTRY_MISSING,
                 f"the log says that entry {self.position} is committed, but the journal ends "
                 f"with entry {self.last}",
                 self.position,
@@ -116,14 +116,14 @@ class JournalBooks:
             return
         if self.receipt.journal != self.journal:
             yield self._differs(
-                Kind.RECEIPT_DIFFERS,
+                FindingKind.RECEIPT_DIFFERS,
                 f"the receipt names entry {self.receipt.sequence} of journal "
                 f"{self.receipt.journal}, but the journal in use is {self.journal}",
                 self.receipt.sequence,
             )
         elif self.receipt.sequence > self.position:
             yield self._differs(
-                Kind.RECEIPT_AHEAD,
+                FindingKind.RECEIPT_AHEAD,
                 f"the receipt says that entry {self.receipt.sequence} is committed, but the log "
                 f"says {self.position or 'that none is'}",
                 self.receipt.sequence,
@@ -135,7 +135,7 @@ class JournalBooks:
             self._digest = None
             which = "entries" if len(missing) > 1 else "entry"
             yield self._differs(
-                Kind.ENTRY_MISSING,
+                FindingKind.ENTRY_MISSING,
                 f"{which} {spans(missing)} {'are' if len(missing) > 1 else 'is'} missing, but "
                 f"entry {number} is there",
                 missing[0],
@@ -155,13 +155,13 @@ class JournalBooks:
                 f"{self.journal}"
             )
         if wrong:
-            yield self._differs(Kind.ENTRY_MISPLACED, wrong, number)
+            yield self._differs(FindingKind.ENTRY_MISPLACED, wrong, number)
 
     def _check_digest(self, number: int, digest: str) -> Iterator[Difference]:
         version, kept = self._settled.get(number, (None, None))
         if kept is not None and kept != digest_number(digest):
             yield self._differs(
-                Kind.DIGEST_DIFFERS,
+                FindingKind.DIGEST_DIFFERS,
                 f"entry {number} is not the one that was committed: the log keeps another digest",
                 number,
                 version=version,
@@ -170,7 +170,7 @@ class JournalBooks:
         is_named = named is not None and (named.journal, named.sequence) == (self.journal, number)
         if named is not None and is_named and named.digest != digest:
             yield self._differs(
-                Kind.RECEIPT_DIFFERS,
+                FindingKind.RECEIPT_DIFFERS,
                 f"entry {number} is not the one that the receipt names: its digest is another",
                 number,
             )
@@ -187,7 +187,7 @@ class JournalBooks:
         # Where erased rows came from is not known of all of them.
         if taken != entry.left_out and not (entry.kind == "erase" and taken < entry.left_out):
             yield self._differs(
-                Kind.BOOKS_DIFFER,
+                FindingKind.BOOKS_DIFFER,
                 f"entry {number} takes {plural(taken, 'row')} of source files out of the table, "
                 f"but {entry.left_out} out of data files",
                 number,
@@ -195,7 +195,7 @@ class JournalBooks:
         if given != held:
             what = "bad lines" if is_replay else "source files"
             yield self._differs(
-                Kind.BOOKS_DIFFER,
+                FindingKind.BOOKS_DIFFER,
                 f"the {what} of entry {number} gave {plural(given, 'row')}, but its data "
                 f"files hold {held}",
                 number,
@@ -206,7 +206,7 @@ class JournalBooks:
         is_read = entry.kind in ("batch", "retract")
         if is_read and (record.rows if record.failure else record.lines != told):
             yield self._differs(
-                Kind.BOOKS_DIFFER,
+                FindingKind.BOOKS_DIFFER,
                 f"entry {number}: {record.key} has {plural(record.lines, 'line')}, of which "
                 f"{record.rows} rows, {record.blank} blank, {record.filtered} filtered and "
                 f"{record.quarantined} quarantined" + (", and failed" if record.failure else ""),
@@ -216,7 +216,7 @@ class JournalBooks:
         before = self._part_way.get(record.key)
         if entry.kind == "batch" and record.skipped and record.skipped != before:
             yield self._differs(
-                Kind.BOOKS_DIFFER,
+                FindingKind.BOOKS_DIFFER,
                 f"entry {number}: {record.key} goes on after {plural(record.skipped, 'line')}, "
                 f"but earlier entries have read {before or 'none'}",
                 number,
@@ -242,7 +242,7 @@ class JournalBooks:
             return
         if entry.kind == "batch" and place in self._done and not record.reingested:
             yield self._differs(
-                Kind.SOURCE_TWICE,
+                FindingKind.SOURCE_TWICE,
                 f"entry {number} has read {record.key}, which an earlier entry had read to its end",
                 number,
                 source=record.key,
@@ -264,5 +264,5 @@ class JournalBooks:
                 totals.quarantined += record.quarantined
                 totals.rows += record.rows
 
-    def _differs(self, kind: Kind, message: str, entry: int, **where: Any) -> Difference:  # noqa: ANN401
+    def _differs(self, kind: FindingKind, message: str, entry: int, **where: Any) -> Difference:  # noqa: ANN401
         return Difference(kind=kind, message=message, pipeline=self.pipeline, entry=entry, **where)

@@ -7,7 +7,7 @@ numbers, of each removed one the version that removed it.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from blizzard.inspect.audit.findings import Amount, Difference, Kind, OtherCommit
+from blizzard.inspect.audit.findings import Amount, Difference, FindingKind, OtherCommit
 from blizzard.inspect.audit.shapes import TableShape
 from lakebed.deltalog.actions import FileAction, LogActions
 from lakebed.deltalog.lineage import BEFORE, RESTORE, Active, Lineage, written_as
@@ -29,7 +29,7 @@ JournalName = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledByVersion:
     """Entries of a journal that one version settled."""
 
     version: int
@@ -59,7 +59,7 @@ class LogBooks:
     old_rows: dict[str, int] = field(default_factory=dict)
     """The rows of those of them that were added before the history begins."""
     transactions: dict[str, int] = field(default_factory=dict)
-    settled: dict[JournalName, list[Settled]] = field(default_factory=dict)
+    settled: dict[JournalName, list[SettledByVersion]] = field(default_factory=dict)
     ours: dict[int, str] = field(default_factory=dict)
     """What each version of penguin's settles that adds or removes files, in words."""
     repairs: dict[int, str | None] = field(default_factory=dict)
@@ -144,14 +144,14 @@ class LogBooks:
             told = (f"{one.shown} of {pipeline}" for (pipeline, _id), one in settled)
             self.ours[found.version] = " and ".join(told) or "no entry"
 
-    def _check_turn(self, found: LogActions, one: Settled, journal: JournalName) -> None:
+    def _check_turn(self, found: LogActions, one: SettledByVersion, journal: JournalName) -> None:
         """Check that entries are committed in their order, each once, with their transactions."""
         pipeline = journal[0]
         settled = self.settled.get(journal)
         last = settled[-1].last if settled else self.position(journal) or 0
         told = found.transactions.get(journal_transaction(*journal))
 
-        def differs(kind: Kind, shown: int, why: str, entry: int | None = None) -> None:
+        def differs(kind: FindingKind, shown: int, why: str, entry: int | None = None) -> None:
             self.differences.append(
                 Difference(
                     kind=kind,
@@ -163,15 +163,17 @@ class LogBooks:
             )
 
         if told is None:
-            differs(Kind.TRANSACTION_MISSING, one.last, ", but does not have its transaction")
+            differs(
+                FindingKind.TRANSACTION_MISSING, one.last, ", but does not have its transaction"
+            )
         elif told != one.last:
-            differs(Kind.TRANSACTION_DIFFERS, one.last, f", but its transaction says {told}")
+            differs(FindingKind.TRANSACTION_DIFFERS, one.last, f", but its transaction says {told}")
         if one.first <= last:
             again = f" again: entries up to {last} were settled before"
-            differs(Kind.ENTRY_COMMITTED_TWICE, one.first, again)
+            differs(FindingKind.ENTRY_COMMITTED_TWICE, one.first, again)
         elif one.first > last + 1:
             before = f", but the last one before was {last}"
-            differs(Kind.ENTRY_PASSED_OVER, one.first, before, last + 1)
+            differs(FindingKind.ENTRY_PASSED_OVER, one.first, before, last + 1)
 
     def _take_files(self, found: LogActions) -> None:
         if found.info.operation == RESTORE:
@@ -200,7 +202,7 @@ class LogBooks:
             out = f" and version {removed} removed" if removed not in (None, BEFORE) else ""
             self.differences.append(
                 Difference(
-                    kind=Kind.FILE_COMMITTED_TWICE,
+                    kind=FindingKind.FILE_COMMITTED_TWICE,
                     message=f"version {found.version} adds {add.path}, which {first} has added "
                     f"before{out}",
                     file=add.path,
@@ -221,7 +223,7 @@ class LogBooks:
         if None not in counts and not told.changes_data and counts[0] != counts[1]:
             self.differences.append(
                 Difference(
-                    kind=Kind.ROWS_CHANGED,
+                    kind=FindingKind.ROWS_CHANGED,
                     message=f"version {told.version} ({told.operation}) says that it changes no "
                     f"data, but removes {plural(counts[0] or 0, 'row')} and adds {counts[1]}",
                     version=told.version,
@@ -251,7 +253,7 @@ def _by(version: int) -> str:
     return "an earlier version" if version == BEFORE else f"version {version}"
 
 
-def _settled(found: LogActions) -> Iterator[tuple[JournalName, Settled]]:
+def _settled(found: LogActions) -> Iterator[tuple[JournalName, SettledByVersion]]:
     """Yield the entries that a commit of penguin's settles, by their journals."""
     note = found.info.note
     for pipeline, told in found.info.entries:
@@ -261,7 +263,7 @@ def _settled(found: LogActions) -> Iterator[tuple[JournalName, Settled]]:
                 remembered = _range(note.get("remembered"), pipeline)
                 first = min([first, *(one[0] for one in (forgotten, remembered) if one)])
                 digest = found.transactions.get(digest_transaction(pipeline, journal))
-                one = Settled(found.version, first, last, digest, forgotten)
+                one = SettledByVersion(found.version, first, last, digest, forgotten)
                 yield (pipeline, journal), one
 
 

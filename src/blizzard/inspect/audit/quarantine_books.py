@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from blizzard.inspect.audit.findings import Difference, Kind, Totals
+from blizzard.inspect.audit.findings import AuditTotals, Difference, FindingKind
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import QuarantineFile, Resolved
 from lakebed.units import plural
@@ -17,7 +17,7 @@ from lakebed.units import plural
 class QuarantineBooks:
     """What one journal says of bad lines, up to the entry that was taken last."""
 
-    totals: Totals
+    totals: AuditTotals
     waiting: dict[str, tuple[int, QuarantineFile]] = field(default_factory=dict)
     """The files whose lines are waiting, with the entries that name them."""
     is_closed: bool = False
@@ -35,7 +35,7 @@ class QuarantineBooks:
                     f"entry {entry.sequence}: {one.filename} holds "
                     f"{plural(one.record_count, 'bad line')}, but {counted} by source files"
                 )
-                yield Difference.of(entry, Kind.BAD_LINES_DIFFER, message, file=one.filename)
+                yield Difference.of(entry, FindingKind.BAD_LINES_DIFFER, message, file=one.filename)
         for done in entry.resolved:
             yield from self._resolve(entry, done)
         for one in entry.quarantine:
@@ -60,13 +60,13 @@ class QuarantineBooks:
                     f"{plural(record.quarantined, 'bad line')}, but its quarantine files hold "
                     f"{found}"
                 )
-                yield Difference.of(entry, Kind.BAD_LINES_DIFFER, message, source=record.key)
+                yield Difference.of(entry, FindingKind.BAD_LINES_DIFFER, message, source=record.key)
         for source, found in held.items():
             message = (
                 f"entry {entry.sequence}: quarantine files hold {plural(found, 'bad line')} of "
                 f"{source}, which the entry has not read"
             )
-            yield Difference.of(entry, Kind.BAD_LINES_DIFFER, message, source=source)
+            yield Difference.of(entry, FindingKind.BAD_LINES_DIFFER, message, source=source)
 
     def _resolve(self, entry: Entry, done: Resolved) -> Iterator[Difference]:
         _, before = self.waiting.pop(done.old, (0, None))
@@ -81,7 +81,7 @@ class QuarantineBooks:
         elif entry.kind == "replay" and done.lines != done.rows + done.passed_over:
             wrong = f", but {done.rows} became rows and {done.passed_over} were passed over"
         if wrong:
-            yield Difference.of(entry, Kind.BAD_LINES_DIFFER, deals + wrong, file=done.old)
+            yield Difference.of(entry, FindingKind.BAD_LINES_DIFFER, deals + wrong, file=done.old)
         if done.left is not None:
             self.waiting[done.left.filename] = entry.sequence, done.left
 
@@ -105,7 +105,7 @@ def waiting_trouble(
     else:
         return None
     return Difference(
-        kind=Kind.QUARANTINE_GONE,
+        kind=FindingKind.QUARANTINE_GONE,
         message=f"{file.filename} of entry {entry} {wrong}",
         pipeline=pipeline,
         entry=entry,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from blizzard.inspect.audit.findings import Kind
+from blizzard.inspect.audit.findings import FindingKind
 from lakebed.columns.column_mapping import mapping_of
 from lakebed.deltalog.actions import lines_of
 from lakebed.deltalog.lineage import Active
@@ -111,13 +111,13 @@ def _listed(names: tuple[str, ...]) -> str:
 
 def disagreements(
     file: FinishedFile, one: Active, shape: TableShape | None
-) -> Iterator[tuple[Kind, str]]:
+) -> Iterator[tuple[FindingKind, str]]:
     """Yield in what an entry and the log disagree on a data file."""
     if one.size != file.size:
-        yield Kind.FILE_SIZE_DIFFERS, f"{file.size} bytes; the log says {one.size}"
+        yield FindingKind.FILE_SIZE_DIFFERS, f"{file.size} bytes; the log says {one.size}"
     if one.rows != file.record_count:
         yield (
-            Kind.FILE_ROWS_DIFFER,
+            FindingKind.FILE_ROWS_DIFFER,
             (
                 f"{plural(file.record_count, 'row')}; the log's statistics say "
                 f"{'nothing' if one.rows is None else one.rows}"
@@ -129,7 +129,10 @@ def disagreements(
     )
     if one.values != values:
         shown = partition_shown(values)
-        yield Kind.FILE_PARTITION_DIFFERS, f"{shown}; the log says {partition_shown(one.values)}"
+        yield (
+            FindingKind.FILE_PARTITION_DIFFERS,
+            f"{shown}; the log says {partition_shown(one.values)}",
+        )
 
 
 def partition_shown(values: tuple[tuple[str, str | None], ...]) -> str:

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 from blizzard.inspect.audit.file_books import FileBooks
 from blizzard.inspect.audit.findings import (
     Audit,
+    AuditTotals,
     Difference,
-    Kind,
-    Totals,
+    FindingKind,
     WaitingDataFile,
     spans,
 )
@@ -54,7 +54,7 @@ class _Audit:
         self.open_folder = open_folder
         self.differences: list[Difference] = []
         self.log = LogBooks()
-        self.totals = Totals()
+        self.totals = AuditTotals()
         self.files = FileBooks(self.log)
         self.seen: set[tuple[str, str]] = set()
         self.folders: dict[str, Reader | None] = {}
@@ -103,7 +103,7 @@ class _Audit:
         try:
             return JournalReader(self.store, pipeline).receipt()
         except DocumentUnreadable as why:
-            self._add(Kind.RECEIPT_DIFFERS, f"the receipt of {pipeline}: {why}", pipeline)
+            self._add(FindingKind.RECEIPT_DIFFERS, f"the receipt of {pipeline}: {why}", pipeline)
             return None
 
     def _read_log(self, history: LogHistory) -> None:
@@ -114,7 +114,7 @@ class _Audit:
             some = len(history.gone) > 1
             self.differences.append(
                 Difference(
-                    kind=Kind.LOG_VERSION_MISSING,
+                    kind=FindingKind.LOG_VERSION_MISSING,
                     message=f"version{'s' if some else ''} {spans(history.gone)} of the Delta log "
                     f"{'are' if some else 'is'} gone, so nothing after can be read; the journals "
                     "were not compared with the log",
@@ -139,7 +139,7 @@ class _Audit:
                     f"the receipt names entry {receipt.sequence} of journal {receipt.journal} of "
                     f"{pipeline}, but there is no journal"
                 )
-                self._add(Kind.JOURNAL_MISSING, told, pipeline, entry=receipt.sequence)
+                self._add(FindingKind.JOURNAL_MISSING, told, pipeline, entry=receipt.sequence)
             return
         for number, body in ahead(reader.listed_body, numbers):
             try:
@@ -170,13 +170,13 @@ class _Audit:
                         f"the log has committed entries up to {last} of journal {journal} of "
                         f"{pipeline}, which is not here"
                     )
-                    self._add(Kind.JOURNAL_MISSING, told, pipeline, entry=last)
+                    self._add(FindingKind.JOURNAL_MISSING, told, pipeline, entry=last)
 
     def _check_dead_letters(self, entry: Entry) -> None:
         for uri in entry.dlq:
             if not self._is_there(entry.pipeline, uri):
                 told = f"the dead letters of entry {entry.sequence} are gone: {uri}"
-                self._add(Kind.DEAD_LETTERS_GONE, told, entry.pipeline, entry=entry.sequence)
+                self._add(FindingKind.DEAD_LETTERS_GONE, told, entry.pipeline, entry=entry.sequence)
 
     def _check_quarantine(self, pipeline: str, books: QuarantineBooks) -> None:
         """Report bad lines that wait in objects which are gone or, looked at deeply, damaged."""
@@ -208,7 +208,9 @@ class _Audit:
         there = self.folders[folder]
         return there is not None and there.head(name) is not None
 
-    def _add(self, kind: Kind, message: str, pipeline: str, *, entry: int | None = None) -> None:
+    def _add(
+        self, kind: FindingKind, message: str, pipeline: str, *, entry: int | None = None
+    ) -> None:
         found = Difference(kind=kind, message=message, pipeline=pipeline, entry=entry)
         self.differences.append(found)
 
@@ -233,12 +235,14 @@ def look_at_objects(store: Reader, files: FileBooks, *, deep: bool) -> Iterator[
         one = active[facts.path]
         if facts.size != one.size:
             told = f"the log says {one.size} bytes, but the object has {facts.size}"
-            yield _differs(Kind.FILE_SIZE_DIFFERS, facts.path, told)
+            yield _differs(FindingKind.FILE_SIZE_DIFFERS, facts.path, told)
         elif deep:
             yield from compare(facts.path, one, footer, _marks(files, facts.path))
     for path in sorted(unseen):
         yield _differs(
-            Kind.FILE_GONE, path, "it is in the table, but the object is gone; see penguin fsck"
+            FindingKind.FILE_GONE,
+            path,
+            "it is in the table, but the object is gone; see penguin fsck",
         )
     yield from _not_listed(store, waiting.values())
 
@@ -266,11 +270,11 @@ def compare(
 ) -> Iterator[Difference]:
     """Compare a footer with what the log says of a file and, of one of ours, its marks. Pure."""
     if footer is None:
-        yield _differs(Kind.FILE_DAMAGED, path, "its footer cannot be read")
+        yield _differs(FindingKind.FILE_DAMAGED, path, "its footer cannot be read")
     else:
         if one.rows is not None and footer.num_rows != one.rows:
             told = f"the log's statistics say {one.rows} rows, but its footer {footer.num_rows}"
-            yield _differs(Kind.FILE_ROWS_DIFFER, path, told)
+            yield _differs(FindingKind.FILE_ROWS_DIFFER, path, told)
         known = footer.metadata or {}
         found = tuple(known.get(mark, b"none").decode() for mark in MARKS)
         if marks is not None and found != marks:
@@ -278,7 +282,7 @@ def compare(
                 f"an entry of pipeline {marks[0]}, journal {marks[1]}, names it, but its footer "
                 f"says pipeline {found[0]}, journal {found[1]}"
             )
-            yield _differs(Kind.FILE_DAMAGED, path, told)
+            yield _differs(FindingKind.FILE_DAMAGED, path, told)
 
 
 def _marks(files: FileBooks, path: str) -> tuple[str, str] | None:
@@ -310,7 +314,7 @@ def _not_listed(store: Reader, files: Iterable[WaitingDataFile]) -> Iterator[Dif
             else f"it waits for penguin with {size} bytes, but the object has {found.size}"
         )
         yield Difference(
-            kind=Kind.FILE_GONE if found is None else Kind.FILE_SIZE_DIFFERS,
+            kind=FindingKind.FILE_GONE if found is None else FindingKind.FILE_SIZE_DIFFERS,
             message=f"{path} of entry {entry}: {told}",
             pipeline=pipeline,
             entry=entry,
@@ -318,5 +322,5 @@ def _not_listed(store: Reader, files: Iterable[WaitingDataFile]) -> Iterator[Dif
         )
 
 
-def _differs(kind: Kind, path: str, told: str) -> Difference:
+def _differs(kind: FindingKind, path: str, told: str) -> Difference:
     return Difference(kind=kind, message=f"{path}: {told}", file=path)

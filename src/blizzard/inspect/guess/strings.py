@@ -14,7 +14,7 @@ from blizzard.model.seen import Text
 from blizzard.worker.ndjson.grammar import NUMBER
 from blizzard.worker.ndjson.look.gather import LONGEST_INTEGER, text_kind
 from blizzard.worker.ndjson.taking import taker
-from blizzard.worker.ndjson.values import Number, Refused
+from blizzard.worker.ndjson.values import Number, ValueRefused
 from lakebed.columns.schema import Field, Reading
 from lakebed.types import FieldType
 
@@ -156,7 +156,7 @@ def _takes(way: Guess, value: str) -> bool:
         return False
     try:
         taker(way.field)(value)
-    except Refused:
+    except ValueRefused:
         return False
     return way is not _FINER or ":" in value
 

@@ -28,7 +28,7 @@ class SkipRule:
             members = _PARSER.decode(line.decode())
         except (ValueError, RecursionError):
             return False
-        if not isinstance(members, _Members):
+        if not isinstance(members, _MemberList):
             return False
         keys = [key for key, _value in members]
         if len(set(keys)) < len(keys):
@@ -64,7 +64,7 @@ class Form:
         return " ".join((self.format.value, *self.records)) if self.is_documents else ""
 
 
-class _Members(list[tuple[str, object]]):
+class _MemberList(list[tuple[str, object]]):
     """An object, with every member that it has."""
 
 
@@ -73,7 +73,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 _PARSER = json.JSONDecoder(
-    object_pairs_hook=_Members, parse_constant=_refuse_constant, parse_int=len, parse_float=len
+    object_pairs_hook=_MemberList, parse_constant=_refuse_constant, parse_int=len, parse_float=len
 )
 
 

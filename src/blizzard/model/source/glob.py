@@ -20,7 +20,7 @@ HIDDEN = re.compile(rf"(?:^|/)(?:[_.]|{re.escape(LOST_AND_FOUND)}(?:/|\Z))")
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class SourcePattern:
     """Which names below a folder belong to a source. `*` and `?` stop at a slash, `**` does not."""
 
     text: str
@@ -86,23 +86,23 @@ class Pattern:
         return True
 
 
-def literally(name: str) -> Pattern:
+def literally(name: str) -> SourcePattern:
     """Return the pattern that only this name matches."""
-    return Pattern(WILD.sub(lambda wild: f"[{wild.group()}]", name))
+    return SourcePattern(WILD.sub(lambda wild: f"[{wild.group()}]", name))
 
 
-def split(path: str) -> tuple[str, Pattern | None]:
+def split(path: str) -> tuple[str, SourcePattern | None]:
     """Divide a path into the folder that is written out and the pattern below it."""
     wild = WILD.search(path)
     if wild is None:
         return path, None
     slash = path.rfind("/", 0, wild.start())
     if slash < 0:
-        return ".", Pattern(path)
+        return ".", SourcePattern(path)
     folder = path[:slash]
     if folder.endswith((":/", "//")) or folder == "":
         folder = path[: slash + 1]
-    return folder, Pattern(path[slash + 1 :])
+    return folder, SourcePattern(path[slash + 1 :])
 
 
 def is_hidden(path: str) -> bool:

@@ -8,7 +8,7 @@ somebody says what the other one is, or gives up the rest of one that is gone.
 from dataclasses import replace
 
 from blizzard.model.source.unread import in_the_table
-from lakebed.documents.source_record import Failure, SourceRecord, Stage, Unread
+from lakebed.documents.source_record import Failure, FailureStage, SourceRecord, Unread
 from lakebed.errors import LakeError, Whose
 
 
@@ -146,5 +146,5 @@ def settled(record: SourceRecord) -> SourceRecord:
 
 
 def _failed(record: SourceRecord, error: LakeError) -> SourceRecord:
-    failure = Failure(stage=Stage.DISCOVER, code=error.code, message=error.message)
+    failure = Failure(stage=FailureStage.DISCOVER, code=error.code, message=error.message)
     return replace(settled(record), complete=True, gone=False, discarded=False, failure=failure)

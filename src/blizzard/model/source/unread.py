@@ -17,7 +17,7 @@ FEW = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class FilePart:
     """A byte range of a file, and its outcome; none where it was not begun."""
 
     range: ByteRange
@@ -33,17 +33,17 @@ class Part:
 
 def parts_of(
     files: Sequence[SourceFile], records: Sequence[SourceRecord | None]
-) -> tuple[Part, ...]:
+) -> tuple[FilePart, ...]:
     """Return the parts of one file, in their order, with their outcomes."""
     gaps = {one.start: one.lines_before for one in files[0].unread}
     return tuple(
-        Part(range=file.part, lines_before=gaps.get(file.part.start, 0), record=record)
+        FilePart(range=file.part, lines_before=gaps.get(file.part.start, 0), record=record)
         for file, record in zip(files, records, strict=True)
         if file.part is not None
     )
 
 
-def lines_before(parts: Sequence[Part], number: int) -> int | None:
+def lines_before(parts: Sequence[FilePart], number: int) -> int | None:
     """Count the lines of the file before a part; None where some before it are not read yet."""
     earlier = parts[:number]
     if not all(part.is_read for part in earlier):
@@ -52,7 +52,7 @@ def lines_before(parts: Sequence[Part], number: int) -> int | None:
     return counted + sum(part.lines_before for part in parts[: number + 1])
 
 
-def left_of(parts: Iterable[Part]) -> tuple[Unread, ...]:
+def left_of(parts: Iterable[FilePart]) -> tuple[Unread, ...]:
     """Return the bytes that are left after what these parts have read; adjacent ones are merged."""
     left: list[Unread] = []
     since = 0  # lines that are read since the last bytes that are not

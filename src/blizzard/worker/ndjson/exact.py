@@ -15,8 +15,8 @@ from blizzard.worker.ndjson import grammar
 from blizzard.worker.ndjson.grammar import BadMember, Member, NotJson
 from blizzard.worker.ndjson.level import (
     NOWHERE,
-    Level,
-    Place,
+    MemberLevel,
+    MemberPlace,
     is_kept,
     level_of,
     level_within,
@@ -33,11 +33,11 @@ from blizzard.worker.ndjson.lines import (
     shown,
 )
 from blizzard.worker.ndjson.taking import Take, taker
-from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, Refused, kind_of
+from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, ValueRefused, kind_of
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import KEEPING, NESTED_TYPES, FieldType, OnBadRecord, OnMismatch, UnknownFields
 
-Way = tuple[Field, tuple[str, ...], str, Mapping[str, Place], bool]
+Way = tuple[Field, tuple[str, ...], str, Mapping[str, MemberPlace], bool]
 """A field, the members that lead to it, the last of them as paths write it, and what other fields
 take of its value."""
 
@@ -48,8 +48,8 @@ class Known:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._takers: dict[int, Take | None] = {}
-        self._levels: dict[tuple[int, int], Level] = {}
-        self._ways: dict[int, tuple[Level, list[Way]]] = {}
+        self._levels: dict[tuple[int, int], MemberLevel] = {}
+        self._ways: dict[int, tuple[MemberLevel, list[Way]]] = {}
 
     def taker(self, one: Field) -> Take | None:
         """Return what takes the values of a field; None where that is more than a value."""
@@ -59,7 +59,7 @@ class Known:
             is_value = one.type not in NESTED_TYPES and one.type is not FieldType.JSON
             return self._takers.setdefault(id(one), taker(one) if is_value else None)
 
-    def level(self, one: Field, elsewhere: Mapping[str, Place]) -> Level:
+    def level(self, one: Field, elsewhere: Mapping[str, MemberPlace]) -> MemberLevel:
         """Return the level of a struct's fields; other fields take members of it `elsewhere`."""
         key = id(one), id(elsewhere)
         try:
@@ -67,7 +67,7 @@ class Known:
         except KeyError:
             return self._levels.setdefault(key, level_within(one.fields, elsewhere))
 
-    def ways(self, level: Level) -> list[Way]:
+    def ways(self, level: MemberLevel) -> list[Way]:
         """Return how to come to each of a level's fields."""
         try:
             return self._ways[id(level)][1]
@@ -260,7 +260,7 @@ class _Line:
 
     def object(
         self,
-        level: Level,
+        level: MemberLevel,
         members: Mapping[str, Member],
         above: str,
     ) -> list[Cell | None]:
@@ -317,7 +317,7 @@ class _Line:
             return {}
         try:
             if not _is_object(value, source):
-                raise self._refused(Refused("wrong_type", "an object"), value, source, path)
+                raise self._refused(ValueRefused("wrong_type", "an object"), value, source, path)
             return self._members(source, path)
         except BadLine:
             if self.on_mismatch is OnMismatch.FAIL:
@@ -331,7 +331,7 @@ class _Line:
         member: Member | None,
         path: str,
         among: Mapping[str, Member] = MappingProxyType({}),
-        elsewhere: Mapping[str, Place] = NOWHERE,
+        elsewhere: Mapping[str, MemberPlace] = NOWHERE,
     ) -> Cell | None:
         """Return the cell that a member gives; rescue it where it does not fit and may be null.
 
@@ -346,7 +346,7 @@ class _Line:
         elif take is not None:
             try:
                 cell = take(value)
-            except Refused as refused:
+            except ValueRefused as refused:
                 if not may_rescue:
                     raise self._refused(refused, value, source, path) from None
                 self._rescue(path, source)
@@ -380,7 +380,7 @@ class _Line:
         value: JsonValue,
         source: str,
         path: str,
-        elsewhere: Mapping[str, Place],
+        elsewhere: Mapping[str, MemberPlace],
     ) -> Cell | None:
         """Return what a value means that is more than one, or is kept as it is written."""
         match one.type:
@@ -388,13 +388,15 @@ class _Line:
                 return source
             case FieldType.STRUCT:
                 if not _is_object(value, source):
-                    raise self._refused(Refused("wrong_type", "an object"), value, source, path)
+                    raise self._refused(
+                        ValueRefused("wrong_type", "an object"), value, source, path
+                    )
                 inner = self.known.level(one, elsewhere)
                 cells = self.object(inner, self._members(source, path), path)
                 return dict(zip((each.name for each in one.fields), cells, strict=True))
             case FieldType.LIST:
                 if not isinstance(value, Nested) or source[0] != "[":
-                    raise self._refused(Refused("wrong_type", "an array"), value, source, path)
+                    raise self._refused(ValueRefused("wrong_type", "an array"), value, source, path)
                 items = _items(one)
                 return [
                     self._cell(items, member, element_path(path, index))
@@ -402,7 +404,9 @@ class _Line:
                 ]
             case FieldType.MAP:
                 if not _is_object(value, source):
-                    raise self._refused(Refused("wrong_type", "an object"), value, source, path)
+                    raise self._refused(
+                        ValueRefused("wrong_type", "an object"), value, source, path
+                    )
                 items = _items(one)
                 return [
                     (name, self._cell(items, member, member_path(path, name)))
@@ -410,13 +414,13 @@ class _Line:
                 ]
         raise ValueError(f"a {one.type} is a value")
 
-    def _refused(self, refused: Refused, value: JsonValue, source: str, path: str) -> BadLine:
+    def _refused(self, refused: ValueRefused, value: JsonValue, source: str, path: str) -> BadLine:
         found = refused.found or kind_of(value, source)
         return self.bad(refused.code, found, refused.expected, path, value=shown(source))
 
     def _leftovers(
         self,
-        places: Mapping[str, Place],
+        places: Mapping[str, MemberPlace],
         members: Mapping[str, Member],
         opened: Mapping[str, Mapping[str, Member]],
         above: str,

@@ -16,30 +16,30 @@ ABOVE = -1
 
 
 @dataclass(slots=True)
-class Place:
+class MemberPlace:
     """A member that some field takes."""
 
     columns: list[int] = field(default_factory=list)
     """The fields that take it whole, by their place in the level; a field of a level above is
     `ABOVE`."""
-    inside: dict[str, "Place"] = field(default_factory=dict)
+    inside: dict[str, "MemberPlace"] = field(default_factory=dict)
     """The members of it that other fields take."""
     is_kept: bool = False
     """Whether a `json` field takes it, which holds all of it: nothing inside is left over."""
 
 
-NOWHERE: Mapping[str, Place] = MappingProxyType({})
+NOWHERE: Mapping[str, MemberPlace] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class MemberLevel:
     """The fields of an object, and the members that give them."""
 
     fields: tuple[Field, ...]
-    places: Mapping[str, Place]
+    places: Mapping[str, MemberPlace]
 
 
-def levels(fields: tuple[Field, ...]) -> Iterator["Level"]:
+def levels(fields: tuple[Field, ...]) -> Iterator["MemberLevel"]:
     """Yield the level of these fields, and those of all structs inside of them."""
     yield level_of(fields)
     for one in fields:
@@ -50,7 +50,7 @@ def levels(fields: tuple[Field, ...]) -> Iterator["Level"]:
             yield from levels(inner.fields)
 
 
-def is_shared(level: "Level") -> bool:
+def is_shared(level: "MemberLevel") -> bool:
     """Whether a field takes a value whole that others take, too, or take members of."""
     places = list(level.places.values())
     while places:
@@ -61,7 +61,7 @@ def is_shared(level: "Level") -> bool:
     return False
 
 
-def is_kept(places: Mapping[str, Place], path: Iterable[str]) -> bool:
+def is_kept(places: Mapping[str, MemberPlace], path: Iterable[str]) -> bool:
     """Whether a `json` field holds the value that a path leads to, or an object around it."""
     for name in path:
         if places[name].is_kept:
@@ -70,7 +70,9 @@ def is_kept(places: Mapping[str, Place], path: Iterable[str]) -> bool:
     return False
 
 
-def places_inside(places: Mapping[str, Place], path: Iterable[str]) -> Mapping[str, Place]:
+def places_inside(
+    places: Mapping[str, MemberPlace], path: Iterable[str]
+) -> Mapping[str, MemberPlace]:
     """Return what other fields take of the value that a path leads to."""
     for name in path:
         places = places[name].inside
@@ -78,29 +80,31 @@ def places_inside(places: Mapping[str, Place], path: Iterable[str]) -> Mapping[s
 
 
 @lru_cache(maxsize=1024)
-def level_of(fields: tuple[Field, ...]) -> Level:
+def level_of(fields: tuple[Field, ...]) -> MemberLevel:
     """Return the level of these fields."""
-    places: dict[str, Place] = {}
+    places: dict[str, MemberPlace] = {}
     for index, one in enumerate(fields):
         here = places
         for name in one.path[:-1]:
-            here = here.setdefault(name, Place()).inside
-        place = here.setdefault(one.path[-1], Place())
+            here = here.setdefault(name, MemberPlace()).inside
+        place = here.setdefault(one.path[-1], MemberPlace())
         place.columns.append(index)
         place.is_kept |= one.type is FieldType.JSON
-    return Level(fields, places)
+    return MemberLevel(fields, places)
 
 
-def level_within(fields: tuple[Field, ...], elsewhere: Mapping[str, Place]) -> Level:
+def level_within(fields: tuple[Field, ...], elsewhere: Mapping[str, MemberPlace]) -> MemberLevel:
     """Return the level of a struct's fields, of which fields above take members, too."""
     level = level_of(fields)
-    return Level(fields, _joined(level.places, elsewhere)) if elsewhere else level
+    return MemberLevel(fields, _joined(level.places, elsewhere)) if elsewhere else level
 
 
-def _joined(own: Mapping[str, Place], above: Mapping[str, Place]) -> dict[str, Place]:
-    nothing = Place()
+def _joined(
+    own: Mapping[str, MemberPlace], above: Mapping[str, MemberPlace]
+) -> dict[str, MemberPlace]:
+    nothing = MemberPlace()
     return {
-        name: Place(
+        name: MemberPlace(
             [*own.get(name, nothing).columns, *(ABOVE for _ in above.get(name, nothing).columns)],
             _joined(own.get(name, nothing).inside, above.get(name, nothing).inside),
             own.get(name, nothing).is_kept or above.get(name, nothing).is_kept,

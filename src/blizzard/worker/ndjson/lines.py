@@ -103,7 +103,7 @@ def set_aside(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TextPosition:
     """Where in the decompressed text of a file something is; the first line is 1."""
 
     offset: int
@@ -113,7 +113,7 @@ class Place:
 class BrokenDocument(BadLine):
     """A document whose records cannot be told apart, or that has none where they should be."""
 
-    def __init__(self, message: str, *, code: str, line: int, place: Place) -> None:
+    def __init__(self, message: str, *, code: str, line: int, place: TextPosition) -> None:
         super().__init__(message, code=code, line=line)
         self.place = place
 

@@ -6,7 +6,7 @@ from datetime import date
 from decimal import Context, Decimal
 from functools import lru_cache, partial
 
-from blizzard.model.time_format import EPOCHS, ISO, MONTHS, WEEKDAYS, Pattern, pattern_of
+from blizzard.model.time_format import EPOCHS, ISO, MONTHS, WEEKDAYS, TimePattern, pattern_of
 from blizzard.worker.ndjson import values
 from blizzard.worker.ndjson.grammar import NUMBER
 from blizzard.worker.ndjson.values import (
@@ -18,7 +18,7 @@ from blizzard.worker.ndjson.values import (
     Cell,
     JsonValue,
     Number,
-    Refused,
+    ValueRefused,
     fraction_micros,
     in_range,
 )
@@ -34,13 +34,15 @@ def epoch_micros(value: JsonValue, unit: str, *, truncate: bool) -> int:
     """Take a number of seconds, or of smaller units, since 1970 as microseconds."""
     expected = f"a number ({unit})"
     if not isinstance(value, Number):
-        raise Refused("wrong_type", expected)
+        raise ValueRefused("wrong_type", expected)
     if len(value) > LONGEST_EPOCH:
-        raise Refused("out_of_range", f"a number of at most {LONGEST_EPOCH} characters ({unit})")
+        raise ValueRefused(
+            "out_of_range", f"a number of at most {LONGEST_EPOCH} characters ({unit})"
+        )
     try:
         micros = _EXACT.multiply(Decimal(value), EPOCHS[unit])
     except ArithmeticError:  # an exponent of many digits
-        raise Refused("out_of_range", expected) from None
+        raise ValueRefused("out_of_range", expected) from None
     if (
         micros and micros.adjusted() > LONGEST_EPOCH
     ):  # a large exponent, of which no integer is made
@@ -49,28 +51,28 @@ def epoch_micros(value: JsonValue, unit: str, *, truncate: bool) -> int:
     if micros != whole:
         if not truncate:
             expected = "a moment in whole microseconds; truncate: true cuts off the rest"
-            raise Refused("out_of_range", expected)
+            raise ValueRefused("out_of_range", expected)
         # Towards the past, before 1970 too, as a fraction that is written out is cut.
         whole -= micros < whole
     return in_range(whole)
 
 
-def pattern_micros(value: JsonValue, pattern: Pattern, *, truncate: bool) -> int:
+def pattern_micros(value: JsonValue, pattern: TimePattern, *, truncate: bool) -> int:
     """Take a text that a pattern matches as microseconds since 1970; no zone means UTC."""
     expected = f"a time written {pattern.text}"
     if type(value) is not str:
-        raise Refused("wrong_type", expected)
+        raise ValueRefused("wrong_type", expected)
     match = pattern.regex.fullmatch(value)
     if match is None:
-        raise Refused("wrong_type", expected)
+        raise ValueRefused("wrong_type", expected)
     part = {name: text for name, text in match.groupdict().items() if text is not None}
     hour, minute = _hour(part, expected), int(part.get("minute", "0"))
     second = int(part.get("second", "0"))
     offset = int(part.get("zone_hour", "0")) * 60 + int(part.get("zone_minute", "0"))
     if hour > 23 or minute > 59 or second > 59:
-        raise Refused("out_of_range", "a time from 00:00:00 to 23:59:59")
+        raise ValueRefused("out_of_range", "a time from 00:00:00 to 23:59:59")
     if int(part.get("zone_hour", "0")) > 23 or int(part.get("zone_minute", "0")) > 59:
-        raise Refused("out_of_range", "an offset from -23:59 to +23:59")
+        raise ValueRefused("out_of_range", "an offset from -23:59 to +23:59")
     minutes = hour * 60 + minute + (offset if part.get("sign") == "-" else -offset)
     return in_range(
         _day(part) * DAY_MICROS
@@ -84,7 +86,7 @@ def _hour(part: Mapping[str, str], expected: str) -> int:
         return int(part.get("hour", "0"))
     hour = int(part["hour_of_half"])
     if not 1 <= hour <= 12:
-        raise Refused("out_of_range", expected)
+        raise ValueRefused("out_of_range", expected)
     return hour % 12 + 12 * (part["half"].lower() == "pm")
 
 
@@ -104,10 +106,12 @@ def _day(part: Mapping[str, str]) -> int:
             month = MONTHS.index(name) + 1 if name else int(part["month"])
             found = date(year, month, int(part["day"])).toordinal()
     except ValueError:
-        raise Refused("out_of_range", "a day of the calendar, 0001-01-01 to 9999-12-31") from None
+        raise ValueRefused(
+            "out_of_range", "a day of the calendar, 0001-01-01 to 9999-12-31"
+        ) from None
     for name in ("weekday", "long_weekday"):
         if name in part and WEEKDAYS.index(part[name].lower()[:3]) != (found - 1) % 7:
-            raise Refused("out_of_range", "the weekday of its date")
+            raise ValueRefused("out_of_range", "the weekday of its date")
     return found - EPOCH_DAY
 
 
@@ -119,7 +123,7 @@ def whole_days(micros: int, *, truncate: bool) -> int:
     days, rest = divmod(micros, DAY_MICROS)
     if rest and not truncate:
         expected = "a day without a time of day; truncate: true cuts the time off"
-        raise Refused("out_of_range", expected)
+        raise ValueRefused("out_of_range", expected)
     return days
 
 
@@ -186,7 +190,7 @@ def _day_of_time(value: JsonValue) -> int:
     """Take a day, or the day in UTC of a time; the time of day is cut off."""
     try:
         return values.day(value)
-    except Refused as refused:
+    except ValueRefused as refused:
         if refused.code != "wrong_type":
             raise
     return whole_days(values.iso_micros(value, values.ISO, truncate=True), truncate=True)
@@ -194,17 +198,17 @@ def _day_of_time(value: JsonValue) -> int:
 
 def _first(value: JsonValue, ways: Sequence[Take]) -> Cell:
     """Take a value in the first way that takes it."""
-    refusals: list[Refused] = []
+    refusals: list[ValueRefused] = []
     for take in ways:
         try:
             return take(value)
-        except Refused as refused:
+        except ValueRefused as refused:
             refusals.append(refused)
     # One that only missed the range is nearer to what was meant than one of another form.
     near = next((one for one in refusals if one.code != "wrong_type"), None)
     if near is not None:
         raise near
-    raise Refused("wrong_type", " or ".join(dict.fromkeys(one.expected for one in refusals)))
+    raise ValueRefused("wrong_type", " or ".join(dict.fromkeys(one.expected for one in refusals)))
 
 
 def _or_null(value: JsonValue, take: Take, nulls: frozenset[str]) -> Cell:
@@ -234,7 +238,7 @@ def _held(taken: Cell, text: str, kind: FieldType) -> Cell:
     rounded = taken if len(digits) > _MOST_SIGNIFICANT else f"{taken:.{max(len(digits), 1) - 1}e}"
     if digits and (not taken or Decimal(rounded) != Decimal(text)):
         expected = f"one that {kind.value} holds; decimal(p,s) and string hold every digit"
-        raise Refused(
+        raise ValueRefused(
             "out_of_range", expected, f"a number with more digits than {kind.value} holds"
         )
     return taken

@@ -46,7 +46,7 @@ class Nested:
     __slots__ = ()
 
 
-class Refused(Exception):
+class ValueRefused(Exception):
     """A value does not fit a declared field: a code, and what would have been right.
 
     `found` says what was found, where that is more than the kind of value.
@@ -91,25 +91,25 @@ def string(value: JsonValue) -> str:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise Refused("not_utf8", "text without half a surrogate pair") from None
+            raise ValueRefused("not_utf8", "text without half a surrogate pair") from None
     return text
 
 
 def integer(value: JsonValue, bits: int) -> int:
     """Take an integer of so many bits."""
     if not isinstance(value, Number) or not is_integer(value):
-        raise Refused("wrong_type", f"an integer (int{bits})")
+        raise ValueRefused("wrong_type", f"an integer (int{bits})")
     limit = 1 << (bits - 1)
     # Python refuses to read an integer of thousands of digits; none that long is in range.
     if len(value) > 20 or not -limit <= int(value) < limit:
-        raise Refused("out_of_range", f"an integer from {-limit} to {limit - 1} (int{bits})")
+        raise ValueRefused("out_of_range", f"an integer from {-limit} to {limit - 1} (int{bits})")
     return int(value)
 
 
 def float64(value: JsonValue) -> float:
     """Take the nearest double to a JSON number."""
     if not isinstance(value, Number):
-        raise Refused("wrong_type", "a number (float64)")
+        raise ValueRefused("wrong_type", "a number (float64)")
     double = float(value)
     if math.isinf(double):
         raise _beyond("float64", "1.8e308")
@@ -148,7 +148,7 @@ def exact_float32(value: JsonValue) -> float:
 def boolean(value: JsonValue) -> bool:
     """Take true or false."""
     if not isinstance(value, bool):
-        raise Refused("wrong_type", "true or false")
+        raise ValueRefused("wrong_type", "true or false")
     return value
 
 
@@ -156,11 +156,13 @@ def day(value: JsonValue) -> int:
     """Take a day written YYYY-MM-DD, as days since 1970-01-01."""
     text = _text(value, "a date written YYYY-MM-DD")
     if not _DATE.fullmatch(text):
-        raise Refused("wrong_type", "a date written YYYY-MM-DD")
+        raise ValueRefused("wrong_type", "a date written YYYY-MM-DD")
     try:
         return date(int(text[:4]), int(text[5:7]), int(text[8:])).toordinal() - EPOCH_DAY
     except ValueError:
-        raise Refused("out_of_range", "a day of the calendar, 0001-01-01 to 9999-12-31") from None
+        raise ValueRefused(
+            "out_of_range", "a day of the calendar, 0001-01-01 to 9999-12-31"
+        ) from None
 
 
 def timestamp(value: JsonValue) -> int:
@@ -179,14 +181,14 @@ def iso_micros(
     """Take ISO 8601; `truncate` cuts off what is finer than a microsecond."""
     match = _TIMESTAMP.fullmatch(_text(value, expected))
     if match is None:
-        raise Refused("wrong_type", expected)
+        raise ValueRefused("wrong_type", expected)
     if match["zone"] and not zone:
-        raise Refused("wrong_type", expected, "a timestamp with a zone")
+        raise ValueRefused("wrong_type", expected, "a timestamp with a zone")
     part = match.groupdict(default="0")
     minutes = _of_day(part["hour"], part["minute"], "a time from 00:00:00 to 23:59:59")
     offset = _of_day(part["zone_hour"], part["zone_minute"], "an offset from -23:59 to +23:59")
     if int(part["second"]) > 59:
-        raise Refused("out_of_range", "a time from 00:00:00 to 23:59:59")
+        raise ValueRefused("out_of_range", "a time from 00:00:00 to 23:59:59")
     minutes += offset if part["sign"] == "-" else -offset
     return in_range(
         day(part["day"]) * DAY_MICROS
@@ -198,14 +200,14 @@ def iso_micros(
 def fraction_micros(digits: str, *, truncate: bool) -> int:
     """Return the microseconds of a fraction of a second."""
     if not truncate and digits[6:].strip("0"):
-        raise Refused("out_of_range", FINER)
+        raise ValueRefused("out_of_range", FINER)
     return int(digits[:6].ljust(6, "0"))
 
 
 def in_range(micros: int) -> int:
     """Refuse a moment that no reader can show."""
     if not FIRST_MICROS <= micros <= LAST_MICROS:
-        raise Refused("out_of_range", "a moment within the years 0001 to 9999 in UTC")
+        raise ValueRefused("out_of_range", "a moment within the years 0001 to 9999 in UTC")
     return micros
 
 
@@ -222,9 +224,9 @@ def binary(value: JsonValue) -> bytes:
     written = None if taken is None else base64.b64encode(taken).decode()
     if written is not None and written != text and len(written) == len(text):
         found = "base64 with bits after the last byte"
-        raise Refused("wrong_type", "a string in base64 in which those bits are zero", found)
+        raise ValueRefused("wrong_type", "a string in base64 in which those bits are zero", found)
     if taken is None or written != text:
-        raise Refused("wrong_type", "a string in base64 with padding, no more and no less")
+        raise ValueRefused("wrong_type", "a string in base64 with padding, no more and no less")
     return taken
 
 
@@ -236,25 +238,27 @@ def decimal(value: JsonValue, precision: int, scale: int) -> Decimal:
     """Take a number that has no more digits than the column, before the point and after it."""
     shape = f"decimal({precision},{scale})"
     if not isinstance(value, Number):
-        raise Refused("wrong_type", f"a number ({shape})")
+        raise ValueRefused("wrong_type", f"a number ({shape})")
     try:
         exact = Decimal(value)
     except InvalidOperation:
         if not value.lower().partition("e")[0].strip("-0."):
             return Decimal(0).scaleb(-scale)
         found = "a number with an exponent that no decimal has"
-        raise Refused("out_of_range", f"a number that fits {shape}", found) from None
+        raise ValueRefused("out_of_range", f"a number that fits {shape}", found) from None
     _, digits, exponent = exact.as_tuple()
     trailing = len(digits) - len("".join(map(str, digits)).rstrip("0"))
     if not any(digits):
         return Decimal(0).scaleb(-scale)
     if int(exponent) + trailing < -scale:
         found = "a number with more digits after the point"
-        raise Refused("out_of_range", f"at most {scale} digits after the point ({shape})", found)
+        raise ValueRefused(
+            "out_of_range", f"at most {scale} digits after the point ({shape})", found
+        )
     if len(digits) + int(exponent) > precision - scale:
         found = "a number with more digits before the point"
         expected = f"at most {precision - scale} digits before the point ({shape})"
-        raise Refused("out_of_range", expected, found)
+        raise ValueRefused("out_of_range", expected, found)
     # Arrow takes a number with more digits than it has room for as another one, even if they are
     # zeros.
     return exact.quantize(Decimal(1).scaleb(-scale), context=_DIGITS)
@@ -285,7 +289,7 @@ TAKE_EXACT: Mapping[FieldType, Callable[[JsonValue], Cell]] = {
 
 def _text(value: JsonValue, expected: str) -> str:
     if type(value) is not str:
-        raise Refused("wrong_type", expected)
+        raise ValueRefused("wrong_type", expected)
     return value
 
 
@@ -297,18 +301,18 @@ def _exact(value: JsonValue, taken: float, kind: str) -> float:
             "one that it can; schema.on_mismatch: rescue keeps such values in _rescued, and a "
             f"column that you declare as {kind} takes the nearest value"
         )
-        raise Refused("out_of_range", expected, found)
+        raise ValueRefused("out_of_range", expected, found)
     return taken
 
 
-def _beyond(kind: str, largest: str) -> Refused:
+def _beyond(kind: str, largest: str) -> ValueRefused:
     found = f"a number beyond the range of {kind}"
-    return Refused("out_of_range", f"a number from -{largest} to {largest}", found)
+    return ValueRefused("out_of_range", f"a number from -{largest} to {largest}", found)
 
 
 def _of_day(hours: str, minutes: str, expected: str) -> int:
     if int(hours) > 23 or int(minutes) > 59:
-        raise Refused("out_of_range", expected)
+        raise ValueRefused("out_of_range", expected)
     return int(hours) * 60 + int(minutes)
 
 

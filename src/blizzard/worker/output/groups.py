@@ -37,7 +37,7 @@ from blizzard.worker.record import failure_of
 from lakebed import layout
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.documents.data_file import FinishedFile, Run
-from lakebed.documents.source_record import BadLines, QuarantineFile, SourceRecord, Stage
+from lakebed.documents.source_record import BadLines, FailureStage, QuarantineFile, SourceRecord
 from lakebed.errors import StoreFull
 from lakebed.partition import PartitionValues
 from lakebed.types import Provenance
@@ -70,7 +70,7 @@ def _slices(batch: pa.RecordBatch, size: int, most: int, known: Sequence[Stretch
 
 
 @dataclass(slots=True)
-class Group:
+class OutputGroup:
     """Source files that share output files, and so stand or fall together."""
 
     name: str
@@ -87,7 +87,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class SettledGroups:
     """What became of all groups of a unit, once every upload has ended."""
 
     read: Sequence[SourceRecord]
@@ -111,20 +111,20 @@ class OutputGroups:
         self._uploads = uploads
         self._done = done
         self._files = {file.key: file for file in unit.files}
-        self._groups: list[Group] = []
+        self._groups: list[OutputGroup] = []
         self._stamp = work.stamp
         self._policy = work.rolling
         if unit.file_size is not None:
             self._policy = replace(work.rolling, file_size=unit.file_size)
 
     @property
-    def last(self) -> Group:
+    def last(self) -> OutputGroup:
         """Return the group that was made last."""
         return self._groups[-1]
 
-    def new(self) -> Group:
+    def new(self) -> OutputGroup:
         """Return a group of its own."""
-        group = Group(f"{self._unit.name}.{len(self._groups)}", self._new_writer())
+        group = OutputGroup(f"{self._unit.name}.{len(self._groups)}", self._new_writer())
         self._groups.append(group)
         return group
 
@@ -144,13 +144,13 @@ class OutputGroups:
         known = stretches_of(decoded, first) if given is None else stretches_at(given)
         return _slices(batch, size, most, known)
 
-    def write(self, group: Group, slices: Iterable[Slice], file: SourceFile) -> None:
+    def write(self, group: OutputGroup, slices: Iterable[Slice], file: SourceFile) -> None:
         """Write rows of a source file; trouble breaks the group, and only the group."""
         for batch, size, stretches in slices:
             self._write_all(group, group.writer.write(batch, file.key, size, stretches))
             self._done.rows += batch.num_rows
 
-    def write_together(self, group: Group, found: Together[Opened], budget: int) -> bool:
+    def write_together(self, group: OutputGroup, found: Together[Opened], budget: int) -> bool:
         """Write the rows of whole files; False where they are to be written file by file.
 
         That is so where each row goes its own way or has its own number in it, and where they are
@@ -171,25 +171,25 @@ class OutputGroups:
         self._done.rows += found.batch.num_rows
         return True
 
-    def set_aside(self, group: Group, bad: list[Aside]) -> None:
+    def set_aside(self, group: OutputGroup, bad: list[Aside]) -> None:
         """Write bad lines of a source file; trouble breaks the group, and only the group."""
         for one in bad:
             if group.aside is None:
                 group.aside = AsideWriter(self._rolling(ASIDE))
             self._write_aside(group, group.aside.write(one))
 
-    def close(self, group: Group) -> None:
+    def close(self, group: OutputGroup) -> None:
         """Write what is left; the group gets no more rows."""
         self._write_all(group, group.writer.close())
         if group.aside is not None:
             self._write_aside(group, group.aside.close())
 
-    def forget(self, group: Group) -> None:
+    def forget(self, group: OutputGroup) -> None:
         """Drop a group whose only source file has failed."""
         _abandon(group)
         self._groups.remove(group)
 
-    def settle(self) -> Settled:
+    def settle(self) -> SettledGroups:
         """Wait for all uploads; if one failed, all source files of its group have failed."""
         read: list[SourceRecord] = []
         lost: list[SourceRecord] = []
@@ -211,7 +211,7 @@ class OutputGroups:
             files += uploaded
             quarantine += aside
             seconds.update(zip((file.filename for file in uploaded), group.seconds, strict=True))
-        return Settled(
+        return SettledGroups(
             read=read,
             failed=lost,
             files=tuple(files),
@@ -224,8 +224,8 @@ class OutputGroups:
         self._uploads.take_back(self._uploads.stored_as(file.filename) for file in files)
         self._uploads.take_back(file.filename for file in aside)
 
-    def _failed(self, group: Group, error: Exception) -> list[SourceRecord]:
-        failure = failure_of(error, stage=Stage.UPLOAD, show_values=self._work.show_values)
+    def _failed(self, group: OutputGroup, error: Exception) -> list[SourceRecord]:
+        failure = failure_of(error, stage=FailureStage.UPLOAD, show_values=self._work.show_values)
         return [failed(untouched(self._files[record.key]), failure) for record in group.records]
 
     def _new_writer(self) -> RollingWriter | PartitionedWriter:
@@ -272,7 +272,7 @@ class OutputGroups:
             mapping=mapping,
         )
 
-    def _write_all(self, group: Group, closed: Iterator[ClosedFile]) -> None:
+    def _write_all(self, group: OutputGroup, closed: Iterator[ClosedFile]) -> None:
         """Write and hand in what was closed; trouble breaks the group, and only the group."""
         if group.broken is not None:
             return
@@ -293,7 +293,7 @@ class OutputGroups:
             _abandon(group)
 
     def _write_aside(
-        self, group: Group, closed: Iterator[tuple[ClosedFile, tuple[BadLines, ...]]]
+        self, group: OutputGroup, closed: Iterator[tuple[ClosedFile, tuple[BadLines, ...]]]
     ) -> None:
         if group.broken is not None:
             return
@@ -324,13 +324,13 @@ class OutputGroups:
         return f"{self._work.sources[file.source].uri.rstrip('/')}/{file.path}"
 
 
-def _abandon(group: Group) -> None:
+def _abandon(group: OutputGroup) -> None:
     group.writer.abandon()
     if group.aside is not None:
         group.aside.abandon()
 
 
-def _uploaded(group: Group, uploads: Sequence[Future[Uploaded]]) -> list[Uploaded]:
+def _uploaded(group: OutputGroup, uploads: Sequence[Future[Uploaded]]) -> list[Uploaded]:
     """Wait for the group's uploads; the first that failed breaks it."""
     files = []
     for upload in uploads:

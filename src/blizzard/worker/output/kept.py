@@ -19,7 +19,7 @@ ON_DISK = 8
 """How many times what is kept in memory is kept on the disk at most, the former included."""
 
 
-class Kept:
+class KeptRows:
     """Rows that are not to be written yet, in their order."""
 
     def __init__(self, folder: Path, in_memory: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from blizzard.model.bad_lines import Fault, fault_of
+from blizzard.model.bad_lines import LineFault, fault_of
 from lakebed.documents.source_record import QuarantineFile
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.storage.store import Reader
@@ -59,7 +59,7 @@ class QuarantinedLine:
         return f"{self.source}:{self.path}"
 
     @property
-    def fault(self) -> Fault:
+    def fault(self) -> LineFault:
         """Return what is wrong with it."""
         return fault_of(self.code, self.field, self.expected, self.found)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import cast
 
-from blizzard.model.bad_lines import Replay
-from blizzard.model.files import Limits, Location, SourceFile, UnitOutcome, Work, WorkUnit
+from blizzard.model.bad_lines import LineReplay
+from blizzard.model.files import Location, SourceFile, TaskLimits, UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Bounds
 from blizzard.model.source.form import SkipRule
 from blizzard.worker.output.upload import Uploads
@@ -28,7 +28,7 @@ from lakebed.documents.source_record import Resolved, SourceRecord
 from lakebed.storage.store import Reader, Store
 from lakebed.types import Codec
 
-_FEW = Limits(max_concurrent_files=1, batch_size=8192)
+_FEW = TaskLimits(max_concurrent_files=1, batch_size=8192)
 QUARANTINE = "quarantine"
 """What stands for the source where lines cannot be read again."""
 
@@ -54,7 +54,7 @@ def run_replay(
 
 
 def _replayed(
-    unit: WorkUnit, replay: Replay, work: Work, stores: Stores, channel: ProgressChannel | None
+    unit: WorkUnit, replay: LineReplay, work: Work, stores: Stores, channel: ProgressChannel | None
 ) -> UnitOutcome:
     sink, file = stores.sink(), replay.file
     table = read_table(sink, file)

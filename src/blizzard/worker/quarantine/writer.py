@@ -18,7 +18,7 @@ from blizzard.worker.ndjson.decoder import BadLine, BadRecord
 from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.position import ReadPosition
 from blizzard.worker.quarantine.reader import SCHEMA
-from blizzard.worker.record import Tally
+from blizzard.worker.record import LineTally
 from lakebed.documents.source_record import BadLines
 
 Aside = tuple[pa.RecordBatch, BadLines]
@@ -59,7 +59,7 @@ class BadOfFile:
     first: BadRecord | None = None
     waiting: list[Aside] = field(default_factory=list)
 
-    def take(self, found: Sequence[BadRecord], position: ReadPosition, tally: Tally) -> int:
+    def take(self, found: Sequence[BadRecord], position: ReadPosition, tally: LineTally) -> int:
         """Take bad lines that were just counted, and return the memory that they take.
 
         Raise as soon as there are too many, whatever comes after.
@@ -76,7 +76,7 @@ class BadOfFile:
         waiting, self.waiting = self.waiting, []
         return waiting
 
-    def end(self, tally: Tally) -> None:
+    def end(self, tally: LineTally) -> None:
         """Raise where too many of the lines are bad; of a part of a file the driver decides."""
         if self.limits is not None and self.file.part is None:
             records = tally.rows + tally.quarantined

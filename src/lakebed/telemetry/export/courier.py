@@ -16,10 +16,10 @@ from http.client import HTTPException
 from typing import Any, Generic, TypeVar
 
 from lakebed.telemetry.events import Emit, ExportFailed, ExportResumed, shared
-from lakebed.telemetry.export.targets import Target
+from lakebed.telemetry.export.targets import ExportTarget
 
 Item = TypeVar("Item")
-Send = Callable[[Target, bytes], None]
+Send = Callable[[ExportTarget, bytes], None]
 """Delivers a document; an OSError says that it did not work."""
 
 AGAIN = (408, 429, 502, 503, 504)
@@ -43,7 +43,7 @@ class CourierLimits:
     """What the end of a run may wait for what is still to be sent."""
 
 
-class Refused(OSError):
+class DeliveryRefused(OSError):
     """The server answered, and not with success."""
 
     def __init__(self, status: int) -> None:
@@ -61,7 +61,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 _OPENER = urllib.request.build_opener(_NoRedirect)
 
 
-def post(target: Target, body: bytes, *, seconds: float = 10.0) -> None:
+def post(target: ExportTarget, body: bytes, *, seconds: float = 10.0) -> None:
     """Deliver a document of JSON."""
     headers = {"Content-Type": "application/json", **target.headers}
     request = urllib.request.Request(target.url, body, headers)  # noqa: S310 - only http(s) gets here
@@ -70,7 +70,7 @@ def post(target: Target, body: bytes, *, seconds: float = 10.0) -> None:
             answer.read()
     except urllib.error.HTTPError as refused:
         with refused:
-            raise Refused(refused.code) from None
+            raise DeliveryRefused(refused.code) from None
     except HTTPException as broken:
         raise OSError(type(broken).__name__) from broken
 
@@ -80,7 +80,7 @@ class Courier(Generic[Item]):
 
     def __init__(
         self,
-        target: Target,
+        target: ExportTarget,
         encode: Callable[[Sequence[Item]], bytes],
         emit: Emit,
         *,
@@ -146,7 +146,7 @@ class Courier(Generic[Item]):
             try:
                 self._send(self._target, body)
             except OSError as error:
-                final = isinstance(error, Refused) and error.status not in AGAIN
+                final = isinstance(error, DeliveryRefused) and error.status not in AGAIN
                 if not left or final or self._ending.wait(self._limits.pause_secs):
                     raise
             else:
@@ -169,7 +169,7 @@ def _reason(error: Exception) -> str:
     """Return why nothing arrives; an address or a header is not repeated."""
     if isinstance(error, urllib.error.URLError) and isinstance(error.reason, OSError):
         error = error.reason
-    if isinstance(error, Refused):
+    if isinstance(error, DeliveryRefused):
         return str(error)
     return getattr(error, "strerror", None) or type(error).__name__
 
@@ -177,7 +177,7 @@ def _reason(error: Exception) -> str:
 @contextmanager
 def delivered(
     emit: Emit,
-    target: Target | None,
+    target: ExportTarget | None,
     encode: Callable[[Sequence[Item]], bytes],
     *listeners: Callable[[Callable[[Item], None]], Emit],
     limits: CourierLimits | None = None,

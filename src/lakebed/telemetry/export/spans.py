@@ -36,7 +36,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class TracedBatch:
     """The batch that a trace is about."""
 
     pipeline: str

@@ -10,7 +10,7 @@ NAMESPACE = "blizzard"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class ExportTarget:
     """An address that documents are sent to. Its headers may hold a secret."""
 
     what: str
@@ -29,14 +29,14 @@ class ExportSettings:
     openlineage_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     openlineage_namespace: str = NAMESPACE
 
-    def traces(self, environment: Mapping[str, str]) -> Target | None:
+    def traces(self, environment: Mapping[str, str]) -> ExportTarget | None:
         """Return where traces go: the configuration decides, then OpenTelemetry's variables.
 
         Variables that ask for gRPC are meant for other programs: nothing is sent then.
         """
         if self.otlp_endpoint is not None:
             url, headers = _below(self.otlp_endpoint, TRACES), self.otlp_headers
-            return Target(what="traces", url=url, headers=headers)
+            return ExportTarget(what="traces", url=url, headers=headers)
         own = environment.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
         shared = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
         url = own or (_below(shared, TRACES) if shared else "")
@@ -45,14 +45,14 @@ class ExportSettings:
         if disabled or protocol == "grpc" or not url.startswith(("http://", "https://")):
             return None
         headers = _headers(environment.get("OTEL_EXPORTER_OTLP_HEADERS", ""))
-        return Target(what="traces", url=url, headers=headers)
+        return ExportTarget(what="traces", url=url, headers=headers)
 
-    def lineage(self) -> Target | None:
+    def lineage(self) -> ExportTarget | None:
         """Return where lineage goes."""
         if self.openlineage_url is None:
             return None
         url = _below(self.openlineage_url, LINEAGE)
-        return Target(what="lineage", url=url, headers=self.openlineage_headers)
+        return ExportTarget(what="lineage", url=url, headers=self.openlineage_headers)
 
 
 def _below(url: str, path: str) -> str:

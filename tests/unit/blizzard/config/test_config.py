@@ -30,7 +30,7 @@ from lakebed.config.section import Section
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template
 from lakebed.types import (
-    Commit,
+    CommitMode,
     Compression,
     FieldType,
     Handoff,
@@ -104,7 +104,7 @@ READ: dict[str, tuple[Any, Any, Any]] = {
     "sink.min_multipart_size_mb": (1, lambda s: sink(s).upload.min_multipart_size, 1_048_576),
     "sink.max_concurrent_parts": (3, lambda s: sink(s).upload.max_concurrent_parts, 3),
     "sink.handoff": ("staging", lambda s: sink(s).handoff, Handoff.STAGING),
-    "sink.commit": ("inline", lambda s: sink(s).commit, Commit.INLINE),
+    "sink.commit": ("inline", lambda s: sink(s).commit, CommitMode.INLINE),
     "sink.partition_by": (
         {"prefix_template": "date=%Y-%m-%d/region=%s"},
         lambda s: sink(s).template,

@@ -7,7 +7,7 @@ import pytest
 from blizzard.config.load import load
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.form import Form, SkipRule
-from blizzard.model.source.glob import Pattern
+from blizzard.model.source.glob import SourcePattern
 from lakebed.errors import ConfigInvalid
 from lakebed.types import SourceFormat
 
@@ -57,7 +57,7 @@ def test_the_path_of_a_local_file_is_that_file(tmp_path: Path, name: str):
     (tmp_path / name).write_text("{}")
     source = source_of(tmp_path, path=f"'{tmp_path / name}'")
     assert source.uri == str(tmp_path)
-    assert isinstance(source.pattern, Pattern)
+    assert isinstance(source.pattern, SourcePattern)
     assert source.pattern.compiled().fullmatch(name)
     assert not source.pattern.compiled().fullmatch(f"{name}x")
     assert source.pattern.names_file(name)

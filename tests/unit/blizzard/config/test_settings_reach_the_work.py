@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from blizzard.execute.spark.session import capped_master, local_cores
-from blizzard.model.files import Limits, UnitOutcome, Work, WorkUnit
+from blizzard.model.files import TaskLimits, UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import (
     PipelineSettings,
     RollingPolicy,
@@ -54,8 +54,8 @@ def test_the_settings_of_a_source_reach_the_executors(tmp_path: Path) -> None:
     work = told(tmp_path, settings)
 
     assert work.limits == {
-        "default": Limits(max_concurrent_files=3, batch_size=2),
-        "two": Limits(max_concurrent_files=9, batch_size=7),
+        "default": TaskLimits(max_concurrent_files=3, batch_size=2),
+        "two": TaskLimits(max_concurrent_files=9, batch_size=7),
     }
 
 

@@ -11,9 +11,9 @@ from blizzard.discover.skip_reason import FEW, MOST_NAMED, Reason
 from blizzard.journal.ledger import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source.glob import Pattern
+from blizzard.model.source.glob import SourcePattern
 from lakebed.columns.schema import Schema
-from lakebed.documents.source_record import SourceRecord, Stage
+from lakebed.documents.source_record import FailureStage, SourceRecord
 from lakebed.partition import Template, table_schema
 from lakebed.storage.store import ObjectFacts
 from lakebed.types import OnChange
@@ -134,7 +134,7 @@ def test_reasons_are_all_counted_and_some_files_are_named():
     ],
 )
 def test_a_pattern_means_some_names_and_no_others(pattern, path, is_meant):
-    finding = look(facts(path), source=source_settings(pattern=Pattern(pattern)))
+    finding = look(facts(path), source=source_settings(pattern=SourcePattern(pattern)))
     assert (taken(finding) == [path]) is is_meant
     assert finding.count(Reason.NOT_MATCHED) == (not is_meant)
 
@@ -158,7 +158,7 @@ def test_a_pattern_means_some_names_and_no_others(pattern, path, is_meant):
 )
 def test_a_pattern_that_names_a_suffix_or_files_without_one_means_them(pattern, path):
     """L36."""
-    source = source_settings(pattern=Pattern(pattern))
+    source = source_settings(pattern=SourcePattern(pattern))
     assert taken(look(facts(path), source=source)) == [path]
     assert look(facts(path)).take == ()
 
@@ -179,7 +179,7 @@ def test_a_pattern_that_names_a_suffix_or_files_without_one_means_them(pattern, 
 )
 def test_a_pattern_that_names_no_suffix_means_ndjson(pattern, path, reason):
     """L36."""
-    finding = look(facts(path), source=source_settings(pattern=Pattern(pattern)))
+    finding = look(facts(path), source=source_settings(pattern=SourcePattern(pattern)))
     assert (finding.take, finding.count(reason)) == ((), 1)
 
 
@@ -311,7 +311,7 @@ def test_a_file_whose_partition_cannot_be_told_is_a_failure_and_the_rest_goes_on
     assert taken(finding) == ["date=2024-01-01/ok.ndjson"]
     (failed,) = finding.misplaced
     assert failed.failure is not None
-    assert (failed.path, failed.failure.stage) == (path, Stage.DISCOVER)
+    assert (failed.path, failed.failure.stage) == (path, FailureStage.DISCOVER)
     assert failed.failure.code == "partition_unknown"
     assert says in failed.failure.message
 

@@ -8,7 +8,7 @@ import pytest
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SKIPPED
 from blizzard.discover.skip_reason import Reason
-from blizzard.model.source.glob import Pattern
+from blizzard.model.source.glob import SourcePattern
 from lakebed.listing.lookback import Window
 from tests.support.bucket import LONG_AGO
 from tests.support.builders import NOON
@@ -19,7 +19,7 @@ def test_a_prefix_is_listed_from_its_start_to_its_end():
     names = [
         f"{kind}-{number:04d}.ndjson" for kind in ("aaa", "app", "zzz") for number in range(2000)
     ]
-    site = Site(names, pattern=Pattern("app-*"))
+    site = Site(names, pattern=SourcePattern("app-*"))
     finding = site.look()
     assert len(finding.take) == 2000
     assert site.bucket.requests == {"list": 3}

@@ -11,7 +11,7 @@ from blizzard.answers.explain import explain
 from blizzard.answers.status import pipeline_status
 from blizzard.cli.status import status_lines
 from blizzard.journal.ledger import Ledger
-from blizzard.model.source.glob import Pattern
+from blizzard.model.source.glob import SourcePattern
 from lakebed.clock import Clock
 from lakebed.errors import StoreDenied
 from lakebed.storage.store import Reader
@@ -161,7 +161,7 @@ def test_a_folder_that_the_pattern_does_not_mean_is_not_walked(bench, folder, mo
     """W23."""
     put(folder, "top.ndjson", ndjson(rows(1)))
     refuse(monkeypatch, "/2024-01-01", PermissionError(13, "Permission denied"))
-    source = replace(bench.settings.sources[0], pattern=Pattern("*.ndjson"))
+    source = replace(bench.settings.sources[0], pattern=SourcePattern("*.ndjson"))
     bench.settings = replace(bench.settings, sources=(source,))
     assert ingested(bench) == ["top.ndjson"]
     assert passed(bench) == {"not_matched": ["2024-01-01/"]}
@@ -228,4 +228,4 @@ def test_a_folder_that_vanishes_while_the_source_is_listed_is_no_error(
     ],
 )
 def test_a_pattern_says_which_folders_cannot_hold_its_names(pattern, folder, may):
-    assert Pattern(pattern).may_hold(folder) is may
+    assert SourcePattern(pattern).may_hold(folder) is may

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkRuntimeError
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app
-from blizzard.execute.spark.jvm_output import Listener, Severity, graded, on_standard_error
+from blizzard.execute.spark.jvm_output import JvmOutput, Severity, graded, on_standard_error
 from blizzard.execute.spark.session import QUIET, did_not_start
 from blizzard.service import SPARK_SAID
 from lakebed.errors import ConfigInvalid
@@ -69,7 +69,7 @@ def test_our_own_settings_of_sparks_log_are_understood() -> None:
 def test_every_line_comes_through_the_pipe_and_blank_ones_do_not() -> None:
     """HOLES W40: also one without an end, and bytes that are no text."""
     heard: list[tuple[str, Severity]] = []
-    listener = Listener(lambda line, severity: heard.append((line, severity)))
+    listener = JvmOutput(lambda line, severity: heard.append((line, severity)))
     with listener.pipe() as handle:
         subprocess.run(
             ["sh", "-c", r"printf 'one\n\n  \n'; printf 'Error: two \377\n three' >&2"],

@@ -9,7 +9,7 @@ import pytest
 from blizzard.handoff.publish import HandedOn, Publisher
 from blizzard.model.settings import SinkSettings
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Protocol, encode
+from lakebed.documents.entry import DirectoryProtocol, Entry, encode
 from lakebed.errors import ObjectMissing, ProtocolConflict, StoreUnavailable
 from lakebed.layout import data_file, protocol
 from lakebed.types import Handoff
@@ -161,7 +161,7 @@ def test_a_hand_off_that_was_changed_meanwhile_stops_the_pipeline_before_its_nex
     made = bench(tmp_path, source, Handoff.JOURNAL)
     pipeline = made.stepping()
     assert pipeline.step()
-    local(made.table).create(protocol(2), encode(Protocol(handoff=Handoff.STAGING)))
+    local(made.table).create(protocol(2), encode(DirectoryProtocol(handoff=Handoff.STAGING)))
     put(source, "b.ndjson", ndjson(rows(3, 3)))
     with pytest.raises(ProtocolConflict, match="staging"):
         pipeline.step()
@@ -185,7 +185,7 @@ def test_a_batch_is_handed_off_as_its_entry_says_whatever_the_configuration_says
     with pytest.raises(StoreUnavailable):
         replace(made, publisher=Dies()).pipeline().step()
     if now is not before:
-        local(made.table).create(protocol(2), encode(Protocol(handoff=now)))
+        local(made.table).create(protocol(2), encode(DirectoryProtocol(handoff=now)))
 
     later = bench(tmp_path, source, now, run_id="run-2")
     assert not later.pipeline().step()

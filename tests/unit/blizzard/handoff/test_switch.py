@@ -3,7 +3,7 @@
 import pytest
 
 from blizzard.handoff.publish import set_handoff
-from lakebed.documents.entry import Protocol, encode
+from lakebed.documents.entry import DirectoryProtocol, encode
 from lakebed.errors import DocumentUnreadable, ProtocolConflict
 from lakebed.journal import latest_protocol
 from lakebed.layout import journal_entry
@@ -31,7 +31,7 @@ def in_force(table):
 def test_of_two_that_change_it_at_once_one_is_told(table, theirs):
     class Raced(Store):
         def create(self, path, body):
-            super().create(path, encode(Protocol(handoff=theirs)))
+            super().create(path, encode(DirectoryProtocol(handoff=theirs)))
             return AlreadyThere()
 
     raced = Raced(table.store.uri, table.store.options)

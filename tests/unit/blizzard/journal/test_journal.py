@@ -9,7 +9,7 @@ from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import agree_on_protocol
 from blizzard.journal.journal import Journal
 from lakebed import layout
-from lakebed.documents.entry import Protocol, Receipt, decode_entry, digest, encode
+from lakebed.documents.entry import DirectoryProtocol, Receipt, decode_entry, digest, encode
 from lakebed.errors import (
     DocumentUnreadable,
     JournalConflict,
@@ -293,7 +293,10 @@ def test_the_protocol_is_written_before_anything_else(tmp_path):
     store = DropsWrites(str(tmp_path), no_options(), make_folder=True)
     store.dropped = 0
     opened(store)
-    assert store.bodies[0] == (layout.protocol(1), encode(Protocol(handoff=Handoff.JOURNAL)))
+    assert store.bodies[0] == (
+        layout.protocol(1),
+        encode(DirectoryProtocol(handoff=Handoff.JOURNAL)),
+    )
 
 
 def test_a_protocol_that_cannot_be_read_stops_the_run(tmp_path):

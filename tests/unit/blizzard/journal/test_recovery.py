@@ -79,7 +79,7 @@ def hundred_thousand(tail: int) -> tuple[Bucket, int]:
     checkpoint.write_snapshot(
         store,
         "default",
-        checkpoint.Snapshot(
+        checkpoint.LedgerSnapshot(
             state=LedgerState(journal="j", sequence=number, digest=digest(body), last_batch=number),
             sums=Sums(),
             segments=(segment.ref,),

@@ -7,7 +7,7 @@ import pytest
 
 from blizzard.model.failure_basis import bases_of
 from lakebed.columns.schema import Field, Reading, Schema
-from lakebed.documents.source_record import Stage
+from lakebed.documents.source_record import FailureStage
 from lakebed.types import FieldType
 from tests.support.builders import pipeline_settings
 
@@ -21,7 +21,7 @@ LIST = Field(
 
 def basis(*fields: Field) -> str:
     settings = pipeline_settings(Path("in"), Path("table"), schema=Schema(fields))
-    return bases_of(settings, settings.sources[0])[Stage.PARSE]
+    return bases_of(settings, settings.sources[0])[FailureStage.PARSE]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.settings import PipelineSettings
 from lakebed.columns.schema import Field, Reading, Schema
-from lakebed.documents.source_record import Stage
+from lakebed.documents.source_record import FailureStage
 from lakebed.types import FieldType, OnMismatch, UnknownFields
 from tests.support.builders import pipeline_settings
 
@@ -20,7 +20,7 @@ def settings(*fields: Field) -> PipelineSettings:
     return replace(found, schema=Schema(fields or (ID,)))
 
 
-def changed(before: PipelineSettings, after: PipelineSettings) -> set[Stage]:
+def changed(before: PipelineSettings, after: PipelineSettings) -> set[FailureStage]:
     old, new = (bases_of(each, each.sources[0]) for each in (before, after))
     return {stage for stage in old if old[stage] != new[stage]}
 
@@ -30,9 +30,9 @@ def test_plain_settings_give_what_they_gave_in_earlier_versions() -> None:
     plain = settings()
 
     assert bases_of(plain, plain.sources[0]) == {
-        Stage.DISCOVER: "ad2ad0eadc6ffea8",
-        Stage.DECOMPRESS: "c18d84550fe0a60d",
-        Stage.PARSE: "cb39b3c20a74eba3",
+        FailureStage.DISCOVER: "ad2ad0eadc6ffea8",
+        FailureStage.DECOMPRESS: "c18d84550fe0a60d",
+        FailureStage.PARSE: "cb39b3c20a74eba3",
     }
 
 
@@ -45,8 +45,8 @@ def test_whether_other_fields_and_types_are_refused_decides() -> None:
     refusing = replace(settings(), unknown_fields=UnknownFields.FAIL)
     rescuing = replace(settings(), on_mismatch=OnMismatch.RESCUE)
 
-    assert changed(settings(), refusing) == {Stage.PARSE}
-    assert changed(settings(), rescuing) == {Stage.PARSE}
+    assert changed(settings(), refusing) == {FailureStage.PARSE}
+    assert changed(settings(), rescuing) == {FailureStage.PARSE}
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2])
@@ -64,7 +64,7 @@ def test_whether_other_fields_and_types_are_refused_decides() -> None:
 def test_how_a_value_is_read_decides_at_every_depth(reading: Reading, depth: int) -> None:
     plain, other = (inside(depth, one) for one in (Reading(), reading))
 
-    assert changed(settings(ID, plain), settings(ID, other)) == {Stage.PARSE}
+    assert changed(settings(ID, plain), settings(ID, other)) == {FailureStage.PARSE}
 
 
 def inside(depth: int, reading: Reading) -> Field:
@@ -92,4 +92,4 @@ def items(kind: FieldType, *, nullable: bool = True) -> Field:
     ],
 )
 def test_what_is_inside_a_type_decides(one: Field, other: Field) -> None:
-    assert changed(settings(one), settings(other)) == {Stage.PARSE}
+    assert changed(settings(one), settings(other)) == {FailureStage.PARSE}

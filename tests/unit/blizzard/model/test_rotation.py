@@ -4,7 +4,7 @@ import pytest
 
 from blizzard.discover.names import why_not_ours
 from blizzard.discover.skip_reason import Reason
-from blizzard.model.source.glob import Pattern, renamed, unrotated
+from blizzard.model.source.glob import SourcePattern, renamed, unrotated
 from tests.support.builders import source_settings
 
 
@@ -49,7 +49,7 @@ def test_a_number_or_a_date_at_the_end_is_no_part_of_the_name(path: str, expecte
 def test_a_pattern_that_spells_out_a_suffix_and_goes_on_takes_rotated_names(
     pattern: str, taken: list[str], left: list[str]
 ) -> None:
-    source = source_settings(pattern=Pattern(pattern))
+    source = source_settings(pattern=SourcePattern(pattern))
     assert {name: why_not_ours(name, source) for name in taken} == dict.fromkeys(taken)
     reasons = {name: why_not_ours(name, source) for name in left}
     assert set(reasons.values()) <= {Reason.NOT_NDJSON, Reason.TEMPORARY}, reasons

@@ -8,8 +8,8 @@ from typing import Self
 from blizzard.events import QueueFailed
 from blizzard.model.notices import HintsFollowed, NoticeKind
 from blizzard.notices.inbox import Inbox
-from blizzard.notices.listener import Limits, Listener
-from blizzard.notices.messages import Route
+from blizzard.notices.listener import QueueLimits, QueueListener
+from blizzard.notices.messages import SourceRoute
 from blizzard.notices.queue import QueueUnavailable
 from lakebed.clock import Clock
 from lakebed.retry import Backoff
@@ -17,18 +17,18 @@ from lakebed.telemetry.events import Event
 from tests.support.queues import MemoryQueue, counted, s3_body
 from tests.support.waits import until
 
-QUICK = Limits(tidy_secs=0.001, backoff=Backoff(first_secs=0.001, limit_secs=0.002))
-ROUTES = [Route(source="s", bucket="lake", prefix="in/")]
+QUICK = QueueLimits(tidy_secs=0.001, backoff=Backoff(first_secs=0.001, limit_secs=0.002))
+ROUTES = [SourceRoute(source="s", bucket="lake", prefix="in/")]
 
 
 class Ear:
     """A listener to a queue in memory."""
 
-    def __init__(self, limits: Limits = QUICK) -> None:
+    def __init__(self, limits: QueueLimits = QUICK) -> None:
         self.events: list[Event] = []
         self.queue = MemoryQueue()
         self.inbox = Inbox("p", clock=Clock(), emit=self.events.append)
-        self.listener = Listener(
+        self.listener = QueueListener(
             lambda: self.queue,
             self.queue.name,
             self.inbox,

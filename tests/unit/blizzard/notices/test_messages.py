@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blizzard.model.notices import NoticeKind
-from blizzard.notices.messages import Created, contents_of
+from blizzard.notices.messages import ObjectCreated, contents_of
 from tests.support.queues import (
     event_bridge_body,
     event_grid,
@@ -29,8 +29,8 @@ TEST = (
 CONFIRMATION = json.dumps({"Type": "SubscriptionConfirmation", "TopicArn": "arn:aws:sns:x:1:t"})
 
 
-def created(key: str, at: datetime | None = AT) -> Created:
-    return Created(bucket="lake", key=key, at=at, size=7, etag="d41d8")
+def created(key: str, at: datetime | None = AT) -> ObjectCreated:
+    return ObjectCreated(bucket="lake", key=key, at=at, size=7, etag="d41d8")
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,10 @@ def test_objects_that_were_created_are_named_whichever_way_the_message_came(body
     assert not contents.is_unreadable
 
 
-def blob(key: str) -> Created:
-    return Created(bucket="lake", key=key, account="store", at=AT, size=7, etag="0x8D4BCC2E4835CD0")
+def blob(key: str) -> ObjectCreated:
+    return ObjectCreated(
+        bucket="lake", key=key, account="store", at=AT, size=7, etag="0x8D4BCC2E4835CD0"
+    )
 
 
 @pytest.mark.parametrize("written", [json.dumps, in_base64], ids=["text", "base64"])
@@ -90,7 +92,7 @@ def test_several_events_of_azure_in_one_message_are_taken_one_by_one():
 def test_objects_of_google_are_named_by_attributes(key: str):
     """The name is written as it is, and the digest is the store's e-tag."""
     contents = contents_of(google_body(key))
-    described = Created(
+    described = ObjectCreated(
         bucket="lake", key=key, at=AT, size=2, etag="99914b932bd37a50b983c5e7c90ae93b"
     )
     assert contents.created == (described,)
@@ -102,7 +104,7 @@ def test_objects_of_google_are_named_by_attributes(key: str):
 )
 def test_an_object_of_google_need_not_be_described(data: str | None):
     body = json.dumps({"attributes": google_attributes("a"), "data": data})
-    assert contents_of(body).created == (Created(bucket="lake", key="a", at=AT),)
+    assert contents_of(body).created == (ObjectCreated(bucket="lake", key="a", at=AT),)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +162,7 @@ def test_what_is_only_said_beside_the_key_may_be_missing_or_odd():
     record = s3_record("a", size="7", eTag=None)
     for at in (None, 1704110400, "soon"):
         (found,) = contents_of(json.dumps({"Records": [record | {"eventTime": at}]})).created
-        assert found == Created(bucket="lake", key="a")
+        assert found == ObjectCreated(bucket="lake", key="a")
     (local,) = contents_of(json.dumps({"Records": [record | {"eventTime": "2024-01-01"}]})).created
     assert local.at == datetime(2024, 1, 1, tzinfo=UTC)
 

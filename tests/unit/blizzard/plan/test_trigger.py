@@ -8,14 +8,14 @@ import pytest
 
 from blizzard.model.settings import RollingPolicy
 from blizzard.model.source.forecast import Forecast
-from blizzard.plan.trigger import Waiting, is_full, should_start
+from blizzard.plan.trigger import WaitingFiles, is_full, should_start
 from tests.support.builders import NOON, Bench, ndjson, pipeline_settings, put, rows, source_file
 
 POLICY = RollingPolicy(file_size=1_000_000, rollover=300, inactivity=60)
 
 
-def waiting(*, age: float, quiet: float, size: int = 10, more: bool = False) -> Waiting:
-    return Waiting(
+def waiting(*, age: float, quiet: float, size: int = 10, more: bool = False) -> WaitingFiles:
+    return WaitingFiles(
         files=(source_file(size=size),),
         oldest=NOON - timedelta(seconds=age),
         newest=NOON - timedelta(seconds=quiet),
@@ -36,7 +36,7 @@ def waiting(*, age: float, quiet: float, size: int = 10, more: bool = False) -> 
         (waiting(age=1, quiet=1, more=True), True),
     ],
 )
-def test_a_batch_starts_when_full_or_old_or_quiet(what: Waiting, starts: bool) -> None:
+def test_a_batch_starts_when_full_or_old_or_quiet(what: WaitingFiles, starts: bool) -> None:
     assert should_start(what, POLICY, parallelism=2, now=NOON) is starts
 
 

@@ -20,7 +20,7 @@ from blizzard.worker.ndjson.together import Together
 from blizzard.worker.position import Miscounted, require_explained
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
-from lakebed.documents.source_record import Failure, Stage
+from lakebed.documents.source_record import Failure, FailureStage
 from lakebed.types import SourceFormat
 from tests.support import builders
 from tests.support.builders import Bench, entries, gz, listed, ndjson, put, rows, unit
@@ -116,7 +116,7 @@ def test_a_file_whose_lines_do_not_all_come_out_of_the_parser_fails(
     put(place.source, name, gz(body) if name.endswith("gz") else body)
     failure = failure_of(run(place, fault, sizing=SMALL_BLOCKS))
 
-    assert (failure.stage, failure.code) == (Stage.PARSE, "lines_miscounted")
+    assert (failure.stage, failure.code) == (FailureStage.PARSE, "lines_miscounted")
     assert failure.message.startswith(message)
     assert not failure.retryable
 

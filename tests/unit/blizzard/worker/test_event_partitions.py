@@ -18,7 +18,7 @@ from blizzard.model.source.form import Form, SkipRule
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.columns.schema import Field, Schema
-from lakebed.documents.source_record import Stage
+from lakebed.documents.source_record import FailureStage
 from lakebed.errors import StoreDenied
 from lakebed.partition import Template
 from lakebed.telemetry.measures import Count
@@ -128,7 +128,7 @@ def test_an_upload_that_fails_in_one_partition_fails_its_sources_in_all(place, b
     assert outcome.files == ()
     (record,) = outcome.sources
     assert record.failure is not None
-    assert (record.failure.stage, record.rows) == (Stage.UPLOAD, 0)
+    assert (record.failure.stage, record.rows) == (FailureStage.UPLOAD, 0)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_row_without_a_possible_partition_fails_its_file_by_line_and_the_other
     failure = outcome.sources[0].failure
     assert failure is not None
     assert (failure.stage, failure.code, failure.field, failure.line) == (
-        Stage.PARSE, code, field, 2,
+        FailureStage.PARSE, code, field, 2,
     )  # fmt: skip
 
 

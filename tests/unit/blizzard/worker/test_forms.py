@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blizzard.events import WorkDone
-from blizzard.journal.totals import Totals
+from blizzard.journal.totals import JournalTotals
 from blizzard.model.settings import Sizing
 from blizzard.model.source.form import Form, SkipRule
 from blizzard.plan.recognise import USUAL
@@ -79,7 +79,7 @@ def test_the_books_count_what_is_passed_over(folder: Path):
     bench = bench_of(folder, BULK)
     record = ingest(bench)["a.json"]
     assert (record.lines, record.rows, record.blank, record.filtered) == (5, 2, 1, 2)
-    totals = Totals()
+    totals = JournalTotals()
     for entry in bench.entries():
         totals = totals.plus(entry)
     assert (totals.lines, totals.blank, totals.filtered, totals.rows) == (5, 1, 2, 2)

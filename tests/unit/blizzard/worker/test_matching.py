@@ -17,7 +17,7 @@ from blizzard.model.predicate import (
     PredicateInvalid,
     parse,
 )
-from blizzard.worker.matching import Bounds, matches, may_match
+from blizzard.worker.matching import ColumnBounds, matches, may_match
 
 COLUMNS: dict[tuple[str, ...], Any] = {
     ("text",): pa.array(["x", "it's", None]),
@@ -112,8 +112,8 @@ def test_what_is_no_condition_is_refused(where: str) -> None:
     ],
 )
 def test_rows_outside_of_the_bounds_are_passed_over(where: str, may: bool) -> None:
-    def bounds(path: tuple[str, ...]) -> Bounds | None:
-        return Bounds(pa.int64(), 5, 7) if path == ("n",) else None
+    def bounds(path: tuple[str, ...]) -> ColumnBounds | None:
+        return ColumnBounds(pa.int64(), 5, 7) if path == ("n",) else None
 
     assert may_match(parse(where), bounds) is may
 
@@ -150,9 +150,9 @@ def test_bounds_never_hide_a_row(
         ("t",): pa.array([text for _number, text in rows], pa.string()),
     }
 
-    def bounds(path: tuple[str, ...]) -> Bounds | None:
+    def bounds(path: tuple[str, ...]) -> ColumnBounds | None:
         there = columns[path].drop_null().to_pylist()
-        return Bounds(columns[path].type, min(there), max(there)) if there else None
+        return ColumnBounds(columns[path].type, min(there), max(there)) if there else None
 
     if any(matches(predicate, lambda path: columns[path]).to_pylist()):
         assert may_match(predicate, bounds)

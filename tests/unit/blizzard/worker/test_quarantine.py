@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from blizzard.execute.merge import Settled, settle
+from blizzard.execute.merge import SettledBatch, settle
 from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.files import SourceFile, UnitOutcome, Work
 from blizzard.model.settings import RollingPolicy, Sizing
@@ -34,14 +34,14 @@ def read(place: Place, **given: Any) -> UnitOutcome:
     return place.run(quarantine=given.pop("limits", ANY), **given)
 
 
-def in_parts(place: Place, files: list[SourceFile], limits: QuarantineLimits = ANY) -> Settled:
+def in_parts(place: Place, files: list[SourceFile], limits: QuarantineLimits = ANY) -> SettledBatch:
     shared: Work = builders.work(place.source, place.table, quarantine=limits)
     units = [unit([file], name=str(number)) for number, file in enumerate(files)]
     outcomes = [run_unit(each, shared, OpenedStores(shared)) for each in units]
     return settle(units, outcomes, limits)
 
 
-def failure_of(outcome: UnitOutcome | Settled) -> Failure:
+def failure_of(outcome: UnitOutcome | SettledBatch) -> Failure:
     (record,) = outcome.sources
     assert (record.lines, record.rows, record.quarantined) == (0, 0, 0)
     assert (outcome.files, outcome.quarantine) == ((), ())

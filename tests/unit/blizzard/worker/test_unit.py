@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blizzard.execute.merge import settle
-from blizzard.model.files import Limits, SourceFile, UnitOutcome
+from blizzard.model.files import SourceFile, TaskLimits, UnitOutcome
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.model.source.byte_range import cut
 from blizzard.worker.stores import OpenedStores
@@ -191,8 +191,8 @@ def test_each_source_has_batches_of_its_own_size(place, tmp_path):
         shared,
         sources={**shared.sources, "two": replace(shared.sources["default"], uri=str(other))},
         limits={
-            "default": Limits(max_concurrent_files=1, batch_size=2),
-            "two": Limits(max_concurrent_files=1, batch_size=5),
+            "default": TaskLimits(max_concurrent_files=1, batch_size=2),
+            "two": TaskLimits(max_concurrent_files=1, batch_size=5),
         },
     )
     outcome = run_unit(

@@ -16,7 +16,7 @@ from blizzard.worker.compression import decompress
 from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.record import failure_of
 from blizzard.worker.stores import OpenedStores
-from lakebed.documents.source_record import Stage
+from lakebed.documents.source_record import FailureStage
 from lakebed.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable
 from lakebed.types import Codec
 from tests.support.builders import gz, listed, ndjson, put, rows
@@ -39,7 +39,7 @@ def test_a_bad_line_leaves_nothing_of_its_file_and_the_others_go_on(place):
     assert [each.path for each in outcome.sources if each.failure] == ["b.ndjson"]
     failure = outcome.sources[1].failure
     assert failure is not None
-    assert (failure.stage, failure.line, failure.retryable) == (Stage.PARSE, 60_002, False)
+    assert (failure.stage, failure.line, failure.retryable) == (FailureStage.PARSE, 60_002, False)
     assert "default:b.ndjson" not in outcome.files[0].source_files
 
 
@@ -91,7 +91,7 @@ def test_an_upload_that_fails_fails_every_source_of_its_files(place, budget):
     outcome = place.run(stores=lambda shared: With(shared, refuses), sizing=sizing)
     assert outcome.files == ()
     assert failed(outcome) == dict.fromkeys(
-        ("a.ndjson", "b.ndjson"), (Stage.UPLOAD, "store_denied")
+        ("a.ndjson", "b.ndjson"), (FailureStage.UPLOAD, "store_denied")
     )
 
 
@@ -118,7 +118,7 @@ def test_the_last_upload_of_several_fails_all_sources_of_the_group(place):
     )
     assert len(refuses.tried) > 1
     assert outcome.files == ()
-    assert set(failed(outcome).values()) == {(Stage.UPLOAD, "store_unavailable")}
+    assert set(failed(outcome).values()) == {(FailureStage.UPLOAD, "store_unavailable")}
     assert all(each.failure and each.failure.retryable for each in outcome.sources)
 
 
@@ -148,7 +148,7 @@ def test_a_full_local_disk_fails_the_sources_and_says_what_to_do(place, monkeypa
     monkeypatch.setattr(RollingWriter, "_close_row_group", full)
     put(place.source, "a.ndjson", ndjson(rows(3)))
     outcome = place.run()
-    assert failed(outcome) == {"a.ndjson": (Stage.UPLOAD, "store_full")}
+    assert failed(outcome) == {"a.ndjson": (FailureStage.UPLOAD, "store_full")}
     assert outcome.sources[0].failure is not None
     assert outcome.sources[0].failure.retryable
     assert "free some" in outcome.sources[0].failure.message
@@ -174,8 +174,8 @@ def test_a_full_local_disk_fails_the_sources_and_says_what_to_do(place, monkeypa
 )
 def test_an_error_becomes_a_failure_with_a_stable_code(error, code, retryable):
     """HOLES L28: what the machine could not do says nothing of the file."""
-    found = failure_of(error, Stage.UPLOAD)
-    assert (found.stage, found.code, found.retryable) == (Stage.UPLOAD, code, retryable)
+    found = failure_of(error, FailureStage.UPLOAD)
+    assert (found.stage, found.code, found.retryable) == (FailureStage.UPLOAD, code, retryable)
 
 
 def test_a_failure_shows_no_path_of_the_librarys_making():

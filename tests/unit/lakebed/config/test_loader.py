@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakebed.config.faults import Fault
+from lakebed.config.faults import ConfigFault
 from lakebed.config.loader import load_document
 from lakebed.errors import ConfigInvalid
 
@@ -87,7 +87,7 @@ def test_faults_of_a_list_have_the_indexes_that_are_written(folder: Path) -> Non
           - {prefix: s3://b, options: {}}
           - {prefix: s3://b, options: {}}
         """,
-        check=lambda _: [Fault(("schema", "fields", 0), "", near=(("schema", "fields", 0),))],
+        check=lambda _: [ConfigFault(("schema", "fields", 0), "", near=(("schema", "fields", 0),))],
     )
 
     assert [(fault.partition(":")[0], fault.rpartition(":")[2]) for fault in found] == [
@@ -106,10 +106,10 @@ def test_faults_of_a_list_have_the_indexes_that_are_written(folder: Path) -> Non
 
 
 def test_a_fault_that_only_follows_from_another_is_not_reported(folder: Path) -> None:
-    def check(document: Any) -> Iterator[Fault]:
+    def check(document: Any) -> Iterator[ConfigFault]:
         assert document.source is None
-        yield Fault(("source",), "is gone")
-        yield Fault((), "nothing to do", near=(("source",),))
+        yield ConfigFault(("source",), "is gone")
+        yield ConfigFault((), "nothing to do", near=(("source",),))
 
     assert faults(folder, COMPLETE.replace("/in", "ftp://x"), check=check) == [
         (

@@ -18,7 +18,7 @@ from lakebed.errors import ConfigInvalid
 from lakebed.partition import Template
 from lakebed.types import (
     Codec,
-    Commit,
+    CommitMode,
     Compression,
     DiscoverBy,
     Evolution,
@@ -288,7 +288,7 @@ def test_templates_are_read_as_the_partition_rules_read_them(text: str) -> None:
         ("source.on_change", OnChange),
         ("sink.compression", ParquetCodec),
         ("sink.handoff", Handoff),
-        ("sink.commit", Commit),
+        ("sink.commit", CommitMode),
         ("schema.unknown_fields", UnknownFields),
         ("error_handling.on_bad_record", OnBadRecord),
         ("tables.events.schema_evolution", Evolution),

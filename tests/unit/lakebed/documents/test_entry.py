@@ -8,9 +8,9 @@ import pytest
 
 from lakebed.documents.data_file import ColumnStatistics, Run
 from lakebed.documents.entry import (
+    DirectoryProtocol,
     Entry,
-    Lineage,
-    Protocol,
+    Inheritance,
     Receipt,
     decode,
     decode_entry,
@@ -104,7 +104,7 @@ def test_a_torn_document_stops_the_run_and_names_the_object(body):
 def test_a_torn_protocol_or_receipt_stops_the_run_and_names_the_object(body):
     """D05."""
     with pytest.raises(DocumentUnreadable, match="the/path"):
-        decode(Protocol, body, "the/path")
+        decode(DirectoryProtocol, body, "the/path")
     with pytest.raises(DocumentUnreadable, match="the/path"):
         decode(Receipt, body, "the/path")
 
@@ -114,7 +114,7 @@ def test_a_newer_format_is_refused_by_its_number():
     with pytest.raises(DocumentUnreadable, match="format 7, but this program reads format 1"):
         decode_entry(encode(ENTRY).replace(b'"format":1', b'"format":7'), PATH)
     with pytest.raises(DocumentUnreadable, match="format 2"):
-        decode(Protocol, encode(Protocol(format=2, handoff=Handoff.JOURNAL)), "p")
+        decode(DirectoryProtocol, encode(DirectoryProtocol(format=2, handoff=Handoff.JOURNAL)), "p")
 
 
 def test_what_says_something_is_written_whatever_it_is():
@@ -134,7 +134,7 @@ def test_a_successor_goes_on_with_the_journal_and_repeats_nothing_that_was_done(
         ENTRY,
         deleted=("x.parquet",),
         redone=("0190",),
-        inherits=Lineage(pipeline="old", journal="j-0", sequence=3, digest="cd", entries=1),
+        inherits=Inheritance(pipeline="old", journal="j-0", sequence=3, digest="cd", entries=1),
         heir="later",
         moved="default",
         follows=2,

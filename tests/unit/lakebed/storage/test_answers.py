@@ -14,14 +14,14 @@ from lakebed.errors import (
     StoreUnavailable,
 )
 from lakebed.storage.answers import Asker, answer_in, meaning, means_exists
-from lakebed.storage.options import Origin, StorageOptions
+from lakebed.storage.options import OptionOrigin, StorageOptions
 from lakebed.storage.store import AlreadyThere, Store
 from lakebed.terminal.call import exit_code_of
 from tests.support.answering import Given, answering, error
 from tests.support.ports import reserved_port
 from tests.support.s3 import QUICK
 
-ORIGIN = Origin(place="source.path", section="source.storage_options")
+ORIGIN = OptionOrigin(place="source.path", section="source.storage_options")
 
 
 @pytest.fixture
@@ -329,7 +329,7 @@ def test_the_delta_log_is_refused_in_the_same_words(place):
         "AWS_ACCESS_KEY_ID": "canary-key",
         "AWS_SECRET_ACCESS_KEY": "canary-secret",
     }
-    origin = Origin(place="tables.t.table_uri", section="tables.t.storage_options")
+    origin = OptionOrigin(place="tables.t.table_uri", section="tables.t.storage_options")
     with pytest.raises(StoreMisconfigured, match=r"tables\.t\.storage_options\.AWS_ACCESS_KEY_ID"):
         look_at("s3://lake/table", StorageOptions(options, origin))
 

@@ -13,7 +13,7 @@ from deltalake.exceptions import DeltaError
 from lakebed.deltalog.library import location, options_for
 from lakebed.errors import ConfigInvalid, LakeError, StoreMisconfigured
 from lakebed.storage import odd_names, remote
-from lakebed.storage.options import Origin, StorageOptions
+from lakebed.storage.options import OptionOrigin, StorageOptions
 from lakebed.storage.store import Store
 from tests.support.answering import Answering, Asked, answering, error
 from tests.support.s3 import QUICK
@@ -74,7 +74,7 @@ def place() -> Iterator[Answering]:
 
 def given(place: Answering, **options: str) -> StorageOptions:
     where = {"AWS_ENDPOINT": place.address, "AWS_ALLOW_HTTP": "true"}
-    origin = Origin(place="source.path", section="source.storage_options")
+    origin = OptionOrigin(place="source.path", section="source.storage_options")
     return StorageOptions({**where, **options}, origin)
 
 

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from lakebed.deltalog.library import location, options_for, translated
 from lakebed.errors import ConfigInvalid, LakeError
-from lakebed.storage.options import Origin, StorageOptions
+from lakebed.storage.options import OptionOrigin, StorageOptions
 from lakebed.storage.remote import split
 from lakebed.storage.store import Reader
 
@@ -118,7 +118,7 @@ def test_a_region_of_a_section_wins_over_one_outside_by_whichever_name():
 )
 def test_no_option_names_the_bucket(uri, name):
     """The journal would be read from one bucket and the Delta log from another."""
-    options = StorageOptions({name: "decoy"}, Origin(section="tables.one.storage_options"))
+    options = StorageOptions({name: "decoy"}, OptionOrigin(section="tables.one.storage_options"))
     with pytest.raises(ConfigInvalid, match=rf"one\.storage_options\.{name}: the bucket is"):
         Reader(uri, options)
 
@@ -149,7 +149,7 @@ def test_an_empty_address_in_the_environment_is_a_fault():
 )
 def test_a_value_that_no_header_can_hold_is_refused_by_its_key(value, says, monkeypatch):
     """The client panics where it is given one."""
-    origin = Origin(section="tables.one.storage_options")
+    origin = OptionOrigin(section="tables.one.storage_options")
     with pytest.raises(ConfigInvalid) as refused:
         Reader("s3://b", StorageOptions({**KEYS, "AWS_SECRET_ACCESS_KEY": value}, origin))
     assert f"tables.one.storage_options.AWS_SECRET_ACCESS_KEY: {says}" in str(refused.value)

@@ -23,15 +23,15 @@ from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.credentials import may_read
 from lakebed.telemetry.events import StepFailed
 from lakebed.telemetry.guard import Guard, names_server
-from lakebed.telemetry.health import Part, PartKind
-from lakebed.telemetry.http import Answer, HttpLimits, Page, PageServer, Request
+from lakebed.telemetry.health import HealthPart, PartKind
+from lakebed.telemetry.http import HttpAnswer, HttpLimits, HttpPage, PageServer, Request
 from lakebed.telemetry.observed import observed
 from tests.support.certificates import certificate
 from tests.support.scrape import Pages
 
 TOKEN = "Tk-0123456789abcdef"
 ANYWHERE = "0.0.0.0"  # noqa: S104 - compared, not bound
-PARTS = {Part(PartKind.PIPELINE, "events"): 10.0}
+PARTS = {HealthPart(PartKind.PIPELINE, "events"): 10.0}
 
 
 def watch(pages: Pages, guard: Guard | None = None, limits: HttpLimits | None = None):
@@ -244,8 +244,8 @@ def test_slow_clients_shut_nobody_out(tmp_path: Path, encrypted: bool):
 
 
 def test_clients_that_never_read_their_answers_shut_nobody_out():
-    large = Answer(HTTPStatus.OK, "text/plain", b"x" * (64 << 20))
-    served = {"/large": Page(lambda _accept: large)}
+    large = HttpAnswer(HTTPStatus.OK, "text/plain", b"x" * (64 << 20))
+    served = {"/large": HttpPage(lambda _accept: large)}
     limits = HttpLimits(connections=2, request_secs=300)
     with serving(PageServer("127.0.0.1", 0, served, limits=limits)) as pages, ExitStack() as stack:
         for _ in range(2):
@@ -259,12 +259,12 @@ def test_slow_answers_of_the_site_leave_room_for_the_pages():
     """While more requests than there are places wait for the site, a page is answered."""
     asked, go = Semaphore(0), Event()
 
-    def site(_request: Request) -> Answer:
+    def site(_request: Request) -> HttpAnswer:
         asked.release()
         assert go.wait(300)
-        return Answer(HTTPStatus.OK, "text/plain", b"done")
+        return HttpAnswer(HTTPStatus.OK, "text/plain", b"done")
 
-    served = {"/page": Page(lambda _accept: Answer(HTTPStatus.OK, "text/plain", b"here"))}
+    served = {"/page": HttpPage(lambda _accept: HttpAnswer(HTTPStatus.OK, "text/plain", b"here"))}
     server = PageServer(
         "127.0.0.1", 0, served, limits=HttpLimits(connections=4, site_requests=2), site=site
     )

@@ -9,14 +9,14 @@ from lakebed.telemetry.health import (
     STUCK_AFTER_POLLS,
     STUCK_AFTER_SECS,
     Health,
+    HealthPart,
     Mark,
-    Part,
     PartKind,
     Sign,
 )
 
-EVENTS = Part(PartKind.PIPELINE, "events")
-TABLE = Part(PartKind.TABLE, "orders")
+EVENTS = HealthPart(PartKind.PIPELINE, "events")
+TABLE = HealthPart(PartKind.TABLE, "orders")
 WELL = StepFinished(who="events", found=False)
 
 

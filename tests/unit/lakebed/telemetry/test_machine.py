@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from blizzard.metrics import METRICS
 from lakebed.telemetry.events import StepFinished
-from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.measures import Sampled
 from lakebed.telemetry.observed import UsageOf, build_info, disk_room, observed
 from penguin.metrics import METRICS as PENGUIN
 from tests.support.scrape import Pages
 
-EVENTS = Part(PartKind.PIPELINE, "events")
+EVENTS = HealthPart(PartKind.PIPELINE, "events")
 
 
 class Usage(NamedTuple):

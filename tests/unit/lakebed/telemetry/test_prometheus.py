@@ -22,10 +22,19 @@ import penguin.events
 from blizzard.metrics import METRICS as BLIZZARD
 from lakebed.documents.entry import Entry
 from lakebed.telemetry.events import Event
-from lakebed.telemetry.health import Part, PartKind
-from lakebed.telemetry.measures import QUICK, Age, Count, Kind, Measure, Observe, Reading, Spec
+from lakebed.telemetry.health import HealthPart, PartKind
+from lakebed.telemetry.measures import (
+    QUICK,
+    Age,
+    Count,
+    GaugeReading,
+    Measure,
+    MetricKind,
+    Observe,
+    Spec,
+)
 from lakebed.telemetry.observed import build_info, disk_room
-from lakebed.telemetry.prometheus import Metrics
+from lakebed.telemetry.prometheus import MetricsRegistry
 from penguin.metrics import METRICS as PENGUIN
 
 ALL = (*BLIZZARD, *PENGUIN)
@@ -43,23 +52,27 @@ ROOMS = (
 )
 
 SPECS = (
-    Spec(name="sent_total", kind=Kind.COUNTER, help="Sent.", labels=("pipeline",)),
-    Spec(name="open", kind=Kind.GAUGE, help="Open.", labels=("pipeline",)),
+    Spec(name="sent_total", kind=MetricKind.COUNTER, help="Sent.", labels=("pipeline",)),
+    Spec(name="open", kind=MetricKind.GAUGE, help="Open.", labels=("pipeline",)),
     Spec(
-        name="took_seconds", kind=Kind.HISTOGRAM, help="Took.", labels=("pipeline",), buckets=QUICK
+        name="took_seconds",
+        kind=MetricKind.HISTOGRAM,
+        help="Took.",
+        labels=("pipeline",),
+        buckets=QUICK,
     ),
-    Spec(name="failed_total", kind=Kind.COUNTER, help="Failed.", labels=("pipeline", "code")),
+    Spec(name="failed_total", kind=MetricKind.COUNTER, help="Failed.", labels=("pipeline", "code")),
 )
 ONE = {"pipeline": "one"}
 KNOWN = [
     measure
     for kind in PartKind
-    for measure in (build_info(kind), *disk_room([(Part(kind, "x"), Path("/"))]))
+    for measure in (build_info(kind), *disk_room([(HealthPart(kind, "x"), Path("/"))]))
 ]
 """What is shown from the start, whatever happens."""
 
 
-def samples(metrics: Metrics) -> dict[tuple[str, str], float]:
+def samples(metrics: MetricsRegistry) -> dict[tuple[str, str], float]:
     text = metrics.page("")[1].decode()
     return {
         (sample.name, sample.labels.get("pipeline", "")): sample.value
@@ -71,11 +84,11 @@ def samples(metrics: Metrics) -> dict[tuple[str, str], float]:
 
 def test_each_kind_of_measure_moves_its_kind_of_metric():
     now = [100.0]
-    metrics = Metrics(SPECS, seconds=lambda: now[0])
+    metrics = MetricsRegistry(SPECS, seconds=lambda: now[0])
     metrics.record(Count("sent_total", 2, ONE))
     metrics.record(Count("sent_total", 3, ONE))
     metrics.record(Observe("took_seconds", 0.3, ONE))
-    metrics.record(Reading("open", 7, ONE))
+    metrics.record(GaugeReading("open", 7, ONE))
     found = samples(metrics)
     assert found["sent_total", "one"] == 5
     assert (found["took_seconds_count", "one"], found["took_seconds_sum", "one"]) == (1, 0.3)
@@ -84,7 +97,7 @@ def test_each_kind_of_measure_moves_its_kind_of_metric():
 
 def test_an_age_grows_while_nobody_looks_and_is_zero_where_there_is_none():
     now = [100.0]
-    metrics = Metrics(SPECS, seconds=lambda: now[0])
+    metrics = MetricsRegistry(SPECS, seconds=lambda: now[0])
     metrics.record(Age("open", 90.0, ONE))
     assert samples(metrics)["open", "one"] == 10
     now[0] = 160.0
@@ -100,19 +113,19 @@ def test_an_age_grows_while_nobody_looks_and_is_zero_where_there_is_none():
         Count("sent_total", 1, {"table": "t"}),
         Count("sent_total", 1, {}),
         Count("open", 1, ONE),
-        Reading("sent_total", 1, ONE),
+        GaugeReading("sent_total", 1, ONE),
         Age("took_seconds", 1.0, ONE),
         Observe("open", 1, ONE),
     ],
 )
 def test_a_measure_that_is_not_declared_is_a_mistake_of_the_code(measure: Measure):
     with pytest.raises((KeyError, ValueError, TypeError)):
-        Metrics(SPECS).record(measure)
+        MetricsRegistry(SPECS).record(measure)
 
 
 def test_the_registry_is_our_own_and_holds_nothing_but_the_table():
     before = {family.name for family in REGISTRY.collect()}
-    metrics = Metrics(ALL)
+    metrics = MetricsRegistry(ALL)
     text = metrics.page("")[1].decode()
     shown = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE ")]
     own = [name for name in shown if not name.startswith("process_")]
@@ -165,7 +178,7 @@ def samples_of(kind: type[Event]) -> Iterator[Event]:
 )
 def test_the_measures_of_every_event_are_declared(kind: type[Event]):
     for event in samples_of(kind):
-        metrics = Metrics(ALL)
+        metrics = MetricsRegistry(ALL)
         for measure in event.measures():
             metrics.record(measure)
         assert event.sentence()
@@ -188,9 +201,9 @@ def test_every_metric_is_moved_by_an_event():
 def test_a_metric_is_named_by_the_rules_and_has_labels_of_closed_sets(spec: Spec):
     program = "blizzard_" if spec in BLIZZARD else "penguin_"
     assert spec.name.startswith(program)
-    assert spec.name.endswith("_total") == (spec.kind is Kind.COUNTER)
+    assert spec.name.endswith("_total") == (spec.kind is MetricKind.COUNTER)
     times = spec.name.endswith(("_duration_seconds", "_delay_seconds"))
-    assert times == (spec.kind is Kind.HISTOGRAM)
-    assert bool(spec.buckets) == (spec.kind is Kind.HISTOGRAM)
+    assert times == (spec.kind is MetricKind.HISTOGRAM)
+    assert bool(spec.buckets) == (spec.kind is MetricKind.HISTOGRAM)
     assert set(spec.labels) <= LABELS
     assert spec.help.endswith(".")

@@ -12,14 +12,14 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from blizzard.metrics import METRICS
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.events import Emit, Event, StepFinished, shared
-from lakebed.telemetry.health import Health, Part, PartKind
+from lakebed.telemetry.health import Health, HealthPart, PartKind
 from lakebed.telemetry.observed import observed, pages_of
-from lakebed.telemetry.prometheus import Metrics
+from lakebed.telemetry.prometheus import MetricsRegistry
 from tests.support.ports import reserved_port
 from tests.support.scrape import Pages
 
 ADDRESS = "127.0.0.1:0"
-PARTS = {Part(PartKind.PIPELINE, "events"): 10.0}
+PARTS = {HealthPart(PartKind.PIPELINE, "events"): 10.0}
 
 
 def watch(pages: Pages, address: str | None = ADDRESS):
@@ -74,7 +74,10 @@ def test_nothing_can_be_sent(pages: Pages, emit: Emit, path: str, method: str):
 
 def test_these_are_all_the_pages():
     """A page that changes something would have to be added here, and must not be."""
-    assert list(pages_of(Metrics([], seconds=float), Health(float))) == ["/metrics", "/health"]
+    assert list(pages_of(MetricsRegistry([], seconds=float), Health(float))) == [
+        "/metrics",
+        "/health",
+    ]
 
 
 def test_the_answer_does_not_say_what_it_runs_on(pages: Pages, emit: Emit):

@@ -4,8 +4,8 @@ import pytest
 
 from penguin.catalog.catalog import (
     PARAMETERS,
+    CatalogColumn,
     CatalogConflict,
-    Column,
     TableEntry,
     differs,
     hive_type,
@@ -40,7 +40,7 @@ def test_types_are_written_as_catalogs_write_them(told: object, written: str) ->
 def entry(location: str, *columns: str, **parameters: str) -> TableEntry:
     return TableEntry(
         location=location,
-        columns=tuple(Column(name, "bigint") for name in columns),
+        columns=tuple(CatalogColumn(name, "bigint") for name in columns),
         parameters={**PARAMETERS, **parameters},
     )
 

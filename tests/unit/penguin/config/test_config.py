@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lakebed.config.models import Metrics, PartitionBy, Table
+from lakebed.config.models import Metrics, PartitionBy, TableSection
 from lakebed.listing.lookback import Window
 from lakebed.types import DiscoverBy, Evolution, SkippingColumns
 from penguin.config.load import load
@@ -78,7 +78,7 @@ def test_the_metrics_section_is_read(tmp_path: Path, key: str) -> None:
 
 
 def test_no_key_is_forgotten() -> None:
-    every = {f"tables.*.{key}" for key in Table.attributes()}
+    every = {f"tables.*.{key}" for key in TableSection.attributes()}
     every |= {f"tables.*.partition_by.{key}" for key in PartitionBy.attributes()}
     every |= {f"metrics.{key}" for key in Metrics.attributes()}
     read = {f"tables.*.{key}" for key in READ} | {"tables.*.partition_by.prefix_template"}

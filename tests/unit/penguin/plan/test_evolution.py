@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lakebed.types import RESCUED, Evolution
-from penguin.model.commit import Changes, Evolves, Refused
+from penguin.model.commit import Changes, EntryRefused, Evolves
 from penguin.plan.evolution import DROPPED_PROPERTY, decide
 from tests.support.delta_schemas import array, field, mapping, struct, table_of
 
@@ -38,7 +38,7 @@ def evolved(entry, mode=MERGE, table=TABLE, parts=("date",)):
 
 def reason(entry, mode=MERGE, table=TABLE, parts=("date",)):
     found = decision(entry, mode, table, parts)
-    assert isinstance(found, Refused), found
+    assert isinstance(found, EntryRefused), found
     (only,) = found.reasons
     return only
 
@@ -75,7 +75,7 @@ def test_files_without_rescued_values_fit_a_table_that_has_some(mode):
     assert fits(deepcopy(SCHEMA), mode, rescues)
     inner = struct(field("who", struct(field("a"), field(RESCUED))))
     assert isinstance(
-        decide(STRICT, table_of(inner), struct(field("who", struct(field("a")))), ()), Refused
+        decide(STRICT, table_of(inner), struct(field("who", struct(field("a")))), ()), EntryRefused
     )
 
 
@@ -104,7 +104,7 @@ def test_partition_columns_are_never_missing(mode):
 @pytest.mark.parametrize("parts", [(), ("name",), ("date", "name"), ("name", "date")])
 def test_partition_columns_must_be_the_same_in_the_same_order(mode, parts):
     table = replace(TABLE, partition_columns=("date", "id"))
-    assert isinstance(decision(SCHEMA, mode, table, parts), Refused)
+    assert isinstance(decision(SCHEMA, mode, table, parts), EntryRefused)
 
 
 @pytest.mark.parametrize("mode", Evolution)
@@ -196,7 +196,7 @@ class TestMerge:
 
     def test_every_reason_is_given_at_once(self):
         match decision(struct(field("name", "long"), field("new", nullable=False))):
-            case Refused(reasons):
+            case EntryRefused(reasons):
                 assert len(reasons) == 3
             case other:
                 pytest.fail(f"{other}")
@@ -234,7 +234,7 @@ class TestMerge:
         table = table_of(struct(field("x", wrap(ours))))
         found = decide(MERGE, table, struct(field("x", wrap(theirs))), ())
         assert (found == Evolves(table, Changes())) is fits
-        assert fits or (isinstance(found, Refused) and ours in found.reasons[0])
+        assert fits or (isinstance(found, EntryRefused) and ours in found.reasons[0])
 
     def test_lists_that_may_hold_nulls_do_not_fit_lists_that_may_not(self):
         table = table_of(struct(field("x", array("long", nulls=False))))

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lakebed.types import Evolution
-from penguin.model.commit import Changes, Evolves, Refused
+from penguin.model.commit import Changes, EntryRefused, Evolves
 from penguin.plan.column_rules import reads
 from penguin.plan.evolution import decide
 from tests.support.delta_schemas import array, field, mapping, names, nested, struct, table_of
@@ -111,7 +111,7 @@ def test_merges_give_the_same_columns_in_either_order(schema, one, other):
         table = table_of(schema)
         for entry in (first, second):
             match decide(MERGE, table, entry, ()):
-                case Refused():
+                case EntryRefused():
                     return None
                 case Evolves(table, _):
                     pass
@@ -132,7 +132,7 @@ def test_merges_that_agree_on_types_are_accepted_in_either_order(schema, one, ot
         table = table_of(schema)
         for entry in (first, second):
             match decide(MERGE, table, entry, ()):
-                case Refused():
+                case EntryRefused():
                     return True
                 case Evolves(table, _):
                     pass
@@ -148,7 +148,7 @@ def test_every_file_ever_taken_stays_readable(mode, schema, entries):
     held = [dict(leaves(schema))]
     for entry in entries:
         match decide(mode, table, entry, ()):
-            case Refused():
+            case EntryRefused():
                 continue
             case Evolves(table, _):
                 pass
@@ -164,7 +164,7 @@ def test_every_file_ever_taken_stays_readable(mode, schema, entries):
 @given(ANY, ANY)
 def test_overwrite_shows_exactly_the_entrys_columns_and_keeps_fields_of_structs(schema, entry):
     found = decide(OVERWRITE, table_of(schema), entry, ())
-    if isinstance(found, Refused):
+    if isinstance(found, EntryRefused):
         return
     after = found.table.schema if isinstance(found, Evolves) else schema
     assert set(names(after)) == set(names(entry))

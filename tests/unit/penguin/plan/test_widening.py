@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lakebed.types import Evolution
-from penguin.model.commit import Changes, Evolves, Refused
+from penguin.model.commit import Changes, EntryRefused, Evolves
 from penguin.plan.evolution import decide
 from tests.support.delta_schemas import array, field, mapping, struct, table_of
 
@@ -68,7 +68,7 @@ def test_a_column_gets_the_wider_type_of_the_files_and_it_is_recorded(before, af
     ],
 )
 def test_what_the_protocol_does_not_name_is_refused(before, after):
-    assert isinstance(widened(before, after), Refused)
+    assert isinstance(widened(before, after), EntryRefused)
 
 
 def test_a_date_becomes_a_time_without_a_zone_where_the_table_may_have_such():
@@ -77,24 +77,26 @@ def test_a_date_becomes_a_time_without_a_zone_where_the_table_may_have_such():
 
 
 def test_nothing_is_widened_in_strict_mode():
-    assert isinstance(widened("integer", "long", Evolution.STRICT), Refused)
+    assert isinstance(widened("integer", "long", Evolution.STRICT), EntryRefused)
 
 
 @pytest.mark.parametrize("said", [{}, {"delta.enableTypeWidening": "false"}])
 def test_nothing_is_widened_while_it_is_not_switched_on(said):
-    assert isinstance(widened("integer", "long", configuration=said), Refused)
+    assert isinstance(widened("integer", "long", configuration=said), EntryRefused)
     by_force = widened("integer", "long", Evolution.OVERWRITE, configuration=said)
-    assert isinstance(by_force, Refused)
+    assert isinstance(by_force, EntryRefused)
     assert "with delta.enableTypeWidening set" in by_force.reasons[0]
 
 
 def test_nothing_is_widened_in_merge_where_the_table_does_not_record_it():
-    assert isinstance(widened("integer", "long", features=()), Refused)
+    assert isinstance(widened("integer", "long", features=()), EntryRefused)
 
 
 def test_a_partition_column_keeps_its_type():
     table = records(struct(field("x", "integer")), ("x",))
-    assert isinstance(decide(Evolution.MERGE, table, struct(field("x", "long")), ("x",)), Refused)
+    assert isinstance(
+        decide(Evolution.MERGE, table, struct(field("x", "long")), ("x",)), EntryRefused
+    )
 
 
 def test_earlier_changes_and_other_metadata_stay():

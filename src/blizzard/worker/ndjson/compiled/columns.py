@@ -19,7 +19,7 @@ from blizzard.worker.ndjson.compiled.syntax import Array
 from blizzard.worker.ndjson.compiled.text import gather
 from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.taking import INTEGERS, taker
-from blizzard.worker.ndjson.values import JsonValue, Number, Refused
+from blizzard.worker.ndjson.values import JsonValue, Number, ValueRefused
 from lakebed.columns.schema import Field
 from lakebed.types import FieldType
 
@@ -97,7 +97,7 @@ class Leaf:
         self._numbers = _NUMBERS.get(field.type)
         if field.type is FieldType.DECIMAL:
             shape = field.precision, field.scale
-            self._numbers = _Reader(numbers.decimals, "int64", shape, numbers=2)
+            self._numbers = _TokenReader(numbers.decimals, "int64", shape, numbers=2)
 
     def column(self, data: Bytes, tokens: Tokens) -> "pa.Array[Any]":
         """Return the column of these tokens, or raise `Doubtful`."""
@@ -152,7 +152,7 @@ def _require_exact(data: Bytes, tokens: Tokens, field: Field) -> None:
     try:
         for start, end in pairwise(offsets.tolist()):
             take(Number(written[start:end]))
-    except Refused:
+    except ValueRefused:
         raise Doubtful from None
 
 
@@ -201,7 +201,7 @@ def one_by_one(
     take = taker(field)
     try:
         cells = [take(as_value(text)) for text in encoded.dictionary.to_pylist()]
-    except Refused:
+    except ValueRefused:
         raise Doubtful from None
     return cast("pa.Array[Any]", pa.array(cells, field.arrow_type()).take(encoded.indices))
 
@@ -215,7 +215,7 @@ def _flags(_: Bytes, tokens: Tokens) -> Values:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _TokenReader:
     """Reads values from their tokens: by a compiled function, with the arguments of a type."""
 
     read: Callable[..., int]
@@ -234,9 +234,9 @@ class _Reader:
         return found.astype(self.stored or self.kind, copy=False), rows
 
 
-def _integers(bits: int) -> _Reader:
+def _integers(bits: int) -> _TokenReader:
     limit = 1 << (bits - 1)
-    return _Reader(numbers.integers, "int64", (-limit, limit - 1), stored=f"int{bits}")
+    return _TokenReader(numbers.integers, "int64", (-limit, limit - 1), stored=f"int{bits}")
 
 
 _CAST = INTEGERS | {FieldType.FLOAT64}
@@ -247,10 +247,10 @@ _NUMBERS: Mapping[FieldType, Callable[[Bytes, Tokens], Values]] = {
     FieldType.INT16: _integers(16),
     FieldType.INT32: _integers(32),
     FieldType.INT64: _integers(64),
-    FieldType.FLOAT64: _Reader(numbers.doubles, "float64"),
-    FieldType.TIMESTAMP: _Reader(numbers.moments, "int64", (True,)),
-    FieldType.TIMESTAMP_NTZ: _Reader(numbers.moments, "int64", (False,)),
-    FieldType.DATE: _Reader(numbers.days, "int32"),
+    FieldType.FLOAT64: _TokenReader(numbers.doubles, "float64"),
+    FieldType.TIMESTAMP: _TokenReader(numbers.moments, "int64", (True,)),
+    FieldType.TIMESTAMP_NTZ: _TokenReader(numbers.moments, "int64", (False,)),
+    FieldType.DATE: _TokenReader(numbers.days, "int32"),
 }
 """What reads values without making texts of them first, as far as it can."""
 

@@ -20,12 +20,12 @@ from blizzard.worker.ndjson.compiled import leftovers
 from blizzard.worker.ndjson.compiled.columns import Doubtful
 from blizzard.worker.ndjson.compiled.leftovers import Leftovers, Trail
 from blizzard.worker.ndjson.compiled.page import Page, Refusals
-from blizzard.worker.ndjson.compiled.peel import Level
+from blizzard.worker.ndjson.compiled.peel import PeelLevel
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.level import is_shared, levels
 from blizzard.worker.ndjson.lines import BadLine, Block, Decoded
 from blizzard.worker.ndjson.plain_text import PADDING, ended
-from blizzard.worker.ndjson.values import Refused
+from blizzard.worker.ndjson.values import ValueRefused
 from lakebed.columns.schema import Schema
 from lakebed.types import KEEPING, OnMismatch, UnknownFields
 
@@ -59,7 +59,7 @@ class FastPath:
     ) -> None:
         if len({field.name for field in schema.fields}) < len(schema.fields):
             raise ValueError("two fields of one name would share one slot")
-        self._level = Level(schema.fields)
+        self._level = PeelLevel(schema.fields)
         self._is_shared = any(map(is_shared, levels(schema.fields)))
         self._keeps = unknown in KEEPING
         rescues = self._keeps or on_mismatch is OnMismatch.RESCUE
@@ -130,7 +130,7 @@ class FastPath:
             found, rows_of = self._level.members.lines(page, lines_of, self._max_line_bytes)
             left: list[Leftovers] = []
             columns = self._level.columns(page, found, Trail(), left)
-        except (Doubtful, Refused, pa.ArrowException):
+        except (Doubtful, ValueRefused, pa.ArrowException):
             return None
         if self._is_shared and left:
             left = [leftovers.once(left, page.ends, page.counted)]

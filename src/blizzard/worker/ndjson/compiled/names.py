@@ -73,7 +73,7 @@ def fill_buckets(names: Array, name_starts: Array, buckets: Array) -> None:
         buckets[bucket] = number
 
 
-class Names:
+class FieldNames:
     r"""The names of fields as they are written, in the arrays that the scan reads.
 
     One field can be written in several ways, as `"id"` and `"\u0069d"`; each has the same slot.

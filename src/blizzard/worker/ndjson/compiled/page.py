@@ -31,7 +31,7 @@ from blizzard.worker.ndjson.compiled.leftovers import Numbers, Trail
 from blizzard.worker.ndjson.compiled.otherwise import MakesColumn, kinds_of, leaf_of, texts_of
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, ESCAPED, MAX_DEPTH, OBJECT, SIZE
 from blizzard.worker.ndjson.taking import taker
-from blizzard.worker.ndjson.values import JsonValue, Refused
+from blizzard.worker.ndjson.values import JsonValue, ValueRefused
 from lakebed.columns.schema import Field
 from lakebed.types import FieldType, UnknownFields
 
@@ -117,7 +117,7 @@ def leaf_column(
     """
     try:
         return leaf.column(page.data, tokens)
-    except (Doubtful, Refused, pa.ArrowException):
+    except (Doubtful, ValueRefused, pa.ArrowException):
         refusals = page.refusals
         refused, column = _refused(one, page.data, tokens)
         refusals.add_rows(np.flatnonzero(refused), trail)
@@ -180,7 +180,7 @@ def _refused(field: Field, data: Bytes, tokens: Tokens) -> tuple[Flags, "pa.Arra
         if is_usual and rest is tokens:
             raise Doubtful  # It is known to be refused.
         column = leaf.column(data, rest)
-    except (Doubtful, Refused, pa.ArrowException):
+    except (Doubtful, ValueRefused, pa.ArrowException):
         if isinstance(leaf, Leaf):
             found |= _suspects(field, leaf, data, rest)
         else:
@@ -235,6 +235,6 @@ def _refused_values(field: Field, data: Bytes, tokens: Tokens) -> Flags:
 def _is_refused(take: Callable[[JsonValue], Any], value: JsonValue) -> bool:
     try:
         take(value)
-    except Refused:
+    except ValueRefused:
         return True
     return False

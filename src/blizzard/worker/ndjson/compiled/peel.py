@@ -22,11 +22,11 @@ from blizzard.worker.ndjson.compiled.leftovers import (
     in_row_order,
     in_text_order,
 )
-from blizzard.worker.ndjson.compiled.names import Names
+from blizzard.worker.ndjson.compiled.names import FieldNames
 from blizzard.worker.ndjson.compiled.otherwise import leaf_of
 from blizzard.worker.ndjson.compiled.page import Found, Page, fitting, leaf_column, without
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, OBJECT, SIZE, Array
-from blizzard.worker.ndjson.level import NOWHERE, Place, is_kept, level_within, places_inside
+from blizzard.worker.ndjson.level import NOWHERE, MemberPlace, is_kept, level_within, places_inside
 from lakebed.columns.schema import Field
 from lakebed.types import KEEPING, FieldType, UnknownFields
 
@@ -41,12 +41,12 @@ _NEWLINE = ord("\n")
 class Members:
     """The members of objects of one kind, of which fields take some, and parts of others."""
 
-    def __init__(self, places: Mapping[str, Place]) -> None:
+    def __init__(self, places: Mapping[str, MemberPlace]) -> None:
         self._places = list(places.items())
         self._inside = [
             Members(place.inside) if place.inside else None for _, place in self._places
         ]
-        self.names = Names([name for name, _ in self._places])
+        self.names = FieldNames([name for name, _ in self._places])
         self._others = 0
 
     def lines(
@@ -214,10 +214,12 @@ def _uncounted(page: Page) -> Page:
     return replace(page, unknown=UnknownFields.DROP, counted=counted)
 
 
-class Level:
+class PeelLevel:
     """The fields of objects: the lines themselves, or the values of a struct."""
 
-    def __init__(self, fields: tuple[Field, ...], elsewhere: Mapping[str, Place] = NOWHERE) -> None:
+    def __init__(
+        self, fields: tuple[Field, ...], elsewhere: Mapping[str, MemberPlace] = NOWHERE
+    ) -> None:
         places = level_within(fields, elsewhere).places
         self.members = Members(places)
         self._columns = [
@@ -255,7 +257,7 @@ class Level:
 Nested = Callable[[Page, Tokens, Trail, list[Leftovers]], "pa.Array[Any]"]
 
 
-def _nested(one: Field, elsewhere: Mapping[str, Place] = NOWHERE) -> Nested | None:
+def _nested(one: Field, elsewhere: Mapping[str, MemberPlace] = NOWHERE) -> Nested | None:
     match one.type:
         case FieldType.STRUCT:
             return _Structs(one, elsewhere).column
@@ -265,9 +267,9 @@ def _nested(one: Field, elsewhere: Mapping[str, Place] = NOWHERE) -> Nested | No
 
 
 class _Structs:
-    def __init__(self, one: Field, elsewhere: Mapping[str, Place]) -> None:
+    def __init__(self, one: Field, elsewhere: Mapping[str, MemberPlace]) -> None:
         self._field, self._type = one, one.arrow_type()
-        self._level = Level(one.fields, elsewhere)
+        self._level = PeelLevel(one.fields, elsewhere)
 
     def column(
         self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]

@@ -15,7 +15,7 @@ from blizzard.model.limits import BLOCK_BYTES, MAX_LINE_BYTES
 from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.forms import framing
 from blizzard.worker.ndjson.forms.frame import frame
-from blizzard.worker.ndjson.lines import BrokenDocument, Place
+from blizzard.worker.ndjson.lines import BrokenDocument, TextPosition
 from blizzard.worker.ndjson.plain_text import without_mark
 
 MAX_PLACES = 1 << 14
@@ -67,7 +67,7 @@ class Framer:
         self._lines = np.empty(MAX_PLACES, np.int64)
         self._places: deque[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]] = deque()
         """Where records begin: the first of some, and their offsets and lines."""
-        self._begun = Place(0, 1)
+        self._begun = TextPosition(0, 1)
         """Where the record that is being read begins."""
 
     def lines(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -91,11 +91,11 @@ class Framer:
         """Return how many records have begun so far."""
         return int(self._state[framing.RECORDS])
 
-    def place_of(self, record: int) -> Place | None:
+    def place_of(self, record: int) -> TextPosition | None:
         """Return where a record begins, counted from 1; None where that is forgotten."""
         for first, offsets, lines in self._places:
             if first <= record < first + len(offsets):
-                return Place(int(offsets[record - first]), int(lines[record - first]))
+                return TextPosition(int(offsets[record - first]), int(lines[record - first]))
         return None
 
     def forget(self, before: int) -> None:
@@ -134,7 +134,7 @@ class Framer:
         first = int(self._state[framing.RECORDS]) - count + 1
         offsets, lines = self._offsets[:count].copy(), self._lines[:count].copy()
         self._places.append((first, offsets, lines))
-        self._begun = Place(int(offsets[-1]), int(lines[-1]))
+        self._begun = TextPosition(int(offsets[-1]), int(lines[-1]))
         self.forget(self._skip + 1)
 
     def _answer(self) -> int:
@@ -175,7 +175,7 @@ class Framer:
         if state[framing.DEPTH] == 0 and in_bare:
             yield b"\n"
         elif state[framing.DEPTH] or self._is_in_record:
-            here = Place(int(state[framing.OFFSET]), int(state[framing.LINE]) + 1)
+            here = TextPosition(int(state[framing.OFFSET]), int(state[framing.LINE]) + 1)
             raise self._error(
                 "found the end of the file in the middle of "
                 + (self._this_record() if self._is_in_record else "a document")
@@ -192,7 +192,7 @@ class Framer:
         state = self._state
         byte = piece[at] if at < len(piece) else 0
         line = int(state[framing.LINE]) + 1 - (byte == _NEWLINE)
-        place = Place(int(state[framing.OFFSET]) + at, line)
+        place = TextPosition(int(state[framing.OFFSET]) + at, line)
         path = ".".join(self._records)
         match code:
             case framing.SEPARATED:
@@ -226,7 +226,7 @@ class Framer:
             case _:
                 return f"found a document without {path}, expected the records there"
 
-    def _error(self, message: str, *, code: str, place: Place) -> BrokenDocument:
+    def _error(self, message: str, *, code: str, place: TextPosition) -> BrokenDocument:
         record = int(self._state[framing.RECORDS]) + (not self._is_in_record)
         return BrokenDocument(message, code=code, line=record - self._skip, place=place)
 

@@ -22,7 +22,7 @@ from blizzard.worker.ndjson.compiled.fast import page_of
 from blizzard.worker.ndjson.compiled.leftovers import Trail
 from blizzard.worker.ndjson.compiled.page import Found, Page
 from blizzard.worker.ndjson.compiled.peel import Members, items_of
-from blizzard.worker.ndjson.level import Place
+from blizzard.worker.ndjson.level import MemberPlace
 from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.ndjson.look.gather import text_kind
 from lakebed.types import DEEPEST_COLUMN, UnknownFields
@@ -87,7 +87,7 @@ class _Object:
         new = [name for name in names if name not in known]
         self._names += new
         if new and not self.names_are_data:
-            places = {name: Place(columns=[at]) for at, name in enumerate(self._names)}
+            places = {name: MemberPlace(columns=[at]) for at, name in enumerate(self._names)}
             self._members = Members(places)
         return bool(new)
 

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from blizzard.model import seen as seeing
 from blizzard.model.seen import Integers, Objects, Seen, Text
-from blizzard.worker.ndjson.values import Number, Refused, day, float64, string, timestamp
+from blizzard.worker.ndjson.values import Number, ValueRefused, day, float64, string, timestamp
 from lakebed.types import DEEPEST_COLUMN
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -102,7 +102,7 @@ class Gathered:
             return
         try:
             float64(number)
-        except Refused:
+        except ValueRefused:
             self._unbounded = True
         else:
             self._fractions = True
@@ -144,11 +144,11 @@ def text_kind(text: str) -> Text:
             if _ZONED.fullmatch(text):
                 timestamp(text)
                 return Text.TIMESTAMP
-        except Refused:
+        except ValueRefused:
             pass  # It is text all the same, if a file can hold it.
     try:
         string(text)
-    except Refused:
+    except ValueRefused:
         return Text.BROKEN
     return Text.OTHER
 

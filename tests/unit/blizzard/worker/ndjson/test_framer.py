@@ -8,7 +8,7 @@ import pytest
 
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.forms.framer import MAX_PLACES, Framer
-from blizzard.worker.ndjson.lines import BadLine, BrokenDocument, Place
+from blizzard.worker.ndjson.lines import BadLine, BrokenDocument, TextPosition
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
 
@@ -118,9 +118,9 @@ def test_brackets_around_records_are_nested_only_so_deep():
 
 
 def test_an_error_counts_lines_as_an_editor_does():
-    assert broken(b'[\n  {"a":1}\r\n  ,\n  ]\n').place == Place(offset=19, line=4)
+    assert broken(b'[\n  {"a":1}\r\n  ,\n  ]\n').place == TextPosition(offset=19, line=4)
     assert broken(b"\xef\xbb\xbf[\n1 2").place.offset == 7
-    assert broken(b'{"x": "a\n"}', "a").place == Place(offset=8, line=1)
+    assert broken(b'{"x": "a\n"}', "a").place == TextPosition(offset=8, line=1)
 
 
 def test_a_line_end_in_a_string_stays_an_error():
@@ -170,13 +170,13 @@ def test_places_are_noted_for_more_records_than_there_is_room_for():
     assert text == b"{}\n" * last
     later = MAX_PLACES + 5
     assert [framer.place_of(number) for number in (1, later, last)] == [
-        Place(1, 1),
-        Place(4 * later - 3, later),
-        Place(4 * last - 3, last),
+        TextPosition(1, 1),
+        TextPosition(4 * later - 3, later),
+        TextPosition(4 * last - 3, last),
     ]
     framer.forget(later)
     assert framer.place_of(MAX_PLACES) is None
-    assert framer.place_of(later) == Place(4 * later - 3, later)
+    assert framer.place_of(later) == TextPosition(4 * later - 3, later)
 
 
 def test_a_document_of_200_mb_takes_no_more_memory_than_one_of_2():

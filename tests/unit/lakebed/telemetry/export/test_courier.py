@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from lakebed.telemetry.events import Event, ExportFailed, ExportResumed, Level
-from lakebed.telemetry.export.courier import Courier, CourierLimits, Refused, post
-from lakebed.telemetry.export.targets import Target
+from lakebed.telemetry.export.courier import Courier, CourierLimits, DeliveryRefused, post
+from lakebed.telemetry.export.targets import ExportTarget
 from tests.support.ports import reserved_port
 from tests.support.receiver import Receiver, receiving
 from tests.support.waits import until
@@ -24,7 +24,7 @@ def encode(items: Sequence[int]) -> bytes:
 def courier_to(
     receiver: Receiver, told: list[Event], limits: CourierLimits = QUICK
 ) -> Courier[int]:
-    target = Target(
+    target = ExportTarget(
         what="traces", url=f"{receiver.url}/here?key=hidden", headers={"x-key": "secret"}
     )
     return Courier(target, encode, told.append, limits=limits)
@@ -48,14 +48,14 @@ def test_whoever_hands_in_never_waits_and_what_is_too_much_is_dropped():
     came, let_go = threading.Event(), threading.Event()
     delivered: list[bytes] = []
 
-    def slow(_target: Target, body: bytes) -> None:
+    def slow(_target: ExportTarget, body: bytes) -> None:
         came.set()
         assert let_go.wait(LONG)
         delivered.append(body)
 
     limits = CourierLimits(waiting=10, together=1, pause_secs=0.0, end_secs=0.1)
     courier = Courier(
-        Target(what="traces", url="http://nowhere"), encode, print, limits=limits, send=slow
+        ExportTarget(what="traces", url="http://nowhere"), encode, print, limits=limits, send=slow
     )
     courier.put(0)
     assert came.wait(LONG)
@@ -102,7 +102,7 @@ def test_a_refusal_is_final_and_no_redirect_is_followed(status: int):
 def test_nobody_listening_is_told_without_the_address_or_a_secret():
     told: list[Event] = []
     with reserved_port() as port:
-        target = Target(
+        target = ExportTarget(
             what="traces", url=f"http://127.0.0.1:{port}/?key=hidden", headers={"x-key": "secret"}
         )
         courier = Courier(target, encode, told.append, limits=QUICK)
@@ -117,6 +117,6 @@ def test_a_server_that_is_slow_takes_no_longer_than_it_may():
         receiving(holds=threading.Event()) as receiver,
         pytest.raises(OSError, match="timed out"),
     ):
-        post(Target(what="traces", url=receiver.url), b"{}", seconds=0.1)
-    with receiving(status=500) as receiver, pytest.raises(Refused, match="HTTP 500"):
-        post(Target(what="traces", url=receiver.url), b"{}")
+        post(ExportTarget(what="traces", url=receiver.url), b"{}", seconds=0.1)
+    with receiving(status=500) as receiver, pytest.raises(DeliveryRefused, match="HTTP 500"):
+        post(ExportTarget(what="traces", url=receiver.url), b"{}")

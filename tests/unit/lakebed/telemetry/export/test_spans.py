@@ -9,9 +9,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
-from lakebed.telemetry.export.spans import Batch, Span, encoder
+from lakebed.telemetry.export.spans import Span, TracedBatch, encoder
 
-BATCH = Batch(pipeline="events", journal="j-1", entry=7)
+BATCH = TracedBatch(pipeline="events", journal="j-1", entry=7)
 
 
 def parsed(body: bytes) -> ExportTraceServiceRequest:
@@ -71,12 +71,12 @@ def test_a_request_is_what_opentelemetry_defines():
 
 
 def test_the_ids_of_a_batch_are_made_of_its_journal_and_number():
-    again = Batch(pipeline="events", journal="j-1", entry=7)
+    again = TracedBatch(pipeline="events", journal="j-1", entry=7)
     assert (again.trace, again.root) == (BATCH.trace, BATCH.root)
     others = [
-        Batch(pipeline="events", journal="j-1", entry=8),
-        Batch(pipeline="events", journal="j-2", entry=7),
-        Batch(pipeline="other", journal="j-1", entry=7),
+        TracedBatch(pipeline="events", journal="j-1", entry=8),
+        TracedBatch(pipeline="events", journal="j-2", entry=7),
+        TracedBatch(pipeline="other", journal="j-1", entry=7),
     ]
     assert len({BATCH.trace, *(each.trace for each in others)}) == 4
     assert (len(BATCH.trace), len(BATCH.root)) == (32, 16)
