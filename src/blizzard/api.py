@@ -113,7 +113,7 @@ def _given(config: Config | Sequence[Config]) -> list[Given]:
     return [one for each in config for one in _given(each)]
 
 
-def _master(spark: Any) -> str | None:  # noqa: ANN401 - whatever somebody passes in
+def _master(spark: Any) -> str | None:  # noqa: ANN401 - any session object
     """Return where the tasks of a session run, which its executors must reach all places from."""
     if spark is None:
         return None

@@ -53,7 +53,7 @@ class Pipeline:
     open_source: OpenReader
     open_sink: OpenStore
     lease: Lease | None = None
-    """This run's turn at the pipeline; None where nobody else can write it."""
+    """This run's lease on the pipeline; None where no other process can write it."""
     check_schema: Callable[[], None] = lambda: None
     """Raises where the table would hold every file with the declared fields."""
     pause: Callable[[float], object] = time.sleep
@@ -325,7 +325,7 @@ class Pipeline:
         if not journal.snapshot_is_due:
             return
         try:
-            # A look ahead that nobody waits for may still be asking: between memory and segment a
+            # A listing ahead may still be running: between memory and segment a
             # name would be in neither, and its file would be taken for new.
             with self._schedule.journal_lock:
                 journal.write_snapshot()

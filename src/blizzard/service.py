@@ -82,7 +82,7 @@ class Running:
                 return
             batch.total = batch.total + progress - batch.units.get(unit, Progress())
             batch.units[unit] = progress
-            # Told under the lock, so that the zeros of a batch's end come last.
+            # Reported under the lock, so that the zeros of a batch's end come last.
             self._tell(report.pipeline, batch.total)
             self._emit(
                 UnitReported(
@@ -138,7 +138,7 @@ class Result:
 
 
 def open_queue(settings: QueueSettings) -> Queue:
-    """Open a queue that tells of new files."""
+    """Open a queue of notifications of new files."""
     match settings.service:
         case QueueService.SQS:
             from blizzard.notices.sqs import SqsQueue  # noqa: PLC0415 - botocore is optional

@@ -1,6 +1,6 @@
 """Reading a journal, in use or kept aside: its entries, the receipt, the protocol. Read-only.
 
-An entry that is missing is None; one that cannot be read is an error, whoever asks for it.
+An entry that is missing is None; one that cannot be read is an error for every caller.
 """
 
 from collections.abc import Iterator

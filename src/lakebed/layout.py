@@ -70,13 +70,13 @@ def _named_by(pattern: re.Pattern[str], path: str) -> str | None:
 def is_hidden(part: str) -> bool:
     """Whether a folder or file of this name holds no data: Delta and VACUUM pass over it, too.
 
-    A partition folder is none of those, whatever its column's name begins with.
+    A partition folder is none of those, with any prefix of its column's name.
     """
     return part.startswith(("_", ".")) and "=" not in part
 
 
 def is_parquet(path: str) -> bool:
-    """Whether a name is that of a Parquet file, whoever wrote it."""
+    """Whether a name is that of a Parquet file of any writer."""
     return path.lower().endswith(PARQUET_SUFFIX)
 
 
@@ -129,7 +129,7 @@ def discarded_meta(name: str) -> TablePath:
 
 
 def is_meta(path: str, folder: str = PENDING) -> bool:
-    """Whether an object is a meta that waits there, whoever wrote it."""
+    """Whether an object is a meta that waits there, of any writer."""
     stands_in, _, name = path.rpartition("/")
     return stands_in == folder and name.endswith(META_SUFFIX)
 

@@ -29,7 +29,7 @@ PartitionValues = Mapping[str, str | None]
 
 
 def escape(value: str | None) -> str:
-    """Write a value so that it is one folder name, whatever it contains."""
+    """Escape a value so that it is one folder name."""
     if not value:
         return NULL_FOLDER
     return "".join(f"%{ord(char):02X}" if char in ESCAPED else char for char in value)
@@ -54,7 +54,7 @@ class TemplatePart:
 
     @property
     def field(self) -> Field:
-        """Return which column the part means when nobody declared one."""
+        """Return the column of the part if none is declared."""
         is_date = self.pattern == "%Y-%m-%d"
         return Field(name=self.key, type=FieldType.DATE if is_date else FieldType.STRING)
 
@@ -99,7 +99,7 @@ class Template:
 
 
 def table_schema(declared: Schema, template: Template | None) -> Schema:
-    """Return the table's columns: the declared ones, and partition columns nobody declared."""
+    """Return the table's columns: the declared ones, and undeclared partition columns."""
     if template is None:
         return declared
     names = {field.name for field in declared.fields}
@@ -110,7 +110,7 @@ def table_schema(declared: Schema, template: Template | None) -> Schema:
 def check_value(field: Field, value: str | None) -> None:
     """Refuse a partition value that its column cannot hold; a ValueError says why.
 
-    Delta accepts such a value into the log and then nobody can open the table.
+    Delta accepts such a value into the log, and then no reader can open the table.
     """
     if value is None:
         if not field.nullable:

@@ -44,7 +44,7 @@ def attempts(
 ) -> Iterator[AbstractContextManager[None]]:
     """Yield contexts to work in: a transient error is swallowed after a pause, except in the last.
 
-    Whoever succeeds leaves the loop from within the context. `retried` is called before each
+    A caller that succeeds leaves the loop from within the context. `retried` is called before each
     pause; errors of a type in `never` are raised at once.
     """
 

@@ -20,7 +20,7 @@ _LETTERS = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def printable(text: object, *, keep: str = "") -> str:
-    """Return a text with whatever would mislead a reader, or a terminal, written out."""
+    """Return a text with the characters escaped that mislead a reader or a terminal."""
     return _ODD.sub(
         lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], str(text)
     )

@@ -86,7 +86,7 @@ class OnChange(StrEnum):
     """What becomes of a file that changed after it was ingested."""
 
     ERROR = "error"
-    """It is told, and its new content is not read."""
+    """The change is reported, and the new content is not read."""
     IGNORE = "ignore"
     """Its new content is not read, and nothing is said."""
     REINGEST = "reingest"
@@ -189,7 +189,7 @@ class SourceFormat(StrEnum):
     NDJSON = "ndjson"
     """Lines, one record each."""
     JSON = "json"
-    """Documents, one after the other, printed in whatever way."""
+    """Documents, one after the other, in any layout."""
 
 
 class CatalogType(StrEnum):

@@ -176,7 +176,7 @@ class Day:
     retracted: int
     discarded: int
     removed: int
-    """Whose rows a repair of the table took out, and nobody has read again."""
+    """Files whose rows a repair of the table took out, and that were not read again."""
     lost: int
     """Of those that failed: deleted from their source since, so that nothing can read them."""
     deleted: int

@@ -1,6 +1,6 @@
 """Everything that can be asked of one configuration, for both programs. Read-only.
 
-Results are kept, and nothing is looked at while nobody asks. Looks at journals and logs run in a
+Results are kept, and nothing is looked at without a request. Looks at journals and logs run in a
 few threads; what lists sources, or adds up a table, runs in one of its own, so that a slow listing
 never delays the rest. What is not known in time is marked as such.
 """

@@ -101,7 +101,7 @@ class LiveSite:
         self._live.emit(event)
 
     def log_to(self, log: Emit) -> None:
-        """Tell faults of the page there."""
+        """Report faults of the page there."""
         self._log = log
 
     def __call__(self, request: Request) -> HttpAnswer | None:

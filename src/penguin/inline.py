@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class InlineCommitter:
-    """Commits what is waiting for a table, and keeps its catalog told, as a penguin would."""
+    """Commits what is waiting for a table, and keeps its catalog current, as a penguin would."""
 
     settings: TableSettings
     emit: Emit
@@ -66,7 +66,7 @@ def committer(
     clock: Clock,
     pipeline: str | None = None,
 ) -> InlineCommitter:
-    """Return what commits whatever is waiting for a table.
+    """Return a committer of all that is waiting for a table.
 
     Where `pipeline` is named, errors of the table's other pipelines are reported, not raised.
     """

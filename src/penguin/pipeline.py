@@ -129,7 +129,7 @@ class TableRun:
     def finish(self) -> None:
         """End well: wait for what is under way beside the commits.
 
-        The catalog is told of the last of them, for some seconds at most.
+        The catalog is updated with the last of them, for some seconds at most.
         """
         self._maintenance.finish()
         if self._registrar is not None:
@@ -207,7 +207,7 @@ class TableRun:
         return worked
 
     def _show_catalog(self, facts: TableFacts | None) -> None:
-        """Have the catalog told of the table, by a thread of its own."""
+        """Update the catalog's entry of the table, in a thread of its own."""
         self._facts = facts or self._facts
         if self._registrar is not None and facts is not None:
             self._registrar.see(facts)

@@ -99,7 +99,7 @@ def draft_commit(
         if not found.gone and not found.waiting:
             return replace(planned, waiting=waiting, retried=releasable)
         lacking |= found.gone
-        # What an earlier entry waits for comes before whatever was found of a later one.
+        # What an earlier entry waits for comes before findings of a later one.
         cut = {one.pipeline for one in found.waiting}
         waiting = (*(one for one in waiting if one.pipeline not in cut), *found.waiting)
         backlogs = without(backlogs, found.waiting)

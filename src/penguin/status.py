@@ -130,7 +130,7 @@ class ForeignFilesStatus:
     watermarks: Mapping[str, str] = field(default_factory=dict)
     """The highest committed name of each folder, where files are found by a scan."""
     passed_over: PassedOver = field(default_factory=PassedOver)
-    """Parquet files that nobody commits, because of their names or of how the table is handed off.
+    """Parquet files that are never committed, because of their names or the table's hand-off.
     """
 
 
@@ -179,7 +179,7 @@ def table_status(
 ) -> TableStatus:
     """Return the status of a table, from the same look and the same plan as the next step's.
 
-    To count files that nobody searches for takes a listing of all folders: it can be left out.
+    To count files that no search covers takes a listing of all folders: it can be left out.
     Without `everything` the journals are read up to the next commit's worth, not to their ends.
     Who knows the log from earlier looks hands it in.
     """

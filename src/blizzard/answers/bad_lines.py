@@ -139,7 +139,7 @@ def fix_for(raws: Sequence[bytes], rules: Rules) -> Fix | None:
 
 
 def advice(group: str, fix: Fix | None) -> str:
-    """Say what to do about a group of bad lines, given what lets them in. Pure."""
+    """Return advice for a group of bad lines, given what lets them in. Pure."""
     if fix is None:
         return (
             f"no setting lets them in: correct the lines that blizzard dlq show {group} prints, "

@@ -74,7 +74,7 @@ class FailedLetter:
     letter: DeadLetter
     state: FileState
     deleted: bool = False
-    """Whether the file has left its source, and nobody has given it up."""
+    """Whether the file has left its source and was not given up."""
     repeated: bool = False
     """Whether a later letter reports the same file."""
 
@@ -100,7 +100,7 @@ class DeadLetterQueue:
     unread: int = 0
     """Letters in objects that were not read, because none is of a file that is failed now."""
     lost: tuple[LostFile, ...] = ()
-    """Files that nobody has given up: their days stay open. The newest first."""
+    """Files that were not given up: their days stay open. The newest first."""
 
     @property
     def letters(self) -> tuple[DeadLetter, ...]:
@@ -114,7 +114,7 @@ class DeadLetterQueue:
 
     @property
     def over(self) -> int:
-        """Count the letters of failures that nobody has to do anything about."""
+        """Count the letters of failures that need no action."""
         return sum(not one.is_open for one in self.failures) + self.unread
 
 

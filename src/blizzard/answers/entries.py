@@ -264,7 +264,7 @@ def is_committed(receipt: Receipt | None, entry: Entry) -> bool:
 
 
 def _with_fates(found: list[EntryRecord], fates: Fates) -> list[EntryRecord]:
-    """Say of promotions whether they had an effect; if the log cannot be read, that is shown."""
+    """Mark promotions that had no effect; if the log cannot be read, show that."""
     marks = {kept.entry.replacement_mark for kept in found if kept.entry.replaces}
     decided, error = dict[str, int | None](), None
     try:

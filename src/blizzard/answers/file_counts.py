@@ -28,7 +28,7 @@ class RowCount:
 
     rows: int = 0
     bad_lines: int = 0
-    """Lines that were set aside in quarantine, whatever became of them since."""
+    """Lines that were ever quarantined, including those resolved since."""
     unknown: int = 0
     """Files of which the journal does not say it: they were read under an earlier one."""
 
@@ -76,7 +76,7 @@ class DayOrPartition:
     were retracted or removed. None where that was not counted."""
     bad_lines: int | None = None
     quarantined_lines: int = 0
-    """Bad lines of them that wait in quarantine: nobody has replayed or discarded them so far."""
+    """Their bad lines that wait in quarantine, neither replayed nor discarded so far."""
     uncounted: int = 0
     """Files whose rows the journal does not say."""
     complete: bool | None = None
@@ -142,7 +142,7 @@ class SourceCounts:
     """Why files may be missing from the counts."""
 
     def sentences(self) -> list[str]:
-        """Say in words what is not in the table."""
+        """Describe in words what is not in the table."""
         missing = _counts(self.states, (*_MISSING, *_ASIDE))
         files = plural(sum(self.states.values()), "source file")
         told = [f"of {files}, {missing}; see blizzard files"] if missing else []

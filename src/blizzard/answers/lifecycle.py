@@ -134,7 +134,7 @@ class FileStanding:
 
     @property
     def day(self) -> str | None:
-        """Return the day on which it landed, in UTC; None where nobody knows."""
+        """Return the day on which it landed, in UTC; None if unknown."""
         return None if self.at is None else f"{self.at.astimezone(UTC):%Y-%m-%d}"
 
 

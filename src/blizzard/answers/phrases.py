@@ -93,7 +93,7 @@ def rows_from_lines(answer: Answer) -> str:
 
 
 def rows_there(answer: Answer) -> str:
-    """Say how many rows of a failed file are in the table; empty where they are not counted."""
+    """Describe how many rows of a failed file are in the table; empty where not counted."""
     if not answer.read:
         before = answer.replaces_rows
         if before is None:
@@ -127,7 +127,7 @@ def waiting_lines(answer: Answer) -> int:
 
 
 def bad_lines(answer: Answer) -> str:
-    """Say what was set aside of a file and what has become of it; empty where nothing was."""
+    """Describe the quarantined lines of a file and their outcome; empty without any."""
     bad, others = sum(one.quarantined for one in answer.read), ""
     if answer.other_bad_lines > 0:
         which = plural(answer.other_bad_lines, "bad line")
@@ -205,7 +205,7 @@ def taken_out(answer: Answer) -> tuple[str, str]:
 
 
 def some_lost(files: list[DataFile]) -> str:
-    """Say of which files rows were removed, or perhaps were."""
+    """Name the files of which rows were removed, or perhaps were."""
     have = "may have" if any(one.state is FileState.ALTERED for one in files) else "have"
     return f" Some of its rows {have} been removed since: {removals(files)}."
 
@@ -259,7 +259,7 @@ def replaced(taken: FileRetraction) -> str:
 
 
 def until_then(answer: Answer) -> str:
-    """Say which rows are in the table until new content is; else empty."""
+    """Describe which rows are in the table until new content is; else empty."""
     taken = answer.retraction
     if taken is None or taken.committed or not (taken.replaced and taken.rows):
         return ""
@@ -268,7 +268,7 @@ def until_then(answer: Answer) -> str:
 
 
 def erased(one: FileRetraction) -> str:
-    """Say what an erasure took of a file."""
+    """Describe what an erasure took of a file."""
     rows = plural(one.rows, "of its rows was", "of its rows were")
     if one.passed_over:
         return f"The erasure of {plural(one.rows, 'row')} of it in entry {one.entry} had no effect."
@@ -284,7 +284,7 @@ def erased(one: FileRetraction) -> str:
 
 
 def earlier(answer: Answer) -> str:
-    """Say what was read of the file under an earlier journal; else empty."""
+    """Describe what was read of the file under an earlier journal; else empty."""
     before = answer.inherited
     if before is None or not answer.earlier_lines:
         return ""
@@ -296,7 +296,7 @@ def earlier(answer: Answer) -> str:
 
 
 def read_before(answer: Answer) -> str:
-    """Say what was read under the same name as other objects; else empty."""
+    """Describe what was read under the same name as other objects; else empty."""
     by = answer.taken_back_by
     going = [one for one in answer.read_before if by is not None and one.entry < by]
     staying = [one for one in answer.read_before if one not in going]
@@ -320,7 +320,7 @@ def _beside(reads: list[Read], until: str = "") -> str:
 
 
 def waits(answer: Answer, source: SourceSettings) -> str:
-    """Say what a file waits for, and how long at most."""
+    """Describe what a file waits for, and how long at most."""
     backlog = answer.backlog
     if answer.reason == Reason.TOO_YOUNG.value:
         left = 0.0 if backlog is None else backlog.starts_in_secs or 0.0

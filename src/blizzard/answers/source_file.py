@@ -181,7 +181,7 @@ def _read_before(asked: PipelineEvidence, key: str) -> tuple[Read, ...]:
 
 
 def _waiting_in_all(asked: PipelineEvidence, key: str) -> int:
-    """Count the bad lines of a file that wait, whatever has become of it since they were read."""
+    """Count the waiting bad lines of a file, of earlier content too."""
     files = (each.file for each in asked.history.books.waiting_files())
     return sum(one.lines for file in files for one in file.sources if one.source == key)
 

@@ -55,7 +55,7 @@ class QueueStatus:
 
 
 def queue_status(queue: QueueSettings, open_queue: OpenQueue) -> QueueStatus:
-    """Return how full a queue is; what goes wrong is told and hides nothing else."""
+    """Return how full a queue is; report an error in the status instead of raising."""
     try:
         with closing(open_queue(queue)) as opened:
             depth = opened.depth()
@@ -111,7 +111,7 @@ class SourceStatus:
     next_try: datetime | None = None
     """When the first of the failed files is tried again."""
     lost_files: int = 0
-    """Failed and then deleted from the source, so never loaded; nobody has given them up."""
+    """Failed and then deleted from the source, so never loaded; not given up."""
     failures: tuple[FailedSource, ...] = ()
     """Some of them, the newest first."""
     changed_files: int = 0
@@ -129,7 +129,7 @@ class SourceStatus:
     """Likewise of values that were left out."""
     error: str | None = None
     notifications: QueueStatus | None = None
-    """The queue that tells of its new files."""
+    """The queue that announces its new files."""
 
 
 def source_status(
@@ -143,7 +143,7 @@ def source_status(
     open_queue: OpenQueue | None = None,
     listed: bool = True,
 ) -> SourceStatus:
-    """Return how a source stands; a listing that fails is told and hides nothing else.
+    """Return the status of a source; report a failed listing instead of raising.
 
     Without being `listed`, it is not known what waits in it.
     """
@@ -203,7 +203,7 @@ def as_found(failed: list[FailedSource], found: Finding, now: datetime) -> list[
     """Return the failed files as the next run finds them.
 
     One of which a part is in the table is read on where its object is back; where another has come
-    in its place, that is what fails now, whatever was said of the file before.
+    in its place, that is what fails now, regardless of the earlier failure.
     """
     taken = {file.path for file in found.take}
     changed = {

@@ -217,13 +217,13 @@ def _retractions(history: Ledger, passed_over: PassedOver) -> tuple[list[Retract
 
 
 def _not_applied(history: Ledger) -> list[Retraction]:
-    """Return the replacements without effect that nobody has repeated since."""
+    """Return the replacements without effect that were not repeated since."""
     entries = {one.entry for one in history.undecided.passed_over if one.not_applied}
     return [one for entry, one in history.books.retractions.items() if int(entry) in entries]
 
 
 def found_columns(settings: PipelineSettings, history: Ledger) -> dict[str, str]:
-    """Return the columns, and fields inside of columns, that nobody has declared. Pure."""
+    """Return the undeclared columns, and undeclared fields inside of columns. Pure."""
     declared = {path for path, _field in walk(settings.schema.fields)}
     fields = () if history.columns is None else history.columns.fields
     return {path: one.shown for path, one in walk(fields) if path not in declared}

@@ -211,7 +211,7 @@ def partitions_of(lister: SourceLister) -> Callable[[str], str | None]:
 
 
 FIRST_OF_ALL, LAST_OF_ALL = -1, 2
-"""The ages of what counts whatever else is known of a name, and only where nothing else is."""
+"""Ages of evidence that outranks all other, and that counts only without any other."""
 
 
 def known_between(

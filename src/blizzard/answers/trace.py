@@ -1,7 +1,7 @@
 """Rows of a table, and the records that they were read from.
 
-The data files of the table are searched, in the columns that a condition asks for. Where a row
-stands in its file leads to its source by the runs of the journal, or its own columns say it. The
+The data files of the table are searched, in the columns that a condition asks for. A row's
+position in its file leads to its source by the journal's runs, or its own columns name it. The
 record itself is read again from the source.
 """
 
@@ -106,7 +106,7 @@ def _named(
 
 
 def _telling(entry: Entry) -> Iterator[FinishedFile]:
-    """Yield the data files of an entry that say where their rows came from, whatever was before."""
+    """Yield the data files of an entry that say where their rows came from."""
     yield from entry.data_files if entry.operation == "rewrite" else entry.files
 
 

@@ -90,7 +90,7 @@ class Pipelines:
 
 
 def subjects(name: str, pipelines: Pipelines) -> list[Subject]:
-    """Return the files that a name means; none where it is a place that nobody reads.
+    """Return the files that a name means; none for a place that no source reads.
 
     Raise where no file has this name, or several have it in theirs.
     """
@@ -188,7 +188,7 @@ def _answer(subject: Subject) -> Answer | None:
 
 
 GC_AGE = timedelta(hours=24)
-"""How old a file must be for `blizzard gc`, unless it is told otherwise."""
+"""How old a file must be for `blizzard gc` by default."""
 
 
 def why_data_file(asked: PipelineEvidence, store: Reader, path: str) -> Answer | None:

@@ -144,7 +144,7 @@ def source_counts(settings: PipelineSettings, opens: OpenReader, clock: Clock) -
 
 
 def not_covered(found: Audit, sources: Sequence[SourceCounts]) -> tuple[str, ...]:
-    """Say what a verdict on a table leaves out: files that never reached it, and other places."""
+    """List what a verdict on a table leaves out: files that never reached it, and other places."""
     counted = {one.pipeline for one in sources}
     waiting = found.totals.bad_lines_waiting
     uncovered = [f"{one.pipeline}: {text}" for one in sources for text in one.sentences()]

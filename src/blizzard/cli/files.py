@@ -26,7 +26,7 @@ from lakebed.units import in_words, plural
 
 MOST_LISTED = 20
 SENTENCES = 7
-"""How many days that are not complete are told in words."""
+"""How many incomplete days are described in words."""
 SELDOM = (
     "waiting", "failed", "lost", "journaled", "held", "changed", "removed", "altered",
     "discarded",     "retracted", "deleted", "overwritten", "quarantined_lines",
@@ -248,7 +248,7 @@ def _below(place: str, settings: PipelineSettings) -> Iterator[tuple[str, str]]:
 
 
 def _nothing(question: Question, settings: PipelineSettings) -> str:
-    """Return what is said of a question to which there is no file."""
+    """Return the message for a query that matches no file."""
     roots = [source.uri for source in settings.sources if source.name == question.source]
     if not question.prefix or not roots:
         narrowed = question.days or question.partition or question.prefix or roots

@@ -222,7 +222,7 @@ def _report(
     *,
     inline: bool,
 ) -> None:
-    """Say what was found, and what to run next; on stderr if stdout has the configuration."""
+    """Print what was found, and what to run next; on stderr if stdout has the configuration."""
     to = sys.stderr if file is None else sys.stdout
     size = in_words(sum(len(each.data) for each in found.files))
     known = fields_of(columns)

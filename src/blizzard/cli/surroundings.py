@@ -28,4 +28,4 @@ class Surroundings:
     listen: Callable[[Stop, Emit], None] = stop_on_signals
     """Lets signals ask for the stop."""
     also: Emit = lambda _event: None
-    """Is told everything that is logged."""
+    """Receives every event that is logged."""

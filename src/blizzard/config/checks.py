@@ -153,8 +153,8 @@ def _check_source(path: KeyPath, source: Source, sink: Sink | None) -> Iterator[
 def place(path: str) -> tuple[str, SourcePattern | None]:
     """Return the folder of a source, and the names that are meant below it.
 
-    On a local disk a folder that is there is a folder, and a file is that file, whatever
-    characters their names have.
+    On a local disk an existing folder or file is taken literally, with any
+    characters in its name.
     """
     local = local_path(path)
     if local is not None and local.is_dir():
@@ -318,7 +318,7 @@ def _check_timestamp(
 
 
 def _unknown(name: str, fields: Sequence[Field]) -> str:
-    """Return what is wrong with a field that is not declared, or that stands in a list."""
+    """Return what is wrong with a field that is not declared, or that is inside a list."""
     declared = dict(walk(fields))
     if any(path.replace("[]", "") == name for path in declared):
         return f"{name} is inside a list or a map, so a row may have many of it or none"

@@ -43,7 +43,7 @@ def format_faults(path: KeyPath, fields: Sequence[DeclaredField]) -> Iterator[Co
 
 
 def id_faults(path: KeyPath, schema: Schema) -> Iterator[ConfigFault]:
-    """Yield the fields that cannot be told apart by readers that go by ids."""
+    """Yield the fields that readers by id cannot distinguish."""
     for alike in same_ids(schema.fields):
         yield ConfigFault(
             path,

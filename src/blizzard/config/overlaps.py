@@ -135,7 +135,7 @@ def unreachable(document: Document, master: str | None = None) -> Iterator[Confi
 
     On a cluster a local path means another disk on every machine, so it is refused unless the
     configuration says that the folder is mounted everywhere. The driver's loopback is, too.
-    `master` is that of a session that the caller has, whatever the configuration says.
+    `master` is that of the caller's own session and overrides the configuration.
     """
     master = document.spark.master if master is None else master
     if runs_in_this_process(master):

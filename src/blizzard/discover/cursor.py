@@ -149,7 +149,7 @@ class CursorBuilder:
     _listed: int = 0
 
     def listed(self, names: int) -> None:
-        """Count listed names, whatever becomes of them."""
+        """Count listed names, read or not."""
         self._listed += names
 
     def done(self, name: IngestedFile, path: str, arrived: float) -> None:

@@ -30,7 +30,7 @@ from lakebed.storage.store import ObjectFacts
 from lakebed.types import Codec, Compression, OnChange
 
 MOST_CHANGED = 1000
-"""How many changed files are told of one by one in a look."""
+"""At most this many changed files are reported one by one per listing."""
 
 
 class Decision(StrEnum):
@@ -46,7 +46,7 @@ class Decision(StrEnum):
     FULL = "full"
     """The batch has no room for it."""
     NO_FILE = "no_file"
-    """There is no such file: what was listed stands for a folder."""
+    """There is no such file: the listed object is a folder marker."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class FileFilter:
             return self._pass_over(facts)  # Its rows would come beside those it was to replace.
         # What gave no row has none in the table: its new content is read like a new file's.
         is_other = is_cut or (before.finished is not None and not before.finished.empty)
-        # The rest of an object whose first lines are in the table is read whatever came before it.
+        # The rest of an object whose first lines are in the table is always read.
         is_begun = known is not None and bool(self._read_before(known, facts))
         is_read = on_change in (OnChange.REINGEST, OnChange.REPLACE)
         if is_other and not is_begun and not is_read:
@@ -147,7 +147,7 @@ class FileFilter:
         return Decision.FAIL if is_new else Decision.DONE
 
     def _pass_over(self, facts: ObjectFacts) -> Decision:
-        """Leave a file that is another object now, and say so unless nobody wants to hear it."""
+        """Leave a file that is another object now, and report it unless changes are ignored."""
         if self.source.on_change is OnChange.IGNORE:
             return self.done(facts)
         self.leave(Reason.CHANGED, facts)
@@ -271,7 +271,7 @@ class FileFilter:
             path=facts.path,
             size=facts.size,
             etag=facts.etag,
-            # Bytes are left of plain files only, whatever their names say.
+            # Bytes are left of plain files only, even under a compressed suffix.
             codec=Codec.NONE if left else codec_for(facts.path, source.compression),
             by_content=source.compression is Compression.AUTO and not left,
             partition_values=values,
@@ -308,7 +308,7 @@ class FileFilter:
         return same_object(record, facts) and record.form == self.source.form.counted_as
 
     def _is_cut(self, known: UnfinishedFile, facts: ObjectFacts) -> bool:
-        """Whether a part of a file is in the table, and its rest cannot be told from it now."""
+        """Whether part of a file is in the table, and its rest can no longer be identified."""
         return is_part_way(known.record) and not self._goes_on(known, facts)
 
     def _read_before(self, known: UnfinishedFile | None, facts: ObjectFacts) -> int:

@@ -18,7 +18,7 @@ def is_due(
     """Whether a file may be tried again: its rest is unread, or it failed and has rested.
 
     One that failed in the future did so by a clock that was ahead: it need not wait for that. Nor
-    need one that was asked for, by whatever clock.
+    need one whose retry was requested.
     """
     at = next_try(known, bases)
     return at is not None and (now >= at or now < known.at or is_asked_for(known, bases))

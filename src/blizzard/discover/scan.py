@@ -102,7 +102,7 @@ class Scan:
         return decision
 
     def guide(self, counts: Callable[[], FileFilter] | None = None) -> Guide:
-        """Return what the listing need not go into; `counts` counts whatever it leaves out."""
+        """Return what the listing need not enter; `counts` counts what it leaves out."""
         source = self.source
         counts = counts or (lambda: self.file_filter)
 

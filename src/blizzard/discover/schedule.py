@@ -4,7 +4,7 @@ Every source has a pace of its own. While a batch runs, a look ahead finds the n
 that a long listing costs no time of its own. What a look has found is used only as long as the
 journal has not heard of it: an entry makes the schedule forget every file that it names.
 
-A look is made by a copy of whoever looks at a source. The copy, and with it where the next look may
+A look is made by a copy of the source's lister. The copy, and with it where the next look may
 begin, takes the place of the original only if the look counts: all sources answered and, for a look
 ahead, every file of the batch that it took for done has been journaled.
 """

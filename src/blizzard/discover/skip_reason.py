@@ -10,7 +10,7 @@ T = TypeVar("T")
 FEW = 5
 """How many names stand for all files with the same reason."""
 MOST_NAMED = 1000
-"""How many files are told of one by one for each reason; all are counted."""
+"""At most this many files are reported one by one for each reason; all are counted."""
 
 
 class Reason(StrEnum):
@@ -158,7 +158,7 @@ class SkipTally:
         )
 
     def named(self) -> tuple[SkippedFile, ...]:
-        """Return the files that are told of one by one, in the order of their paths."""
+        """Return the files that are reported one by one, in the order of their paths."""
         told = (one for reason, first in self._first.items() for one in first)
         open_ones = (one for one in told if one.reason is not Reason.INGESTED)
         return tuple(sorted(open_ones, key=lambda one: one.path))

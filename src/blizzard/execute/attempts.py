@@ -1,7 +1,7 @@
 """What attempts at the units of a batch report while it runs: a start counts, and counters move.
 
 A start of a batch counts from the first report on: before that, no file was opened, so that no
-file can have killed the process. Counters move with every report. Whatever was done and did not
+file can have killed the process. Counters move with every report. Work that did not
 come into the journal (an attempt that Spark repeated, a file that failed at its end, a batch that
 was never journaled) is counted once more, as discarded: done less discarded is what is journaled.
 """

@@ -168,7 +168,7 @@ def _run_next(
     *,
     ran_before: bool = False,
 ) -> tuple[list[WorkUnit], list[UnitOutcome]]:
-    """Run units after others of the same batch, whose outcomes stand whatever becomes of these."""
+    """Run units after others of the same batch, whose outcomes stand in any case."""
     bounds = work.bounds
     if bounds.failures is not None:
         failed = new_failures((each for one in before for each in one.sources), bounds.forgiven)

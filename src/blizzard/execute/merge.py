@@ -35,7 +35,7 @@ class SettledBatch:
     """Quarantine files of which lines were replayed."""
     effort: Effort = field(default_factory=Effort)
     handed_in: bool = False
-    """Whether something was left for the next batch, and nobody had asked for a stop."""
+    """Whether something was left for the next batch without a stop having been requested."""
     sink_full: str | None = None
     """What the sink's store said where it had no room for a file; its sources are not in here."""
 

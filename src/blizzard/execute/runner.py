@@ -37,7 +37,7 @@ class RunnerDied(RunFailed):
 class RunStopped(RunFailed):
     """A stop came before any unit began: nothing has happened, and the next run takes the files.
 
-    Nobody is told of it as of a failure. It has the code of its kind.
+    It is not reported as a failure. It has the code of its kind.
     """
 
 

@@ -1,7 +1,7 @@
 """The dead letter queue: one NDJSON object per batch that had failures, one line per failure.
 
 The object is written before the batch's journal entry, under a name that is used once, and it
-counts only if that entry names it. So a crash in between leaves an object that nobody counts, and
+counts only if that entry names it. So a crash in between leaves an object that does not count, and
 never a failure without its record. If it cannot be written, the batch is not journaled.
 """
 

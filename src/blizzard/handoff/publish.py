@@ -157,7 +157,7 @@ def waiting_since(store: Reader, pipeline: str, *, last: int) -> datetime | None
     for number in range(1 if receipt is None else receipt.sequence + 1, last + 1):
         entry = journal.entry(number)
         if entry is None:
-            return None  # What the receipt says of a journal that does not fit is told elsewhere.
+            return None  # A receipt that does not fit the journal is reported elsewhere.
         if entry.files:
             return datetime.fromisoformat(entry.created)
     return None

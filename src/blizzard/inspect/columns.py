@@ -212,7 +212,7 @@ def _line(name: str, path: tuple[str, ...]) -> str:
 
 
 def _above(path: str, members: Sequence[str | int]) -> str | None:
-    """Return the path of the object that a member stands in."""
+    """Return the path of the object that holds a member."""
     if len(members) < 2:
         return None
     end = path.rstrip("`").rfind("`") - 1 if path.endswith("`") else path.rfind(".")

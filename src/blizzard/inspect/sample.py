@@ -1,6 +1,6 @@
 """A short look at the files of a place: the beginnings of some of them, evenly chosen. Read-only.
 
-It reads no more bytes than it is told to, whatever the number and the size of the files. A file
+It reads no more bytes than its limit, regardless of the number and size of the files. A file
 that cannot be read is reported, and the others are looked at.
 """
 
@@ -88,7 +88,7 @@ def _base(name: str) -> str:
 FILES = 20
 """So many files are looked at."""
 BYTES = 8 << 20
-"""So much is read of all of them together, once they are decompressed, unless told otherwise."""
+"""Default limit on the decompressed bytes read of all files together."""
 LISTED = 10_000
 """Names that are looked at to find files; a landing zone may hold millions of others."""
 FEW = 3

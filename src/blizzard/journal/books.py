@@ -247,7 +247,7 @@ class Books:
 
 
 def dead_letters_of(entry: Entry) -> int:
-    """Return how many lines of the dead letter queue an entry stands for. Pure."""
+    """Return how many lines of the dead letter queue an entry accounts for. Pure."""
     failed = sum(each.failure is not None and not each.gone for each in entry.sources)
     return failed if entry.dlq else 0
 

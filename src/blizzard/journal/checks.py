@@ -56,7 +56,7 @@ def admit(
     refuse_other_names(store, pipeline, source_uris, known_as)
     refuse_moved(store, pipeline, source_uris, known_at)
     opening = layout.journal_entry(pipeline, 0)
-    # Looked for again: whoever began meanwhile has committed to the log after it.
+    # Checked again: a writer that began meanwhile has committed to the log after it.
     if history.sequence < 0 and log_knows_pipeline() and store.head(opening) is None:
         raise JournalLost(
             "the Delta log holds commits of this pipeline, but its journal is gone; restore the "
@@ -305,9 +305,9 @@ class Precedence(Enum):
 def precedence(ours: Entry | None, rival: Rival) -> Precedence:
     """Decide which one continues, given our entry 0 if nothing follows it. Pure.
 
-    Both look after both entries are there, or one of them had no rival when it looked. So whoever
-    has read something comes first. If neither has, the one that was begun first does, whatever the
-    clocks said: all that counts is that both decide alike.
+    Both look after both entries are there, or one of them had no rival when it looked. So the one
+    that has read something comes first. If neither has, the one that was begun first does, even if
+    clocks were off: all that counts is that both decide alike.
     """
     if ours is None or rival.opening is None:
         return Precedence.THEIRS

@@ -221,7 +221,7 @@ class Journal:
 
     def withdraw(self, entry: Entry) -> None:
         """Withdraw an entry of this run if another journal has taken the place of this one."""
-        with contextlib.suppress(LakeError):  # Whoever reads it refuses it, and says why.
+        with contextlib.suppress(LakeError):  # Its reader refuses it, and says why.
             withdraw_stray(self.store, entry)
 
     def _next(
@@ -241,7 +241,7 @@ class Journal:
     def with_attempts(self, record: SourceRecord) -> SourceRecord:
         """Note how often a file has failed, so that the pause grows each time.
 
-        Whatever becomes of it, the data files that were given up with its rows stay named.
+        In any case, the data files that were given up with its rows stay named.
         """
         before = self.ledger.unfinished.get(record.key)
         if before is not None:

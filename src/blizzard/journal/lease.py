@@ -31,7 +31,7 @@ BEAT_SECS = 10.0
 LOOKS = 7
 """How often a lease that may be alive is checked, half a beat apart: three and a half beats."""
 LONGEST_BEAT_SECS = 60.0
-"""The longest beat that is waited for, whatever a lease says."""
+"""Upper bound on the beat of a lease that is waited for."""
 
 
 class Lease:
@@ -138,7 +138,7 @@ class Lease:
             self._store = self._note = None
             if store is None or note is None or self._lost_to is not None:
                 return
-            # The note that we leave behind is waited for by the next start, and harms nobody.
+            # The next start waits for the note left behind; it does no other harm.
             with contextlib.suppress(LakeError):
                 found = read_lease(store, self._pipeline)
                 if found is None or found.run != self._run:
@@ -209,8 +209,8 @@ def refuse_while_written(
 ) -> None:
     """Raise a JournalConflict if a run is writing the pipeline, and say which run.
 
-    One on this machine is known to live; the beat of one elsewhere is watched, and whoever waits is
-    told. Read-only.
+    One on this machine is known to live; the beat of one elsewhere is watched, and the wait is
+    reported. Read-only.
     """
     found = read_lease(store, pipeline)
     refuse_while_alive_here(store, pipeline, machine=machine)
@@ -274,7 +274,7 @@ def turn_of(
 
 @contextmanager
 def renewed(lease: Lease, *, keep: Callable[[], bool]) -> Iterator[None]:
-    """Renew a lease while the block runs, whatever the block does, and release it at the end."""
+    """Renew a lease while the block runs, and release it at the end, also on an error."""
     over = threading.Event()
 
     def beat() -> None:

@@ -45,7 +45,7 @@ class LeaseRecord:
 
 
 def moment(told: str) -> str:
-    """Return a time as people read it; what is none, as it was told."""
+    """Format a time for people; return any other text unchanged."""
     try:
         return f"{datetime.fromisoformat(told).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     except ValueError:

@@ -93,7 +93,7 @@ class Before:
     """All of it is in the table, as the object it was then."""
     is_rejected: bool = False
     """Whether it was to replace rows of other files, and that was rejected: it is not read by
-    itself, whatever it holds now."""
+    itself, even with new content."""
 
     def object_of(self, key: str) -> SourceRecord | None:
         """Return the object that is known under a key, without any line; None where none is."""
@@ -366,7 +366,7 @@ class Lookup:
         return Before(unfinished=unfinished, finished=finished, is_rejected=is_rejected)
 
     def named(self, key: str) -> IngestedFile | None:
-        """Return a file that is done, whatever a retraction that is not decided makes of it."""
+        """Return a file that is done, ignoring retractions that are not decided."""
         if self._segments is not self._history.segments:
             self._open(self._history.segments)
         found = self._history.recent.get(key)

@@ -160,7 +160,7 @@ def leave_behind(
     unfinished: Mapping[str, UnfinishedFile],
     done: FindName,
 ) -> None:
-    """Keep the objects whose place in a journal is taken by what a batch says of their name.
+    """Keep the objects whose journal record a batch supersedes under the same name.
 
     The rest of one that was begun is not read any more where another object is read from its first
     line. `done` says which one was read to its end.

@@ -34,7 +34,7 @@ class QuarantineLimits:
     """The highest share of lines that are bad, of those that are neither blank nor left out."""
 
     def too_many(self, bad: int) -> str | None:
-        """Return which limit so many bad lines exceed, whatever else is in the file."""
+        """Return which limit so many bad lines exceed in a file of any size."""
         if self.max_records is None or bad <= self.max_records:
             return None
         lines = plural(bad, "line")
@@ -60,7 +60,7 @@ class LineFault:
 
     code: str
     field: str | None
-    """The path of the value; elements of a list are not told apart."""
+    """The path of the value; all elements of a list share one."""
     expected: str | None
     found: str | None
 

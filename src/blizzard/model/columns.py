@@ -27,7 +27,7 @@ def with_found(declared: Schema, found: Schema | None) -> Schema:
 def grown(schema: Schema, seen: Mapping[str, Seen]) -> Schema:
     """Return a schema with a column, or a field of a struct, for each path that values were at.
 
-    A path gets none if no type can be told of its values yet, if no column of Delta can have its
+    A path gets none if its values have no known type yet, if no column of Delta can have its
     name, or if there is one already that Delta does not tell from it, or that has its id. Objects
     of more fields than there is room for, or nested too deep, become one column of JSON text.
     """
@@ -44,7 +44,7 @@ def adopted(
     Declared ones stay as they are declared. A found one that differs from a column of the table
     only in case is left out. Values that do not fit the column of the table are kept in
     `_rescued`. A column of strings is taken for one of JSON texts only where that is `known` from
-    an earlier batch: what a string in it means is known to whoever has made it.
+    an earlier batch: only the producer knows what a string in it means.
     """
     if table is None:
         return schema
@@ -55,7 +55,7 @@ def adopted(
 def kept_exact(schema: Schema, declared: Schema, on_mismatch: OnMismatch) -> Schema:
     """Return the columns as values are read into them: no integer is rounded that can be kept.
 
-    Nobody has asked for the rounding in a float column that was found in the data. In one that is
+    No user has asked for the rounding in a float column that was found in the data. In one that is
     declared, an integer that it cannot hold is kept in `_rescued` where that is the policy, and
     is rounded like any other number where it would fail the file.
     """

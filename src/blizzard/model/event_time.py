@@ -1,7 +1,7 @@
 """Partitions from the rows themselves: which parts of a template they give, and how. Pure.
 
 With a `timestamp_field` the rows decide. A part with time codes is that field in UTC; a part `%s`
-is the declared column of the same name; a `%s` that nobody declared is still a folder of the
+is the declared column of the same name; an undeclared `%s` is still a folder of the
 source path.
 """
 
@@ -200,7 +200,7 @@ def _is_from_path(part: TemplatePart, declared: Iterable[str]) -> bool:
 
 
 def _holds(kind: FieldType, pattern: str, codes: list[str]) -> bool:
-    """Whether a column of a type can hold whatever a pattern gives."""
+    """Whether a column of a type can hold every value of a pattern."""
     match kind:
         case FieldType.DATE:
             return pattern == "%Y-%m-%d"

@@ -52,7 +52,7 @@ class SourceFile:
     """What it is made of; of documents each record counts as a line."""
     numbers: tuple[int | None, ...] | None = None
     """The number of each line, where these are only some lines of the file, read again; None of a
-    line means that nobody knows."""
+    line means unknown."""
 
     @property
     def from_start(self) -> bool:
@@ -68,7 +68,7 @@ class SourceFile:
     def records_before(self) -> int | None:
         """Return how many records come before the first that is read; None where unknown.
 
-        In front of a part that is not the first to be read, nobody has counted the lines yet.
+        In front of a part that is not the first to be read, the lines are not counted yet.
         """
         if self.part is None:
             return self.skip
@@ -218,7 +218,7 @@ class Work:
     batch: int | None = None
     """The number of the journal entry that is to be written next; None outside a journal."""
     outbox: str | None = None
-    """The pipeline in whose outbox files wait for their entry; None where they need not."""
+    """The pipeline whose outbox holds files until their entry; None where they need not wait."""
     show_values: bool = False
     """Whether failures may quote what is in a line."""
     bounds: Bounds = field(default_factory=Bounds)
@@ -280,7 +280,7 @@ class UnitOutcome:
     """The quarantine file of which lines became rows, where the unit replays some."""
     effort: Effort = field(default_factory=Effort)
     handed_in: bool = False
-    """Whether it left something for the next batch, and nobody had asked for a stop."""
+    """Whether it left something for the next batch without a stop having been requested."""
     sink_full: str | None = None
     """What the sink's store said where it had no room for a file: no fault of any source file."""
     seen: Mapping[str, Seen] = field(default_factory=dict)

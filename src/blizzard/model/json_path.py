@@ -1,6 +1,6 @@
-"""Where a value stands in a record: `user.tags[3]`. Pure.
+"""The path of a value in a record: `user.tags[3]`. Pure.
 
-A name that would be misread stands in backticks, and a backtick in it is doubled. The paths of
+A name that would be misread is quoted in backticks, and a backtick in it is doubled. The paths of
 `lakebed.columns.field_path` name fields of a schema, as Delta writes them: they have no elements,
 and brackets mean nothing in them.
 """
@@ -15,7 +15,7 @@ ANY = -1
 
 
 def member_path(above: str, name: str) -> str:
-    """Return the path of a member: `user.id`; a name that would be misread stands in backticks."""
+    """Return the path of a member: `user.id`; quote a name that would be misread in backticks."""
     quoted = name if _PLAIN.fullmatch(name) else f"`{name.replace('`', '``')}`"
     return f"{above}.{quoted}" if above else quoted
 

@@ -14,7 +14,7 @@ COLUMNS_OF_A_BLOCK = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeLimits:
-    """How much is decoded at a time, and how many names of values without a column are told."""
+    """How much is decoded at a time, and how many names of values without a column are reported."""
 
     block_bytes: int = BLOCK_BYTES
     """About so many bytes of lines make a batch of few columns."""
@@ -27,7 +27,7 @@ class DecodeLimits:
     most_together: int = 256
     """The most short files that are read together."""
     max_names: int = 100
-    """The most names that are told of a file; values of all others are counted under one."""
+    """The most names that are reported of a file; values of all others are counted under one."""
     max_name_characters: int = 200
 
     def batch_bytes(self, columns: int) -> int:

@@ -42,7 +42,7 @@ class NoticeKind(StrEnum):
     TEST = "test"
     """What S3 sends when notifications are set up."""
     UNREADABLE = "unreadable"
-    """No notification of an object store, as far as can be told."""
+    """Not recognisable as a notification of an object store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

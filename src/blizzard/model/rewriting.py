@@ -58,7 +58,7 @@ class FillTarget:
     def alone(self) -> Schema:
         """Return the columns of a record that has this field and no other.
 
-        Whatever does not fit must be kept, so nothing in it is required.
+        A value that does not fit must be kept, so nothing in it is required.
         """
         column = replace(self.field, nullable=True)
         for above in reversed(self.chain[:-1]):

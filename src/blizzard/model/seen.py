@@ -17,7 +17,7 @@ EXACT_IN_FLOAT64 = 1 << 53
 INT64_LIMIT = 1 << 63
 DECIMAL_DIGITS = 38
 MOST_MEMBERS = 1000
-"""So many different members of an object are told apart; with more of them the names are data."""
+"""At most this many members of an object are distinguished; with more the names are data."""
 FEWEST_KEYS = 50
 """An object with fewer different members than this is a struct."""
 KEYS_PER_OBJECT = 4
@@ -145,9 +145,9 @@ def joined(some: Iterable[Mapping[str, Seen]]) -> dict[str, Seen]:
 
 
 def column_of(name: str, seen: Seen) -> Field | None:
-    """Return the narrowest column that takes every value; None where no type can be told yet.
+    """Return the narrowest column that takes every value; None where no type is known yet.
 
-    Of nulls, and of arrays and objects that were always empty, no type can be told. A place with
+    Nulls, and arrays and objects that were always empty, have no known type. A place with
     values of several types is a column of JSON text, and so are arrays nested to several depths.
     """
     if _is_json(seen):
@@ -172,7 +172,7 @@ def column_of(name: str, seen: Seen) -> Field | None:
 
 
 def columns_of(members: Mapping[str, Seen]) -> tuple[Field, ...]:
-    """Return the columns of an object's members, without those of which no type can be told yet.
+    """Return the columns of an object's members, without those of which no type is known yet.
 
     Of names that differ only in case the first stays: Delta column names are case-insensitive.
     """

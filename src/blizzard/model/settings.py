@@ -41,7 +41,7 @@ class QueueService(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSettings:
-    """A queue that tells of new files of a source; what is not given, the environment says."""
+    """A queue that announces new files of a source; the environment fills what is not given."""
 
     url: str
     endpoint: str
@@ -75,7 +75,7 @@ class SourceSettings:
     pattern: SourcePattern | None = None
     """Which names below the URI are meant; None where all are."""
     min_age: float = 0.0
-    """Seconds that a file must be old, so that nobody writes to it any more."""
+    """Seconds that a file must be old, so that its writer has finished."""
     on_change: OnChange = OnChange.ERROR
     late_window: float = 3600.0
     """Seconds that a folder is looked at again after the last arrival in it."""
@@ -86,7 +86,7 @@ class SourceSettings:
     lookback: Window | None = None
     """The folders that the first look takes; None where it takes all."""
     notifications: QueueSettings | None = None
-    """The queue that tells of new files; None where they are found by looking alone."""
+    """The queue that announces new files; None where they are found by listing alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ from lakebed.storage.settings import resolved
 MOST = 32
 """Messages in one request: the limit of a storage queue."""
 logging.getLogger("azure").addHandler(logging.NullHandler())
-"""Their warnings quote what a service answered, and are for whoever has set up a log for them."""
+"""Their warnings quote what a service answered, and are for users who log them."""
 PAUSE_SECS = 0.5
 """How long an empty queue is left alone before it is asked again."""
 TOKEN_SECS = 3600
@@ -139,7 +139,7 @@ def _client(settings: QueueSettings, environment: Mapping[str, str]) -> QueueCli
         credential=credential_of(settings, environment),
         connection_timeout=5,
         read_timeout=20,
-        # Whatever lasts longer is for our own backoff, which a person sees.
+        # Longer outages are left to our own backoff, which is logged.
         retry_total=1,
         initial_backoff=1,
         increment_base=1,
@@ -192,7 +192,7 @@ class _GivenToken:
         self._token = token
 
     def get_token(self, *_scopes: str, **_more: Any) -> AccessToken:  # noqa: ANN401 - the protocol's
-        """Return the token, whatever it is wanted for."""
+        """Return the token, for any scope."""
         return AccessToken(self._token, int(time.time()) + TOKEN_SECS)
 
 

@@ -1,7 +1,7 @@
 """The notices of one pipeline that are not settled, and the messages that they came in.
 
 A message may go only when every file that it names is settled: the journal has named it, or a look
-has told that there is nothing to do. Until then the message is ours, and comes again should we die.
+has shown that there is nothing to do. Until then the message is ours, and returns should we die.
 Threads that listen to queues put messages in; the pipeline follows the hints in its own time.
 """
 
@@ -200,7 +200,7 @@ class Inbox(Hints):
         known.after.clear()
 
     def _settle(self, key: str, now: float) -> int:
-        """Settle what is said of a file; return how many messages said it."""
+        """Settle the messages about a file; return how many there were."""
         known = self._open.pop(key)
         for name in known.messages:
             message = self._messages[name]

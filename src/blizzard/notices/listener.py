@@ -114,7 +114,7 @@ class QueueListener:
                 if failures:
                     self._emit(QueueAnswers(pipeline=self._pipeline, queue=self._name))
                 failures = 0
-            except Exception as error:  # noqa: BLE001 - whatever it is, files are found without it
+            except Exception as error:  # noqa: BLE001 - on any error, files are found without it
                 if last or self._ended.is_set():
                     return
                 failures += 1
@@ -124,7 +124,7 @@ class QueueListener:
                         pipeline=self._pipeline,
                         queue=self._name,
                         code=error.code if isinstance(error, LakeError) else UNFORESEEN,
-                        # What nobody foresaw may hold anything.
+                        # The text of an unforeseen error may hold anything.
                         error=str(error) if isinstance(error, LakeError) else type(error).__name__,
                         next_try_secs=pause,
                     )
@@ -158,7 +158,7 @@ class QueueListener:
         with self._opened:
             queue = self._queue
         if queue is None:
-            return  # Whoever receives tells what is wrong with it.
+            return  # The receiver reports what is wrong with it.
         settled = self._inbox.take_settled(self._name)
         try:
             queue.delete(settled)
@@ -244,7 +244,7 @@ class Subscription:
 
 
 def has_queue(settings: PipelineSettings) -> bool:
-    """Whether a queue tells of files of a pipeline."""
+    """Whether a queue announces files of a pipeline."""
     return any(source.notifications is not None for source in settings.sources)
 
 

@@ -2,8 +2,8 @@
 
 S3 sends its notifications straight to a queue, through SNS (wrapped, unless raw delivery is on) or
 through EventBridge; Azure sends its own through Event Grid, by one of two schemas, in base64;
-Google sends attributes that name the object, and what is said of it unless it is told not to.
-Whatever a body is, reading it ends in one of these kinds and never in an error: anybody may be
+Google sends attributes that name the object, and its metadata unless configured not to.
+Reading any body ends in one of these kinds and never in an error: anybody may be
 allowed to send to a queue.
 """
 
@@ -29,7 +29,7 @@ _TOPIC = re.compile(r"/storageAccounts/([^/]+)$", re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]{1,18}")
 UNWRITTEN = "CreateFile"
 """What Azure calls the creation of an empty file in a hierarchical account: the file that is to be
-read is told of when it has been written and closed."""
+read is announced when it has been written and closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class ObjectCreated:
     bucket: str
     key: str
     account: str = ""
-    """Azure's, where it is told."""
+    """Azure's, where the message has it."""
     at: datetime | None = None
     size: int | None = None
     etag: str | None = None
@@ -228,7 +228,7 @@ def _at(value: object, *path: str) -> object:
 
 
 def _time(value: object) -> datetime | None:
-    """Return when something happened; None where that cannot be told, since nothing needs it."""
+    """Return when something happened; None if unreadable, since nothing needs it."""
     if not isinstance(value, str):
         return None
     try:

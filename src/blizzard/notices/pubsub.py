@@ -48,7 +48,7 @@ from lakebed.storage.options import bare
 from lakebed.storage.settings import resolved
 
 for _library in ("google", "grpc"):
-    # Their warnings quote what a service answered, and are for whoever has set up a log for them.
+    # Their warnings quote what a service answered, and are for users who log them.
     logging.getLogger(_library).addHandler(logging.NullHandler())
 
 WAIT_SECS = 20.0
@@ -67,7 +67,7 @@ CHANNEL = (
     # So a dead connection is noticed, and does not pass for a subscription without messages.
     ("grpc.keepalive_time_ms", 30_000),
 )
-# Whatever lasts longer is for our own backoff, which a person sees.
+# Longer outages are left to our own backoff, which is logged.
 ONCE_MORE = Retry(
     if_exception_type(ServiceUnavailable, InternalServerError), initial=0.2, maximum=1, timeout=2
 )
@@ -192,7 +192,7 @@ def login_of(settings: QueueSettings, environment: Mapping[str, str]) -> Credent
     found = resolved(given, uri="gs://queue", environment=environment, key=settings.options.key)
     ours = {bare(name): setting.value for name, setting in found.items() if not setting.outside}
     outside = {bare(name): setting.value for name, setting in found.items() if setting.outside}
-    # Of the environment's, the library reads this one itself, whatever kind it is of.
+    # Of the environment's, the library reads this one itself, of any kind.
     outside.pop("application_credentials", None)
     for options in (ours, outside):
         if (login := _named(options)) is not None:
@@ -237,7 +237,7 @@ def _connect(channel: Any) -> None:  # noqa: ANN401 - grpc has no types
 
 
 def _body(received: ReceivedMessage) -> str:
-    """Return what a message has: attributes that name the object, and what is said of it."""
+    """Return the content of a message: attributes that name the object, and its metadata."""
     data = received.message.data.decode(errors="replace")
     return json.dumps({"attributes": dict(received.message.attributes), "data": data})
 

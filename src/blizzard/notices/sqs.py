@@ -29,7 +29,7 @@ WAIT_SECS = 20
 MOST = 10
 """Messages in one request: SQS' limit."""
 ANY_REGION = "us-east-1"
-"""Signs requests to something other than AWS, where nobody has named a region."""
+"""Signs requests to stores other than AWS where no region is set."""
 
 NO_CREDENTIALS = (
     "there are no credentials for the queue; set them under source.notifications.storage_options "
@@ -135,7 +135,7 @@ def _client(settings: QueueSettings, wait_secs: int) -> Any:  # noqa: ANN401 - b
         config=Config(
             connect_timeout=5,
             read_timeout=wait_secs + 10,
-            # Whatever lasts longer is for our own backoff, which a person sees.
+            # Longer outages are left to our own backoff, which is logged.
             retries={"mode": "standard", "total_max_attempts": 2},
             max_pool_connections=2,
         ),

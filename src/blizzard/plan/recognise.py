@@ -108,7 +108,7 @@ def units_per_core(filled: float) -> int:
 
 
 def units_at_leisure(filled: float, load: int, *, cores: int, sizing: Sizing = USUAL) -> int:
-    """Return into how many units a batch is cut that fills so many files, and that nobody waits on.
+    """Return into how many units to cut a batch that fills so many files and is not urgent.
 
     As many as it fills files, so that some cores may have nothing to do; but no core is to work for
     minutes while others rest.
@@ -189,7 +189,7 @@ def planned(
     """Plan files into units, once it is known which of the large ones are plain.
 
     A file is cut into byte ranges before anybody has read it, so the few that would be cut are
-    asked for their first bytes. One that does not answer is left whole: whoever reads it will see.
+    asked for their first bytes. One that does not answer is left whole: its reader reports why.
     """
     cut_into: dict[str, Any] = {
         "parallelism": parallelism,

@@ -110,7 +110,7 @@ def starts_by(waiting: WaitingFiles, policy: RollingPolicy, *, now: datetime) ->
 
 
 def learned(forecast: Forecast, entry: Entry | None, settings: PipelineSettings) -> Forecast:
-    """Return what to expect of source files once an entry has told what others have become."""
+    """Return what to expect of source files after the results that an entry records."""
     compression = {each.name: each.compression for each in settings.sources}
 
     def codec(source: str, path: str) -> Codec:

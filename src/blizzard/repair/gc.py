@@ -6,9 +6,9 @@ that will name some of them, so what is deleted is first written into a `gc` ent
 create-only like all others: either the batch was first, and then its files are named and stay, or
 it sees the `gc` entry and must not name what that took.
 
-Some leftovers nobody can name: files that the store's library had not finished, uploads that were
-never completed, and what newer snapshots replace. They need no entry, only their age: whoever still
-wrote to one of them would notice that it is gone, and write it again.
+Some leftovers no entry can name: files that the store's library had not finished, uploads that were
+never completed, and what newer snapshots replace. They need no entry, only their age: a process
+still writing to one of them would notice that it is gone, and write it again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -37,7 +37,7 @@ from lakebed.storage.store import ObjectFacts, Reader, Store, Unseen
 
 CONCURRENT = 16
 WRITING = timedelta(hours=1)
-"""A file that was not written to for this long has no writer, whatever age is asked for."""
+"""A file that was not written to for this long has no writer; lower bound for any age."""
 
 LogNames = Callable[[], frozenset[str]]
 """Reads every file that the Delta log names; an error where it cannot be read whole."""
@@ -62,7 +62,7 @@ WITH_MARK = (GarbageKind.DATA, GarbageKind.OUTBOX, GarbageKind.QUARANTINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GarbagePiece:
-    """One object that nobody names."""
+    """One object that no entry names."""
 
     path: str
     size: int
@@ -76,17 +76,17 @@ class Garbage:
     """The garbage of one pipeline that was found in a table directory."""
 
     garbage: tuple[GarbagePiece, ...] = ()
-    """Nobody names it, and it is old enough."""
+    """No entry names it, and it is old enough."""
     promised: tuple[GarbagePiece, ...] = ()
     """An earlier `gc` entry names it, and it is still there."""
     young: tuple[GarbagePiece, ...] = ()
-    """Nobody names it yet; a running batch still may."""
+    """No entry names it yet; a running batch still may."""
     leftovers: tuple[GarbagePiece, ...] = ()
-    """Nobody can ever name it, and nobody has written to it for long enough."""
+    """No entry can ever name it, and it has not been written to for long enough."""
     unseen: str = ""
     """Why uploads that were not completed cannot be seen here, if so, and what to do."""
     left_alone: int = 0
-    """Data files that nobody names and that do not carry this pipeline's mark, or that lie outside
+    """Data files that no entry names and that lack this pipeline's mark, or that lie outside
     the table, behind a link."""
     last: StoredEntry | None = None
     """The last entry of the journal; None where there is no journal."""
@@ -255,7 +255,7 @@ def _is_done(facts: ObjectFacts, kind: GarbageKind, last: Entry) -> bool:
 
 
 def _kind(facts: ObjectFacts, pipeline: str, last: int) -> GarbageKind | None:
-    """Return what an object would be if nobody named it; None for what is never garbage. Pure."""
+    """Return what an object would be if no entry named it; None for what is never garbage. Pure."""
     path = facts.path
     if layout.file_id(path) is not None:
         return GarbageKind.DATA

@@ -335,7 +335,7 @@ def _live(known: FinishedFile, file: ActiveFile, store: Reader) -> FinishedFile:
 def _still_there(
     merges: Sequence[Rewrite], now: TableState, waiting: Sequence[Entry], journal: str
 ) -> tuple[Rewrite, ...]:
-    """Return those whose files are all in the table, and that nobody else is to replace."""
+    """Return those whose files are all in the table and are not superseded by another entry."""
     if now.last.journal != journal:
         return ()
     taken = {old.filename for entry in waiting for old in entry.outgoing}

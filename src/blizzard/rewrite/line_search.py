@@ -149,7 +149,7 @@ def _texts(predicate: Predicate) -> Iterator[bytes]:
                 yield from _texts(part)
         case Comparison(operator=Operator.EQUAL, value=str(value)) if value:
             yield re.escape(value.encode())
-            # As it stands in JSON, with or without escapes for other than ASCII.
+            # As JSON writes it, with or without escapes for other than ASCII.
             for ascii_only in (True, False):
                 text = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
                 yield re.escape(text.encode())

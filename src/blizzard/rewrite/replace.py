@@ -1,8 +1,8 @@
 """Rows of source files replaced by what a source file holds now: in one commit, or not at all.
 
 All rows of the source files that are in the table go, those of earlier content of the new one
-included, and the new rows come with the same entry. So readers see the old or the new, and whoever
-does it again, after penguin could not apply the entry, ends where once would have.
+included, and the new rows come with the same entry. So readers see the old or the new, and
+repeating it, after penguin could not apply the entry, gives the same result.
 """
 
 from collections.abc import Callable, Sequence

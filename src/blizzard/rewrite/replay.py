@@ -3,8 +3,8 @@
 What becomes of them is a fact of the journal: a `replay` entry names the rows that lines became, a
 `discard` entry has none, and both say which quarantine files are done with, and which files hold
 the lines that go on waiting. Until the entry is appended nothing has happened, and what was written
-for it is garbage like that of any attempt that died. A quarantine file is done with once: whoever
-comes second finds that it waits no longer.
+for it is garbage like that of any attempt that died. A quarantine file is resolved once: a second
+replay finds that it waits no longer.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -103,7 +103,7 @@ class Content:
             quarantine=self.quarantine,
             table_schema=self.columns.table_schema,
             columns=self.columns.found,
-            # The entry hands its files off by itself, whatever the hand-off of batches is.
+            # The entry hands its files off by itself, under any hand-off of batches.
             handoff=Handoff.JOURNAL,
         )
 
@@ -157,7 +157,7 @@ def plan_retraction(
 ) -> RetractPlan:
     """Find the rows of source objects in the table; raise if they cannot be taken out of it.
 
-    With `rows_deleted` an operator says that rows which cannot be told apart were deleted.
+    With `rows_deleted` an operator says that rows which cannot be distinguished were deleted.
     """
     state = table_state(store, settings)
     history = state.history

@@ -187,7 +187,7 @@ class JournaledFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsFound:
-    """The rows of source files in a table: in which files, and how they are told apart."""
+    """The rows of source files in a table: in which files, and how to identify them."""
 
     whole: tuple[ActiveFile, ...] = ()
     """Files with no other rows."""
@@ -200,7 +200,7 @@ class RowsFound:
     counted: Mapping[str, int] = field(default_factory=dict)
     """How many it has in the other files."""
     untold: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Files in which rows of source files cannot be told apart from others, with those."""
+    """Files in which rows of source files cannot be distinguished from others, with those."""
 
     @property
     def files(self) -> tuple[ActiveFile, ...]:
@@ -313,7 +313,7 @@ class RowSearch:
 def _counted(one: WrittenFile, deleted: Places) -> Counter[str]:
     """Count the rows of each selected source file, without deleted ones."""
     if not one.file.runs:
-        # Sorted rows are not told apart: together these sources have all of them.
+        # Sorted rows are not attributed: together these sources have all of them.
         return Counter({one.keys[0]: one.file.record_count - len(deleted)})
     found: Counter[str] = Counter()
     start = 0

@@ -142,7 +142,7 @@ class StillHeld:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether nobody is known to hold any."""
+        """Whether no place is known to hold any."""
         found = self.data_files or self.bad_lines or self.sources_there or self.unread
         return not (found or self.sources_unknown or self.not_searched)
 

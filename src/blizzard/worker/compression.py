@@ -172,7 +172,7 @@ def _zstd(source: _CompressedBytes) -> Iterator[bytes]:
 
 
 def _wrong_with_zstd(text: str, *, begins: bool) -> str:
-    """Say what Arrow's error means for a file that begins as zstd does, or does not."""
+    """Translate Arrow's error for a file that begins as zstd does, or does not."""
     if "Truncated" in text:
         return "the zstd stream is truncated"
     if "Unknown frame descriptor" in text:

@@ -122,7 +122,7 @@ class Downloads:
         then the next download does not begin.
         """
         if file.key not in self._begun:
-            # It is asked for in pieces though it is small: nobody reads at once here.
+            # It is fetched in pieces though it is small: nothing reads at once here.
             self._at_once = None
             self._begin()
         found = self._begun.pop(file.key)
@@ -262,7 +262,7 @@ class _Lane:
             yield piece
 
     def put(self, piece: bytes | BaseException | None) -> bool:
-        """Wait for room; False once nobody wants the file any more."""
+        """Wait for room; return False once the file was abandoned."""
         while not self._abandoned.is_set():
             try:
                 self.waiting.put(piece, timeout=0.1)

@@ -21,7 +21,7 @@ from blizzard.model.predicate import (
 from lakebed.columns.field_path import FieldPath, format_path
 
 Column = Any
-"""An array of whatever type the column has; pyarrow's stubs know one type at a time."""
+"""An array of any type; pyarrow's stubs know one type at a time."""
 ColumnOf = Callable[[FieldPath], Column]
 """Returns the values of a column, or of a field inside one; null where a file lacks it."""
 
@@ -104,7 +104,7 @@ def _may_hold(bounds: ColumnBounds, operator: Operator, value: Value) -> bool:
     if not (pa.types.is_integer(bounds.kind) or pa.types.is_string(bounds.kind)):
         return True  # A NaN lies outside of all bounds, and other types have few files to skip.
     if not isinstance(value, int if pa.types.is_integer(bounds.kind) else str):
-        return True  # Whoever compares them says what is wrong.
+        return True  # The comparison itself reports what is wrong.
     least, greatest = bounds.least, bounds.greatest
     holds = {
         Operator.EQUAL: least <= value <= greatest,

@@ -32,7 +32,7 @@ class Miscounted(LakeError):
 class LineCount:
     """Counts the lines of a file while its bytes go by.
 
-    It can also tell how many lines the first bytes are, where it is told to keep what was counted
+    It can also count the lines of the first bytes, if it is set to keep what was counted
     and not taken so far, which is little more than what the parser has in hand.
     """
 
@@ -77,7 +77,7 @@ class LineCount:
         self.ended = True
 
     def take(self, size: int) -> None:
-        """Note that the first so many bytes are taken: nobody asks about less of them any more."""
+        """Note that the first so many bytes are taken: no later query is about fewer."""
         while self._ahead and self._ahead[0][0] + len(self._ahead[0][1]) <= size:
             self._ahead.popleft()
 
@@ -172,7 +172,7 @@ class ReadPosition:
     def is_worth_it(self, now: float) -> bool:
         """Whether the reading has taken as long as it took to come to its first line.
 
-        Whoever leaves a file makes the next batch come there again: were that to take longer than
+        Leaving a file makes the next batch come there again: were that to take longer than
         a batch may, no batch would get any further.
         """
         reached = now if self.reached is None else self.reached
@@ -233,7 +233,7 @@ class ReadPosition:
     def require_counted(self, file: SourceFile, lines: int) -> None:
         """Raise where other lines were read so far, of a file that is left here, than were counted.
 
-        Where there are only lines to go by, whoever comes to the end of the file counts all of
+        Where there are only lines to go by, reaching the end of the file counts all of
         them again.
         """
         if self._goes_by_bytes(file):

@@ -87,7 +87,7 @@ class ProgressClient(ProgressChannel):
         """How many of them the driver has answered."""
         self._over = False
         self._gone = address is None
-        """Whether there is nobody to report to."""
+        """Whether no listener is left to report to."""
         self._thread = threading.Thread(target=self._call, name="progress-client", daemon=True)
 
     @property

@@ -57,7 +57,7 @@ class Fetched(NamedTuple):
 CONCURRENT = 16
 """Files that are fetched at a time: small ones cost the way, not the bytes."""
 SORTED_GROUPS = 8
-"""Row groups of sorted rows are so much smaller: whoever looks for few of them reads one."""
+"""Row groups of sorted rows are so much smaller: a query for few of them reads one."""
 
 
 def rewrite_group(group: FileGroup, work: Rewriting, store: Store) -> RewriteOutcome:

@@ -81,7 +81,7 @@ class TableFile:
     mapping: ColumnMapping | None = None
     """How files of the table hold its columns; None where it maps none."""
     row_ids: RowIds | None = None
-    """The ids of its rows, to be read with them; None where nobody asks for them."""
+    """The ids of its rows, to be read with them; None where they are not needed."""
 
     @property
     def schema(self) -> pa.Schema:

@@ -3,7 +3,7 @@
 Plain Python that knows nothing of Spark. A source file is all in or all out: one is kept decoded,
 in memory or on the local disk, until its last line has parsed and only then shares an output file
 with others; one that fills an output file gets some of its own, which are forgotten if it fails. A
-forgotten file may be in the store, but nobody will ever name it.
+forgotten file may be in the store, but no entry will ever name it.
 """
 
 import tempfile
@@ -57,7 +57,7 @@ def run_unit(
         )
 
     def at_once(file: SourceFile) -> bytes | None:
-        # What goes wrong is told of where the pieces of the file are asked for.
+        # An error is raised again where the pieces of the file are fetched.
         with suppress(Exception):
             return stores.source(file.source).at_once(file.path, size=file.size, etag=file.etag)
         return None
@@ -329,7 +329,7 @@ class _UnitRun:
             else:
                 position.require_all_counted(file, tally.lines)
             bad.end(tally)
-        except Exception as error:  # noqa: BLE001 - one file's trouble, of whatever kind, is its outcome
+        except Exception as error:  # noqa: BLE001 - any trouble of one file is its outcome
             if own is not None:
                 self.outputs.forget(own)
             kept.forget()

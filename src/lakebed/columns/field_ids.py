@@ -1,7 +1,7 @@
 """The ids of fields in Parquet files: each from the path of its field alone. Pure.
 
 Readers that go by ids (Iceberg's, and Delta's where columns are mapped) find a field under the same
-id in every file: whichever pipeline wrote it, and whatever else was declared at the time.
+id in every file: whichever pipeline wrote it, with any other declarations at the time.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from lakebed.columns.schema import ELEMENT, KEY, VALUE, Field
 FIELD_ID = b"PARQUET:field_id"
 """Where Arrow keeps the id that a field gets in a Parquet file."""
 MOST_IDS = 1 << 30
-"""Half of the ids that Parquet can hold: whoever numbers on from the highest finds room."""
+"""Half of the ids that Parquet can hold: numbering on from the highest finds room."""
 
 
 @cache

@@ -37,7 +37,7 @@ class Reading:
     """How a source writes the values of a field; the defaults are those of JSON itself."""
 
     path: tuple[str, ...] = ()
-    """Where the value stands in its object, member by member; the field's own name if empty."""
+    """The path of the value in its object, member by member; the field's own name if empty."""
     formats: tuple[str, ...] = ()
     """How a time is written, tried in this order; ISO 8601 if empty."""
     coerce: bool = False
@@ -75,7 +75,7 @@ class Field:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """Return where the field's value stands in its object, member by member."""
+        """Return the path of the field's value in its object, member by member."""
         return self.reading.path or (self.name,)
 
     @property
@@ -208,7 +208,7 @@ class Schema:
         """Return the columns as tables and data files declare them.
 
         A field of a struct that may be null may be null there, too, though no line may lack it:
-        deltalake takes whatever a required field holds for its value, also where the struct is
+        deltalake takes the content of a required field for its value, also where the struct is
         null.
         """
         return Schema(tuple(_stored(field, in_null=False) for field in self.fields))

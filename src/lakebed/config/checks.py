@@ -83,7 +83,7 @@ SINGLE_FORM = ("source", "sink", "schema", "error_handling")
 
 
 def check_written(tree: Mapping[str, Any]) -> Iterator[ConfigFault]:
-    """Yield what is wrong with the sections' names, whatever faults the sections have themselves.
+    """Yield what is wrong with the sections' names, independent of faults inside them.
 
     Pipelines name folders, sources are in the journal: neither may contain a slash or colon.
     """
@@ -109,7 +109,7 @@ def check_written(tree: Mapping[str, Any]) -> Iterator[ConfigFault]:
                 yield ConfigFault((*path, "sources", source), NO_NAME)
 
 
-def _entries(section: Any) -> Iterable[tuple[str, Any]]:  # noqa: ANN401 - whatever YAML holds
+def _entries(section: Any) -> Iterable[tuple[str, Any]]:  # noqa: ANN401 - any YAML value
     return section.items() if isinstance(section, Mapping) else ()
 
 

@@ -20,7 +20,7 @@ class Declared(dict[str, Any]):
 
 
 class SchemaUnreadable(ValueError):
-    """Says what is wrong with a schema, and on which line of the text if that is certain."""
+    """What is wrong with a schema, and on which line of the text if that is certain."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)

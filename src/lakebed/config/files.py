@@ -150,7 +150,7 @@ def _no_files(folder: Path) -> str:
     return "is a file; name it with -c" if folder.exists() else "there is no such folder"
 
 
-def _as_text(value: Any) -> Any:  # noqa: ANN401 - whatever YAML could hold
+def _as_text(value: Any) -> Any:  # noqa: ANN401 - any YAML value
     """Return values as YAML would give them: every scalar is text."""
     match value:
         case Mapping():
@@ -224,7 +224,7 @@ def parsed(text: str) -> tuple[yaml.Node | None, Any]:
 def _values_in(node: yaml.Node, known: dict[int, int]) -> int:
     """Count the values below a node, those of an alias each time that it is used."""
     if id(node) not in known:
-        known[id(node)] = 0  # An alias of what it stands in is refused when it is read.
+        known[id(node)] = 0  # An alias of its own ancestor is refused when it is read.
         inside = node.value if isinstance(node, yaml.CollectionNode) else []
         if isinstance(node, yaml.MappingNode):
             inside = [each for entry in inside for each in entry]
@@ -292,7 +292,7 @@ class Merged:
     def text_of(self, path: KeyPath, name: str) -> str:
         """Return the text of a file that is named at a key; a ValueError says why it cannot be.
 
-        A relative name is looked for beside the configuration that it stands in.
+        A relative name is resolved beside the configuration that has it.
         """
         origin = self.origins.get(path)
         beside = Path(origin.file if origin else "").parent

@@ -29,7 +29,7 @@ OPENING = re.compile(
 def interpolate(text: str, environment: Mapping[str, str]) -> str:
     """Fill in the variables of a text; a ValueError says which one is wrong, never its value.
 
-    As in a shell, `:-` gives its default to a variable that is unset or empty. `$${` stands for
+    As in a shell, `:-` gives its default to a variable that is unset or empty. `$${` is
     `${` itself.
     """
 
@@ -77,7 +77,7 @@ def load_document(
 
 
 def _interpolated(
-    value: Any,  # noqa: ANN401 - whatever YAML holds
+    value: Any,  # noqa: ANN401 - any YAML value
     environment: Mapping[str, str],
     path: KeyPath,
     faults: list[ConfigFault],
@@ -226,7 +226,7 @@ def _path_written(path: KeyPath, tree: Any, cut: set[KeyPath]) -> KeyPath:  # no
 
 
 def _within(tree: Any, path: KeyPath) -> KeyPath:  # noqa: ANN401
-    """Return a path as far as the tree has it: what stands in a short form has no keys there."""
+    """Return a path as far as the tree has it: a short form has no keys inside."""
     for length, part in enumerate(path):
         try:
             tree = tree[part]

@@ -209,7 +209,7 @@ class SkipRecords(Section):
 
 
 class Notifications(Section):
-    """A queue in which an object store tells of new objects."""
+    """A queue in which an object store announces new objects."""
 
     queue: Text
     storage_options: dict[str, SecretStr] = {}

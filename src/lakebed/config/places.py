@@ -20,7 +20,7 @@ def source_location(text: str) -> str:
         if "=" in after.partition("/")[0] and "://" in text:
             # This is what a signature looks like, and no pattern of names.
             return location(text)
-    # A letter stands in for each `?` while the rest is checked; no path holds the letter itself.
+    # A letter replaces each `?` while the rest is checked; no path holds the letter itself.
     stand_in = "\ue000"
     return location(text.replace("?", stand_in)).replace(stand_in, "?")
 

@@ -68,7 +68,7 @@ class DeclaredType(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _take_apart(cls, value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+    def _take_apart(cls, value: Any) -> Any:  # noqa: ANN401 - any YAML value
         return with_parts(value)
 
     @model_validator(mode="after")
@@ -100,10 +100,10 @@ class DeclaredType(Section):
         return self
 
 
-def with_parts(value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+def with_parts(value: Any) -> Any:  # noqa: ANN401 - any YAML value
     """Return a declared type whose name has its parts in it, `array<string>`, with them beside it.
 
-    One that cannot be read stays as it is: it is told where the name is.
+    One that cannot be read stays as it is: it is reported where the name is.
     """
     written = value.get("type") if isinstance(value, Mapping) else None
     if not isinstance(written, str) or "<" not in written:
@@ -117,7 +117,7 @@ def with_parts(value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
     return {**value, **parts}
 
 
-def _items(value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+def _items(value: Any) -> Any:  # noqa: ANN401 - any YAML value
     return value if isinstance(value, Mapping) or value is None else {"type": value}
 
 
@@ -128,7 +128,7 @@ class DeclaredItems(DeclaredType):
 
     @model_validator(mode="before")
     @classmethod
-    def _short_form(cls, value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+    def _short_form(cls, value: Any) -> Any:  # noqa: ANN401 - any YAML value
         return _items(value)
 
 

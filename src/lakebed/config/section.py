@@ -34,7 +34,7 @@ class Section(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _drop_empty_keys(cls, value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+    def _drop_empty_keys(cls, value: Any) -> Any:  # noqa: ANN401 - any YAML value
         if not isinstance(value, Mapping):
             return value
         known = cls.attributes()

@@ -134,7 +134,7 @@ def sidecar_of(store: Reader, checkpoint: ObjectFacts, name: str) -> ObjectFacts
 
 
 def is_whole(store: Reader, facts: ObjectFacts) -> bool:
-    """Whether a checkpoint can be read and holds all that it stands for, in itself."""
+    """Whether a checkpoint can be read and is complete in itself."""
     try:
         return not any(
             paths_of(batch, "sidecar") for batch in read_columns(store, facts, (SIDECAR,))

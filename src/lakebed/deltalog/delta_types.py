@@ -167,5 +167,5 @@ def reasons_against_type(
 FIELD_TYPES = {
     delta: kind
     for kind, delta in DELTA.items()
-    if kind is not FieldType.JSON  # a string, as far as Delta is told
+    if kind is not FieldType.JSON  # a string, as far as Delta is concerned
 }

@@ -185,7 +185,7 @@ class LogContents:
 
 
 NOTHING = LogContents(table="", version=-1, paths=set(), transactions={}, since=None)
-"""What is known where there is no table yet. Nobody writes to it."""
+"""What is known where there is no table yet. Never written to."""
 
 
 def read_log(

@@ -1,7 +1,7 @@
 """Intervals of a table's properties as Spark's Delta reads them, and how long files are kept. Pure.
 
 Every engine reads them in its own way, and some take what they cannot read for the default. So
-what is decided by an interval is decided by this reading, and by nobody's default.
+what is decided by an interval is decided by this reading, and by no other default.
 """
 
 import re
@@ -37,9 +37,9 @@ READ_BY_ALL = re.compile(rf"interval \d+ ({'|'.join(MICROSECONDS)})s?")
 
 
 def retention(configuration: Mapping[str, str]) -> timedelta:
-    """Return how long a table keeps files that its log does not name, whoever runs VACUUM.
+    """Return how long a table keeps files that its log does not name, for any VACUUM.
 
-    An engine that cannot read the value takes the default, and so does this where nobody can.
+    An engine that cannot read the value takes the default, and so does this if none can.
     """
     text = configuration.get(RETENTION_PROPERTY, "")
     keeps = parse_interval(text)

@@ -32,7 +32,7 @@ from lakebed.storage.store import Reader
 REMOVALS = ("remove.path", "remove.deletionTimestamp", "remove.partitionValues")
 ADDS = ("add.path", "add.partitionValues")
 GONE = -1
-"""What stands for a version that was cleaned up: it is older than all that are there."""
+"""Marks a version that was cleaned up: it is older than all that are there."""
 NEAR = 8
 """Versions that are read at once where a removal is looked for around its time."""
 CLOCKS_DIFFER_MS = 3_600_000
@@ -140,7 +140,7 @@ class LogSearch:
     def follow(self, files: Iterable[str] | None) -> Lineage:
         """Return the lineage of some data files and of all that took their rows over.
 
-        Files are compared by the last parts of their paths. None stands for all that were removed,
+        Files are compared by the last parts of their paths. None means all that were removed,
         as far as the log still says.
         """
         tail = self._tail()

@@ -57,7 +57,7 @@ class Commit:
 
     version: int
     at_ms: int | None = None
-    """Milliseconds since the epoch, by the clock of whoever committed."""
+    """Milliseconds since the epoch, by the clock of the committer."""
     operation: str | None = None
     writer: str | None = None
     entries: tuple[SettledEntries, ...] = ()

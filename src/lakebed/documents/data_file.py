@@ -37,7 +37,7 @@ class Run(NamedTuple):
     records: to find which, the source has to be read again.
 
     A task that reads a part of a large plain file does not know how many lines come before it.
-    Where nobody knew by the time of the entry, `first` is null and two numbers follow:
+    Where it is unknown at the time of the entry, `first` is null and two numbers follow:
     `[source, null, rows, records, byte, nth]`. The first record is then the `nth` of the lines that
     start at or after that byte. Without those two numbers, nothing but the source is known of the
     rows.

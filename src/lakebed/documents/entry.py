@@ -141,7 +141,7 @@ class Entry:
 
     @property
     def data_files(self) -> tuple[FinishedFile, ...]:
-        """Return every data file that was written for it, whatever is to become of it."""
+        """Return every data file that was written for it, committed or not."""
         return (*self.files, *(new for one in self.rewrites for new in one.new))
 
     @property
@@ -283,7 +283,7 @@ def encode(document: Entry | DirectoryProtocol | Receipt | Started) -> bytes:
 
 
 def decode_entry(body: bytes, path: str) -> Entry:
-    """Read an entry; whatever is wrong with it stops the run and names the object."""
+    """Read an entry; any fault in it stops the run and names the object."""
     if not body:
         raise DocumentUnreadable(
             "this journal entry is empty, as a power cut can leave it; restore it from a backup, "

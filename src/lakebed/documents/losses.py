@@ -36,7 +36,7 @@ class Accepted:
 def loss_of(
     version: int, operation: str | None, writer: str | None, rows: int, files: Iterable[str]
 ) -> Accepted:
-    """Return rows that a version took away and that nobody has accepted."""
+    """Return rows that a version took away and that no operator has accepted."""
     return Accepted(
         version=version,
         operation=operation,

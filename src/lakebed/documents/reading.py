@@ -12,7 +12,7 @@ Document = TypeVar("Document")
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
 
 
-def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
+def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - any JSON value
     """Return the value of a JSON text; a ValueError says that it has none."""
     try:
         return json.loads(text)

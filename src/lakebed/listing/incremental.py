@@ -2,7 +2,7 @@
 
 A place is listed over and over, in two ways. A *sweep* lists all of it. In between, ranges of names
 are listed in which something new may be; what they leave out the next sweep finds. Where a range
-begins is up to whoever keeps the positions between two looks: by when files arrived
+begins is up to the keeper of the positions between two looks: by when files arrived
 (`blizzard.discover.cursor`), or by the times that names carry (`lakebed.listing.watermark`).
 
 `lakebed.storage.lister` carries a plan out.

@@ -2,7 +2,7 @@
 
 A template such as `date=%Y-%m-%d` or `%Y/%m/%d` says where in a path the time stands; the lookback
 counts in its finest unit. The window is generous on purpose, since what it hides is not looked at:
-it holds the present unit and as many before it as the lookback says, whatever is newer, and every
+it holds the present unit and as many before it as the lookback says, all that is newer, and every
 path that does not say its time.
 """
 
@@ -52,7 +52,7 @@ class Window:
     def time(self, folder_or_path: str) -> tuple[int, ...] | None:
         """Return the time that a path tells, from the year on; None where it tells none to compare.
 
-        Two times compare as far as both are told.
+        Two times compare as far as both are known.
         """
         told = self._told(folder_or_path)
         units = "".join(unit for unit in self.units if unit in told)
@@ -77,10 +77,10 @@ class Window:
         return replace(self, lookback=self.lookback + max(units, 0))
 
     def holds(self, folder_or_path: str, now: datetime) -> bool:
-        """Whether a folder, or whatever is below one, is to be looked at.
+        """Whether to list a folder, or to take what is below it.
 
         Only what is clearly older than the window is not: a path that does not follow the
-        template is held, and so is one that is newer than now, whatever the clock says.
+        template is held, and so is one that is newer than now, since the clock may be wrong.
         """
         found = self.time(folder_or_path)
         if found is not None:
@@ -110,7 +110,7 @@ class Window:
         """Return an instant in each unit of the window, and in the one that comes next.
 
         A template without the year, such as `month=%m`, comes round again: what is earlier and
-        what is later cannot be told, so the folders of the window are compared one by one. The
+        what is later is unknown, so the folders of the window are compared one by one. The
         next one is among them because a clock may be behind the one that named the folders.
         """
         finest = self.units[-1]

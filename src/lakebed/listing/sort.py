@@ -54,7 +54,7 @@ class Oddity(StrEnum):
     UNREADABLE = "unreadable"
     """It may not be read: what is in it is not known."""
     MARKER = "marker"
-    """It stands for a folder of an object store, and has no content."""
+    """It marks a folder of an object store, and has no content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def walk_in_order(
 
 
 def readable(path: str) -> str:
-    """Return a path that can be shown, whatever bytes and control characters are in it."""
+    """Return a path in printable form, with odd bytes and control characters escaped."""
     text = os.fsencode(path).decode("utf-8", "backslashreplace")
     return CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
@@ -162,7 +162,7 @@ _UNSPEAKABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def leads_elsewhere(path: str) -> bool:
-    """Whether a path is not one of an object below a root, whatever the store."""
+    """Whether a path is not one of an object below a root, in any store."""
     return _ELSEWHERE.search(path) is not None
 
 

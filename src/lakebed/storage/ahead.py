@@ -59,7 +59,7 @@ class Documents(Generic[Kind]):
     ) -> dict[str, Kind]:
         """Read those of the listed documents that are not known; one that is gone is left out.
 
-        `unreadable` stands in for one that cannot be decoded, or is too large to be tried.
+        `unreadable` replaces one that cannot be decoded, or is too large to be tried.
         """
 
         def look(facts: ObjectFacts) -> tuple[ObjectFacts, Kind] | None:

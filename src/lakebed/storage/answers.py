@@ -35,7 +35,7 @@ GOOGLE_KEY = (
 )
 
 CREDENTIALS_OF_THE_MACHINE = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
-"""Where a client asks for credentials when nobody has given it any."""
+"""Where a client asks for credentials when none are configured."""
 
 REFUSED = "access was refused; check permissions and credentials"
 EXISTS = frozenset({"BlobAlreadyExists", "PathAlreadyExists", "PreconditionFailed"})

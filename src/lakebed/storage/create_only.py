@@ -11,7 +11,7 @@ def prove(store: Store, path: TablePath) -> None:
     """Check that the store has create-only writes, with an object of our own, which is removed.
 
     One that a crash has left, or another process is just writing, serves as well. What that other
-    process removes in between says nothing of the store: then a name that nobody else has decides.
+    process removes in between says nothing of the store: then a name of its own decides.
     """
     try:
         _prove_by(store, path)

@@ -99,7 +99,7 @@ def _publish(
 
 
 def _link(part: Path, target: Path) -> bool:
-    """Give a file its name if that is free, and take its temporary one away in any case."""
+    """Rename a temporary file if its final name is free; remove the temporary one in any case."""
     try:
         os.link(part, target)
     except FileExistsError:
@@ -119,7 +119,7 @@ def _link(part: Path, target: Path) -> bool:
 
 
 def _rename(part: Path, target: Path) -> bool:
-    """Give a file its name. Its temporary one is free then: another writer may have it already."""
+    """Rename a temporary file. Its old name is free then: another writer may have it already."""
     try:
         part.replace(target)
     except OSError:

@@ -1,7 +1,7 @@
 """The incremental lister: carries out what a plan says is to be listed. Thin.
 
 Sources of blizzard and table directories that penguin scans are listed by it. A listing that breaks
-off is an error: it is never taken for a short one, and whoever asked keeps the positions it had.
+off is an error: it is never taken for a short one, and the caller keeps the positions it had.
 """
 
 from collections.abc import Callable, Iterator
@@ -167,7 +167,7 @@ def level(store: Reader, folder: str, *, odd: Odd) -> tuple[list[str], list[Obje
 
 
 def _guide(odd: Odd, enters: Enters) -> Guide:
-    """Return what goes around odd names; a link to a file is a file, whatever it leads to."""
+    """Return a guide around odd names; a link to a file is a file, with any target."""
     return Guide(passes=odd, enters=enters, lists=lambda _path: False)
 
 

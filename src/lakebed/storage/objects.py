@@ -262,7 +262,7 @@ class ObjectReader:
     def _local_pieces(
         self, name: str, path: str, size: int, etag: str | None, start: int
     ) -> Iterator[bytes]:
-        # Whoever opens a pipe waits for somebody who writes to it.
+        # Opening a pipe waits for a writer.
         descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             found = os.fstat(descriptor)

@@ -123,7 +123,7 @@ class Detour:
 
 
 ANY_REGION = "us-east-1"
-"""What the store's library signs with where nobody has named a region."""
+"""What the store's library signs with where no region is set."""
 _KEYS = {
     "access_key_id": "access_key",
     "secret_access_key": "secret_key",

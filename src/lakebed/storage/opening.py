@@ -102,7 +102,7 @@ def _open_remote(uri: str, options: StorageOptions, retry: Any) -> Any:  # noqa:
 def _without_token(config: dict[str, str]) -> dict[str, Any]:
     """Return what signs without a token, if the settings say so: a key that has none of its own.
 
-    The library takes what it is not told from the environment, and sends an empty token as one.
+    The library takes what it is not given from the environment, and sends an empty token as one.
     """
     if config.get("aws_session_token", "unset"):
         return {}

@@ -1,7 +1,7 @@
 """How a remote store is reached: which option goes where, how long to wait, how often to try. Pure.
 
 The store's client tries again by itself on 429, 5xx, timeouts and dropped connections, for about
-a minute at most. Whatever lasts longer is an error of the batch, and the pipeline's own backoff
+a minute at most. A longer outage is an error of the batch, and the pipeline's own backoff
 takes over: it is the one that a person sees in the log and that a stop can interrupt.
 """
 

@@ -5,7 +5,7 @@ is asked for.
 
 Libraries read the environment by themselves, and each prefers another of two names of one setting.
 So that the journal and the Delta log are never in two stores, a setting is looked up here alone,
-and every library is told its value under one name.
+and every library gets its value under one name.
 """
 
 import re
@@ -54,10 +54,10 @@ SPELLINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
 }
 """The names of each setting in the environment, by the kind of store and by the name that libraries
-are told. In a section their prefix may be left out."""
+expect. In a section their prefix may be left out."""
 
 S3_ENDPOINT = "aws_endpoint_url_s3"
-"""In the environment it wins over every other endpoint, so libraries are told this name, too."""
+"""In the environment it wins over every other endpoint, so libraries get this name, too."""
 RANKED = frozenset({"aws_region", "aws_profile"})
 """Settings of which one name wins by custom, so that two values of them are no contradiction."""
 KEYS = ("aws_access_key_id", "aws_secret_access_key")
@@ -95,7 +95,7 @@ def resolved(
     environment: Mapping[str, str],
     key: Callable[[str], str] = str,
 ) -> dict[str, Setting]:
-    """Return every setting of a store by the name that libraries are told; a section always wins.
+    """Return every setting of a store by the name that libraries expect; a section always wins.
 
     ConfigInvalid says which option or variable cannot be used, or which two contradict each other.
     `key` turns the name of an option into its key in the configuration. No message has a value.
@@ -166,7 +166,7 @@ def _join_profile(found: dict[str, Setting], environment: Mapping[str, str]) -> 
         return
     profile, renews = found.get("aws_profile"), None
     if profile is None or (profile.outside and environment.get(WEB_IDENTITY)):
-        # Nobody has named a profile: as AWS's own programs do, take the keys of the default one.
+        # No profile is named: as AWS's own programs do, take the keys of the default one.
         default = None if environment.get(WEB_IDENTITY) else _default(environment)
         given = default.values if default is not None and default.has_keys else {}
     else:
@@ -184,7 +184,7 @@ def _default(environment: Mapping[str, str]) -> profiles.Profile | None:
     try:
         return profiles.read(profiles.DEFAULT, environment)
     except profiles.ProfileUnusable:
-        return None  # Nobody has asked for it.
+        return None  # It was not requested.
 
 
 def _is_true(found: Mapping[str, Setting], meant: str) -> bool:
@@ -192,7 +192,7 @@ def _is_true(found: Mapping[str, Setting], meant: str) -> bool:
 
 
 def told(settings: Mapping[str, Setting], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what a library is told, so that it follows no variable of the environment instead."""
+    """Return the settings for a library, complete so that it follows no environment variable."""
     values = {name: setting.value for name, setting in settings.items()}
     if "aws_endpoint" in values and S3_ENDPOINT.upper() in environment:
         values[S3_ENDPOINT] = values["aws_endpoint"]
@@ -248,7 +248,7 @@ def _missing(found: Mapping[str, Setting]) -> str:
 
 
 def _canonical(name: str, spellings: Mapping[str, tuple[str, ...]]) -> str:
-    """Return the name that libraries are told for an option as it is written in a section."""
+    """Return the name that libraries expect for an option as it is written in a section."""
     meant = bare(name.lower())
     for canonical, names in spellings.items():
         if any(meant == bare(each.lower()) for each in names):

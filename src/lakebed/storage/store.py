@@ -44,7 +44,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """A create-only write made the object: nobody else did."""
+    """A create-only write made the object: no other writer did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Reader(ObjectReader):
 
         A listing that breaks off is an error, never short. Object stores list in this order; one
         that does not is a ListingUnordered. On a local disk the names of a folder are sorted.
-        Names that would fail the listing are left out where a guide is there to be told of them.
+        Names that would fail the listing are left out where a guide is there to report them to.
         """
         if self.local_root is not None:
             yield from self._walk(prefix, after, guide)
@@ -230,7 +230,7 @@ class Store(Reader):
         return Created()
 
     def replace(self, path: str, body: bytes) -> None:
-        """Write an object, whole or not at all, whatever stood there before."""
+        """Write an object, whole or not at all, replacing any object of that name."""
         self.require_name(path)
         with self._translating(path):
             if self.local_root is not None:

@@ -3,7 +3,7 @@
 A part is unhealthy when its last step failed, when it ended with an error, when penguin has stopped
 one of its pipelines, or when it is stuck: no step of it came to an end for a long time, and no
 batch is running. After a good step it is healthy again. What only makes it slower, such as a queue
-that does not answer, is told and leaves it healthy.
+that does not answer, is reported and leaves it healthy.
 """
 
 import threading

@@ -165,7 +165,7 @@ class PageServer(ThreadingHTTPServer):
         self.server_name, self.server_port = "", self.server_address[1]
 
     def serve_forever(self, poll_interval: float | None = None) -> None:
-        """Answer until `shutdown`; while nobody asks, nothing happens here at all."""
+        """Answer until `shutdown`; without requests, nothing happens here at all."""
         with selectors.DefaultSelector() as selector:
             selector.register(self, selectors.EVENT_READ)
             selector.register(self._ends, selectors.EVENT_READ)

@@ -41,7 +41,7 @@ def log_events(
             return
         now = datetime.now(UTC)
         line = _as_json(event, now) if shape is LogFormat.JSON else _as_text(event, now)
-        # Whoever read our log may be gone; the work goes on.
+        # The reader of our log may be gone; the work goes on.
         with lock, contextlib.suppress(OSError, ValueError):
             (write or to_stream)(line)
 
@@ -58,8 +58,8 @@ def log_to(logger: logging.Logger) -> Emit:
     return emit
 
 
-def _cut(fact: Any) -> Any:  # noqa: ANN401 - whatever an event says of itself
-    """Return a text so short that whoever collects logs takes it; other facts as they are."""
+def _cut(fact: Any) -> Any:  # noqa: ANN401 - any fact of an event
+    """Return a text short enough for log collectors; other facts as they are."""
     if not isinstance(fact, str) or len(fact) <= LONGEST_TEXT:
         return fact
     return f"{fact[:LONGEST_TEXT]}… ({len(fact):,} characters)"

@@ -139,7 +139,7 @@ class Call:
                 print_json(document)
 
     def needs_yes(self) -> None:
-        """Say how to have it done, and exit with 1."""
+        """Print how to have it done, and exit with 1."""
         sys.stderr.write("add --yes to do it\n")
         self.at_least(FAILED)
 

@@ -181,7 +181,7 @@ class _OutputLost(OSError):
 
 
 class _Output:
-    """Standard output, whose errors can be told apart from those of other files."""
+    """Standard output, with errors distinct from those of other files."""
 
     def __init__(self, stream: Any) -> None:  # noqa: ANN401 - a stream, or what a test puts there
         self._stream = stream
@@ -236,7 +236,7 @@ def run_program(app: typer.Typer, name: str) -> None:
         finally:
             output.flush()
     except _OutputLost as trouble:
-        # Whatever is left to print has nowhere to go; the interpreter would try it once more.
+        # Remaining output has nowhere to go; the interpreter would try it once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
         sys.stderr.write(f"error: cannot write to standard output: {trouble.strerror}\n")
         end.code = FAILED
@@ -244,7 +244,7 @@ def run_program(app: typer.Typer, name: str) -> None:
 
 
 class _End:
-    """Leaves at once, as the last thing of all, while threads still run that nobody waits for.
+    """Leaves at once, as the last thing of all, while threads still run that need no wait.
 
     One that comes back from a library into an interpreter that is being taken apart would take the
     whole process down, after everything is done.

@@ -63,8 +63,8 @@ def fetched(
 def _connection(host: str, port: int, guard: Guard, timeout: float) -> http.client.HTTPConnection:
     if guard.tls_cert_file is None:
         return http.client.HTTPConnection(host, port, timeout=timeout)
-    # Both programs serve with the same certificate. It is the one that is trusted, whatever its
-    # issuer and its name.
+    # Both programs serve with the same certificate. It is the one that is trusted, with any
+    # issuer and name.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN

@@ -29,7 +29,7 @@ WAITS = {
 def journey_of(answer: Answer, *, quotes: bool = True) -> Journey:
     """Return the way of a file, step by step.
 
-    Without `quotes` nothing of a failure is told but its code: its message may hold values.
+    Without `quotes` only the code of a failure is shown: its message may hold values.
     """
     read = bool(answer.read)
     return Journey(

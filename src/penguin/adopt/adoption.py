@@ -163,7 +163,7 @@ TELL_EVERY = 100
 """Files between two words on how far it is."""
 
 Looked = Callable[[str, int, int | None], None]
-"""Is told what is being done, of how many files it is done, and of how many in all, if known."""
+"""Called with what is being done, for how many files, and of how many in all, if known."""
 
 
 class _Changed(Exception):
@@ -229,7 +229,7 @@ class Adopter:
                     return self._nothing(folder)
                 return finish(*self._assemble(keeps, survey))
             except (_Changed, ObjectMissing):
-                # Whoever has made the table meanwhile has deleted what was kept.
+                # The process that made the table meanwhile has deleted what was kept.
                 before = self._before()
                 if before is not None:
                     return before
@@ -247,7 +247,7 @@ class Adopter:
         return KnownFiles([self.store] if keeps is self.store else [self.store, keeps])
 
     def _survey(self, keeps: Store) -> tuple[Survey, AdoptedFolder]:
-        """Look at every file, and keep what was read of those that nobody had looked at."""
+        """Inspect every file, and keep what was read of those not inspected before."""
         survey, folder = Survey(), AdoptedFolder(self.store)
         known, self._denied = self._known(keeps), {}
         writer = SegmentWriter(keeps, str(self.clock.fresh_id()), self.segment)

@@ -140,7 +140,7 @@ def values_of(folder: str) -> dict[str, str | None]:
     """Read the partition values of a folder; a ValueError says what cannot be read.
 
     A folder without a value is null to some programs and an empty text to others: where nothing
-    but the folders says what is meant, that is for whoever wrote them to decide.
+    but the folders says what is meant, that is for their author to decide.
     """
     for segment in folder.split("/"):
         if segment.partition("=")[1:] == ("=", ""):

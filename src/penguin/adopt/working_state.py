@@ -71,7 +71,7 @@ class KnownFiles:
         self._next = next(self._records, None)
 
     def of(self, one: Candidate) -> FileRecord | None:
-        """Return what was read of this very content; None where nobody has read it."""
+        """Return what was read of this very content; None if it was not read."""
         known = None
         while self._next is not None and self._next.found.path <= one.path:
             if self._next.found.path == one.path and _is_same(self._next.found, one):

@@ -1,7 +1,7 @@
 """What is waiting to be committed: per pipeline, the entries after the committed one.
 
 The order of reading is receipt, log, journal. Each is written later than the one after it, so
-whatever an earlier read saw a later one must know of too: a log behind its receipt, or a journal
+anything an earlier read saw a later one must know of too: a log behind its receipt, or a journal
 behind its log, was rolled back, and nothing more of that pipeline is committed.
 """
 
@@ -194,7 +194,7 @@ class _CheckedJournal:
     def _check_receipt(self, position: Position) -> None:
         """Check the journal and the log against the receipt.
 
-        A journal that replaces a committed one must be wanted: whoever starts it writes a receipt
+        A journal that replaces a committed one must be intended: its first run writes a receipt
         that names it with entry 0. Any other journal than the receipt's is taken for a mistake.
         """
         ours = self.receipt is not None and self.receipt.journal == position.journal

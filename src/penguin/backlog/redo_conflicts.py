@@ -1,13 +1,13 @@
 """Files that a redo gives up: none of them is released, and one that was is removed again.
 
 `blizzard redo` writes down that the sources of held files are read again. Until penguin has
-committed that entry the mark in the log still says that they are held, and whoever puts a file back
-may want it released. Its rows would then be in the table twice, so a file that a waiting entry
+committed that entry the mark in the log still says that they are held, and an operator
+may want a restored file released. Its rows would then be in the table twice: a file that an entry
 gives up is not released. Should both have been ordered in the very same moment, the file is in the
 table, and the entry stops its pipeline: the file is contested until somebody discards it.
 
-So is a file that was given up and has come back: a RESTORE puts files into the table whatever the
-marks of them say. It is looked for until the rows that come in its place are committed.
+So is a file that was given up and has come back: a RESTORE puts files into the table regardless of
+their marks. It is looked for until the rows that come in its place are committed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -97,7 +97,7 @@ def given_up(
 
 
 def discarded(store: Reader, transactions: Transactions) -> tuple[HeldFile, ...]:
-    """Return the files that were discarded, and whose sources nobody has had read again since."""
+    """Return the files that were discarded, and whose sources were not read again since."""
     gone = [
         HeldFile(meta=meta, path=path)
         for path, meta in sorted(read_held(store, folder=DISCARDED).items())

@@ -92,7 +92,7 @@ PLAIN = {
 DECIMAL = re.compile(r"decimal\(\d+,\s*-?\d+\)")
 NAME = re.compile(r"\w+")
 UNKNOWN = "string"
-"""What stands for a type that catalogs cannot write."""
+"""Replaces a type that catalogs cannot write."""
 SAME_STORE = re.compile(r"^(s3a|s3n)://")
 
 
@@ -130,7 +130,7 @@ def _is_plain(field: Mapping[str, Any]) -> bool:
 
 
 def differs(found: TableEntry, want: TableEntry, *, name: str) -> bool:
-    """Whether a catalog must be told anew; CatalogConflict where it has another table there."""
+    """Whether a catalog must be updated; CatalogConflict where it has another table there."""
     if _place(found.location) != _place(want.location):
         raise CatalogConflict(
             f"the catalog has a table {name} at another place; drop it there, or set "

@@ -121,7 +121,7 @@ class GlueCatalog:
             self._client.update_table(
                 DatabaseName=self._database,
                 TableInput=_input(kept, entry),
-                # Glue keeps a limited number of versions, and nobody goes back to one of these.
+                # Glue keeps a limited number of versions, and these are of no later use.
                 SkipArchive=True,
                 **({} if version is None else {"VersionId": version}),
             )
@@ -172,7 +172,7 @@ def _refused(cause: ClientError, name: str, permission: str) -> LakeError | Exce
 
 
 def _input(kept: Mapping[str, Any], entry: TableEntry) -> dict[str, Any]:
-    """Return what Glue is told: our part of it, and whatever else is there. Pure."""
+    """Return the input for Glue: our part of it, and everything else that is there. Pure."""
     storage = dict(kept.get("StorageDescriptor") or {**FORMAT, "SerdeInfo": {}})
     serde = dict(storage.get("SerdeInfo") or {})
     known = {one["Name"]: one for one in storage.get("Columns") or ()}
@@ -219,7 +219,7 @@ def _client(settings: CatalogSettings) -> Any:  # noqa: ANN401 - botocore has no
         config=Config(
             connect_timeout=SECS,
             read_timeout=SECS,
-            # Whatever lasts longer is for our own backoff, which a person sees.
+            # Longer outages are left to our own backoff, which is logged.
             retries={"mode": "standard", "total_max_attempts": 2},
             max_pool_connections=1,
         ),

@@ -34,7 +34,7 @@ OUTPUT = "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat"
 SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 """What Spark writes for tables whose files it does not let Hive read."""
 LEAVE_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
-"""Without this the metastore lists the table's folder whenever it is told something."""
+"""Without this the metastore lists the table's folder on every change."""
 
 
 @cache

@@ -87,7 +87,7 @@ class Expired:
     first: int | None = None
     """The version that the log begins with when they are gone."""
     base: Checkpoint | None = None
-    """What stands for them."""
+    """The checkpoint that covers them."""
 
 
 def removes_expired(configuration: Mapping[str, str]) -> bool:
@@ -112,7 +112,7 @@ def find_expired(listed: Iterable[ObjectFacts], keep_for: timedelta, now: dateti
     versions = versions_in(files)
     if not versions:
         return Expired()
-    # The first version that is kept. Whatever follows it is kept, too, however old it looks.
+    # The first version that is kept. All that follow it are kept, too, however old they look.
     stays = next((n for n in sorted(versions) if versions[n].modified >= since), max(versions))
     base = newest((one for one in checkpoints(files) if one.is_classic), stays)
     if base is None:
@@ -157,7 +157,7 @@ def beside(work: Work) -> Work:
     """Do the work in a thread of its own.
 
     The interpreter waits for it when it ends: the library must not be left in the middle of a
-    call. A process that is killed meanwhile leaves at most an unfinished upload, which nobody sees.
+    call. A process that is killed meanwhile leaves at most an invisible, unfinished upload.
     """
     thread = threading.Thread(target=work, name="checkpoint", daemon=False)
     thread.start()
@@ -208,7 +208,7 @@ class Maintenance:
         self._wait()
 
     def _maintain(self, table: WritableTable, store: Store) -> None:
-        """Write the checkpoint and clean up; an error is told, whatever it is, and ends no run."""
+        """Write the checkpoint and clean up; report any error without ending the run."""
         began = self.clock.seconds()
         try:
             table.checkpoint()
@@ -216,7 +216,7 @@ class Maintenance:
             self.emit(CheckpointWritten(table=self.table, version=table.version, seconds=took))
             if removes_expired(table.facts.configuration) and self._is_time():
                 self._clean_up(table, store)
-        except Exception as error:  # noqa: BLE001 - in a thread of its own nobody else would tell
+        except Exception as error:  # noqa: BLE001 - in a thread of its own it would be lost
             self._not_due = None
             text = str(error) or type(error).__name__
             self.emit(CheckpointFailed(table=self.table, version=table.version, error=text))

@@ -85,7 +85,7 @@ def _restore(store: Reader, restore: LogActions, back: set[str]) -> Restore:
                 table=store.uri,
             )
         if ours:
-            # What was added since then was in the table again, whatever became of it. What was
+            # What was added since then was in the table again, even if removed later. What was
             # only compacted is back in the files of before, or comes back with them.
             new = (one for one in actions.adds if one.data_change and one.path not in back)
             commits[version] = {one.path: _added(one, version) for one in new}

@@ -52,9 +52,9 @@ class WritableTable(Snapshot):
         *,
         next_version: bool = False,
     ) -> None:
-        """Append files, if nobody advanced one of the transactions since this snapshot.
+        """Append files, if no writer advanced one of the transactions since this snapshot.
 
-        Whatever others have committed meanwhile, the version goes after theirs if the table is
+        If others have committed meanwhile, the version goes after theirs if the table is
         still what it was: files that they added or removed do not concern an append. With
         `next_version` it is the version after this one, or nothing, for where it matters.
 
@@ -130,7 +130,7 @@ class WritableTable(Snapshot):
     ) -> None:
         """Remove files, and add others, in the very next version, or not at all.
 
-        With `rearranges` no row changes, and readers that follow changes are told so.
+        With `rearranges` no row changes, and the commit says so to readers that follow changes.
         Another writer may have rewritten a file in between; its rows would be back. A file that is
         not in the table is refused.
         """
@@ -171,7 +171,7 @@ class WritableTable(Snapshot):
                 version=tail.missing,
                 table=self.store.uri,
             )
-        # Last: whatever takes the place of the log before the version is written is noticed.
+        # Last: a log that replaces this one before the version is written is noticed.
         found = self.store.head(log_version(self.version))
         if tail is None or found is None or self.last not in (None, found):
             raise self.overtaken()

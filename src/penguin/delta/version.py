@@ -55,7 +55,7 @@ class NextVersion:
     data_change: bool = True
     """Whether rows change; if not, the same rows are put into other files."""
     blind: bool = False
-    """Whether it holds whatever others have written meanwhile."""
+    """Whether it holds regardless of what others have written meanwhile."""
 
     def body(self, known: Snapshot) -> bytes:
         """Write the version after a snapshot."""
@@ -137,7 +137,7 @@ def removed(file: FileAction, at: datetime, *, data_change: bool = True) -> Acti
 
 
 def numbered(first_row: FirstRow | None) -> dict[str, int]:
-    """Return what the action of a file says of the ids of its rows; nothing where none are told."""
+    """Return the row id fields of a file's action; none without row ids."""
     if first_row is None:
         return {}
     return {FIRST_ROW_ID: first_row.id, ROW_VERSION: first_row.version}

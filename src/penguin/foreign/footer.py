@@ -251,7 +251,7 @@ def read_footer(store: Parts, path: str, *, size: int, etag: str | None) -> Foot
 def parse_footer(footer: bytes, size: int, where: str) -> Footer:
     """Read a footer with its frame, as it is at the end of a file of this size.
 
-    Arrow may end the process over one that nobody has tried before.
+    Arrow may end the process over one that was not tried before.
     """
     try:
         metadata = metadata_in(footer)
@@ -315,7 +315,7 @@ class Trial:
         self._process: subprocess.Popen[bytes] | None = None
 
     def survives(self, footer: bytes) -> bool:
-        """Whether a process that reads this footer lives on, whatever it thinks of it.
+        """Whether a process that reads this footer survives, accepting it or not.
 
         One that was ended from outside says nothing of the footer: that is a MemoryError, as it is
         the system that does so when it runs out of memory.

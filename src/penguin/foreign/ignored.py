@@ -1,7 +1,7 @@
 """Parquet files of other programs in a table whose folders are not searched. Read-only.
 
 Where a table is handed off by its journal or by metas, files that other programs put into its
-folders are not committed. Here they are counted, for whoever asks why they are not in the table.
+folders are not committed. Here they are counted, to explain why they are not in the table.
 The search is bounded: a person is waiting for it.
 """
 
@@ -68,7 +68,7 @@ def ignored_files(
         and facts.path not in named
     }
     if unknown:
-        # What was committed while the folders were listed is no file that nobody commits.
+        # Files committed while the folders were listed do not count.
         known = _log_of(store, log.look(), known)
         unknown = {path: facts for path, facts in unknown.items() if path not in known.paths}
     maybe_ours = [facts for facts in unknown.values() if file_id(facts.path) is not None]

@@ -1,6 +1,6 @@
 """Files that other programs wrote: which are new, which may go in. Pure.
 
-Each is committed once, by a transaction of its own, whoever asks for it and however often. What
+Each is committed once, by a transaction of its own, however many callers ask for it. What
 the log already knows of a path is never added again: not a file that somebody else committed, and
 not one that was removed since. Of what a log has forgotten nothing is guessed.
 """
@@ -252,7 +252,7 @@ def without_leftovers(
 ) -> tuple[SortedCandidates, set[str]]:
     """Settle the forgotten files that scans have passed long ago, and return their paths.
 
-    OPTIMIZE leaves them behind, and nobody has to do anything about them.
+    OPTIMIZE leaves them behind, and they need no action.
     """
     old = [
         one

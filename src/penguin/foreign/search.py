@@ -104,7 +104,7 @@ class ForeignSearch:
     settings: TableSettings
     clock: Clock
     looked: Callable[[int, int], None] = lambda _done, _files: None
-    """Is told how many of how many files have been looked into."""
+    """Called with how many of how many files have been inspected."""
     watermarks: dict[str, str] = field(default_factory=dict)
     _lister: IncrementalLister = field(default_factory=IncrementalLister)
     _known: LogContents | None = None
@@ -118,7 +118,7 @@ class ForeignSearch:
     _odd: dict[str, LeftOut] = field(default_factory=dict)
     """Names that cannot be used, as they can be shown."""
     _unread: int = 0
-    """How many of those nobody has looked into yet, because a commit was full."""
+    """How many of those are not inspected yet, because a commit was full."""
     _offered: bool = False
     _verdicts: dict[str, tuple[Candidate, Verdict]] = field(default_factory=dict)
     """What is known of files that are not settled; one that is replaced is read again."""

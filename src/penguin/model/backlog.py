@@ -53,7 +53,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyEntry:
-    """An entry whose place in the chain was checked, with the digest of its stored bytes."""
+    """An entry with a checked position in the chain, and the digest of its stored bytes."""
 
     entry: Entry
     digest: str
@@ -108,7 +108,7 @@ class PipelineBacklog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingEntry:
-    """An entry that blizzard has journaled and not yet handed off. Nobody has to do anything."""
+    """An entry that blizzard has journaled and not yet handed off. It needs no action."""
 
     pipeline: str
     sequence: int

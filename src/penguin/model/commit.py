@@ -234,7 +234,7 @@ class ForeignAdds:
         return tuple(stranger_transaction(path) for path in self.singly)
 
     def metadata(self) -> dict[str, object]:
-        """Return what the commit says of them, for whoever reads the log."""
+        """Return the commit's metadata about them, for readers of the log."""
         return {
             "files": len(self.paths),
             "late": len(self.late),
@@ -278,7 +278,7 @@ class CommitPlan:
     supersedes: frozenset[str] = frozenset()
     """The names of files that this commit supersedes: it fails if one is still active."""
     replaces: bool = False
-    """Whether the schema is replaced: that holds only while nobody else has written a version."""
+    """Whether the schema is replaced: that holds only while no other writer adds a version."""
 
     @property
     def rows(self) -> int:
@@ -326,7 +326,7 @@ class CommitPlan:
         )
 
     def current_transactions(self) -> tuple[tuple[str, int], ...]:
-        """Return the transactions as they stand, for a commit that advances nobody."""
+        """Return the current transactions, for a commit that advances none."""
         return tuple(pair for advance in self.advances for pair in advance.before.transactions())
 
     def settled(self) -> dict[str, dict[str, object]]:
@@ -341,7 +341,7 @@ class CommitPlan:
         }
 
     def metadata(self) -> dict[str, object]:
-        """Return what the commit says of itself, for whoever reads the log."""
+        """Return the commit's metadata, for readers of the log."""
         told: dict[str, object] = {"entries": self.settled(), **self.note}
         if self.holds:
             told["held"] = [hold.name for hold in self.holds]

@@ -99,7 +99,7 @@ FEW_NAMED = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassedOver:
-    """Parquet files in the table's folders that nobody commits: how many, some of them, and why."""
+    """Parquet files in the table's folders that are never committed: how many, samples, and why."""
 
     files: int = 0
     some: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ class CatalogSettings:
     database: str
     table: str
     location: str | None = None
-    """What the catalog is told of where the table is; None for the table's own URI."""
+    """The table's location in the catalog; None for the table's own URI."""
     uri: str | None = None
     """The address of a Hive metastore."""
     endpoint: str | None = None

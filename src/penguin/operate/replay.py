@@ -2,7 +2,7 @@
 
 A log that was put back from a backup, or a dropped table, is behind the receipts. A RESTORE
 takes out what was committed after some version. In both cases the rows can be committed again, or
-be left out for good; which of them is wanted nobody but the operator can say.
+be left out for good; only the operator can decide which.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -209,8 +209,8 @@ class _EntryDraft(CommitDraft):
         """Do all that an entry says of files that go or are replaced, or leave the table as it is.
 
         The rows of those files are in the table then: nothing waits for it, and it can be run
-        again. A file is never added without the one being removed in whose place it comes, and rows
-        that were read to take the place of others are given up with all the rest.
+        again. A file is never added without removing the one it supersedes, and rows
+        that were read to supersede others are given up with all the rest.
         """
         entry = ready.entry
         check_rewrites(ready)
@@ -225,7 +225,7 @@ class _EntryDraft(CommitDraft):
             for file in entry.data_files:
                 check_file(file, columns, ready)
             for file in entry.data_files:
-                # It has its final name from the start, whatever the hand-off is.
+                # It has its final name from the start, under any hand-off.
                 self.adds[file.filename] = replace(_added(file, ready, after), outbox=None)
             self.removes |= {one.filename: one for one in entry.outgoing}
             self.rearranges = entry.operation == "rewrite"

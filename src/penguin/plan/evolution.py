@@ -1,7 +1,7 @@
 """Table schema, entry schema and mode → a decision. Pure.
 
 The table's schema is the contract, and every file that is in the table stays readable by every
-reader, whatever comes later. So a type changes only where all readers read the files of before as
+reader in future. So a type changes only where all readers read the files of before as
 the new one, everything new is nullable, and a column that `overwrite` takes out of the schema is
 remembered in a table property: its files still hold it, so it may come back only as a type that
 reads them.
@@ -238,7 +238,7 @@ class _SchemaWalk:
     def _new(
         self, theirs: DeltaField, ghost: DeltaField | None, shown: str
     ) -> tuple[DeltaField, DeltaField | None]:
-        """Add a field: nullable, whatever is in it, and able to read what files hold of it."""
+        """Add a field: nullable, with all fields in it, and able to read what files hold of it."""
         name, kind = theirs["name"], theirs["type"]
         hidden: DeltaType = None
         if self.mode is Evolution.STRICT:

@@ -1,7 +1,7 @@
 """Files of other programs join a commit, one by one.
 
 Each is held against the table as it is after the pipelines' entries and the files before it. One
-that does not fit is left out with its reason, and blocks nobody.
+that does not fit is left out with its reason, and blocks no other file.
 """
 
 from collections.abc import Callable, Iterable

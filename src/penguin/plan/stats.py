@@ -239,7 +239,7 @@ def _is_sayable(name: str) -> bool:
 
 
 def _has(schema: DeltaType, path: FieldPath) -> bool:
-    """Whether a schema has a field, at whatever depth of structs."""
+    """Whether a schema has a field, at any depth of structs."""
     for name in path:
         found = by_name(schema).get(name) if kind_of(schema) == "struct" else None
         if found is None:

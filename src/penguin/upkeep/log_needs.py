@@ -1,8 +1,8 @@
 """Which files a log, journals and metas still need, and which were removed long enough ago.
 
 A version is needed if it was the newest one at any moment since the cutoff. What these versions
-refer to is what the newest refers to, and what was removed since the cutoff. When a removal was
-made is told by the store's time of its version, and by what the removal says of itself: the later
+refer to is what the newest refers to, and what was removed since the cutoff. The time of a
+removal is the store's time of its version, or the removal's own timestamp: the later
 of both counts. Where a version is gone, only what a checkpoint kept of the removal is left to ask;
 but then no version before it can be read either.
 """
@@ -102,7 +102,7 @@ class LogNeeds:
 
 
 def refuse_unknown(table: Snapshot) -> None:
-    """Raise where the table has a feature by which files may be needed that nobody here knows of.
+    """Raise if the table has a feature by which unknown files may be needed.
 
     `vacuumProtocolCheck` asks for this check; it is made for every table.
     """
@@ -185,7 +185,7 @@ class _Reading:
                 if action.key not in self._state:
                     self._keep(action.files)
             elif action.removed_at_ms is None and not complete:
-                self._keep(action.files)  # Nobody knows when.
+                self._keep(action.files)  # Its time is unknown.
             else:
                 self._sort_removed((action,))
 

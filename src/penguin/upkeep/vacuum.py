@@ -1,7 +1,7 @@
-"""Deleting data files that no version within the retention refers to, and nobody still needs.
+"""Deleting data files that no version within the retention refers to, and no reader needs.
 
 A file goes if it is old enough by the store's time, if no version since the cutoff refers to it,
-and if nobody who has not committed it yet may still do so. Whatever is not sure stays. Files that
+and if no writer that has not committed it yet may still do so. What is not sure stays. Files that
 attempts of blizzard have left, and that no entry names, are left to `blizzard gc`: only an entry in
 the journal keeps a slow batch from naming them after all.
 
@@ -210,7 +210,7 @@ class Vacuum:
     def of(
         cls, settings: TableSettings, store: Reader, cutoff: datetime, retention: timedelta
     ) -> "Vacuum":
-        """Read what is needed; whatever cannot be read is an error."""
+        """Read which files are needed; anything unreadable is an error."""
         metas = named_by_metas(store)
         scanned = is_scanned(read_pipelines(store, settings.discovery), settings)
         needs = read_needs(store, cutoff, whole=scanned)
@@ -289,7 +289,7 @@ class Vacuum:
             self.kept[KeptReason.OTHER] += 1
 
     def _may_go(self, facts: ObjectFacts) -> bool:
-        """Whether a file may go, as far as that can be told without opening it."""
+        """Whether a file may go, as far as its name and age show."""
         path = facts.path
         if path in self.needs.kept:
             return False

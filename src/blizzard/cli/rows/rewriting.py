@@ -57,7 +57,7 @@ class RewriteCommand:
         return done
 
     def committed(self, entry: int, effect: str) -> str:
-        """Say when an entry takes effect: at once, or when penguin commits it."""
+        """Describe when an entry takes effect: at once, or when penguin commits it."""
         if self.settings.sink.commit is CommitMode.INLINE:
             return f"  entry {entry} is committed"
         return f"  entry {entry} {effect} once penguin has committed it"

@@ -121,7 +121,7 @@ def may_share(users: str) -> bool:
 
 
 def unfinished(archive: Archive) -> Path:
-    """Return a name to write to that nobody reads and nobody else writes to."""
+    """Return a name to write to that no other process reads or writes."""
     return archive.path.with_suffix(f".{os.getpid()}.part")
 
 

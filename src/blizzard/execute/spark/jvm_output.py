@@ -69,7 +69,7 @@ def graded(line: str, before: Severity) -> tuple[str, Severity]:
 def on_standard_error(line: str, severity: Severity) -> None:
     """Write a line that may matter to standard error, where there is no log."""
     if severity is not Severity.NOISE:
-        # Whoever read it may be gone.
+        # The reader may be gone.
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.write(f"{line}\n")
 

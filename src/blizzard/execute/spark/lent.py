@@ -13,7 +13,7 @@ from lakebed.errors import ConfigInvalid
 CONNECT = "pyspark.sql.connect"
 
 
-def on_lent_session(spark: Any) -> Any:  # noqa: ANN401 - whatever somebody passes in
+def on_lent_session(spark: Any) -> Any:  # noqa: ANN401 - any session object
     """Return what makes the runner of a run on this session; a session that cannot is refused."""
     session = checked(spark)
 

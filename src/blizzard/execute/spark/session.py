@@ -133,8 +133,8 @@ def start(
 ) -> SparkSession:
     """Start Spark with settings that suit many small Python tasks; the user's conf wins.
 
-    With `archive_to` the JVM writes the classes it has loaded there when it ends. Whatever it
-    prints is `said`.
+    With `archive_to` the JVM writes the classes it has loaded there when it ends. Its output
+    goes to `said`.
     """
     require_java(os.environ)
     require_files(Path(_find_spark_home()))
@@ -160,7 +160,7 @@ def start(
         **settings.conf,
     }
     if settings.most_tasks is not None:
-        # A cluster's own way to say it; one that knows another way is told by the user's conf.
+        # The standalone cluster's setting; for other clusters the user's conf has their own.
         conf.setdefault("spark.cores.max", str(settings.most_tasks))
     if stays_on_this_machine(settings.master):
         # On a machine without DNS, Spark's guess of its own address fails.
@@ -352,7 +352,7 @@ def _log_settings() -> Path:
 
 
 def _is_private(file: Path) -> bool:
-    """Whether a file is one that nobody else can have written, or can write: no link, and ours."""
+    """Whether no other user can have written a file, or can write it: no link, and ours."""
     try:
         found = file.lstat()
     except OSError:

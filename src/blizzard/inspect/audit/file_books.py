@@ -109,7 +109,7 @@ class FileBooks:
             yield Difference.of(entry, FindingKind.PROMOTION_HALF, message, file=lacking)
 
     def finish(self) -> Iterator[Difference]:
-        """Yield what no single entry tells: files that nothing names, rows that nobody removed."""
+        """Yield what no single entry shows: files without an entry, rows removed by no entry."""
         self.places.settle()
         superseded = self._expected.supersede(self.named)
         unexplained: dict[int, dict[str, AbsentFile]] = {}

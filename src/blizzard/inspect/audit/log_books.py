@@ -73,7 +73,7 @@ class LogBooks:
     applied: set[int] = field(default_factory=set)
     """Those of them that say what is missing."""
     losses: list[Accepted] = field(default_factory=list)
-    """Rows that other writers took away and nobody has accepted."""
+    """Rows that other writers took away and no operator has accepted."""
     _restores: set[int] = field(default_factory=set)
     commits: dict[int, OtherCommit] = field(default_factory=dict)
     """The versions of other writers."""

@@ -1,1 +1,1 @@
-"""What files that nobody has described seem to be."""
+"""Guess the form and schema of undescribed files."""

@@ -1,4 +1,4 @@
-"""What a look at the beginnings of files tells of their form: lines, documents, envelopes. Pure.
+"""Guess the form of files from their beginnings: lines, documents, envelopes. Pure.
 
 The keys of `source` that say the same are `format`, `records` and `skip_records`.
 """

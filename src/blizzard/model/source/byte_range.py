@@ -2,7 +2,7 @@
 
 A byte range owns the lines that *start* in it. So a reader of a range begins one byte early, lets
 the rest of the line before go, and reads past its end until its last line is whole: every line is
-read exactly once, whatever the cuts.
+read exactly once, for any cuts.
 """
 
 import itertools

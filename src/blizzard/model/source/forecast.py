@@ -45,7 +45,7 @@ class Forecast:
     partitions: float = 1.0
     """Among how many files the rows of one source file are divided, by their own values."""
     learned: bool = False
-    """Whether an entry has told so."""
+    """Whether an entry has reported it."""
 
     def encoded(self, files: Iterable[SourceFile]) -> float:
         """Return how many bytes of Parquet files are expected to become."""
@@ -72,7 +72,7 @@ class Forecast:
         return int(file_size * min(room, MOST_OVER))
 
     def after(self, entry: Entry, codec_of: Callable[[str, str], Codec]) -> "Forecast":
-        """Return what to expect once an entry has told what its files have become.
+        """Return what to expect after the results that an entry records.
 
         `codec_of` says how a file of a source is compressed. Files of which only a part was read,
         or that share data files with such, tell nothing.

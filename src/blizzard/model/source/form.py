@@ -22,7 +22,7 @@ class SkipRule:
     def holds(self, line: bytes) -> bool:
         """Whether a line is to be passed over; never one that is no JSON object.
 
-        Nor one with a key twice: whoever reads the line says what is wrong with it.
+        Nor one with a key twice: the decoder of the line says what is wrong with it.
         """
         try:
             members = _PARSER.decode(line.decode())
@@ -95,7 +95,7 @@ def codec_in(first: bytes, named: Codec) -> Codec:
     """Return the compression that the first bytes of a file tell, and its name where they do not.
 
     No JSON begins like a compressed stream. What begins with an object, an array or a record
-    separator is plain, whatever its name says; anything else is what its name says, and may be
+    separator is plain under any name; anything else is what its name says, and may be
     corrupt.
     """
     if first.startswith(b"{"):

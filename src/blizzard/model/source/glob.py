@@ -55,11 +55,11 @@ class SourcePattern:
 
     @property
     def _between_stars(self) -> list[str]:
-        """Return the pieces of the last part, in which a letter stands for any one character."""
+        """Return the pieces of the last part, with a letter in place of any one character."""
         return SOME_LETTER.sub("x", self.text.rpartition("/")[2]).split("*")
 
     def names_file(self, path: str) -> bool:
-        """Whether whoever wrote it means a file of this name, which matches, whatever its suffix.
+        """Whether the pattern spells the suffix of a matching file, so that it is meant.
 
         `*.log` means all that ends so, and `part-*` also what has no suffix at all; but a bare `*`
         says nothing of the kind. `*.log*` also means the names under which such files are put

@@ -115,7 +115,7 @@ class Decoder:
         begin with a later line of the file are not `from_start`: a mark there is no mark. Lines for
         which the rule `skip` holds are no rows, and are counted. In quarantine a bad line does not
         raise: it is set aside, in `bad`. What the chunks themselves raise, as for a document whose
-        records cannot be told apart any more, fails the file all the same.
+        records cannot be separated any more, fails the file all the same.
         """
         return self._read(self.blocks(chunks, from_start, skip))
 
@@ -154,7 +154,7 @@ class Decoder:
         yield from self._together(short)
 
     def _may_be_short(self, text: bytes) -> bool:
-        """Whether a file is short, and nothing but its lines stands in it."""
+        """Whether a file is short and holds nothing but its lines."""
         return 0 < len(text) <= self._limits.short_bytes and not text.startswith(BYTE_ORDER_MARK)
 
     def blocks(
@@ -181,7 +181,7 @@ class Decoder:
             yield self._whole(self._path.read(block), block, names)
 
     def _whole(self, decoded: Decoded, block: Block, names: set[str]) -> Decoded:
-        """Return what is said of a block, once no row is in it that cannot be written."""
+        """Return a decoded block without the rows that cannot be written."""
         refused = {} if self._refuse_rows is None else self._refuse_rows(decoded.batch)
         if refused:
             block = without_refused(block, decoded, refused)
@@ -199,7 +199,7 @@ class Decoder:
         every = [block for _key, found, rest in files if rest is None for block in found]
         decoded = None
         if len(every) > 1:
-            # Trouble of whatever kind is that of one file, and comes again where it is read alone.
+            # Any trouble is that of one file, and comes again where it is read alone.
             with suppress(Exception):
                 decoded = self._path.read_together(every)
         if decoded is None:
@@ -223,7 +223,7 @@ class Decoder:
         if len(texts) < max(2, len(short.files)) or not self._reads_as_one or self._refuse_rows:
             return None
         batch = None
-        # Trouble of whatever kind is that of one file, and comes again where it is read alone.
+        # Any trouble is that of one file, and comes again where it is read alone.
         with suppress(Exception):
             batch = self._path.read_as_one(texts, short.lines_of)
         self._reads_as_one = batch is not None
@@ -238,7 +238,7 @@ class Decoder:
         )
 
     def _blocks_of(self, found: bytes | list[Block]) -> tuple[list[Block], Iterator[Block] | None]:
-        """Return the blocks of a short file, and what raises where they cannot be told apart."""
+        """Return the blocks of a short file, and what raises where they cannot be separated."""
         if not isinstance(found, bytes):
             return found, None
         return _first(self.blocks((found,), True, None), len(found))

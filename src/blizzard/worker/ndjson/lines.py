@@ -31,7 +31,7 @@ _AT_LINE_START = re.compile(rb"^(?:[ \t\r]*\x1e)+", re.MULTILINE)
 class BadLine(LakeError):
     """A line that cannot be taken whole: `code` says why, `line` and `field` say where.
 
-    The message holds nothing of what stands in the line: it may be a secret, and messages go into
+    The message holds nothing of the line's content: it may be a secret, and messages go into
     logs, the journal and the dead letter queue. `value` is the beginning of what was found, quoted,
     for those who asked to see it.
     """
@@ -64,15 +64,15 @@ class BadLine(LakeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRecord:
-    """A bad line that is set aside: as it stands in the file, where, and what is wrong with it.
+    """A quarantined line: its bytes as in the file, where, and what is wrong with it.
 
-    The reason holds nothing of what stands in the line, as that of a `BadLine`; `raw` is the line.
+    The reason holds nothing of the line's content, as that of a `BadLine`; `raw` is the line.
     """
 
     line: int
     offset: int | None
     """The bytes before the line in the text that was handed in, a byte order mark included; None
-    where nobody knows."""
+    if unknown."""
     raw: bytes
     """The line without its newline; of one that is too long to be read, the first `RAW_BYTES`."""
     size: int
@@ -111,7 +111,7 @@ class TextPosition:
 
 
 class BrokenDocument(BadLine):
-    """A document whose records cannot be told apart, or that has none where they should be."""
+    """A document whose records cannot be separated, or that has none where they should be."""
 
     def __init__(self, message: str, *, code: str, line: int, place: TextPosition) -> None:
         super().__init__(message, code=code, line=line)
@@ -162,7 +162,7 @@ class Block:
         return replace(self, text=lines, behind=0, is_ascii=False, **facts)
 
     def raw(self, start: int, end: int) -> bytes:
-        """Return a piece of it as it stands in the file."""
+        """Return a piece of it as written in the file."""
         return (self.text if self.as_written is None else self.as_written)[start:end]
 
 
@@ -210,7 +210,7 @@ def blocks(
 
     A line longer than `max_line_bytes` raises `BadLine`; in quarantine it is the one line of its
     block, and the beginning of it is all that is held. A `BadLine` of the chunks is raised either
-    way: after it there are no records to be told apart.
+    way: after it no records can be separated.
     """
     raised: list[BadLine] = []
     chunks = _until_bad(chunks, raised)
@@ -324,7 +324,7 @@ def shown(value: str | bytes) -> str:
 
 
 def _until_bad(chunks: Iterable[bytes], raised: list[BadLine]) -> Iterator[bytes]:
-    """Pass chunks on up to a bad record in them, which is to be told of after those before it."""
+    """Pass chunks on up to a bad record in them, which is reported after those before it."""
     try:
         yield from chunks
     except BadLine as bad:

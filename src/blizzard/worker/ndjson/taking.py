@@ -26,7 +26,7 @@ from lakebed.columns.schema import Field
 from lakebed.types import FieldType
 
 LONGEST_EPOCH = 40
-"""Characters; no moment within the range needs more of them, whatever its fraction."""
+"""Characters; no moment within the range needs more of them, with any fraction."""
 _EXACT = Context(prec=2 * LONGEST_EPOCH)
 
 

@@ -2,7 +2,7 @@
 
 Nothing is rounded away, guessed or cast: a number in a string is a string, 1.5 is no integer, a
 timestamp finer than a microsecond is refused. Floats alone take the nearest value they can hold,
-and of integers, where they are told to, only those that they hold exactly.
+and of integers, where configured, only those that they hold exactly.
 """
 
 import base64

@@ -11,7 +11,7 @@ from lakebed.columns.schema import ELEMENT, KEY, VALUE
 from lakebed.types import ParquetCodec
 
 Values = Any
-"""A chunked array of whatever type it is; pyarrow's stubs know one at a time."""
+"""A chunked array of any type; pyarrow's stubs know one at a time."""
 
 
 def leaves(rows: pa.Table) -> Iterator[tuple[str, Values]]:
@@ -101,7 +101,7 @@ class Encoding:
         )
 
     def options(self, schema: pa.Schema, codec: ParquetCodec) -> dict[str, Any]:
-        """Return what Parquet's writer is told of a file with these columns."""
+        """Return the options of Parquet's writer for a file with these columns."""
         compression: Codec | dict[str, Codec] = PARQUET_CODEC[codec]
         if self.incompressible:
             # A column that is not named would not be compressed at all.
@@ -160,5 +160,5 @@ def _is_incompressible(values: Values, codec: ParquetCodec) -> bool:
     return bool(len(compressed) > (1 - LEAST_SAVED) * size)
 
 
-def _is_written_as_it_is(kind: Any) -> bool:  # noqa: ANN401 - whatever type a column has
+def _is_written_as_it_is(kind: Any) -> bool:  # noqa: ANN401 - any column type
     return pa.types.is_primitive(kind) and kind.bit_width >= SHORTEST_BITS

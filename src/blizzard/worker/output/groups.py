@@ -1,6 +1,6 @@
 """The output files of one unit, in groups: the source files of a group stand or fall together.
 
-What is written for a group that is forgotten or breaks may be in the store, but nobody will ever
+What is written for a group that is forgotten or breaks may be in the store, but no entry will ever
 name it; where the store is full, it is deleted again.
 """
 

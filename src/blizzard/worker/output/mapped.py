@@ -25,7 +25,7 @@ def without_dropped(
 ) -> "pa.ChunkedArray[Any]":
     """Return a column without the fields that are not there, at every depth.
 
-    Whatever has none of them is not copied.
+    A value without any of them is not copied.
     """
     kind = _type_without(column.type, path, there)
     if kind == column.type:

@@ -254,7 +254,7 @@ def _append(left: list[Run], run: Run) -> None:
 LINE = PROVENANCE[Provenance.LINE]
 
 Column = Any
-"""An array of whatever type the column has; pyarrow's stubs know one type at a time."""
+"""An array of any type; pyarrow's stubs know one type at a time."""
 
 
 def with_lines(

@@ -235,7 +235,7 @@ class RollingWriter:
         return any(batch[RESCUED].null_count < batch.num_rows for batch in self._buffered)
 
     def _columns(self) -> pa.Schema:
-        # A file has a column at least, where no record has a value of which a type can be told.
+        # A file has a column at least, even where no record has a value of a known type.
         if self._rescues or RESCUED not in self._schema.names or len(self._schema) == 1:
             return self._schema
         return self._schema.remove(self._schema.get_field_index(RESCUED))

@@ -27,7 +27,7 @@ ESCAPED_BYTES = 3
 """One byte of a value is at most this many of a folder's name."""
 
 Column = Any
-"""An array of whatever type the table has; pyarrow's stubs know one at a time."""
+"""An array of any type; pyarrow's stubs know one at a time."""
 Values = tuple[str | None, ...]
 Numbers = npt.NDArray[np.int64]
 Numbered = tuple[Numbers, list[Values]]
@@ -173,7 +173,7 @@ def _column(column: Column, field: Field) -> Numbered:
     return _merged(numbers, [(_written(value, field),) for value in distinct])
 
 
-def _written(value: Any, field: Field) -> str | None:  # noqa: ANN401 - whatever the column holds
+def _written(value: Any, field: Field) -> str | None:  # noqa: ANN401 - any value of the column
     if value is None:
         return None
     match field.type:

@@ -78,7 +78,7 @@ class Uploads:
         return answer
 
     def take_back(self, names: Iterable[TablePath]) -> None:
-        """Delete files of this unit that nobody will name, as far as the store lets us.
+        """Delete files of this unit that no entry will name, as far as the store lets us.
 
         Where there is no room, what was written in vain takes the room of the next try.
         """

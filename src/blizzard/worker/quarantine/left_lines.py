@@ -41,7 +41,7 @@ def leave(
     with tempfile.TemporaryDirectory(prefix="blizzard-", ignore_cleanup_errors=True) as folder:
         writer = RollingWriter(
             schema=SCHEMA,
-            # It is no larger than the one whose place it takes.
+            # It is no larger than the one it supersedes.
             policy=replace(rest.rolling, file_size=1 << 62, rollover=float("inf")),
             marks=rest.marks,
             folder=Path(folder),

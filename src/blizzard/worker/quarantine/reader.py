@@ -42,7 +42,7 @@ class QuarantinedLine:
     source: str
     path: str
     line: int | None
-    """Its number in the source file; None where nobody knows."""
+    """Its number in the source file; None if unknown."""
     nth: int
     offset: int | None
     raw: bytes
@@ -79,7 +79,7 @@ def read_table(store: Reader, file: QuarantineFile) -> pa.Table:
         )
     try:
         # No thread of Arrow's may hold the bytes: one that lets go of them while Python ends takes
-        # the process down. `read_table` has a thread read them, whatever it is told.
+        # the process down. `read_table` has a thread read them under any options.
         with pq.ParquetFile(pa.BufferReader(body), pre_buffer=False) as opened:
             table = opened.read(use_threads=False)
     except (pa.ArrowException, OSError) as broken:

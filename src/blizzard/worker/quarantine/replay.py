@@ -30,7 +30,7 @@ from lakebed.types import Codec
 
 _FEW = TaskLimits(max_concurrent_files=1, batch_size=8192)
 QUARANTINE = "quarantine"
-"""What stands for the source where lines cannot be read again."""
+"""The name used as source where lines cannot be read again."""
 
 
 def run_replay(
@@ -145,7 +145,7 @@ def _source(
 
 
 def _told_exactly(file: FinishedFile) -> FinishedFile:
-    """Say of rows which records they are only where that is exact: between them, others are rows.
+    """Attribute rows to records only where that is exact: between them, others are rows.
 
     Which source file they came from is known all the same.
     """

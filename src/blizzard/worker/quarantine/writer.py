@@ -1,7 +1,7 @@
 """The bad lines of a unit: into quarantine files, which stand or fall with the data files beside.
 
-A quarantine file has a row per line, with the line as it stands in its source file. Whoever reads
-it finds in `line` the number of the line, or nothing: in a part of a large file nobody knows how
+A quarantine file has a row per line, with the line as written in its source file. Its column
+`line` holds the number of the line, or nothing: in a part of a large file it is not known how
 many lines come before, until the driver has the outcomes of all parts. `nth` counts from where the
 reading began, so that the number can be had from the entry then.
 """
@@ -62,7 +62,7 @@ class BadOfFile:
     def take(self, found: Sequence[BadRecord], position: ReadPosition, tally: LineTally) -> int:
         """Take bad lines that were just counted, and return the memory that they take.
 
-        Raise as soon as there are too many, whatever comes after.
+        Raise as soon as there are too many, without reading on.
         """
         if not found or self.limits is None:
             return 0

@@ -1,7 +1,7 @@
 """Profiles of AWS: keys and a region by name, in the files of `~/.aws` that its programs share.
 
 The store's libraries do not agree on them: one does not read them, the other finds its own. So they
-are read here, and every library is told the keys. Nothing of a file's content is in a message.
+are read here, and every library is given the keys. Nothing of a file's content is in a message.
 """
 
 import configparser
@@ -34,7 +34,7 @@ class ProfileUnusable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What a profile sets, by the names that the store's libraries are told."""
+    """What a profile sets, by the names that the store's libraries expect."""
 
     values: Mapping[str, str] = field(default_factory=dict)
     other_way: str = ""

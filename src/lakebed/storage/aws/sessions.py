@@ -1,8 +1,8 @@
 """Keys to which a profile of AWS leads: by a role, a single sign-on or a program.
 
 botocore follows it, as AWS's own programs do, and renews what it has found. It is optional, so it
-is imported only where it is used. There is one session of a profile in a process: whatever opens a
-store is told the same keys, and a role is not assumed anew for each of them.
+is imported only where it is used. There is one session of a profile in a process: all
+stores get the same keys, and a role is not assumed anew for each of them.
 """
 
 import re
@@ -54,7 +54,7 @@ class _Session:
         with self.lock:
             try:
                 found = self.credentials.get_frozen_credentials()
-            except Exception as cause:  # noqa: BLE001 - whatever goes wrong on the way to keys
+            except Exception as cause:  # noqa: BLE001 - any error on the way to keys
                 # Its words may hold what a program wrote to the terminal.
                 kind = type(cause).__name__
                 if self.has_worked:
@@ -117,7 +117,7 @@ def _begun(name: str, way: str, files: list[str]) -> _Session:
             if file:
                 session.set_config_variable(variable, file)
         found = session.get_credentials()
-    except Exception as cause:  # noqa: BLE001 - whatever goes wrong on the way to keys
+    except Exception as cause:  # noqa: BLE001 - any error on the way to keys
         raise ProfileUnusable(NO_KEYS.format(way, type(cause).__name__)) from None
     if found is None:
         raise ProfileUnusable(NO_KEYS.format(way, "NoCredentials"))

@@ -1,4 +1,4 @@
-"""Multipart uploads that nobody has completed: no listing of objects shows them, and they cost.
+"""Incomplete multipart uploads: no listing of objects shows them, and they cost.
 
 The store's library begins, completes and aborts uploads, but cannot list those of others. botocore
 can. It is optional, so it is imported only where it is used.
@@ -17,7 +17,7 @@ from lakebed.storage.options import StorageOptions, bare
 from lakebed.storage.remote import split
 
 ANY_REGION = "us-east-1"
-"""What the store's library signs with, too, where nobody has named a region."""
+"""What the store's library signs with, too, where no region is set."""
 ATTEMPTS = 5
 NO_PROFILE = {"profile": (None, None, None, None)}
 """Which profile is meant is decided elsewhere; the keys of one are given."""
@@ -94,7 +94,7 @@ def abort(
 ) -> None:
     """Remove the parts of an upload, by its path and id; one that is over is no error.
 
-    Whoever still wrote to it is told that it is gone, and begins another.
+    A process still writing to it learns that it is gone, and begins another.
     """
     from botocore.exceptions import ClientError  # noqa: PLC0415 - it is optional
 
@@ -125,7 +125,7 @@ def last_written(begun: datetime, parts: Iterable[datetime]) -> datetime:
 
 
 def client_settings(config: Mapping[str, str], client: Mapping[str, str]) -> dict[str, Any]:
-    """Return what botocore's client is told, so that it reaches the store of the library. Pure."""
+    """Return settings with which botocore's client reaches the store of the library. Pure."""
     given = {bare(name): value for name, value in config.items()}
     hosted = given.get("virtual_hosted_style_request", "").lower() == "true"
     settings: dict[str, Any] = {

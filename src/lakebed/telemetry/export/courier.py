@@ -54,7 +54,7 @@ class DeliveryRefused(OSError):
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Headers may hold a secret, which is for the configured address alone."""
 
-    def redirect_request(self, *_given: Any) -> None:  # noqa: ANN401 - whatever the library has
+    def redirect_request(self, *_given: Any) -> None:  # noqa: ANN401 - the library's
         return None
 
 
@@ -115,7 +115,7 @@ class Courier(Generic[Item]):
         while items := self._next():
             try:
                 self._deliver(self._encode(items))
-            except Exception as error:  # noqa: BLE001 - whatever it is, it must end no thread
+            except Exception as error:  # noqa: BLE001 - no error may end the thread
                 self._failed(error, len(items))
             else:
                 self._worked()

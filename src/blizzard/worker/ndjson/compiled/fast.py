@@ -39,7 +39,7 @@ Spans = tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]]
 _NEWLINE = ord("\n")
 
 _NO_TEXT = re.compile("[\udc80-\udcff]")
-"""What Python makes of bytes that are not UTF-8, where it is told to."""
+"""What Python's surrogateescape makes of bytes that are not UTF-8."""
 
 
 class FastPath:
@@ -113,7 +113,7 @@ class FastPath:
         if not _is_text(data):
             return None
         ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-        # Nobody asks which of them has left something out: one that has is enough to give up.
+        # Which of them has left something out does not matter: one that has is enough to give up.
         left_out: Counter[str] = Counter()
         counted = [left_out] * len(texts)
         page = Page(np.frombuffer(data, np.uint8), ends, self._unknown, counted)

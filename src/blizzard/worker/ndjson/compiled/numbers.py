@@ -1,6 +1,6 @@
 """Numbers, days and moments as most are written, read straight from their tokens. Compiled.
 
-Each function answers for the rows before the first that it cannot read: whatever is written in
+Each function answers for the rows before the first that it cannot read: a number written in
 another way, or is out of range, is left to Arrow and to the exact path. The grammar of a number is
 known to be right.
 """

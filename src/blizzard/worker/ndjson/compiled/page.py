@@ -49,7 +49,7 @@ class Refusals:
         self.line_of: Numbers = np.empty(0, np.int32)
         """The line in which each row stands."""
         self.line_starts: Numbers | None = None
-        """Where each line starts; None where nobody came to know."""
+        """Where each line starts; None if never computed."""
         self._lines: list[Numbers] = []
 
     def __bool__(self) -> bool:

@@ -335,7 +335,7 @@ class _Items:
 def items_of(page: Page, tokens: Tokens, *, is_keyed: bool) -> tuple[Tokens, Tokens, Array]:
     """Return the names and the values of objects, or the elements of arrays, and where each begins.
 
-    Raise `Doubtful` if they cannot be told apart.
+    Raise `Doubtful` if they cannot be separated.
     """
     most = tokens.counts[SIZE] // len('"":1' if is_keyed else "1,")
     names, values = _room(most if is_keyed else 0), _room(most)

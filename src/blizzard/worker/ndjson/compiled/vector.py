@@ -1,7 +1,7 @@
 """What compiled functions need beyond Python: bare pointers, and many bytes looked at in one step.
 
 numba has no words for these, so they are written as LLVM's own instructions, which become vector
-instructions of whatever processor they are compiled on.
+instructions of the processor they are compiled on.
 
 numba keeps what it compiled by the time and size of the file of the compiled function, and does not
 look at the files of its parts. So what is kept is named after these, too.
@@ -40,7 +40,7 @@ def compiled(signature: Numbas) -> Callable[[Function], Function]:
     def compile_it(function: Function) -> Function:
         try:
             kept: Numbas = njit(nogil=True)(function)
-            kept._cache = _Cache(function)  # noqa: SLF001 - as numba does where it is told to cache
+            kept._cache = _Cache(function)  # noqa: SLF001 - as numba does with its cache option
             kept.compile(signature)
             kept.disable_compile()
             return cast("Function", kept)

@@ -2,7 +2,7 @@
 
 What is around the records is read by the letter of JSON's grammar, and anything else there is an
 error. A record itself is only measured: it ends where its brackets do. Whether it is JSON is for
-whoever reads the line, and that holds both ways: a line that is JSON is JSON in the document, too,
+the line's decoder, and that holds both ways: a line that is JSON is JSON in the document, too,
 as the only bytes that change are line ends with the white space behind them, outside of strings
 one space, and in strings, where JSON has none, another control character.
 

@@ -1,7 +1,7 @@
 """Documents of JSON into lines, one record each, so that what reads lines reads documents, too.
 
 A document is an object, an array of records, or an envelope with the records at a path in it; a
-file holds any number of them, printed in whatever way. Memory is that of a chunk and a record.
+file holds any number of them, in any layout. Memory is that of a chunk and a record.
 """
 
 import json

@@ -49,7 +49,7 @@ class Skipper:
         data = bytearray(lines)
         skipped = 0
         for start, end in found[:count].tolist():
-            # One that is too long to be read is bad, whatever stands in it.
+            # One that is too long to be read is bad, with any content.
             if end - start <= self._max_line_bytes and self._rule.holds(lines[start:end]):
                 data[start:end] = b" " * (end - start)
                 skipped += 1

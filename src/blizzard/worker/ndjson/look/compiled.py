@@ -73,7 +73,7 @@ class _Object:
 
     @property
     def names_are_data(self) -> bool:
-        """Whether there are too many names to be told apart."""
+        """Whether there are too many names to be distinguished."""
         return len(self._names) > MOST_MEMBERS
 
     @property

@@ -113,6 +113,6 @@ def _records(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
         try:
             record = parse(line.decode())
         except (ValueError, RecursionError):
-            continue  # Whoever reads the file in earnest says what is wrong with it.
+            continue  # The run that reads the file reports what is wrong with it.
         if isinstance(record, dict):
             yield record
