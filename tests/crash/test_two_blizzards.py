@@ -176,7 +176,12 @@ def test_a_frozen_first_is_taken_over_from_and_cannot_write_when_it_wakes(
     assert woken.code == 1, said(woken)
     assert "[journal_conflict]" in woken.err
     assert entries_in(tmp_path) == journal
-    assert writer(tmp_path) == note, "the note is that of the second"
+    left = writer(tmp_path)
+    assert note is not None
+    # A beat that was frozen on its way to the disk lands when it wakes; its turn is over.
+    assert left == note or (left is not None and left.turn < note.turn)
+    assert run("blizzard", "-c", file, "--once").code == 0
+    assert entries_in(tmp_path) == journal
     assert run("penguin", "-c", file, "--once").code == 0
     assert ids(tmp_path / "table") == landing.ids
 
