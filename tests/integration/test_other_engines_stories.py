@@ -26,6 +26,8 @@ A, B, C, OTHER = "a.ndjson", "b.ndjson", "c.ndjson", "other.ndjson"
 class Lake(Taken):
     """Both programs, and another engine on the same table."""
 
+    engine = "delta-rs"
+
     @property
     def delta(self):
         return DeltaTable(str(self.table))
@@ -39,6 +41,15 @@ class Lake(Taken):
 
     def delete(self, where):
         self.delta.delete(where)
+
+    def merge(self, *numbers):
+        """Delete the rows that have one of the ids, and insert the others."""
+        rows = pa.table({"id": pa.array(numbers, pa.int64())})
+        merger = self.delta.merge(rows, "t.id = s.id", source_alias="s", target_alias="t")
+        merger.when_matched_delete().when_not_matched_insert_all().execute()
+
+    def update(self, where):
+        self.delta.update(updates={"id": "id + 10"}, predicate=where)
 
     def run(self, *arguments, code=0):
         """Run a command of blizzard's to its end."""
@@ -272,7 +283,7 @@ def test_rows_that_a_restore_took_out_are_missed_though_others_came_back(desk):
     assert desk.ids() == [1, 2]
     (one,) = desk.audited().differences
     assert one.kind.value == "rows_removed"
-    assert "version 5 (RESTORE of delta-rs" in one.message
+    assert f"version 5 (RESTORE of {desk.engine}" in one.message
     assert "penguin replay" in one.message
 
 
@@ -299,17 +310,11 @@ def test_erased_rows_that_came_back_do_not_hide_a_loss(desk):
 
 
 def test_a_merge_that_deletes_a_row_and_inserts_one_has_removed_one(desk):
-    source = pa.table({"id": pa.array([4, 9], pa.int64())})
-    (
-        desk.delta.merge(source, "t.id = s.id", source_alias="s", target_alias="t")
-        .when_matched_delete()
-        .when_not_matched_insert_all()
-        .execute()
-    )
+    desk.merge(4, 9)
     assert desk.ids() == [1, 2, 3, 9]
     (one,) = desk.audited().differences
     assert one.kind.value == "rows_removed"
-    assert "version 3 (MERGE of delta-rs" in one.message
+    assert f"version 3 (MERGE of {desk.engine}" in one.message
     assert "removed 1 row" in one.message
 
 
@@ -320,7 +325,7 @@ def test_a_file_beside_the_one_that_has_its_rows_is_reported(desk, rewrites):
     if rewrites == "optimize":
         desk.optimize()
     else:
-        desk.delta.update(updates={"id": "id + 10"}, predicate="id = 3")
+        desk.update("id = 3")
     desk.balanced()
     lines = (log / f"{2:020}.json").read_text().splitlines()
     (add,) = (line for line in lines if line.startswith('{"add"'))
@@ -347,10 +352,10 @@ def test_rows_that_came_back_and_were_rewritten_are_found(tmp_path, how, rewrite
     if rewrites == "optimize":
         desk.optimize()
     else:
-        desk.delta.update(updates={"id": "id + 10"}, predicate="id >= 3")
+        desk.update("id >= 3")
     assert desk.kinds() == {"rows_back"}
     (one,) = desk.audited().differences
-    assert "version 4 (RESTORE of delta-rs" in one.message
+    assert f"version 4 (RESTORE of {desk.engine}" in one.message
     answer = desk.asked("why", B)
     assert answer["state"] != "retracted", answer["answer"]
     desk.run("retract", B, "--yes")
@@ -376,7 +381,7 @@ def test_rows_beside_replaced_ones_are_missed_when_what_was_accepted_changes(tmp
     desk.replays()
     assert desk.ids() == [5, 6, 11, 12]
     (found,) = desk.audited().differences
-    assert found.message.startswith("version 3 (RESTORE of delta-rs")
+    assert found.message.startswith(f"version 3 (RESTORE of {desk.engine}")
     assert "removed 2 rows, but 6 rows of 2 files were accepted" in found.message
 
 
@@ -448,7 +453,7 @@ def test_rows_that_came_back_and_were_deleted_by_value_are_out_again(desk):
     desk.balanced()
     desk.delete("id = 2")
     (one,) = desk.audited().differences
-    assert "version 7 (DELETE of delta-rs" in one.message
+    assert f"version 7 (DELETE of {desk.engine}" in one.message
 
 
 @pytest.mark.parametrize("compacted", [False, True], ids=["plain", "compacted"])
