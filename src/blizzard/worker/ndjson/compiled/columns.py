@@ -47,7 +47,9 @@ TAKES: Mapping[FieldType, tuple[int, ...]] = {
 """The tokens that a field of a type takes; any other does not fit, as far as is known here."""
 
 MANY = 10
-"""If more than one value in so many is not read by compiled code, all of them are converted."""
+"""If more than one value in so many is not read by compiled code, all that follow are converted."""
+FEW = 8
+"""Values that compiled code may leave unread before their share counts."""
 EXACT_DIGITS = {FieldType.FLOAT32: 7, FieldType.FLOAT64: 15}
 """An integer of so many digits is always exact in a float."""
 
@@ -122,13 +124,13 @@ class Leaf:
         found: npt.NDArray[np.bool_] = tokens.kinds != syntax.ABSENT
         if self._numbers is None:
             return found
-        at, rows, many = 0, len(tokens.kinds), len(tokens.kinds) // MANY + 1
-        while at < rows and many:
+        at, rows, odd = 0, len(tokens.kinds), 0
+        while at < rows and odd * MANY <= at + FEW * MANY:
             starts, lengths, kinds = tokens.starts[at:], tokens.lengths[at:], tokens.kinds[at:]
             rest = tokens._replace(starts=starts, lengths=lengths, kinds=kinds)
             read = self._numbers(data, rest)[1]
             found[at : at + read] = False
-            at, many = at + read + 1, many - 1
+            at, odd = at + read + 1, odd + 1
         return found
 
     def _converted(
