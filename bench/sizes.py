@@ -97,7 +97,7 @@ def _known() -> Figures:
     new = segments.write_segment(store, "default", names[1::2], clock.fresh_id())
 
     def merge() -> None:
-        both = segments.merged(store, "default", (old, new))
+        both = segments.merged((old, new))
         segments.write_segment(store, "default", both, clock.fresh_id())
 
     weights = {path.rpartition("/")[2]: len(body) for path, body in store.bodies.items()}

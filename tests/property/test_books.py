@@ -14,7 +14,6 @@ from blizzard.journal.ledger import Ledger
 from blizzard.model.files import Location
 from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import PipelineSettings, SinkSettings
-from blizzard.repair import retry
 from blizzard.rewrite import replay
 from lakebed import layout
 from lakebed.documents.entry import Entry, Kind
@@ -22,6 +21,7 @@ from lakebed.errors import LakeError
 from lakebed.storage.store import Reader
 from tests.support.bucket import Bucket
 from tests.support.builders import ID_AND_NAME, Hands, source_settings
+from tests.support.failed import find_failed
 from tests.support.histories import PATHS, SOURCES, STEPS, TABLE, Story
 
 SMALL = SnapshotLimits(names=2, block=2)
@@ -60,7 +60,7 @@ def told(table: Bucket) -> dict[str, Any]:
         "letters": dead_letter_queue(SETTINGS, opener(table), every=False),
         "quarantine": quarantine_of(SETTINGS, opener(table)).files,
         "bad lines": or_error(lambda: replay.plan_replay(table, "default", ["c.ndjson"]).files),
-        "retry": or_error(lambda: retry.find_failed(table, "default", None)),
+        "retry": or_error(lambda: find_failed(table, "default", None)),
         "unfinished": dict(history.unfinished),
         "retractions": dict(history.books.retractions),
         "known": {key: lookup(key) for key in keys},

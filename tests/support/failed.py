@@ -2,8 +2,11 @@
 
 from dataclasses import replace
 
+from blizzard.repair.retry import FailedSearch, FailedSources, Present
+from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema
 from lakebed.partition import Template
+from lakebed.storage.store import Reader, Store
 from lakebed.types import FieldType
 
 BAD = b'{"id": "x", "name": "a"}\n'
@@ -14,6 +17,7 @@ NEEDS_STRING = Schema(
     )
 )
 HOUR = 3600.0
+Wanted = frozenset[str] | None
 
 
 def drain(bench):
@@ -52,3 +56,20 @@ def change(settings, *, compression=None, template=None, schema=None, timestamp_
         ),
         schema=schema or settings.schema,
     )
+
+
+def find_failed(store: Reader, pipeline: str, wanted: Wanted) -> FailedSources:
+    return FailedSearch(store=store, pipeline=pipeline, wanted=wanted).failed()
+
+
+def retry(
+    store: Store, pipeline: str, wanted: Wanted, *, clock: Clock, present: Present | None = None
+) -> tuple[FailedSources, int | None]:
+    search = FailedSearch(store=store, pipeline=pipeline, wanted=wanted, present=present)
+    return search.retry(store, clock)
+
+
+def give_up(
+    store: Store, pipeline: str, wanted: Wanted, *, clock: Clock
+) -> tuple[FailedSources, int | None]:
+    return FailedSearch(store=store, pipeline=pipeline, wanted=wanted).give_up(store, clock)

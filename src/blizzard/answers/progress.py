@@ -248,13 +248,7 @@ def refusal_of(
     try:
         require_handoff(store, settings.sink.handoff)
         check_schema()
-        admit(
-            store,
-            pipeline=settings.name,
-            source_uris=source_uris_of(settings),
-            history=history,
-            log_knows_pipeline=log.knows_pipeline,
-        )
+        admit(history, source_uris_of(settings), log.knows_pipeline)
     except (JournalLost, ProtocolConflict, SourceContested) as refusal:
         return refusal
     return None
@@ -284,9 +278,9 @@ def refuse_other_source(
     uris = source_uris_of(settings)
     at, elsewhere = {source.name: uris[source.name]}, redirected(uris, history)
     known_as = {uri: name for uri, name in history.source_names.items() if name not in elsewhere}
-    refuse_other_names(store, settings.name, at, known_as)
+    refuse_other_names(history.place, at, known_as)
     if source.name not in elsewhere:
-        refuse_moved(store, settings.name, at, history.source_uris)
+        refuse_moved(history.place, at, history.source_uris)
 
 
 class _Keys:

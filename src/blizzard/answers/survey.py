@@ -115,7 +115,7 @@ class SourceSurvey:
         plan = self._plan()
         start = f"{self.lister.source.name}:{self.prefix}"
         self._sought = {key for key in self.history.unfinished if key.startswith(start)}
-        known = known_between(self.store, self.settings.name, self.history, start, start + LAST)
+        known = known_between(self.history, start, start + LAST)
         known_next = next(known, None)
         listing = self.lister.lister.files(
             self.place, plan, self._guide(), left_out=lambda _facts: None
@@ -214,14 +214,10 @@ FIRST_OF_ALL, LAST_OF_ALL = -1, 2
 """Ages of evidence that outranks all other, and that counts only without any other."""
 
 
-def known_between(
-    store: Reader | None, pipeline: str, history: Ledger, start: str, end: str
-) -> Iterator[IngestedFile]:
+def known_between(history: Ledger, start: str, end: str) -> Iterator[IngestedFile]:
     """Yield the files that are done, between two keys, each as what it is in the table."""
     recent = (history.recent[key] for key in sorted(history.recent) if key >= start)
-    kept: Iterator[IngestedFile] = iter(())
-    if store is not None:
-        kept = map(IngestedFile.of, merged(store, pipeline, history.segments, start))
+    kept = map(IngestedFile.of, merged(history.segments, start))
     every = merge(
         ((one, 0) for one in recent),
         ((one, 1) for one in kept),

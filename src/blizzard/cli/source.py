@@ -1,6 +1,5 @@
 """`blizzard source set`: record in the journal that the files of a source are elsewhere now."""
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Annotated
 
@@ -62,7 +61,7 @@ def source_set(
                 "add --same-files if the files that were read are there now; if they are other "
                 "files, give the source another name in the configuration"
             )
-        found = _set(settings, source) if yes else _plan(settings, source)
+        found = _moved(settings, source, yes=yes)
     document = {
         "pipeline": settings.name,
         "source": source.name,
@@ -77,41 +76,23 @@ def source_set(
     call.fail_if(found is not None and not yes)
 
 
-def _plan(settings: PipelineSettings, source: SourceSettings) -> Compared | None:
-    reader, place = open_reader(sink_location(settings)), open_reader(source_location(source))
-    refuse_while_written(
-        reader, settings.name, machine=this_machine(), wait=time.sleep, watching=report_watching
-    )
-    return _asked(
-        reader, settings, lambda history: compare(reader, settings.name, source, history, place)
-    )
-
-
-def _set(settings: PipelineSettings, source: SourceSettings) -> Compared | None:
-    """Record the new place; nothing is written if a first comparison speaks against it."""
-    where, clock = sink_location(settings), Clock()
+def _moved(settings: PipelineSettings, source: SourceSettings, *, yes: bool) -> Compared | None:
+    """Compare the files; with --yes, and unless that speaks against it, record the new place."""
+    where, clock, machine = sink_location(settings), Clock(), this_machine()
     reader, place = open_reader(where), open_reader(source_location(source))
-    refuse_while_alive_here(reader, settings.name, machine=this_machine())
-    before = _asked(
-        reader, settings, lambda history: compare(reader, settings.name, source, history, place)
-    )
-    if before is None:
-        return None
-    store = Store(where.uri, where.options)
-    turn = turn_of(
-        store,
-        settings.name,
-        str(clock.fresh_id()),
-        machine=this_machine(),
-        clock=clock,
-        emit=report_event,
-        wait=time.sleep,
-    )
-    with turn:
+    if yes:
+        refuse_while_alive_here(reader, settings.name, machine)
+    else:
+        refuse_while_written(
+            reader, settings.name, machine=machine, wait=clock.sleep, watching=report_watching
+        )
+    found = _asked(reader, settings, lambda history: compare(source, history, place))
+    if not yes or found is None:
+        return found
+    store, run = Store(where.uri, where.options), str(clock.fresh_id())
+    with turn_of(store, settings.name, run, clock=clock, emit=report_event):
         return _asked(
-            store,
-            settings,
-            lambda history: move(store, settings.name, source, history, place, clock=clock),
+            store, settings, lambda history: move(store, source, history, place, clock=clock)
         )
 
 

@@ -12,11 +12,11 @@ from blizzard.journal.books import Books, Sums
 from blizzard.journal.ledger import Ledger, LedgerState
 from blizzard.journal.segments import (
     Row,
+    Segment,
     SegmentBroken,
     SegmentRef,
     changed_rows,
     load_tables,
-    open_segment,
     with_rows,
 )
 from blizzard.journal.standings import PassedOver, nothing_decided
@@ -262,8 +262,8 @@ def _from_snapshot(store: Reader, pipeline: str) -> Ledger:
         store=store,
         pipeline=pipeline,
         books=Books(sums=found.sums),
-        segments=[open_segment(store, pipeline, ref) for ref in found.segments],
+        segments=[Segment.open(store, pipeline, ref) for ref in found.segments],
         kept=found.sequence,
     )
-    load_tables(ledger.tables, store, pipeline, ledger.segments)
+    load_tables(ledger.tables, pipeline, ledger.segments)
     return ledger

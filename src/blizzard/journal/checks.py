@@ -36,12 +36,7 @@ class SourceTaken(JournalLost):
 
 
 def admit(
-    store: Reader,
-    *,
-    pipeline: str,
-    source_uris: Mapping[str, str],
-    history: Ledger,
-    log_knows_pipeline: Callable[[], bool],
+    history: Ledger, source_uris: Mapping[str, str], log_knows_pipeline: Callable[[], bool]
 ) -> None:
     """Refuse a journal that was lost, rolled back or left behind by a rename, or other sources.
 
@@ -53,20 +48,19 @@ def admit(
     elsewhere = redirected(source_uris, history)
     known_as = {uri: name for uri, name in history.source_names.items() if name not in elsewhere}
     known_at = {name: uri for name, uri in history.source_uris.items() if name not in elsewhere}
-    refuse_other_names(store, pipeline, source_uris, known_as)
-    refuse_moved(store, pipeline, source_uris, known_at)
-    opening = layout.journal_entry(pipeline, 0)
-    # Checked again: a writer that began meanwhile has committed to the log after it.
-    if history.sequence < 0 and log_knows_pipeline() and store.head(opening) is None:
+    refuse_other_names(history.place, source_uris, known_as)
+    refuse_moved(history.place, source_uris, known_at)
+    # Entry 0 is read again: a run that began meanwhile has committed to the log after it.
+    if history.sequence < 0 and log_knows_pipeline() and history.reader.body(0) is None:
         raise JournalLost(
             "the Delta log holds commits of this pipeline, but its journal is gone; restore the "
             f"folder from a backup, write to a new table, {NEW_JOURNAL}",
-            path=store.describe(layout.journal_folder(pipeline)),
+            path=history.place,
         )
     ours = unconfirmed(history)
     fresh = source_uris if ours is not None else unread(source_uris, history)
     # What was begun elsewhere does not come first here.
-    refuse_rivals(store, pipeline, fresh, None if elsewhere else ours)
+    refuse_rivals(history, fresh, None if elsewhere else ours)
 
 
 def last_entry(history: Ledger) -> StoredEntry:
@@ -99,15 +93,14 @@ def is_elsewhere(uri: str, before: str) -> bool:
     return before != uri and not place_of(before).same(place_of(uri))
 
 
-def refuse_rivals(
-    store: Reader, pipeline: str, source_uris: Mapping[str, str], ours: Entry | None
-) -> None:
+def refuse_rivals(history: Ledger, source_uris: Mapping[str, str], ours: Entry | None) -> None:
     """Refuse to start if another pipeline of the table reads our sources, even under an old name.
 
     `ours` is entry 0 of our journal, where nothing follows it.
     """
-    for rival in rivals(store, pipeline, source_uris):
-        path = store.describe(layout.journal_folder(rival.pipeline))
+    pipeline = history.pipeline
+    for rival in rivals(history, source_uris):
+        path = rival.place
         match precedence(ours, rival):
             case Precedence.OURS:
                 continue
@@ -206,9 +199,9 @@ def refuse_unfinished(history: Ledger, *, finishes: str | None = None) -> None:
 
 
 def refuse_other_names(
-    store: Reader, pipeline: str, source_uris: Mapping[str, str], known_as: Mapping[str, str]
+    path: str, source_uris: Mapping[str, str], known_as: Mapping[str, str]
 ) -> None:
-    """Refuse files that this journal knows under another source's name: a file has one name."""
+    """Refuse files that a journal knows under another source's name; `path` is its folder."""
     known = [(place_of(uri), uri, name) for uri, name in known_as.items()]
     for name, uri in source_uris.items():
         place = place_of(uri)
@@ -217,7 +210,6 @@ def refuse_other_names(
         for there, read, before in known:
             if name == before or not place.meets(there):
                 continue
-            path = store.describe(layout.journal_folder(pipeline))
             if place.same(there):
                 raise JournalLost(
                     f"the source {uri} has been read as {before!r} and is now called {name!r}, "
@@ -231,15 +223,15 @@ def refuse_other_names(
             )
 
 
-def refuse_moved(
-    store: Reader, pipeline: str, source_uris: Mapping[str, str], known_at: Mapping[str, str]
-) -> None:
-    """Refuse a source that is at another place now: its files are known by their old names."""
+def refuse_moved(path: str, source_uris: Mapping[str, str], known_at: Mapping[str, str]) -> None:
+    """Refuse a source that is at another place now than a journal says, whose folder is `path`.
+
+    Its files are known by their old names.
+    """
     for name, uri in source_uris.items():
         before = known_at.get(name, uri)
         if not is_elsewhere(uri, before):
             continue
-        path = store.describe(layout.journal_folder(pipeline))
         if place_of(before).meets(place_of(uri)):
             raise SourceMoved(
                 f"source {name!r} has been read from {before} and is now {uri}: the same files "
@@ -280,6 +272,8 @@ class Rival:
     """A journal of another pipeline that knows files of a source of ours."""
 
     pipeline: str
+    place: str
+    """Its folder, as errors name it."""
     source: str
     """The source of ours."""
     uri: str
@@ -316,9 +310,10 @@ def precedence(ours: Entry | None, rival: Rival) -> Precedence:
     return Precedence.UNKNOWN if rival.is_written else Precedence.OURS
 
 
-def rivals(store: Reader, pipeline: str, source_uris: Mapping[str, str]) -> Iterator[Rival]:
+def rivals(history: Ledger, source_uris: Mapping[str, str]) -> Iterator[Rival]:
     """Find the other pipelines of a table whose journals know of folders that meet ours."""
-    if not source_uris:
+    store, pipeline = history.store, history.pipeline
+    if not source_uris or store is None:
         return
     ours = {name: place_of(uri) for name, uri in source_uris.items()}
     for other in layout.pipelines(store.folders(layout.OURS)):
@@ -334,6 +329,7 @@ def rivals(store: Reader, pipeline: str, source_uris: Mapping[str, str]) -> Iter
                 if mine.meets(place):
                     yield Rival(
                         pipeline=reader,
+                        place=store.describe(layout.journal_folder(reader)),
                         source=name,
                         uri=uri,
                         same=mine.same(place),

@@ -135,7 +135,7 @@ class Journal:
             self.settle()
         self._unseen = unread(self._identity.source_uris, self.ledger) or self._unseen
         try:
-            self._admit(log_knows_pipeline)
+            admit(self.ledger, self._identity.source_uris, log_knows_pipeline)
             for name, uri in redirected(self._identity.source_uris, self.ledger).items():
                 uris = {**self.ledger.source_uris, name: uri}
                 self._write(replace(self._next("moved"), moved=name, source_uris=uris))
@@ -143,22 +143,12 @@ class Journal:
                 self._write(self._next("batch" if self.sequence >= 0 else "open"))
             # What is about to be read is written down before it is looked again: of two pipelines
             # that begin to read the same in one moment, one looks after both have written.
-            ours = unconfirmed(self.ledger)
-            refuse_rivals(self.store, self._identity.pipeline, self._unseen, ours)
+            refuse_rivals(self.ledger, self._unseen, unconfirmed(self.ledger))
         except SourceTaken:
             self._give_way()
             raise
         self._unseen = {}
         self.is_open = True
-
-    def _admit(self, log_knows_pipeline: Callable[[], bool]) -> None:
-        admit(
-            self.store,
-            pipeline=self._identity.pipeline,
-            source_uris=self._identity.source_uris,
-            history=self.ledger,
-            log_knows_pipeline=log_knows_pipeline,
-        )
 
     def _give_way(self) -> None:
         """Withdraw sources of which nothing has been read yet: another pipeline reads them."""

@@ -19,6 +19,7 @@ from blizzard.journal.lease_record import (
     life_of,
     read_lease,
     standing,
+    this_machine,
 )
 from lakebed import layout
 from lakebed.clock import Clock
@@ -159,20 +160,19 @@ class Lease:
                 pipeline=self._pipeline, other=found.who(), seconds=LOOKS * every / 2
             )
         )
-        for _ in range(LOOKS):
-            if self._wait(every / 2):
-                return False
-            now = read_lease(store, self._pipeline)
-            if now is None or now.ended:
-                return True
-            if (now.run, now.beat) != (found.run, found.beat):
-                raise JournalConflict(
-                    f"another blizzard is running this pipeline and is alive: {now.who()}; this "
-                    "one stops and publishes nothing. Run one blizzard per pipeline, or stop "
-                    "the other one first",
-                    path=store.describe(self._path),
-                )
-        self._tell_taken_over(found, f"it gave no sign of life for {LOOKS * every / 2:.0f} s")
+        stopped, now = _watched(store, self._pipeline, found, self._wait)
+        if stopped:
+            return False
+        if now is not None and now is not found:
+            raise JournalConflict(
+                f"another blizzard is running this pipeline and is alive: {now.who()}; this "
+                "one stops and publishes nothing. Run one blizzard per pipeline, or stop "
+                "the other one first",
+                path=store.describe(self._path),
+            )
+        if now is found:
+            why = f"it gave no sign of life for {LOOKS * every / 2:.0f} s"
+            self._tell_taken_over(found, why)
         return True
 
     def _tell_taken_over(self, other: LeaseRecord, why: str) -> None:
@@ -199,6 +199,24 @@ class Lease:
         return where
 
 
+def _watched(
+    store: Reader, pipeline: str, found: LeaseRecord, wait: Callable[[float], object]
+) -> tuple[bool, LeaseRecord | None]:
+    """Watch the beat of a lease; return whether `wait` told to stop, and the lease at the end.
+
+    That is `found` itself if it gave no sign of life, and None if its run has ended.
+    """
+    for _ in range(LOOKS):
+        if wait(min(found.every, LONGEST_BEAT_SECS) / 2):
+            return True, None
+        now = read_lease(store, pipeline)
+        if now is None or now.ended:
+            return False, None
+        if (now.run, now.beat) != (found.run, found.beat):
+            return False, now
+    return False, found
+
+
 def refuse_while_written(
     store: Reader,
     pipeline: str,
@@ -207,26 +225,22 @@ def refuse_while_written(
     wait: Callable[[float], object],
     watching: Callable[[LeaseRecord], object],
 ) -> None:
-    """Raise a JournalConflict if a run is writing the pipeline, and say which run.
+    """Raise a JournalConflict if a run is writing the pipeline, and say which run. Read-only.
 
-    One on this machine is known to live; the beat of one elsewhere is watched, and the wait is
-    reported. Read-only.
+    One on this machine is known to live; the beat of one elsewhere is watched, which `watching`
+    announces.
     """
     found = read_lease(store, pipeline)
-    refuse_while_alive_here(store, pipeline, machine=machine)
+    refuse_while_alive_here(store, pipeline, machine)
     if found is None or life_of(found, machine) is not Life.UNKNOWN:
         return
     watching(found)
-    for _ in range(LOOKS):
-        wait(min(found.every, LONGEST_BEAT_SECS) / 2)
-        now = read_lease(store, pipeline)
-        if now is None or now.ended:
-            return
-        if (now.run, now.beat) != (found.run, found.beat):
-            raise _is_written(store, pipeline, now)
+    stopped, now = _watched(store, pipeline, found, wait)
+    if not stopped and now is not None and now is not found:
+        raise _is_written(store, pipeline, now)
 
 
-def refuse_while_alive_here(store: Reader, pipeline: str, *, machine: Machine) -> None:
+def refuse_while_alive_here(store: Reader, pipeline: str, machine: Machine) -> None:
     """Raise if the pipeline's run is alive on this machine, frozen or not.
 
     Its beat would be missed while it sleeps; its process is there. Read-only.
@@ -245,25 +259,17 @@ def _is_written(store: Reader, pipeline: str, writer: LeaseRecord) -> JournalCon
 
 
 @contextmanager
-def turn_of(
-    store: Store,
-    pipeline: str,
-    run: str,
-    *,
-    machine: Machine,
-    clock: Clock,
-    emit: Emit,
-    wait: Callable[[float], object],
-) -> Iterator[None]:
+def turn_of(store: Store, pipeline: str, run: str, *, clock: Clock, emit: Emit) -> Iterator[None]:
     """Hold a pipeline while a command changes it, as a run would that writes it.
 
     A run that is alive is a JournalConflict. One that sleeps finds that it was taken over from,
     whenever it wakes, and writes nothing more.
     """
-    refuse_while_alive_here(store, pipeline, machine=machine)
+    machine = this_machine()
+    refuse_while_alive_here(store, pipeline, machine)
 
     def waits(seconds: float) -> bool:
-        wait(seconds)
+        clock.sleep(seconds)
         return False  # A command is ended by a signal alone.
 
     lease = Lease(pipeline, run, machine=machine, clock=clock, emit=emit, wait=waits)

@@ -367,23 +367,14 @@ class Lookup:
 
     def named(self, key: str) -> IngestedFile | None:
         """Return a file that is done, ignoring retractions that are not decided."""
-        if self._segments is not self._history.segments:
-            self._open(self._history.segments)
-        found = self._history.recent.get(key)
+        history = self._history
+        if self._segments is not history.segments:
+            # Names have moved there from memory since the last answer. That of the newest segment
+            # is the latest one.
+            self._segments = history.segments
+            self._cursors = [Cursor(one, history.blocks) for one in reversed(self._segments)]
+        found = history.recent.get(key)
         if found is None and self._cursors:
             answers = (cursor.find(key) for cursor in self._cursors)
             found = next((name for name in answers if name is not None), None)
         return found
-
-    def _open(self, segments: list[Segment]) -> None:
-        """Begin with other segments: names have moved there from memory since the last answer."""
-        history = self._history
-        if segments and history.store is None:
-            raise AssertionError("a ledger with segments knows its store")
-        self._segments = segments
-        # The newest segment is asked first: its answer is the latest one.
-        self._cursors = [
-            Cursor(history.store, history.pipeline, segment, history.blocks)
-            for segment in reversed(segments)
-            if history.store is not None
-        ]

@@ -1,13 +1,12 @@
 """The store of a ledger: rows sorted by key, in segments; a merge of all yields the newest rows.
 
 The rows of small tables, which are held in memory, come before those of ingested names, which are
-looked up. A value that is gone is null, until no older segment can have it.
-
-A segment is derived data: the entries of the journal say the same. It is cut into blocks with a
-digest each, and its index says where they are, so that a few keys cost a few blocks and all keys
-cost one pass. Newer segments win over older ones. They are merged like the rungs of a ladder, each
-at least twice as large as all newer ones together, so there are few and each row is written
-seldom. One that is missing or damaged is a SegmentBroken, and everything is built again.
+looked up. A value that is gone is null, until no older segment can have it. A segment is derived
+data: the entries of the journal say the same. It is cut into blocks with a digest each, and its
+index says where they are, so that a few keys cost a few blocks and all keys cost one pass. Newer
+segments win over older ones. They are merged like the rungs of a ladder, each at least twice as
+large as all newer ones together, so there are few and each row is written seldom. One that is
+missing or damaged is a SegmentBroken, and everything is built again.
 """
 
 import hashlib
@@ -18,8 +17,9 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import islice, takewhile
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
@@ -77,21 +77,62 @@ class SegmentRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class Segment(SegmentRef):
     """Sorted rows in the store, with the way to each of their blocks."""
 
-    ref: SegmentRef
+    store: Reader
+    pipeline: str
     blocks: tuple[SegmentBlock, ...]
 
-    @property
-    def id(self) -> str:
-        """Return the name of the segment."""
-        return self.ref.id
+    @classmethod
+    def open(cls, store: Reader, pipeline: str, ref: SegmentRef) -> "Segment":
+        """Read the index of a segment; blocks are read on demand."""
+        path = layout.known_index(pipeline, ref.id)
+        body = store.get(path)
+        if body is None or hashlib.sha256(body).hexdigest() != ref.digest:
+            raise SegmentBroken("the index of known names is missing or damaged", path=path)
+        index = _BLOCKS.validate_json(body)
+        return cls(store=store, pipeline=pipeline, blocks=index, **asdict(ref))
 
     @property
-    def names(self) -> int:
-        """Return the number of rows."""
-        return self.ref.names
+    def ref(self) -> SegmentRef:
+        """Return the segment as a snapshot names it."""
+        return SegmentRef(id=self.id, names=self.names, digest=self.digest)
+
+    def read(self, first: int, stop: int) -> list[bytes]:
+        """Read some blocks in one request."""
+        path, blocks = layout.known_names(self.pipeline, self.id), self.blocks[first:stop]
+        start, end = blocks[0].start, blocks[-1].start + blocks[-1].length
+        body = self.store.get_range(path, start=start, length=end - start)
+        if body is None:
+            raise SegmentBroken("a segment of known names is missing", path=path)
+        found = [body[block.start - start :][: block.length] for block in blocks]
+        for block, part in zip(blocks, found, strict=True):
+            if hashlib.sha256(part).hexdigest() != block.digest:
+                raise SegmentBroken("a segment of known names is damaged", path=path)
+        return found
+
+    def _bodies(self, begin: int, stop: int) -> Iterator[bytes]:
+        for first in range(begin, stop, AHEAD):
+            yield from self.read(first, min(first + AHEAD, stop))
+
+    def rows(self, start: str = "", end: str | None = None) -> Iterator[Row]:
+        """Yield the rows with keys from `start` on, and before `end`."""
+        firsts = [block.first for block in self.blocks]
+        begin = max(0, bisect_right(firsts, start) - 1)
+        stop = len(firsts) if end is None else bisect_left(firsts, end)
+        for body in self._bodies(begin, stop):
+            rows = (row for row in map(json.loads, body.splitlines()) if row[0] >= start)
+            yield from rows if end is None else takewhile(lambda row: row[0] < end, rows)
+
+    def with_text(self, text: str) -> Iterator[IngestedFile]:
+        """Yield the files whose names contain a text; only those lines are decoded."""
+        wanted = json.dumps(text, ensure_ascii=False)[1:-1].encode()
+        for body in self._bodies(0, len(self.blocks)):
+            if wanted in body:
+                rows = (json.loads(line) for line in body.splitlines() if wanted in line)
+                names = (row for row in rows if row[0] >= NAMES and text in row[0])
+                yield from map(IngestedFile.of, names)
 
 
 _BLOCKS = TypeAdapter(tuple[SegmentBlock, ...])
@@ -103,18 +144,16 @@ def write_segment(
     """Write sorted rows as a new segment, with one block of them in memory."""
     name = str(fresh_id)
     blocks: list[SegmentBlock] = []
-    count = start = 0
-    left = iter(rows)
+    count, start, left = 0, 0, iter(rows)
     with tempfile.TemporaryDirectory(prefix="blizzard-known-") as folder:
         spool = Path(folder) / "names"
         with spool.open("wb") as file:
             while some := list(islice(left, block)):
                 body = b"".join(to_json(row) + b"\n" for row in some)
                 file.write(body)
-                digest = hashlib.sha256(body).hexdigest()
-                blocks.append(
-                    SegmentBlock(first=some[0][0], start=start, length=len(body), digest=digest)
-                )
+                first, digest = some[0][0], hashlib.sha256(body).hexdigest()
+                size = len(body)
+                blocks.append(SegmentBlock(first=first, start=start, length=size, digest=digest))
                 start += len(body)
                 count += len(some)
         store.upload(
@@ -126,20 +165,14 @@ def write_segment(
         )
     index = _BLOCKS.dump_json(tuple(blocks))
     store.replace(layout.known_index(pipeline, name), index)
-    ref = SegmentRef(id=name, names=count, digest=hashlib.sha256(index).hexdigest())
-    return Segment(ref=ref, blocks=tuple(blocks))
-
-
-def open_segment(store: Reader, pipeline: str, ref: SegmentRef) -> Segment:
-    """Read the index of a segment; blocks are read on demand."""
-    path = layout.known_index(pipeline, ref.id)
-    body = store.get(path)
-    if body is None or hashlib.sha256(body).hexdigest() != ref.digest:
-        raise SegmentBroken("the index of known names is missing or damaged", path=path)
-    try:
-        return Segment(ref=ref, blocks=_BLOCKS.validate_json(body))
-    except ValidationError as invalid:
-        raise SegmentBroken("the index of known names cannot be read", path=path) from invalid
+    return Segment(
+        id=name,
+        names=count,
+        digest=hashlib.sha256(index).hexdigest(),
+        store=store,
+        pipeline=pipeline,
+        blocks=tuple(blocks),
+    )
 
 
 def with_rows(
@@ -160,7 +193,7 @@ def with_rows(
     every = [*segments, new] if new.names else [*segments]
     number = to_merge(every) if every else 0
     if number > 1:
-        newest = merged(store, pipeline, every[-number:])
+        newest = merged(every[-number:])
         left = filter(_has_value, newest) if number == len(every) else newest
         one = write_segment(store, pipeline, left, fresh_id(), block=block)
         every = [*every[:-number], one] if one.names else every[:-number]
@@ -171,7 +204,7 @@ def _has_value(row: Row) -> bool:
     return row[1] is not None
 
 
-def to_merge(segments: Sequence[Segment | SegmentRef]) -> int:
+def to_merge(segments: Sequence[SegmentRef]) -> int:
     """Return how many of the newest segments to merge into one, so that the ladder holds."""
     total, count = segments[-1].names, 1
     for segment in reversed(segments[:-1]):
@@ -182,67 +215,23 @@ def to_merge(segments: Sequence[Segment | SegmentRef]) -> int:
     return count
 
 
-def merged(
-    store: Reader,
-    pipeline: str,
-    segments: Sequence[Segment],
-    start: str = "",
-    end: str | None = None,
-) -> Iterator[Row]:
+def merged(segments: Sequence[Segment], start: str = "", end: str | None = None) -> Iterator[Row]:
     """Yield the rows of several segments by key, each key once, as the newest of them says.
 
     Blocks with nothing but keys before `start`, or from `end` on, are not read.
     """
-    streams = [
-        _aged(read_rows(store, pipeline, segment, start, end), -age)
-        for age, segment in enumerate(segments)
-    ]
+    # Of rows with the same key, a merge yields that of the first stream first.
+    newest_first = (segment.rows(start, end) for segment in reversed(segments))
     last = None
-    for row, _age in heapq.merge(*streams, key=lambda each: (each[0][0], each[1])):
+    for row in heapq.merge(*newest_first, key=itemgetter(0)):
         if row[0] != last:
             yield row
         last = row[0]
 
 
-def _aged(rows: Iterator[Row], age: int) -> Iterator[tuple[Row, int]]:
-    return ((row, age) for row in rows)
-
-
-def read_rows(
-    store: Reader, pipeline: str, segment: Segment, start: str = "", end: str | None = None
-) -> Iterator[Row]:
-    """Yield the rows of one segment with keys from `start` on, and before `end`."""
-    firsts = [block.first for block in segment.blocks]
-    begin = max(0, bisect_right(firsts, start) - 1)
-    stop = len(firsts) if end is None else bisect_left(firsts, end)
-    for body in _bodies(store, pipeline, segment, begin, stop):
-        rows = (row for row in map(json.loads, body.splitlines()) if row[0] >= start)
-        yield from rows if end is None else takewhile(lambda row: row[0] < end, rows)
-
-
-def names_with(store: Reader, pipeline: str, segment: Segment, text: str) -> Iterator[IngestedFile]:
-    """Yield the files of one segment whose names contain a text; only those lines are decoded."""
-    wanted = json.dumps(text, ensure_ascii=False)[1:-1].encode()
-    for body in _bodies(store, pipeline, segment):
-        if wanted in body:
-            rows = (json.loads(line) for line in body.splitlines() if wanted in line)
-            yield from (IngestedFile.of(row) for row in rows if row[0] >= NAMES and text in row[0])
-
-
-def _bodies(
-    store: Reader, pipeline: str, segment: Segment, begin: int = 0, stop: int | None = None
-) -> Iterator[bytes]:
-    blocks = segment.blocks[begin:stop]
-    for first in range(0, len(blocks), AHEAD):
-        yield from _read_blocks(store, pipeline, segment, blocks[first : first + AHEAD])
-
-
 @dataclass(slots=True)
 class Blocks:
-    """The decoded blocks that are cached between two lookups, the last used ones.
-
-    A lookup that is no longer needed may continue alongside the one that replaces it.
-    """
+    """The decoded blocks last used; a dropped lookup may go on beside the one that replaces it."""
 
     kept: OrderedDict[tuple[str, int], dict[str, IngestedFile]] = field(default_factory=OrderedDict)
     most: int = CACHED
@@ -268,9 +257,7 @@ class Blocks:
 class Cursor:
     """Looks up files in one segment; asked in their order, it reads the segment in one pass."""
 
-    def __init__(self, store: Reader, pipeline: str, segment: Segment, blocks: Blocks) -> None:
-        self._store = store
-        self._pipeline = pipeline
+    def __init__(self, segment: Segment, blocks: Blocks) -> None:
         self._segment = segment
         self._firsts = [block.first for block in segment.blocks]
         self._cache = blocks
@@ -296,28 +283,11 @@ class Cursor:
         if at not in self._ahead:
             # One block for a single lookup; many where one block follows the other.
             count = self._cache.ahead if at == self._at + 1 and self._at >= 0 else 1
-            some = self._segment.blocks[at : at + count]
-            bodies = _read_blocks(self._store, self._pipeline, self._segment, some)
-            self._ahead = dict(enumerate(bodies, start=at))
+            self._ahead = dict(enumerate(self._segment.read(at, at + count), start=at))
         rows = map(json.loads, self._ahead.pop(at).splitlines())
         names = {row[0]: IngestedFile.of(row) for row in rows if row[0] >= NAMES}
         self._cache.put(place, names)
         return names
-
-
-def _read_blocks(
-    store: Reader, pipeline: str, segment: Segment, blocks: Sequence[SegmentBlock]
-) -> list[bytes]:
-    path = layout.known_names(pipeline, segment.id)
-    start, end = blocks[0].start, blocks[-1].start + blocks[-1].length
-    body = store.get_range(path, start=start, length=end - start)
-    if body is None:
-        raise SegmentBroken("a segment of known names is missing", path=path)
-    found = [body[block.start - start :][: block.length] for block in blocks]
-    for block, part in zip(blocks, found, strict=True):
-        if hashlib.sha256(part).hexdigest() != block.digest:
-            raise SegmentBroken("a segment of known names is damaged", path=path)
-    return found
 
 
 class LedgerTable(dict[str, Value]):
@@ -368,10 +338,10 @@ def changed_rows(tables: Tables) -> list[Row]:
     ]
 
 
-def load_tables(tables: Tables, store: Reader, pipeline: str, segments: Sequence[Segment]) -> None:
+def load_tables(tables: Tables, pipeline: str, segments: Sequence[Segment]) -> None:
     """Read the values of tables from segments."""
     try:
-        for place, value in merged(store, pipeline, segments, TABLES, NAMES):
+        for place, value in merged(segments, TABLES, NAMES):
             name, _, key = place.removeprefix(TABLES).partition("/")
             if value is not None:
                 tables[name].load(key, value)

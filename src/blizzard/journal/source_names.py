@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from blizzard.journal.checkpoint import reread
 from blizzard.journal.ledger import UNKNOWN, Before, Ledger
-from blizzard.journal.segments import SegmentBroken, names_with
+from blizzard.journal.segments import SegmentBroken
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.errors import LakeError, NameUnusable, ObjectMissing, Whose
@@ -67,10 +67,7 @@ class KnownSources:
         history = self.history
         here = (history.unfinished, history.recent, history.undecided.files)
         yield from (key for known in here for key in known if text in key)
-        if history.store is not None:
-            for segment in history.segments:
-                for name in names_with(history.store, history.pipeline, segment, text):
-                    yield name.key
+        yield from (name.key for one in history.segments for name in one.with_text(text))
 
 
 class NameScope(Protocol):

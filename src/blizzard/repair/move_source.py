@@ -17,18 +17,14 @@ from blizzard.journal.checks import (
     refuse_rolled_back,
     refuse_unfinished,
 )
-from blizzard.journal.fence import append_beside
 from blizzard.journal.ledger import Before, Ledger
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import found_again, is_part_way
-from blizzard.repair.new_journal import CHUNK, in_chunks, inheriting
+from blizzard.repair.new_journal import CHUNK, append_with, in_chunks
 from blizzard.repair.old_journal import inherited
-from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, digest, encode
 from lakebed.documents.source_record import SourceRecord
-from lakebed.errors import JournalConflict, LakeError, Whose
-from lakebed.journal import JournalReader
+from lakebed.errors import LakeError, Whose
 from lakebed.locations import place_of, written_out
 from lakebed.storage.store import ObjectFacts, Reader, Store
 
@@ -59,14 +55,12 @@ class Compared:
     """What the journal has to learn."""
 
 
-def compare(
-    store: Reader, pipeline: str, source: SourceSettings, history: Ledger, place: Reader
-) -> Compared | None:
+def compare(source: SourceSettings, history: Ledger, place: Reader) -> Compared | None:
     """Compare what lies at a source's place with the journal; None where it is known to be there.
 
     Raise if something contradicts the source being there.
     """
-    before, now = _checked(store, pipeline, source, history)
+    before, now = _checked(source, history)
     if place_of(before).same(place_of(now)) and history.sequence >= history.awaits:
         return None
     counts, in_part = {"same": 0, "changed": 0, "new": 0}, 0
@@ -120,7 +114,6 @@ def to_learn(known: Before, facts: ObjectFacts) -> tuple[SourceRecord, ...]:
 
 def move(
     store: Store,
-    pipeline: str,
     source: SourceSettings,
     history: Ledger,
     place: Reader,
@@ -129,28 +122,23 @@ def move(
     chunk: int = CHUNK,
 ) -> Compared | None:
     """Record where a source is; doing so again changes nothing, or finishes what was started."""
-    found = compare(store, pipeline, source, history, place)
+    found = compare(source, history, place)
     if found is None:
         return None
     first, *rest = in_chunks(found.records, chunk) or ((),)
-    last = JournalReader(store, pipeline).listed(history.sequence)
-    entry = replace(
+    last = history.reader.listed(history.sequence)
+    moved = replace(
         last.successor("moved", clock),
         sources=first,
         source_uris={**history.source_uris, source.name: found.now},
         moved=source.name,
         follows=len(rest),
     )
-    _append(store, entry)
-    for records in rest:
-        entry = inheriting(entry, digest(encode(entry)), records)
-        _append(store, entry)
+    append_with(store, moved, rest)
     return found
 
 
-def _checked(
-    store: Reader, pipeline: str, source: SourceSettings, history: Ledger
-) -> tuple[str, str]:
+def _checked(source: SourceSettings, history: Ledger) -> tuple[str, str]:
     """Return where a source was and is; raise if it cannot have been moved."""
     path = history.place
     refuse_rolled_back(history)
@@ -170,8 +158,8 @@ def _checked(
             path=path,
         )
     others = {uri: name for uri, name in history.source_names.items() if name != source.name}
-    refuse_other_names(store, pipeline, {source.name: now}, others)
-    refuse_rivals(store, pipeline, {source.name: now}, None)
+    refuse_other_names(path, {source.name: now}, others)
+    refuse_rivals(history, {source.name: now}, None)
     return before, now
 
 
@@ -180,12 +168,3 @@ def _in_order(place: Reader) -> Iterable[ObjectFacts]:
     if place.local_root is not None:
         return place.in_order()
     return sorted(place.objects(), key=lambda facts: facts.path)
-
-
-def _append(store: Store, entry: Entry) -> None:
-    if not append_beside(store, entry):
-        raise JournalConflict(
-            "another entry has been written there in the meantime; stop every blizzard of this "
-            "pipeline and run the same command again",
-            path=store.describe(layout.journal_entry(entry.pipeline, entry.sequence)),
-        )

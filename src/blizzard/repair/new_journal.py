@@ -8,12 +8,13 @@ Knowledge is taken over by value: entries of the kind `inherited` repeat which s
 the table. So a new journal never depends on an old one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.publish import LastCommitted
 from blizzard.journal.checks import agree_on_protocol
+from blizzard.journal.fence import append_beside
 from blizzard.journal.identity import Identity, columns_after
 from blizzard.repair.old_journal import (
     Past,
@@ -86,7 +87,10 @@ def take_over(
                 f"pipeline {identity.pipeline!r} already has a journal of its own",
                 path=store.describe(layout.journal_folder(identity.pipeline)),
             )
-        _close(store, past, identity.pipeline, clock)
+        if past.heir != identity.pipeline:
+            # A process that still writes to the old journal is refused from then on.
+            closing = past.stored.successor("closed", clock)
+            _append(store, replace(closing, heir=identity.pipeline))
     records = [record for key in sorted(past.records) for record in past.records[key]]
     chunks = in_chunks(records, chunk)
     if opening is None:
@@ -110,10 +114,27 @@ def in_chunks(
     return tuple(tuple(records[start : start + chunk]) for start in range(0, len(records), chunk))
 
 
-def inheriting(last: Entry, previous: str, records: tuple[SourceRecord, ...]) -> Entry:
-    """Return the entry after another that goes on with what that one says of source files."""
-    entry = last.successor("inherited", previous=previous, run=last.run, created=last.created)
-    return replace(entry, sources=records)
+def append_with(store: Store, first: Entry, chunks: Iterable[tuple[SourceRecord, ...]]) -> None:
+    """Append an entry, and `inherited` ones that go on with its source files; again, if need be."""
+    _append(store, first)
+    entry = first
+    for records in chunks:
+        previous = digest(encode(entry))
+        entry = entry.successor(
+            "inherited", previous=previous, run=first.run, created=first.created
+        )
+        entry = replace(entry, sources=records)
+        _append(store, entry)
+
+
+def _append(store: Store, entry: Entry) -> None:
+    """Write an entry in its place; the same bytes may be there already, others may not."""
+    if not append_beside(store, entry):
+        raise JournalConflict(
+            "another entry is already there; stop every blizzard of this pipeline and run the same "
+            "command again",
+            path=store.describe(layout.journal_entry(entry.pipeline, entry.sequence)),
+        )
 
 
 def _begun_empty(store: Reader, pipeline: str, last_committed: LastCommitted) -> Entry | None:
@@ -156,13 +177,6 @@ def _set_aside(store: Store, pipeline: str) -> str | None:
     return store.describe(target)
 
 
-def _close(store: Store, past: Past, heir: str, clock: Clock) -> None:
-    """Close the old journal, so that a process that still writes to it is refused."""
-    if past.heir == heir:
-        return
-    _create(store, replace(past.stored.successor("closed", clock), heir=heir))
-
-
 def _open(
     identity: Identity,
     clock: Clock,
@@ -189,14 +203,10 @@ def _write(
     store: Store, opening: Entry, chunks: tuple[tuple[SourceRecord, ...], ...], kept: str | None
 ) -> StartedJournal:
     """Write entry 0, what is inherited, and last the receipt that makes penguin accept it."""
-    body = _create(store, opening)
-    first = digest(body)
-    last = opening
-    for chunk in chunks:
-        last = inheriting(last, digest(body), chunk)
-        body = _create(store, last)
+    append_with(store, opening, chunks)
     receipt = JournalReader(store, opening.pipeline).receipt()
     if receipt is None or receipt.journal != opening.journal:
+        first = digest(encode(opening))
         written = Receipt(journal=opening.journal, sequence=0, digest=first)
         store.replace(layout.receipt(opening.pipeline), encode(written))
     return StartedJournal(
@@ -205,14 +215,3 @@ def _write(
         files=len({record.key for chunk in chunks for record in chunk}),
         kept=kept,
     )
-
-
-def _create(store: Store, entry: Entry) -> bytes:
-    """Write an entry in its place; the same bytes may be there already, others may not."""
-    path, body = layout.journal_entry(entry.pipeline, entry.sequence), encode(entry)
-    if isinstance(store.create(path, body), AlreadyThere) and store.get(path) != body:
-        raise JournalConflict(
-            "another entry is already there; stop every blizzard of this pipeline and try again",
-            path=store.describe(path),
-        )
-    return body

@@ -70,8 +70,9 @@ def check_past(
             f"pipeline {past.heir!r} has already taken over the journal of {old!r}",
             path=store.describe(layout.journal_folder(old)),
         )
-    refuse_other_names(store, identity.pipeline, identity.source_uris, past.ledger.source_names)
-    refuse_moved(store, identity.pipeline, identity.source_uris, past.ledger.source_uris)
+    place = store.describe(layout.journal_folder(identity.pipeline))
+    refuse_other_names(place, identity.source_uris, past.ledger.source_names)
+    refuse_moved(place, identity.source_uris, past.ledger.source_uris)
     committed = last_committed(old, past.last.journal) or 0
     if committed < past.last.sequence:
         raise JournalConflict(

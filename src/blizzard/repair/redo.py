@@ -7,7 +7,8 @@ them again; penguin marks the files as gone for good in the very commit that set
 that they can never go in beside the rows that are read again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from blizzard.handoff.held_rows import GONE, HELD, CameBack, Fates, notes, passed_over
@@ -32,6 +33,8 @@ from lakebed.storage.store import Reader, Store
 MISSING = "file_missing"
 LOST = "output_lost"
 GIVEN_UP = "output_given_up"
+GONE_FILE = "a data file with its rows is gone"
+ASIDE = "data files with its rows were held or discarded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +130,7 @@ def plan_redo(
     returned = back([name for unit in units for name in unit.files if marks.get(name) == GONE])
     for unit in units:
         unit.lost = bool(missing)
-        unit.why_not = _why_not(history, unit, marks, returned)
+        unit.why_not = next(_reasons(history, unit, marks, returned), None)
     known = {name for unit in units for name in unit.files}
     others = [meta for meta in missing if layout.file_name(meta.filename) not in known]
     return RedoPlan(units=(*units, *_of_other_journals(others)), last=last)
@@ -162,31 +165,25 @@ def redo(
 def _written(store: Reader, pipeline: str, history: Ledger, wanted: RedoRequest) -> list[RedoUnit]:
     """Find the units that are meant, and what became of their sources, in one pass."""
     found: list[RedoUnit] = []
-    by_name: dict[str, RedoUnit] = {}
-    by_source: dict[str, list[RedoUnit]] = {}
-    by_aside: dict[str, RedoUnit] = {}
+    by: dict[str, list[RedoUnit]] = defaultdict(list)
+    """Units by the names of their data files, their quarantine files and the keys of sources."""
     for entry in JournalReader(store, pipeline).entries():
         if entry.sequence > history.sequence:
             break  # It was appended since the history was read: the next try sees both.
-        for unit in _known(by_name, entry.redone):
+        for unit in (unit for name in entry.redone for unit in by.get(name, ())):
             unit.given_up_by = entry.sequence
-        for unit in _known(by_aside, (one.old for one in entry.resolved)):
+        for unit in (unit for one in entry.resolved for unit in by.get(one.old, ())):
             unit.resolved_by = entry.sequence
         for record in entry.sources:
             if record.failure is None:
-                for unit in by_source.get(record.key, ()):
+                for unit in by.get(record.key, ()):
                     unit.read_again[record.path] = entry.sequence
         for unit in _units_of(entry, wanted):
             found.append(unit)
-            by_name |= dict.fromkeys(unit.files, unit)
-            by_aside |= {file.filename: unit for file in unit.quarantine}
-            for record in unit.sources:
-                by_source.setdefault(record.key, []).append(unit)
+            aside = (file.filename for file in unit.quarantine)
+            for name in (*unit.files, *aside, *(record.key for record in unit.sources)):
+                by[name].append(unit)
     return found
-
-
-def _known(units: Mapping[str, RedoUnit], names: Iterable[str]) -> list[RedoUnit]:
-    return [units[name] for name in names if name in units]
 
 
 def _units_of(entry: Entry, wanted: RedoRequest) -> Iterator[RedoUnit]:
@@ -213,84 +210,68 @@ def _units_of(entry: Entry, wanted: RedoRequest) -> Iterator[RedoUnit]:
 
 def _of_other_journals(metas: list[HeldMeta]) -> Iterator[RedoUnit]:
     """Yield the units of files that are held under a journal that no longer exists."""
-    together: dict[tuple[str | None, int | None, str | None], list[HeldMeta]] = {}
+    together: dict[object, list[HeldMeta]] = defaultdict(list)
     for meta in metas:
-        together.setdefault((meta.journal, meta.entry, meta.unit), []).append(meta)
-    for (_journal, entry, _unit_name), found in together.items():
+        together[meta.journal, meta.entry, meta.unit].append(meta)
+    for found in together.values():
         yield RedoUnit(
-            entry=entry or 0,
+            entry=found[0].entry or 0,
             files=tuple(layout.file_name(meta.filename) for meta in found),
             rows=sum(meta.record_count for meta in found),
             why_not="the journal that named them was replaced",
         )
 
 
-def _why_not(
+def _reasons(
     history: Ledger,
     unit: RedoUnit,
     marks: Mapping[str, int | None],
     returned: Mapping[str, str],
-) -> str | None:
-    """Return why sources cannot be read again without duplicating rows; None if they can."""
+) -> Iterator[str]:
+    """Yield why sources cannot be read again without duplicating rows, the weightiest first."""
     committed = 0 if history.receipt is None else history.receipt.sequence
-    return (
-        _why_in_table(unit, marks, returned)
-        or _why_settled(unit, {marks.get(name) for name in unit.files}, committed)
-        or _why_read_since(history, unit)
-    )
-
-
-def _why_in_table(
-    unit: RedoUnit, marks: Mapping[str, int | None], returned: Mapping[str, str]
-) -> str | None:
-    """Return why rows of a unit, or those that they were to replace, are in the table."""
+    found = {marks.get(name) for name in unit.files}
     if unit.instead is not None and marks.get(unit.instead) == GONE:
-        return (
+        yield (
             "its rows were to replace others, by an entry that penguin rejected; run blizzard "
             "retract with --replace again"
         )
-    back = next((returned[name] for name in unit.files if name in returned), None)
-    if back is not None and unit.given_up_by is None:
-        return f"they are in the table again: {back}"
-    return None
-
-
-def _why_read_since(history: Ledger, unit: RedoUnit) -> str | None:
-    """Return what was read of a unit's sources besides what it wrote."""
-    if any(record.skipped or not record.complete for record in unit.sources):
-        return "a source file was read over several batches, and its other rows are in the table"
-    if unit.resolved_by is not None:
-        return (
-            f"entry {unit.resolved_by} has replayed or discarded bad lines of its source files; "
-            "blizzard retract with --replace reads such a file again, and supersedes those rows"
-        )
-    for path, entry in sorted(unit.read_again.items()):
-        return f"entry {entry} has read {path} again"
-    lookup = history.lookup()
-    for record in sorted(unit.sources, key=lambda each: each.key):
-        done = lookup(record.key).finished
-        if done is None or (done.size, done.etag) != (record.size, record.etag):
-            return f"{record.path} is no longer recorded as it was when it was read"
-    return None
-
-
-def _why_settled(unit: RedoUnit, found: set[int | None], committed: int) -> str | None:
-    """Return what has become of a unit's files that leaves nothing to do; or None."""
+    if unit.given_up_by is None:
+        back = (returned[name] for name in unit.files if name in returned)
+        yield from (f"they are in the table again: {how}" for how in back)
     if not unit.sources:
-        return "its rows are lines that were replayed, not source files; see penguin release"
+        yield "its rows are lines that were replayed, not source files; see penguin release"
     if unit.given_up_by is not None:
         # Until that is committed the log still says that the files are held.
         under_way = "this is already under way: penguin has yet to commit it"
         again = f"entry {unit.given_up_by} has already had them read again"
-        return under_way if unit.given_up_by > committed else again
+        yield under_way if unit.given_up_by > committed else again
     if unit.lost and found != {HELD}:
-        return "the log does not say that they are held; let penguin run first"
-    if found <= {HELD, GONE}:
-        return None
-    if not found.isdisjoint({HELD, GONE}):
-        return "other files of the same work unit have already been decided on"
-    in_table = "they are in the table, neither held nor discarded"
-    return in_table if unit.entry <= committed else "penguin has yet to commit their entry"
+        yield "the log does not say that they are held; let penguin run first"
+    elif not found <= {HELD, GONE} and not found.isdisjoint({HELD, GONE}):
+        yield "other files of the same work unit have already been decided on"
+    elif not found <= {HELD, GONE}:
+        in_table = "they are in the table, neither held nor discarded"
+        yield in_table if unit.entry <= committed else "penguin has yet to commit their entry"
+    yield from _read_since(history, unit)
+
+
+def _read_since(history: Ledger, unit: RedoUnit) -> Iterator[str]:
+    """Yield what was read of a unit's sources besides what it wrote."""
+    if any(record.skipped or not record.complete for record in unit.sources):
+        yield "a source file was read over several batches, and its other rows are in the table"
+    if unit.resolved_by is not None:
+        yield (
+            f"entry {unit.resolved_by} has replayed or discarded bad lines of its source files; "
+            "blizzard retract with --replace reads such a file again, and supersedes those rows"
+        )
+    again = sorted(unit.read_again.items())
+    yield from (f"entry {entry} has read {path} again" for path, entry in again)
+    lookup = history.lookup()
+    for record in sorted(unit.sources, key=lambda each: each.key):
+        done = lookup(record.key).finished
+        if done is None or (done.size, done.etag) != (record.size, record.etag):
+            yield f"{record.path} is no longer recorded as it was when it was read"
 
 
 def _redo_entry(last: StoredEntry, units: tuple[RedoUnit, ...], clock: Clock) -> Entry:
@@ -300,33 +281,23 @@ def _redo_entry(last: StoredEntry, units: tuple[RedoUnit, ...], clock: Clock) ->
             path=record.path,
             size=record.size,
             etag=record.etag,
-            failure=_failure(unit),
+            failure=Failure(
+                stage=FailureStage.UPLOAD,
+                code=LOST if unit.lost else GIVEN_UP,
+                message=f"{GONE_FILE if unit.lost else ASIDE}, so it is read again",
+                retryable=True,
+                attempts=0,  # It has not failed: the next look takes it.
+            ),
             redo=True,
             supersedes=unit.files,
         )
         for unit in units
         for record in unit.sources
     }
+    aside = (file for unit in units for file in unit.quarantine)
     return replace(
         last.successor("redo", clock),
         sources=tuple(sources.values()),
         redone=tuple(sorted(name for unit in units for name in unit.files)),
-        resolved=tuple(
-            Resolved(old=file.filename, lines=file.record_count)
-            for unit in units
-            for file in unit.quarantine
-        ),
-    )
-
-
-def _failure(unit: RedoUnit) -> Failure:
-    """Return why the sources of a unit are not done any more."""
-    gone = "a data file with its rows is gone, so it is read again"
-    aside = "data files with its rows were held or discarded, so it is read again"
-    return Failure(
-        stage=FailureStage.UPLOAD,
-        code=LOST if unit.lost else GIVEN_UP,
-        message=gone if unit.lost else aside,
-        retryable=True,
-        attempts=0,  # It has not failed: the next look takes it.
+        resolved=tuple(Resolved(old=file.filename, lines=file.record_count) for file in aside),
     )

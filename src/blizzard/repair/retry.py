@@ -11,6 +11,7 @@ in the table in part. A `discard` entry says that an operator accepts that.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from blizzard.journal.checkpoint import read_ledger
@@ -60,69 +61,100 @@ Judge = Callable[[SourceRecord], SourceRecord | str | None]
 """Returns a file as the entry names it, why it cannot be named, or None if it is not meant."""
 
 
-def _found(
-    store: Reader,
-    pipeline: str,
-    wanted: frozenset[str] | None,
-    passed_over: PassedOver,
-    judge: Judge,
-    uris: Mapping[str, str] | None = None,
-) -> FailedSources:
-    """Find the unfinished files that are meant: all of them, or those with these keys."""
-    history = read_ledger(store, pipeline, passed_over=passed_over)
-    if history.sequence < 0:
-        return FailedSources(unknown=wanted or frozenset())
-    last = last_entry(history)
-    if uris is not None:
-        refuse_moved(store, pipeline, uris, history.source_uris)
-    found: list[SourceRecord] = []
-    refused: dict[str, str] = {}
-    for key in sorted(history.unfinished):
-        if wanted is not None and key not in wanted:
-            continue
-        match judge(history.unfinished[key].record):
-            case SourceRecord() as record:
-                found.append(record)
-            case str(why):
-                refused[key] = why
-    known = {record.key for record in found} | refused.keys()
-    return FailedSources(
-        records=tuple(found),
-        unknown=(wanted or frozenset()) - known,
-        refused=refused,
-        last=last,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedSearch:
+    """Which files of a pipeline are meant that failed: all of them, or those with these keys."""
 
+    store: Reader
+    pipeline: str
+    wanted: frozenset[str] | None
+    present: Present | None = None
+    """To have them read on as the objects that they are now."""
+    passed_over: PassedOver = nothing_decided
 
-def find_failed(
-    store: Reader,
-    pipeline: str,
-    wanted: frozenset[str] | None,
-    present: Present | None = None,
-    *,
-    passed_over: PassedOver = nothing_decided,
-) -> FailedSources:
-    """Find the files that failed: all of them, or those with these keys.
+    def failed(self) -> FailedSources:
+        """Find the files to read again.
 
-    A file that is gone from its source is none of them: there is nothing to read.
-    """
+        A file that is gone from its source is none of them: there is nothing to read.
+        """
+        return self._found(self._to_read)
 
-    def judge(record: SourceRecord) -> SourceRecord | str | None:
+    def deleted(self) -> FailedSources:
+        """Find the files that are gone from their source, also those with a part in the table.
+
+        What an operator has given up before is none.
+        """
+        return self._found(self._to_give_up)
+
+    def retry(self, store: Store, clock: Clock) -> tuple[FailedSources, int | None]:
+        """Append the entry that makes the files due; return what it names, and its number."""
+        return self._append(store, "retry", clock, self.failed, partial(replace, retry=True))
+
+    def give_up(self, store: Store, clock: Clock) -> tuple[FailedSources, int | None]:
+        """Append the entry that gives the files up; return what it names, and its number."""
+        return self._append(store, "discard", clock, self.deleted, given_up)
+
+    def _append(
+        self,
+        store: Store,
+        kind: Literal["retry", "discard"],
+        clock: Clock,
+        find: Callable[[], FailedSources],
+        mark: Callable[[SourceRecord], SourceRecord],
+    ) -> tuple[FailedSources, int | None]:
+        """Append an entry of what is found, looked for again when another program was faster."""
+
+        def plan() -> tuple[FailedSources, Entry | None]:
+            found = find()
+            if not found.records or found.last is None:
+                return found, None
+            sources = tuple(map(mark, found.records))
+            return found, replace(found.last.successor(kind, clock), sources=sources)
+
+        found, entry = append_what_is_found(store, self.pipeline, plan)
+        return found, None if entry is None else entry.sequence
+
+    def _found(self, judge: Judge) -> FailedSources:
+        """Judge the unfinished files that are meant."""
+        history = read_ledger(self.store, self.pipeline, passed_over=self.passed_over)
+        meant = self.wanted or frozenset()
+        if history.sequence < 0:
+            return FailedSources(unknown=meant)
+        last = last_entry(history)
+        if self.present is not None:
+            refuse_moved(history.place, self.present.uris, history.source_uris)
+        found: list[SourceRecord] = []
+        refused: dict[str, str] = {}
+        for key in sorted(history.unfinished):
+            if self.wanted is None or key in self.wanted:
+                match judge(history.unfinished[key].record):
+                    case SourceRecord() as record:
+                        found.append(record)
+                    case str(why):
+                        refused[key] = why
+        unknown = meant - {record.key for record in found} - refused.keys()
+        return FailedSources(records=tuple(found), unknown=unknown, refused=refused, last=last)
+
+    def _to_read(self, record: SourceRecord) -> SourceRecord | str | None:
         if record.gone:
-            return None if wanted is None else GIVEN_UP if record.discarded else GONE
+            return None if self.wanted is None else GIVEN_UP if record.discarded else GONE
         if record.failure is None:
             return None
-        return _as_is(record) if present is None else _as_now(record, present)
+        if self.present is not None:
+            return _as_now(record, self.present)
+        # Asking does not bring an object back.
+        return record.failure.message if lacks_its_object(record) and not record.retry else record
 
-    uris = None if present is None else present.uris
-    return _found(store, pipeline, wanted, passed_over, judge, uris)
-
-
-def _as_is(record: SourceRecord) -> SourceRecord | str:
-    """Return the file to ask for, or why it cannot be: asking does not bring an object back."""
-    if lacks_its_object(record) and not record.retry and record.failure is not None:
-        return record.failure.message
-    return record
+    def _to_give_up(self, record: SourceRecord) -> SourceRecord | str | None:
+        if can_be_given_up(record):
+            return record
+        if self.wanted is None or record.failure is None or record.gone:
+            return None
+        return (
+            f"{'the rest of it' if is_part_way(record) else 'the file itself'} is not given up: it "
+            f"failed ({record.failure.code}), and no run has found that it is gone from its "
+            "source; blizzard dlq list has the ways out"
+        )
 
 
 def _as_now(record: SourceRecord, present: Present) -> SourceRecord | str:
@@ -144,90 +176,3 @@ def _as_now(record: SourceRecord, present: Present) -> SourceRecord | str:
             "same lines"
         )
     return asked
-
-
-def retry(
-    store: Store,
-    pipeline: str,
-    wanted: frozenset[str] | None,
-    *,
-    clock: Clock,
-    present: Present | None = None,
-    passed_over: PassedOver = nothing_decided,
-) -> tuple[FailedSources, int | None]:
-    """Append the entry that makes the files due; return what it names, and its number."""
-    return _append(
-        store,
-        pipeline,
-        lambda: find_failed(store, pipeline, wanted, present, passed_over=passed_over),
-        kind="retry",
-        mark=lambda record: replace(record, retry=True),
-        clock=clock,
-    )
-
-
-def deleted(
-    store: Reader,
-    pipeline: str,
-    wanted: frozenset[str] | None,
-    *,
-    passed_over: PassedOver = nothing_decided,
-) -> FailedSources:
-    """Find the files that failed and are gone from their source: all, or those with these keys.
-
-    Also those of which a part is in the table. What an operator has given up before is none.
-    """
-
-    def judge(record: SourceRecord) -> SourceRecord | str | None:
-        if can_be_given_up(record):
-            return record
-        if wanted is None or record.failure is None or record.gone:
-            return None
-        return (
-            f"{'the rest of it' if is_part_way(record) else 'the file itself'} is not given up: it "
-            f"failed ({record.failure.code}), and no run has found that it is gone from its "
-            "source; blizzard dlq list has the ways out"
-        )
-
-    return _found(store, pipeline, wanted, passed_over, judge)
-
-
-def give_up(
-    store: Store,
-    pipeline: str,
-    wanted: frozenset[str] | None,
-    *,
-    clock: Clock,
-    passed_over: PassedOver = nothing_decided,
-) -> tuple[FailedSources, int | None]:
-    """Append the entry that gives the files up; return what it names, and its number."""
-    return _append(
-        store,
-        pipeline,
-        lambda: deleted(store, pipeline, wanted, passed_over=passed_over),
-        kind="discard",
-        mark=given_up,
-        clock=clock,
-    )
-
-
-def _append(
-    store: Store,
-    pipeline: str,
-    find: Callable[[], FailedSources],
-    *,
-    kind: Literal["retry", "discard"],
-    mark: Callable[[SourceRecord], SourceRecord],
-    clock: Clock,
-) -> tuple[FailedSources, int | None]:
-    """Append an entry of what is found, looked for again whenever another program was faster."""
-
-    def look_again() -> tuple[FailedSources, Entry | None]:
-        found = find()
-        if not found.records or found.last is None:
-            return found, None
-        sources = tuple(mark(record) for record in found.records)
-        return found, replace(found.last.successor(kind, clock), sources=sources)
-
-    found, entry = append_what_is_found(store, pipeline, look_again)
-    return found, None if entry is None else entry.sequence

@@ -22,7 +22,7 @@ from blizzard.answers.lifecycle import (
 from blizzard.answers.progress import refuse_other_source
 from blizzard.discover.names import why_not_ours
 from blizzard.journal.ledger import Ledger, Lookup
-from blizzard.journal.segments import SegmentBroken, names_with
+from blizzard.journal.segments import SegmentBroken
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings
@@ -124,9 +124,7 @@ class FileSearch:
         )
         try:
             for segment in reversed(self.history.segments):
-                for one in islice(
-                    names_with(self.store, self.settings.name, segment, text), limit + 1
-                ):
+                for one in islice(segment.with_text(text), limit + 1):
                     yield self._done(one)
         except SegmentBroken:
             return

@@ -7,7 +7,6 @@ import pytest
 
 from blizzard.discover.retry import is_due, next_try
 from blizzard.model.failure_basis import bases_of
-from blizzard.repair.retry import retry
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, decode_entry
 from lakebed.documents.reading import adapter_of
@@ -25,6 +24,7 @@ from tests.support.failed import (
     drain,
     last_sources,
     polls,
+    retry,
 )
 
 # ------------------------------------------------------------------------------ other settings

@@ -10,13 +10,12 @@ import pytest
 from blizzard.events import NothingNew, SourcesListed
 from blizzard.journal import checkpoint
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
-from blizzard.repair.retry import find_failed, retry
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
 from tests.support.builders import Bench, entries, ndjson, no_options, put, rows
 from tests.support.commands import told
 from tests.support.desk import Desk as Both
-from tests.support.failed import BAD, HOUR, change, drain, polls
+from tests.support.failed import BAD, HOUR, change, drain, find_failed, polls, retry
 from tests.support.readers import ids as table_ids
 
 

@@ -338,7 +338,7 @@ class Mortal(Store):
 
 def file_by_file(store: Store, source: SourceSettings, place: Reader) -> None:
     """Write down where a source is, in an entry for each of its files."""
-    move(store, "default", source, read_ledger(store, "default"), place, clock=Clock(), chunk=1)
+    move(store, source, read_ledger(store, "default"), place, clock=Clock(), chunk=1)
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -386,7 +386,7 @@ def test_while_one_source_is_half_moved_no_other_is(desk):
     reader = Reader(sink_location(other).uri, no_options())
     with pytest.raises(JournalLost, match="source set default --same-files --yes again"):
         compare(
-            reader, "default", other.sources[0], read_ledger(reader, "default"),
+            other.sources[0], read_ledger(reader, "default"),
             Reader(source_location(other.sources[0]).uri, no_options()),
         )  # fmt: skip
 

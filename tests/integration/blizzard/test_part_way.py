@@ -9,7 +9,7 @@ import pytest
 
 from blizzard.discover.retry import next_try
 from blizzard.events import SourceFileFailed
-from blizzard.repair.retry import Present, retry
+from blizzard.repair.retry import Present
 from lakebed.clock import Clock
 from lakebed.documents.entry import encode
 from lakebed.documents.source_record import FailureStage
@@ -18,6 +18,7 @@ from lakebed.types import OnChange
 from tests.support.builders import gz, known, ndjson, no_options, put, rows
 from tests.support.commands import Desk, told
 from tests.support.dying import Died, Fate, dying
+from tests.support.failed import retry
 from tests.support.pipelines import pipeline_of
 from tests.support.stops import CUT, NEVER, UNCUT, Stopped, all_at
 

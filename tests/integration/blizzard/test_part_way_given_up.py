@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
-from blizzard.repair.retry import give_up
 from lakebed.clock import Clock
 from lakebed.storage.store import Store
 from tests.integration.blizzard.test_files import YESTERDAY, lands, of_day, said
@@ -23,6 +22,7 @@ from tests.support.builders import entries, no_options, put
 from tests.support.commands import Desk as Terminal
 from tests.support.commands import told
 from tests.support.desk import Desk
+from tests.support.failed import give_up
 from tests.support.live_files import on_the_page
 from tests.support.pipelines import pipeline_of
 from tests.support.stops import CUT, NEVER, Stopped, all_at

@@ -20,8 +20,7 @@ from blizzard.model.bad_lines import Meant, meant_by
 from blizzard.model.locations import open_reader, sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
-from blizzard.repair.retry import FailedSources, Present
-from blizzard.repair.retry import retry as append_retry
+from blizzard.repair.retry import FailedSearch, FailedSources, Present
 from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
 from lakebed.shown import printable
@@ -156,7 +155,7 @@ def dlq_retry(
         with call.guard(settings.name):
             typed = asked[settings.name]
             keys = None if every else frozenset(typed)
-            found, entry = _retry(settings, keys, _present(settings) if same_lines else None)
+            found, entry = _retry(settings, keys, same_lines=same_lines)
             unknown -= {name for key, name in typed.items() if key not in found.unknown}
             document = {
                 "pipeline": settings.name,
@@ -177,25 +176,22 @@ app.command(name="replay")(dlq_replay)
 app.command(name="discard")(dlq_discard)
 
 
-def _present(settings: PipelineSettings) -> Present:
-    places = {source.name: source_location(source) for source in settings.sources}
-    return Present(uris=source_uris_of(settings), open=lambda name: open_reader(places[name]))
-
-
 def _retry(
-    settings: PipelineSettings, wanted: frozenset[str] | None, present: Present | None
+    settings: PipelineSettings, wanted: frozenset[str] | None, *, same_lines: bool
 ) -> tuple[FailedSources, int | None]:
-    place = sink_location(settings)
+    place, log = sink_location(settings), PipelineLog(settings)
+    places = {source.name: source_location(source) for source in settings.sources}
+    present = Present(uris=source_uris_of(settings), open=lambda name: open_reader(places[name]))
     try:
         store = Store(place.uri, place.options)
-        return append_retry(
-            store,
-            settings.name,
-            wanted,
-            clock=Clock(),
-            present=present,
-            passed_over=PipelineLog(settings).passed_over,
+        search = FailedSearch(
+            store=store,
+            pipeline=settings.name,
+            wanted=wanted,
+            present=present if same_lines else None,
+            passed_over=log.passed_over,
         )
+        return search.retry(store, Clock())
     except ObjectMissing:
         # The table's folder does not exist yet, so nothing has failed.
         return FailedSources(unknown=wanted or frozenset()), None

@@ -20,7 +20,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.part_way import is_part_way
 from blizzard.model.source.unread import in_the_table
 from blizzard.pipeline_log import PipelineLog
-from blizzard.repair.retry import FailedSources, deleted, give_up
+from blizzard.repair.retry import FailedSearch, FailedSources
 from blizzard.rewrite.replay import ReplayOutcome, discard, plan_replay, replay, table_of
 from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
@@ -119,7 +119,7 @@ def dlq_discard(
     with call.one() as settings:
         keys, store = _keys(settings, names), _store(settings)
         wanted = frozenset(keys) if keys else None
-        asks, clock = PipelineLog(settings).passed_over, call.around.clock
+        clock = call.around.clock
         done, given_up = ReplayOutcome(unknown=wanted or frozenset()), FailedSources()
         if store is not None:
             if not lost:
@@ -129,13 +129,13 @@ def dlq_discard(
                     else _plan(settings, store, keys, reads=False)
                 )
             if lost or keys:
-                entry = None
-                if yes:
-                    given_up, entry = give_up(
-                        store, settings.name, wanted, clock=clock, passed_over=asks
-                    )
-                else:
-                    given_up = deleted(store, settings.name, wanted, passed_over=asks)
+                search = FailedSearch(
+                    store=store,
+                    pipeline=settings.name,
+                    wanted=wanted,
+                    passed_over=PipelineLog(settings).passed_over,
+                )
+                given_up, entry = search.give_up(store, clock) if yes else (search.deleted(), None)
                 done = replace(
                     done,
                     entry=done.entry if entry is None else entry,

@@ -63,23 +63,14 @@ def begin_anew(
         call.fail_if(True)
         return
     for name in names:
-        refuse_while_alive_here(reader, name, machine=this_machine())
+        refuse_while_alive_here(reader, name, this_machine())
     # Before anything is written, and again once no other process can write.
     _checked(reader, settings, identity, old)
     store = Store(place.uri, place.options)
     with ExitStack() as turns:
         for name in names:
-            turns.enter_context(
-                turn_of(
-                    store,
-                    name,
-                    identity.run,
-                    machine=this_machine(),
-                    clock=clock,
-                    emit=report_event,
-                    wait=clock.sleep,
-                )
-            )
+            turn = turn_of(store, name, identity.run, clock=clock, emit=report_event)
+            turns.enter_context(turn)
         _checked(reader, settings, identity, old)
         log = PipelineLog(settings)
         done = (
@@ -147,13 +138,7 @@ def _refuse_whole(
     """Refuse to replace a journal that a start accepts: nothing is wrong with it."""
     try:
         history = read_ledger(store, settings.name)
-        admit(
-            store,
-            pipeline=settings.name,
-            source_uris=identity.source_uris,
-            history=history,
-            log_knows_pipeline=PipelineLog(settings).knows_pipeline,
-        )
+        admit(history, identity.source_uris, PipelineLog(settings).knows_pipeline)
     except (JournalLost, DocumentUnreadable):
         return
     if _is_wanted_again(history, old):

@@ -19,7 +19,6 @@ from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import NAMES, TABLES, merged
 from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SinkSettings
-from blizzard.repair import retry
 from blizzard.rewrite import replay
 from lakebed import layout
 from lakebed.clock import Clock
@@ -33,6 +32,7 @@ from tests.support.builders import (
     record,
     source_settings,
 )
+from tests.support.failed import find_failed
 from tests.support.histories import TABLE, Story
 from tests.support.recovery import OFTEN, grow, opened, state
 
@@ -80,9 +80,7 @@ ASKED: dict[str, Callable[[Bucket], object]] = {
     "dlq list": lambda store: dead_letter_queue(SETTINGS, lambda _place: store, every=False),
     "dlq show": lambda store: quarantine_of(SETTINGS, lambda _place: store).files,
     "dlq replay": lambda store: replay.plan_replay(store, "default", None).files,
-    "dlq retry": lambda store: retry.find_failed(
-        store, "default", frozenset({"bad-000007.ndjson"})
-    ),
+    "dlq retry": lambda store: find_failed(store, "default", frozenset({"bad-000007.ndjson"})),
 }
 
 
@@ -145,7 +143,7 @@ def test_a_file_that_is_mended_leaves_the_segments():
     again = read_ledger(store, "default")
     assert again.kept == again.sequence
     assert not again.unfinished
-    rows = merged(store, "default", again.segments, TABLES, NAMES)
+    rows = merged(again.segments, TABLES, NAMES)
     assert [row for row in rows if row[0].startswith(f"{TABLES}unfinished/")] == []
 
 

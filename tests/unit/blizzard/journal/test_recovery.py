@@ -110,7 +110,7 @@ def test_names_are_written_seldom_and_stand_in_few_segments():
     assert len(segments) <= 8
     counts = [each.names for each in segments]
     assert counts == sorted(counts, reverse=True)
-    names = sum(1 for _row in merged(store, "default", segments, NAMES))
+    names = sum(1 for _row in merged(segments, NAMES))
     assert names + len(journal.ledger.recent) == 1200
     derived = [name for name in store.names if "/known/" in name]
     assert len(derived) == 2 * len(segments)
