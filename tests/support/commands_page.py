@@ -1,7 +1,8 @@
 """docs/commands.md, made from what the programs' own help says."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import blizzard.cli.app
 import penguin.cli.app
 from lakebed.terminal.program import LEAST
 
+Record = tuple[str, str]
+"""An argument or option, and what the help says of it."""
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 HEAD = """\
 # Commands
@@ -20,9 +23,15 @@ Every command and every option of both programs. This page is made from what the
 says (`make commands-page`), and a test holds it equal to that. What the commands are for is on
 [Operations](operations.md), [Answers](answers.md) and [penguin's commands](penguin.md).
 
-Options may stand before, between or after the words of a command. Every command takes `-h`, or
-`--help`, and prints what is written here.
+Options may come before, between or after the words of a command. Arguments (`URI`, `PATH`) are
+listed in their order; one that is not marked as required may be left out. Every command takes `-h`,
+or `--help`. Commands share these options, and each names those that it takes:
+
+| | |
+|---|---|
 """
+SHARED = ("--config", "--config-dir", "--output", "--pipeline", "--yes")
+"""Options that mean the same for many commands: one table explains them all."""
 TYPE = re.compile(r" <(?:list\[)?(?:str|int|float|int range)\]?>")
 """What help says of a plain text or number, which its name and its words say better."""
 
@@ -34,12 +43,16 @@ PROGRAMS: dict[str, typer.Typer] = {
 
 def commands_page() -> str:
     """Write the page."""
-    parts = [HEAD]
-    for name, app in PROGRAMS.items():
-        parts.append(f"\n## {name}\n")
-        for path, command, context in commands(name, get_group(app)):
-            title = "" if path == name else f"\n### `{path}`\n"
-            parts.append(title + _described(command, context))
+    found = [
+        (path, command, list(_records(command, context)))
+        for name, app in PROGRAMS.items()
+        for path, command, context in commands(name, get_group(app))
+    ]
+    shared = _shared(record for _path, _command, records in found for record in records)
+    parts = [HEAD, *(_row(*record) for record in shared)]
+    for path, command, records in found:
+        parts.append(f"\n## {path}\n" if path in PROGRAMS else f"\n### `{path}`\n")
+        parts.append(_described(command, records, shared))
     return "".join(parts)
 
 
@@ -55,16 +68,31 @@ def commands(path: str, command: Any, above: Any = None) -> Iterator[tuple[str, 
             yield from commands(f"{path} {name}", each, context)
 
 
-def _described(command: Any, context: Any) -> str:
-    words = " ".join(command.collect_usage_pieces(context))
+def _shared(records: Iterable[Record]) -> list[Record]:
+    """Return the shared options, each with what most commands say of it."""
+    counted = Counter(record for record in records if set(_flags(record)) & set(SHARED))
+    return [
+        next(record for record, _count in counted.most_common() if flag in _flags(record))
+        for flag in SHARED
+    ]
+
+
+def _described(command: Any, records: list[Record], shared: list[Record]) -> str:
     paragraphs = (command.help or "").split("\n\n")
     text = "\n\n".join(" ".join(each.split()) for each in paragraphs)
-    rows = [_row(name, help_text) for name, help_text in _records(command, context)]
+    rows = [_row(*record) for record in records if record not in shared]
+    also = ", ".join(f"`{_flags(record)[0]}`" for record in shared if record in records)
+    rows += [f"| shared: | {also} |\n"] if also else []
     table = "\n| | |\n|---|---|\n" + "".join(rows) if rows else ""
-    return f"\n```text\n{context.command_path} {words}\n```\n\n{text}\n{table}"
+    return f"\n{text}\n{table}"
 
 
-def _records(command: Any, context: Any) -> Iterator[tuple[str, str]]:
+def _flags(record: Record) -> list[str]:
+    """Return the flags of an option, the short one first: `-c`, `--config`."""
+    return re.findall(r"(?<!\S)--?[\w-]+", record[0])
+
+
+def _records(command: Any, context: Any) -> Iterator[Record]:
     """Yield the arguments and options as the help lists them, each with what it says."""
     for each in command.get_params(context):
         record = each.get_help_record(context)
