@@ -27,11 +27,9 @@ Options may come before, between or after the words of a command. Arguments (`UR
 listed in their order; one that is not marked as required may be left out. Every command takes `-h`,
 or `--help`. Commands share these options, and each names those that it takes:
 
-| | |
-|---|---|
 """
 SHARED = ("--config", "--config-dir", "--output", "--pipeline", "--yes")
-"""Options that mean the same for many commands: one table explains them all."""
+"""Options that mean the same for many commands: one list explains them all."""
 TYPE = re.compile(r" <(?:list\[)?(?:str|int|float|int range)\]?>")
 """What help says of a plain text or number, which its name and its words say better."""
 
@@ -82,9 +80,8 @@ def _described(command: Any, records: list[Record], shared: list[Record]) -> str
     text = "\n\n".join(" ".join(each.split()) for each in paragraphs)
     rows = [_row(*record) for record in records if record not in shared]
     also = ", ".join(f"`{_flags(record)[0]}`" for record in shared if record in records)
-    rows += [f"| shared: | {also} |\n"] if also else []
-    table = "\n| | |\n|---|---|\n" + "".join(rows) if rows else ""
-    return f"\n{text}\n{table}"
+    rows += [f"- shared: {also}\n"] if also else []
+    return f"\n{text}\n" + ("\n" + "".join(rows) if rows else "")
 
 
 def _flags(record: Record) -> list[str]:
@@ -102,7 +99,7 @@ def _records(command: Any, context: Any) -> Iterator[Record]:
 
 def _row(name: str, text: str) -> str:
     cells = (f"`{TYPE.sub('', name)}`", LEAST.sub(r"at least \1", text))
-    return "| " + " | ".join(" ".join(each.split()).replace("|", r"\|") for each in cells) + " |\n"
+    return "- " + ": ".join(" ".join(each.split()) for each in cells) + "\n"
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from tests.support.builders import Bench, pipeline_settings, put
 
 ROOT = Path(__file__).parents[2]
 BLIZZARD = metrics.METRICS
-PAGE = (ROOT / "docs/metrics.md").read_text()
+RULES = (ROOT / "ops/prometheus/rules.yml").read_text()
 OPEN_SETS = {"penguin_pipeline_stopped"}
 """Gauges one of whose labels is a name that only the table directory knows."""
 OF_THE_PROGRAM = {"blizzard_build_info", "penguin_build_info"}
@@ -100,7 +100,7 @@ def begun(specs: tuple[Spec, ...], **labels: str) -> MetricsRegistry:
 
 def of_alerts() -> Iterator[Spec]:
     by_name = {spec.name: spec for spec in (*BLIZZARD, *PENGUIN)}
-    for name in re.findall(r"increase\((\w+)\[", PAGE):
+    for name in re.findall(r"increase\((\w+)[\[{]", RULES):
         yield by_name[name]
 
 
