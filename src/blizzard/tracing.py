@@ -23,6 +23,8 @@ from lakebed.telemetry.health import UNFORESEEN, PartKind
 
 MOST_UNITS = 1000
 """The units of a batch that have spans of their own; a trace of more is unreadable."""
+COUNTS = ("files_read", "files_failed", "records", "bytes_read", "parquet_files", "bytes_written")
+"""What the span of a unit says of it."""
 
 
 @dataclass(slots=True)
@@ -44,41 +46,17 @@ class _OpenBatch:
     journaled: bool = False
 
     def add(self, name: str, start: float, end: float, **attributes: Value) -> None:
-        self.spans.append(
-            Span(
-                trace=self.batch.trace,
-                id=self.batch.span(name),
-                parent=self.batch.root,
-                name=name,
-                start=start,
-                end=end,
-                attributes={"pipeline": self.batch.pipeline, **attributes},
-            )
-        )
+        told = {"pipeline": self.batch.pipeline, **attributes}
+        span = self.batch.part(name, parent=self.batch.root, took=(start, end), attributes=told)
+        self.spans.append(span)
 
     def add_units(self) -> None:
         """Turn what units have reported into spans below that of the run."""
+        run = self.batch.span(BatchStep.RUN)
         for name, unit in self.units.items():
-            done = unit.report
-            self.spans.append(
-                Span(
-                    trace=self.batch.trace,
-                    id=self.batch.span("unit", name),
-                    parent=self.batch.span(BatchStep.RUN),
-                    name="unit",
-                    start=unit.began,
-                    end=unit.ended,
-                    attributes={
-                        "unit": name,
-                        "files_read": done.files_read,
-                        "files_failed": done.files_failed,
-                        "records": done.records,
-                        "bytes_read": done.bytes_read,
-                        "parquet_files": done.parquet_files,
-                        "bytes_written": done.bytes_written,
-                    },
-                )
-            )
+            told = {"unit": name, **{count: getattr(unit.report, count) for count in COUNTS}}
+            took = (unit.began, unit.ended)
+            self.spans.append(self.batch.part("unit", name, parent=run, took=took, attributes=told))
         self.units = {}
 
     def ended(self, at: float, error: str | None) -> list[Span]:
@@ -87,14 +65,8 @@ class _OpenBatch:
         An attempt that was not journaled comes again as the same entry, so its spans get other
         ids: those of the batch are for the attempt that counts.
         """
-        root = Span(
-            trace=self.batch.trace,
-            id=self.batch.root,
-            name="batch",
-            start=self.began,
-            end=at,
-            attributes=self.attributes,
-            error=error,
+        root = self.batch.part(
+            "batch", parent=None, took=(self.began, at), attributes=self.attributes, error=error
         )
         spans = [root, *self.spans]
         return spans if self.journaled else [_apart(span, str(self.began)) for span in spans]

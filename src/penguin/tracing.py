@@ -70,17 +70,8 @@ class CommitTracer:
                 ("read", batch.span(PART), looked.ended, commit),
                 ("commit", batch.span(PART), commit, now),
             ):
-                self._put(
-                    Span(
-                        trace=batch.trace,
-                        id=batch.span(name),
-                        parent=parent,
-                        name=name,
-                        start=start,
-                        end=end,
-                        attributes={**told, **(sums if name == "commit" else {})},
-                    )
-                )
+                facts = {**told, **(sums if name == "commit" else {})}
+                self._put(batch.part(name, parent=parent, took=(start, end), attributes=facts))
 
     def _checkpoint(
         self, table: str, version: int, start: float, end: float, error: str | None = None
@@ -89,13 +80,11 @@ class CommitTracer:
         batch = self._last.get(table)
         if batch is not None:
             self._put(
-                Span(
-                    trace=batch.trace,
-                    id=batch.span("checkpoint", str(end)),
+                batch.part(
+                    "checkpoint",
+                    str(end),
                     parent=batch.span(PART),
-                    name="checkpoint",
-                    start=start,
-                    end=end,
+                    took=(start, end),
                     attributes={"table": table, "version": version},
                     error=error,
                 )

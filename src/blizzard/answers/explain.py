@@ -8,10 +8,9 @@ from blizzard.answers.progress import refusal_of
 from blizzard.answers.survey import swept
 from blizzard.discover.finding import Finding
 from blizzard.handoff.publish import CommitsBehind, check_commits
-from blizzard.journal.checkpoint import read_ledger, reread
+from blizzard.journal.checkpoint import past_damage, read_ledger
 from blizzard.journal.checks import refuse_beside
 from blizzard.journal.ledger import Ledger
-from blizzard.journal.segments import SegmentBroken
 from blizzard.journal.start_note import started_before
 from blizzard.model.files import WorkUnit
 from blizzard.model.locations import OpenReader, open_table, source_uris_of
@@ -71,11 +70,7 @@ def explain(
             for source in settings.sources
         }
 
-    try:
-        found = BatchProposal.of(findings())
-    except SegmentBroken as broken:
-        reread(history, broken)
-        found = BatchProposal.of(findings())
+    found = BatchProposal.of(past_damage(history, findings))
     units: tuple[WorkUnit, ...] = ()
     try:
         if not found.is_empty and refusal is None and store is not None and last is not None:

@@ -6,7 +6,6 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 from blizzard.answers.evidence import JournalEvidence
 from blizzard.answers.lifecycle import FileProgress, FileState, state_by_data_files
@@ -14,7 +13,7 @@ from blizzard.discover.lister import source_listers
 from blizzard.discover.scan import DiscoveryContext
 from blizzard.discover.spot_check import SpotCheck
 from blizzard.handoff.held_rows import passed_over, read_aside
-from blizzard.journal.checkpoint import read_ledger, reread
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import (
     admit,
     has,
@@ -24,7 +23,6 @@ from blizzard.journal.checks import (
     require_handoff,
 )
 from blizzard.journal.ledger import Ledger
-from blizzard.journal.segments import SegmentBroken
 from blizzard.journal.source_names import KnownSources
 from blizzard.model.locations import (
     OpenReader,
@@ -41,8 +39,6 @@ from lakebed.errors import JournalLost, LakeError, ProtocolConflict, SourceConte
 from lakebed.journal import JournalReader
 from lakebed.locations import written_out
 from lakebed.storage.store import Reader
-
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,16 +221,6 @@ def _altered(
             state = state_by_data_files(table.states_of(key, entry))
             if state in (FileState.REMOVED, FileState.ALTERED, FileState.DISCARDED):
                 yield (key, entry), state
-
-
-def past_damage(history: Ledger, look: Callable[[], Found]) -> Found:
-    """Return what is found; names that turn out damaged, or were replaced, are not believed."""
-    for _try in range(2):
-        try:
-            return look()
-        except SegmentBroken as broken:
-            reread(history, broken)
-    return look()
 
 
 def refusal_of(

@@ -22,7 +22,6 @@ from blizzard.answers.file_counts import (
 from blizzard.answers.lifecycle import LANDED, NOT_APPLIED, DayOf, FileStanding, FileState
 from blizzard.answers.progress import (
     journal_evidence,
-    past_damage,
     progress_of,
     refusal_without_journal,
     refuse_other_source,
@@ -30,7 +29,7 @@ from blizzard.answers.progress import (
 from blizzard.answers.survey import BadLines, SourceSurvey
 from blizzard.discover.lister import SourceLister, source_listers
 from blizzard.discover.skip_reason import SkipSummary
-from blizzard.journal.checkpoint import refresh
+from blizzard.journal.checkpoint import past_damage, refresh
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import SegmentBroken
 from blizzard.model.locations import OpenReader, open_table, source_location

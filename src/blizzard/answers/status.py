@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from blizzard.answers.progress import last_committed, past_damage
+from blizzard.answers.progress import last_committed
 from blizzard.answers.source_status import SourceStatus, source_status
 from blizzard.handoff.held_rows import GONE, Aside, Fates, FilesAside, by_reason, read_aside
 from blizzard.journal.books import Retraction
-from blizzard.journal.checkpoint import refresh
+from blizzard.journal.checkpoint import past_damage, refresh
 from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, writer_status
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.standings import PassedOver

@@ -7,11 +7,10 @@ import typer
 
 from blizzard.cli.call import PipelineCall
 from blizzard.cli.journal.new import report_event, report_watching
-from blizzard.journal.checkpoint import read_ledger, reread
+from blizzard.journal.checkpoint import past_damage, read_ledger
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import this_machine
 from blizzard.journal.ledger import Ledger
-from blizzard.journal.segments import SegmentBroken
 from blizzard.model.locations import open_reader, sink_location, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.pipeline_log import PipelineLog
@@ -99,11 +98,7 @@ def _moved(settings: PipelineSettings, source: SourceSettings, *, yes: bool) -> 
 def _asked(store: Reader, settings: PipelineSettings, ask: Ask) -> Compared | None:
     """Ask with the ledger of the journal; damaged names are built again from the entries."""
     history = read_ledger(store, settings.name, passed_over=PipelineLog(settings).passed_over)
-    try:
-        return ask(history)
-    except SegmentBroken as broken:
-        reread(history, broken)
-        return ask(history)
+    return past_damage(history, lambda: ask(history))
 
 
 def _text(

@@ -5,6 +5,7 @@ Nothing here is needed for a batch to have happened, so nothing here may fail on
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -28,6 +29,7 @@ from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
 
+Answer = TypeVar("Answer")
 FORMAT = 3
 """Snapshots of another format are not read: the entries are read once instead."""
 
@@ -236,6 +238,16 @@ def reread(ledger: Ledger, why: SegmentBroken) -> None:
         fresh = rebuild(fresh, why=str(why))
     fresh.books.settle(fresh.reader)
     ledger.become(fresh)
+
+
+def past_damage(ledger: Ledger, ask: Callable[[], Answer]) -> Answer:
+    """Return an answer of a ledger; names found damaged, or replaced meanwhile, are read anew."""
+    for _try in range(2):
+        try:
+            return ask()
+        except SegmentBroken as broken:
+            reread(ledger, broken)
+    return ask()
 
 
 def _from_newest(store: Reader, pipeline: str) -> Ledger:

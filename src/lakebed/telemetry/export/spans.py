@@ -57,6 +57,26 @@ class TracedBatch:
         """Return the id of one of its spans, the same whenever it is asked for."""
         return _digits("/".join((self.trace, *name)), 16)
 
+    def part(
+        self,
+        *name: str,
+        parent: str | None,
+        took: tuple[float, float],
+        attributes: Mapping[str, Value],
+        error: str | None = None,
+    ) -> Span:
+        """Return one of its spans: the first word names it, the others tell it from its like."""
+        return Span(
+            trace=self.trace,
+            id=self.span(*name),
+            parent=parent,
+            name=name[0],
+            start=took[0],
+            end=took[1],
+            attributes=attributes,
+            error=error,
+        )
+
 
 def _digits(text: str, count: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:count]
