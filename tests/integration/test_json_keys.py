@@ -12,7 +12,7 @@ from blizzard.cli.app import app as blizzard_app
 from penguin.cli.app import app as penguin_app
 from tests.support.builders import ndjson, put
 from tests.support.desk import Desk
-from tests.unit.test_plurals import ONE_OF_MANY
+from tests.unit.test_completion import ONE_OF_MANY
 
 KEYS = {
     "blizzard status": """

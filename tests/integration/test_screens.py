@@ -6,8 +6,7 @@ import pytest
 
 from tests.support.desk import Desk
 from tests.support.screens import LONG, lake, screens
-from tests.unit.test_help import EVERY
-from tests.unit.test_plurals import ONE_OF_MANY
+from tests.unit.test_completion import EVERY, ONE_OF_MANY
 
 BLANK_END = re.compile(r"[ \t]$|\n\n\Z", re.MULTILINE)
 DATA = re.compile(r"\d{4}-\d\d-\d\d \d\d:|error: |warning: |  \{")

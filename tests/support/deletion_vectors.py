@@ -14,7 +14,6 @@ from lakebed.layout import log_version
 from tests.support.desk import Desk
 from tests.support.mapped import added
 
-FEATURE = "deletionVectors"
 Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 RFC1924 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 """The digits of Python's base 85."""

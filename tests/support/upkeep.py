@@ -3,7 +3,6 @@
 import os
 import re
 import time
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +59,3 @@ def vacuumed(settings: TableSettings, store: Store, **given: Any) -> VacuumRepor
 def later(days: float) -> Clock:
     """Return a clock of ours that is ahead."""
     return Clock(seconds=lambda: time.time() + days * A_DAY)
-
-
-A_WEEK = timedelta(days=7)

@@ -1,7 +1,9 @@
-"""The documentation site: every page can be found in it, and none of it comes from elsewhere."""
+"""The documentation site has every page, nothing from elsewhere, and every known hole is shut."""
 
 import importlib.util
 import re
+import subprocess
+import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
@@ -159,3 +161,12 @@ def test_what_is_inside_a_list_is_indented_so_that_both_readers_see_it_there():
 
 def outside_of_blocks(page: Path) -> str:
     return str(re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL))
+
+
+def test_the_page_of_holes_matches_the_tests_and_every_hole_has_one() -> None:
+    made = subprocess.run(
+        [sys.executable, ROOT / "scripts/holes"], capture_output=True, text=True, check=True
+    )
+    assert (ROOT / "tests/HOLES.md").read_text() == made.stdout, "run scripts/holes --write"
+    bare = [hole for hole in made.stdout.split("\n### ")[1:] if "\n- `" not in hole]
+    assert not bare, "holes without a test"

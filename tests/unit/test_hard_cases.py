@@ -8,7 +8,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -29,12 +28,11 @@ from lakebed.errors import (
     DocumentUnreadable,
     LakeError,
     NoExclusiveCreate,
-    StoreDenied,
     StoreUnavailable,
 )
 from lakebed.polling import Stop, run_step
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import ObjectFacts, Reader, Store
+from lakebed.storage.store import Reader
 from lakebed.telemetry.events import StopRequested
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
@@ -130,17 +128,6 @@ def test_max_failures_stops_the_pipeline_although_the_hand_off_had_to_be_repeate
         pipeline.step()
     with pytest.raises(TooManyFailures):
         pipeline.step()
-
-
-class RefusesData(Store):
-    """A table whose data folders cannot be written, while its journal can."""
-
-    mended = False
-
-    def upload(self, path: str, file: Path, **how: Any) -> ObjectFacts:
-        if not RefusesData.mended:
-            raise StoreDenied("permission denied", path=path)
-        return super().upload(path, file, **how)
 
 
 def test_an_emitter_never_raises():

@@ -1,12 +1,13 @@
-"""Failed files that are gone from the source, and what is not taken for gone."""
+"""Failed files that are gone from the source, what is not taken for gone, and how they count."""
 
 from dataclasses import replace
 
 import pytest
 
+from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister
 from blizzard.discover.scan import DiscoveryContext
-from blizzard.events import SourceFilesGone
+from blizzard.events import NothingNew, SourceFilesGone
 from blizzard.journal.ledger import Before, Ledger
 from blizzard.model.source.glob import SourcePattern
 from blizzard.outcomes import resting
@@ -25,6 +26,7 @@ from tests.support.builders import (
     put,
     record,
     rows,
+    source_file,
     source_settings,
 )
 from tests.support.commands import told
@@ -197,3 +199,37 @@ def test_what_a_sweep_does_not_come_by_is_not_gone(bench, desk, path):
     second = bench.again(settings=replace(bench.settings, sources=(narrow,)), run_id="run-2")
     assert drain(second).files_still_failed == 1
     assert len(bench.entries()) == 2
+
+
+FAILED = record("a.ndjson", failure=failure())
+
+
+def test_a_failed_file_counts_unless_it_is_read_now_or_gone():
+    assert resting({"default": Finding()}, [FAILED, record("b.ndjson")]) == 1
+    assert resting({"default": Finding(take=(source_file("a.ndjson"),))}, [FAILED]) == 0
+    assert resting({"default": Finding(gone=(FAILED,))}, [FAILED]) == 0
+    assert resting({"default": Finding()}, [replace(FAILED, gone=True)]) == 0
+
+
+def test_one_of_a_source_that_is_not_configured_any_more_does_not_count():
+    assert resting({"other": Finding()}, [FAILED]) == 0
+
+
+def test_a_run_that_ends_notes_all_files_that_failed_and_are_gone(bench, desk):
+    """Also where they are more than a batch may hold."""
+    source = replace(bench.settings.sources[0], max_files_per_batch=1)
+    bench.settings = replace(bench.settings, sources=(source,))
+    for number in range(3):
+        put(desk.landing, f"{number}.ndjson", BAD)
+    drain(bench)
+    for number in range(3):
+        (desk.landing / f"{number}.ndjson").unlink()
+    assert drain(bench.again(run_id="run-2")).files_still_failed == 0
+
+
+def test_a_run_that_ends_tells_of_the_files_that_failed_in_it(bench, desk):
+    """Although it looked at its source before they did."""
+    put(desk.landing, "a.ndjson", BAD)
+    put(desk.landing, "b.ndjson", ndjson(rows(1)))
+    drain(bench)
+    assert [one.resting for one in bench.said(NothingNew)] == [1]

@@ -1,17 +1,39 @@
-"""Commands that rewrite rows or replay lines on a real Spark session: tasks do the work."""
+"""Rewrites, replays, early ends and pools of batches on a real Spark session."""
 
+import threading
+import time
+from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from blizzard.config import load as blizzard_config
+from blizzard.events import BatchHandedIn
+from blizzard.execute.spark.job import POOL
+from blizzard.execute.spark.runner import SparkRunner
+from blizzard.model.files import Work, WorkUnit
+from blizzard.model.progress import Report
+from blizzard.model.settings import SparkSettings
+from blizzard.pipeline import Pipeline
 from blizzard.rewrite.replay import NotReplayed, _units, replay
 from blizzard.rewrite.transaction import NotRewritten
+from blizzard.run_totals import TooManyFailures
 from lakebed.clock import Clock
+from lakebed.telemetry.events import Event
 from lakebed.types import Handoff
-from tests.support.builders import entries
+from lakebed.units import in_words
+from tests.support.builders import entries, listed, ndjson, put, rows, unit, work
 from tests.support.compactions import DAYS, crowded_by_day
 from tests.support.dying import Fate
+from tests.support.landing import Landing, config
+from tests.support.pipelines import pipeline_of
 from tests.support.promotions import ID, PRICE, Rescued
+from tests.support.real_data.kind import Kind
+from tests.support.real_data.kinds import KINDS
+from tests.support.real_data.oracle import differences, records_in
+from tests.support.real_data.whole_way import arrived, configured
 from tests.support.replays import Replayed
 from tests.support.retractions import Taken
 from tests.support.spark import shared_runner
@@ -131,3 +153,138 @@ def test_a_quarantine_file_that_goes_meanwhile_is_named_and_nothing_is_changed(
     with pytest.raises(NotReplayed, match="object_missing"):
         replayed(quarantined)
     assert [one.kind for one in entries(quarantined.table)][-1] == "batch"
+
+
+def pipeline_in(file: Path, events: list[Event], max_failures: int | None = None) -> Pipeline:
+    (settings,) = blizzard_config.load([file], [], {}).pipelines
+    settings = replace(settings, max_failures=max_failures)
+    return pipeline_of(settings, shared_runner(), emit=events.append)
+
+
+def test_a_batch_is_handed_in_when_it_is_old_and_every_file_comes_in_once(tmp_path: Path) -> None:
+    """HOLES W29: with a time that is over as soon as a task has read its first file."""
+    landing = Landing(tmp_path / "landing")
+    for number in range(4):
+        # Beyond what is decoded together, so that each is a file by itself.
+        landing.land(f"{number}.ndjson", 5_000)
+    events: list[Event] = []
+    pipeline = pipeline_in(config(tmp_path, sink="rollover_timeout_secs: 0.001"), events)
+    while pipeline.step():
+        assert len(entries(tmp_path / "table")) < 10
+    found = [record for entry in entries(tmp_path / "table") for record in entry.sources]
+
+    assert sorted(record.path for record in found) == [f"{number}.ndjson" for number in range(4)]
+    assert sum(record.rows for record in found) == len(landing.rows)
+    assert [event for event in events if isinstance(event, BatchHandedIn)]
+
+
+def test_tasks_hear_that_no_more_files_may_fail(tmp_path: Path) -> None:
+    """HOLES W30: two tasks, three failures allowed, forty bad files.
+
+    One more in each other task, unless a driver on a busy machine takes seconds to answer.
+    """
+    landing = Landing(tmp_path / "landing")
+    for day in ("2024-01-01", "2024-01-02"):
+        for number in range(20):
+            landing.write(f"date={day}/{number:02}.ndjson", b"{oops\n")
+    file = config(tmp_path, partitioned=True)
+
+    with pytest.raises(TooManyFailures):
+        pipeline_in(file, [], max_failures=3).step()
+    failed = entries(tmp_path / "table")[-1].sources
+    assert 3 <= len(failed) < 20
+
+
+SEED = 15
+SIZE = 300
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_value_of_the_files_is_in_the_table(kind: Kind, tmp_path: Path) -> None:
+    """HOLES W34: nothing changed, lost, doubled, or in another row; and nothing else."""
+    file, _told = configured(kind, tmp_path, SEED, SIZE)
+    found = arrived(file, shared_runner())
+    records = list(records_in(kind, kind.files(SEED, SIZE)))
+    assert len(records) == SIZE
+    assert not differences(records, found.rows, found.way)
+
+
+CORES = 2
+LARGE = 48
+"""Units of the large job: two at a time wait two seconds, which is as long as the small one has."""
+
+
+def job(root: Path, name: str, files: int) -> tuple[list[WorkUnit], Work]:
+    """Make a job of so many units, a file each."""
+    for number in range(files):
+        put(root / name, f"{number:02}.ndjson", ndjson(rows(200)))
+    units = [unit([file], name=str(at)) for at, file in enumerate(listed(root / name))]
+    marks = {"pipeline": name, "journal": "j"}
+    return units, work(root / name, root / f"{name}-table", marks=marks)
+
+
+def descriptions(session: SparkSession) -> list[str]:
+    """Return how Spark's UI shows the jobs that are running."""
+    jobs = session.sparkContext._jsc.sc().statusStore().jobsList(None)
+    shown = [jobs.apply(at) for at in range(jobs.size())]
+    return [job.description().get() for job in shown if str(job.status()) == "RUNNING"]
+
+
+def test_a_small_job_ends_before_the_tasks_of_a_large_one_have_all_begun(tmp_path: Path) -> None:
+    """Without fair scheduling the large job's tasks would all go first."""
+    begun: set[str] = set()
+    two_begun, small_is_done = threading.Event(), threading.Event()
+    running: set[str] = set()
+
+    def heard(report: Report) -> None:
+        if report.pipeline != "large":
+            return
+        if not running:
+            running.update(descriptions(session))
+        begun.add(report.unit)
+        if len(begun) >= CORES:
+            two_begun.set()
+        # A unit waits some seconds for its answer before it begins: so large units are slow.
+        small_is_done.wait(300)
+
+    # The session of the process; this runner only listens for itself.
+    runner = SparkRunner(SparkSettings(master="local[2,4]"), heard=heard)
+    runner._session = session = shared_runner()._started()[0]
+    large_job, small_job = job(tmp_path, "large", LARGE), job(tmp_path, "small", 1)
+    large = threading.Thread(target=runner.run, args=large_job)
+    large.start()
+    assert two_begun.wait(300)
+    (outcome,) = runner.run(*small_job)
+    begun_by_then = len(begun)
+    small_is_done.set()
+    large.join(500)
+    # A unit that was not answered in time goes on without; its word may come after the job's end.
+    deadline = time.monotonic() + 300
+    while len(begun) < LARGE and time.monotonic() < deadline:
+        time.sleep(0.05)
+    runner._started()[1].close()
+
+    assert not large.is_alive()
+    assert [record.rows for record in outcome.sources] == [200]
+    assert begun_by_then < LARGE - CORES, "the small job went ahead of large tasks that waited"
+    assert len(begun) == LARGE
+    assert running == {f"large: {LARGE} files, {in_words(LARGE * len(ndjson(rows(200))))}"}
+
+
+def test_the_pool_belongs_to_the_thread_that_submits(tmp_path: Path) -> None:
+    """Python threads are JVM threads of their own, so that no pipeline changes another's pool."""
+    runner = shared_runner()
+    seen: dict[str, str | None] = {}
+    together = threading.Barrier(2)
+
+    def run(name: str) -> None:
+        runner.run(*job(tmp_path, name, 1))
+        together.wait(300)
+        seen[name] = runner._started()[0].sparkContext.getLocalProperty(POOL)
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in ("a", "b")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(300)
+    assert seen == {"a": "a", "b": "b"}

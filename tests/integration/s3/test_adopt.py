@@ -1,4 +1,4 @@
-"""A folder of a bucket becomes a table: a ranged read for each footer, and two listings."""
+"""Folders of a bucket become tables; files of a table below another are told apart."""
 
 import io
 import urllib.request
@@ -15,6 +15,7 @@ from lakebed.storage.store import Store
 from penguin.adopt.adoption import Adopter
 from penguin.adopt.folder import Wanted
 from penguin.model.settings import TableSettings
+from penguin.upkeep.vacuum import NestedTables
 from tests.support.s3 import options, store
 
 FILES = 9
@@ -69,3 +70,13 @@ def test_a_second_run_on_a_bucket_reads_only_what_changed(s3, bucket):
     second = adopter(opened).adopt()
     assert (second.footers_read, second.totals.rows) == (2, 7)
     assert list(opened.objects("_staging")) == []
+
+
+def test_files_of_a_table_in_a_folder_below_are_told_apart(s3, bucket):
+    opened = store(s3, f"s3://{bucket}/table")
+    for path in ("a/00.parquet", "a/_delta_log/0.json", "a/b=1/x.parquet", "ab/y.parquet"):
+        opened.create(path, b"x")
+    nested = NestedTables(store=opened)
+    asked = ("a/00.parquet", "a/b=1/x.parquet", "ab/y.parquet", "root.parquet")
+    for _ in range(2):
+        assert nested.below(asked) == {"a/00.parquet", "a/b=1/x.parquet"}

@@ -1,4 +1,4 @@
-"""Garbage, a new journal and the state of a table on S3, where folders are only prefixes."""
+"""Moves, metas, garbage and a new journal on S3, where folders are only prefixes."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -6,23 +6,30 @@ from datetime import timedelta
 import pytest
 
 from blizzard.answers.status import pipeline_status
+from blizzard.discover.schedule import Pace
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.identity import identity_of
 from blizzard.journal.ledger import Ledger
 from blizzard.model.settings import PipelineSettings, SinkSettings
+from blizzard.pipeline import Pipeline
 from blizzard.repair.gc import collect
 from blizzard.repair.new_journal import take_over
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
+from lakebed.deltalog.tables import preview
+from lakebed.errors import ObjectMissing
 from lakebed.journal import JournalReader
-from lakebed.layout import file_id, journal_entry, journal_folder
+from lakebed.layout import PENDING, file_id, journal_entry, journal_folder, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, Store
+from lakebed.types import Handoff
 from penguin import inline
-from tests.support.builders import ID_AND_NAME, ndjson, put, rows, source_settings
+from penguin.model.settings import TableSettings
+from tests.support.builders import ID_AND_NAME, PatientLog, ndjson, put, rows, source_settings
 from tests.support.pipelines import pipeline_of
 from tests.support.runner import InProcessRunner
-from tests.support.s3 import options
+from tests.support.s3 import options, store
+from tests.support.tables import commit_table
 
 
 @pytest.fixture
@@ -129,3 +136,91 @@ def test_a_bucket_in_another_spelling_is_the_same_source_and_nothing_is_read_aga
     books = JournalReader(store_of(settings), "default")
     read = [record.path for entry in books.entries() for record in entry.sources]
     assert read == ["a.ndjson", "b.ndjson"]
+
+
+@pytest.fixture
+def opened(s3, bucket):
+    return store(s3, f"s3://{bucket}/table")
+
+
+def test_a_moved_object_has_the_new_name_only_and_moving_it_again_changes_nothing(opened):
+    """D02."""
+    opened.create("outbox/date=2024-01-01/x y", b"12")
+    move = ("outbox/date=2024-01-01/x y", "date=2024-01-01/x y")
+    assert opened.move(*move, size=2) is True
+    assert (opened.get(move[0]), opened.get(move[1])) == (None, b"12")
+    assert opened.move(*move, size=2) is False
+    with pytest.raises(ObjectMissing):
+        opened.move("outbox/none", "none", size=2)
+
+
+def test_a_copy_whose_source_was_not_deleted_is_made_again(opened):
+    """D02: the process died between the copy and the deletion."""
+    opened.create("outbox/x", b"12")
+    opened.create("x", b"12")
+    assert opened.move("outbox/x", "x", size=2) is True
+    assert (opened.get("outbox/x"), opened.get("x")) == (None, b"12")
+
+
+def ingest(folder, uri, given, handoff=Handoff.JOURNAL):
+    """Let blizzard read a folder, to its end."""
+    settings = PipelineSettings(
+        sources=(source_settings(folder),),
+        sink=SinkSettings(table_uri=uri, storage_options=given, handoff=handoff),
+        schema=ID_AND_NAME,
+    )
+    pipeline = Pipeline(
+        settings=settings,
+        runner=InProcessRunner(),
+        publisher=Publisher(),
+        log=PatientLog(settings),
+        clock=Clock(),
+        emit=lambda _event: None,
+        pace=Pace(drain=True),
+        run_id="run",
+        open_source=lambda place: Reader(place.uri, place.options),
+        open_sink=lambda place: Store(place.uri, place.options),
+    )
+    while pipeline.step():
+        pass
+
+
+@pytest.mark.parametrize("handoff", Handoff)
+def test_rows_reach_a_table_on_s3_once_by_every_hand_off(s3, bucket, tmp_path, handoff):
+    uri, given = f"s3://{bucket}/table", StorageOptions(options(s3))
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(5)))
+    for _life in range(2):
+        ingest(tmp_path / "in", uri, given, handoff)
+        table = TableSettings(name="t", table_uri=uri, storage_options=given)
+        commit_table(table, Store(uri, given), lambda _event: None, Clock())
+
+    seen = preview(uri, rows=0, options=given)
+    assert (seen.files, seen.rows) == (1, 5)
+    left = [facts.path for facts in Reader(uri, given).objects()]
+    assert len([path for path in left if path.endswith(".parquet")]) == 1
+    assert len([path for path in left if file_id(path)]) == 1
+    assert not [path for path in left if path.startswith(PENDING)]
+
+
+def test_old_versions_of_a_log_on_s3_are_removed(s3, bucket, tmp_path):
+    uri, given = f"s3://{bucket}/table", StorageOptions(options(s3))
+    settings = TableSettings(
+        name="t",
+        table_uri=uri,
+        storage_options=given,
+        checkpoint_interval=2,
+        properties={"delta.logRetentionDuration": "interval 0 seconds"},
+    )
+    # The store's times are whole seconds: what is written in one of them is not old in it.
+    for number in range(100):
+        put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(5, number * 5)))
+        ingest(tmp_path / "in", uri, given)
+        # Each is a penguin of its own: one alone would not clean up so soon again.
+        commit_table(settings, store(s3, uri), lambda _event: None, Clock())
+        log = {facts.path for facts in store(s3, uri).objects("_delta_log")}
+        if log_version(0) not in log and log_version(1) not in log:
+            break
+
+    assert log_version(1) not in log
+    assert log_version(number + 1) in log
+    assert preview(uri, rows=1, options=given).rows == 5 * (number + 1)

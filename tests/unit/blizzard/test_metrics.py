@@ -1,17 +1,25 @@
-"""What blizzard's metrics and health say of real batches, scraped over the loopback."""
+"""What blizzard's metrics, health and log say of batches, retries and waits."""
 
+import os
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
+from blizzard import events
 from blizzard.metrics import METRICS
-from blizzard.model.settings import SinkSettings, UploadSettings
+from blizzard.model.settings import RollingPolicy, SinkSettings, UploadSettings
+from blizzard.pipeline import Pipeline
+from blizzard.worker.stores import OpenedStores
+from lakebed.errors import StoreUnavailable
 from lakebed.polling import Stop, run_step
 from lakebed.retry import Backoff
+from lakebed.storage.store import Reader
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
-from tests.support.builders import ndjson, put, rows
+from tests.support.builders import Bench, ndjson, put, rows
+from tests.support.runner import InProcessRunner
+from tests.support.stores import Far
 from tests.support.watched import Watched
 
 PAGE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
@@ -155,3 +163,128 @@ def test_the_page_lists_every_metric_with_its_type_and_labels():
     assert [(name, kind, labels.replace("`", "").strip()) for name, kind, labels in found] == [
         (spec.name, spec.kind.value, ", ".join(spec.labels)) for spec in METRICS
     ]
+
+
+def test_retries_of_uploads_are_counted(watched, source):
+    class Flaky(InProcessRunner):
+        def run(self, units, work):
+            return [
+                replace(each, effort=replace(each.effort, upload_retries=2))
+                for each in super().run(units, work)
+            ]
+
+    watched.bench = replace(watched.bench, runner=Flaky())
+    put(source, "a.ndjson", ndjson(rows(3)))
+    watched.step()
+    assert watched.value("blizzard_retries_total", stage="upload") == 2
+
+
+class BreaksOnce(Far):
+    """A source whose first download breaks half-way."""
+
+    broken = False
+
+    def stream(self, path: str, **how):
+        for number, piece in enumerate(super().stream(path, **how)):
+            yield piece[: len(piece) // 2] if not self.broken else piece
+            if not self.broken and number == 0:
+                self.broken = True
+                raise StoreUnavailable("the connection was reset")
+
+
+class BreakingSource(OpenedStores):
+    """The stores of a batch, and one of its sources breaks."""
+
+    def source(self, name: str) -> Reader:
+        if name not in self._sources:
+            location = self.work.sources[name]
+            self._sources[name] = BreaksOnce(location.uri, location.options)
+        return self._sources[name]
+
+
+def test_retries_of_downloads_are_counted(watched, source):
+    watched.bench = replace(watched.bench, runner=InProcessRunner(stores=BreakingSource))
+    put(source, "a.ndjson", ndjson(rows(3)))
+    watched.step()
+    assert watched.value("blizzard_records_total", outcome="ingested") == 3
+    assert watched.value("blizzard_retries_total", stage="download") == 1
+    assert watched.value("blizzard_retries_total", stage="upload") == 0
+
+
+@dataclass
+class Refuses:
+    """A sink that does not take some writes at first."""
+
+    match: str
+    times: int
+    waits: list[float] = field(default_factory=list)
+
+    def into(self, pipeline: Pipeline) -> Pipeline:
+        open_sink = pipeline.open_sink
+
+        def opened(location):
+            store = open_sink(location)
+            create = store.create
+
+            def refuse(path, body):
+                if self.match in path and self.times:
+                    self.times -= 1
+                    raise StoreUnavailable("slow down")
+                return create(path, body)
+
+            store.create = refuse  # type: ignore[method-assign]
+            return store
+
+        pipeline.open_sink = pipeline._dead_letters.open_sink = opened
+        pipeline.pause = self.waits.append
+        return pipeline
+
+
+@pytest.mark.parametrize(
+    ("stage", "match"), [("journal", "journal/00000000000000000001.json"), ("dlq", "/dlq/")]
+)
+def test_retries_of_the_drivers_writes_are_counted_at_once(watched, source, stage, match):
+    refuses = Refuses(match, times=2)
+    put(source, "bad.ndjson", BAD)
+    refuses.into(watched.pipeline()).step()
+    assert watched.value("blizzard_retries_total", stage=stage) == 2
+    assert len(refuses.waits) == 2
+
+
+@pytest.fixture
+def watching(bench: Bench) -> Bench:
+    sink = replace(bench.settings.sink, rolling=RollingPolicy(rollover=300.0, inactivity=60.0))
+    return replace(bench, once=False, settings=replace(bench.settings, sink=sink))
+
+
+def test_watched_sources_are_named_once(watching: Bench):
+    pipeline = watching.pipeline()
+    assert [pipeline.step() for _ in range(3)] == [False] * 3
+
+    (told,) = watching.said(events.SourcesWatched)
+    root = watching.settings.sources[0].uri
+    assert told.sentence() == f"default: watching {root} every 10 s"
+    assert len(watching.said(events.NothingNew)) == 3
+
+
+def test_files_that_gather_are_told_once_for_each_batch(watching: Bench, source):
+    def lands(name: str) -> None:
+        put(source, name, ndjson(rows(2)))
+        at = watching.hands.clock.seconds()
+        os.utime(source / name, (at, at))
+
+    pipeline = watching.pipeline()
+    lands("a.ndjson")
+    for expected in (1, 2):
+        assert not pipeline.step()
+        watching.hands.at += 20
+        assert not pipeline.step()
+        assert len(watching.said(events.FilesGather)) == expected
+        watching.hands.at += 60
+        assert pipeline.step()
+        lands(f"b{expected}.ndjson")
+        watching.hands.at += 20
+
+    told = watching.said(events.FilesGather)[0]
+    assert told.sentence().startswith("default: 1 file waiting, next batch in ")
+    assert len(watching.said(events.NextBatchDue)) == 4

@@ -1,20 +1,23 @@
 """Spark starts: a stop meanwhile is no error, and a JVM that dies meanwhile is started anew."""
 
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from blizzard.execute.runner import RunFailed, RunnerDied, RunStopped
 from blizzard.execute.spark.cds_archive import Archive, settle, unfinished
 from blizzard.execute.spark.runner import SparkRunner
-from blizzard.execute.spark.session import Jvm, start
+from blizzard.execute.spark.session import Jvm, _drop_jvm, start
 from blizzard.model.settings import BlizzardSettings, RollingPolicy, SparkSettings
 from blizzard.service import Result, Service
 from lakebed.polling import Stop
@@ -122,4 +125,67 @@ def test_a_start_that_a_stop_ends_says_nothing_of_the_archive(
     assert archive.there is stopping
 
 
-# ------------------------------------------------------------------------------ a JVM that dies
+class DyingSpark:
+    """pyspark as far as a start goes; its first JVM is killed at one step of the start."""
+
+    def __init__(self, step: str, error: Exception) -> None:
+        self.step, self.error, self.launched, self.builder = step, error, 0, self
+
+    def master(self, *_given: str) -> "DyingSpark":
+        return self
+
+    config = master
+
+    def launch(self, *_given: Any) -> None:
+        if SparkContext._gateway is None:
+            self.launched += 1
+            process = subprocess.Popen(["sleep", "60"])
+            SparkContext._gateway = SimpleNamespace(proc=process, shutdown=lambda: None)
+        self.reach("launch")
+
+    def getOrCreate(self) -> Any:  # noqa: N802 - pyspark's name
+        self.reach("session")
+        SparkSession._instantiatedSession = cast(Any, self)
+        return self
+
+    @property
+    def conf(self) -> Any:
+        self.reach("address")
+        return SimpleNamespace(get=lambda *_: "127.0.0.1")
+
+    def stop(self) -> None:
+        SparkSession._instantiatedSession = None
+
+    def reach(self, step: str) -> None:
+        if step == self.step and self.launched == 1:
+            cast(Any, SparkContext._gateway).proc.kill()
+            raise self.error
+
+
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        ("launch", ConnectionRefusedError(111, "Connection refused")),
+        ("session", TypeError("'JavaPackage' object is not callable")),
+        ("session", EOFError()),
+        ("address", Py4JNetworkError("Answer from Java side is empty")),
+    ],
+)
+def test_a_jvm_that_dies_while_spark_starts_is_launched_anew_by_the_next_batch(
+    monkeypatch: pytest.MonkeyPatch, step: str, error: Exception
+) -> None:
+    """A call to a JVM that is dead fails in many ways."""
+    for name in ("_gateway", "_jvm", "_active_spark_context"):
+        monkeypatch.setattr(SparkContext, name, None)
+    for name in ("_instantiatedSession", "_activeSession"):
+        monkeypatch.setattr(SparkSession, name, None)
+    spark = DyingSpark(step, error)
+    jvm = Jvm(archive=lambda: None, launch=spark.launch, session=spark)
+    runner = SparkRunner(LOCAL, start=partial(start, jvm=jvm))
+    with pytest.raises(RunFailed, match="Spark did not start"):
+        runner._started()
+    assert SparkContext._gateway is None
+    runner._started()
+    assert spark.launched == 2
+    _drop_jvm()
+    runner.stop()

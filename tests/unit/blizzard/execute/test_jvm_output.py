@@ -1,6 +1,9 @@
-"""What Spark's JVM prints becomes part of our log, and says why it did not start."""
+"""Spark's JVM: what it prints, the archive that it starts from, and memory that workers keep."""
 
+import os
+import resource
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,12 +11,20 @@ from pyspark.errors import PySparkRuntimeError
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app
+from blizzard.execute.spark.cds_archive import (
+    Archive,
+    archive_of,
+    java_options,
+    require_files,
+    settle,
+    unfinished,
+)
 from blizzard.execute.spark.jvm_output import JvmOutput, Severity, graded, on_standard_error
 from blizzard.execute.spark.session import QUIET, did_not_start
 from blizzard.service import SPARK_SAID
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.events import Level
-from tests.unit.blizzard.config.test_settings_are_obeyed import written
+from tests.unit.blizzard.config.test_settings_reach_the_work import written
 
 NOISE, WARNING, ERROR = Severity.NOISE, Severity.WARNING, Severity.ERROR
 
@@ -143,3 +154,141 @@ def test_a_missing_java_ends_the_program_with_2_before_any_work(
     assert "Java 17 or newer" in answer.stderr
     assert "JAVA_HOME" in answer.stderr
     assert not (tmp_path / "table").exists()
+
+
+LOG = Path("/tmp/log4j2.properties")
+
+
+@pytest.fixture
+def spark_home(tmp_path: Path) -> Path:
+    home = tmp_path / "spark"
+    (home / "jars").mkdir(parents=True)
+    (home / "jars/spark-core.jar").write_bytes(b"classes")
+    return home
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "java/bin").mkdir(parents=True)
+    (tmp_path / "java/lib").mkdir()
+    (tmp_path / "java/bin/java").write_bytes(b"")
+    (tmp_path / "java/lib/modules").write_bytes(b"17")
+    return {"JAVA_HOME": str(tmp_path / "java"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    return Archive(path=tmp_path / "cache/blizzard/jvm/key.jsa")
+
+
+def made(archive: Archive) -> Archive:
+    archive.path.parent.mkdir(parents=True, exist_ok=True)
+    part = unfinished(archive)
+    part.write_bytes(b"an archive")
+    settle(archive, part)
+    return archive
+
+
+@pytest.mark.parametrize("changed", ["spark/jars/spark-core.jar", "java/lib/modules"])
+def test_another_spark_or_another_java_has_another_archive(spark_home, environ, tmp_path, changed):
+    first = archive_of(spark_home, environ)
+    os.utime(tmp_path / changed, ns=(1, 1))
+    assert archive_of(spark_home, environ) != first
+
+
+@pytest.mark.parametrize("cache", ["relative/cache", "/with:colon"])
+def test_a_cache_the_jvm_cannot_name_is_not_used(spark_home, environ, cache):
+    assert archive_of(spark_home, environ | {"XDG_CACHE_HOME": cache}) is None
+
+
+@pytest.mark.parametrize("body", [b"", b"an arch", b"an archive and more"])
+def test_one_that_is_not_as_long_as_it_was_is_not_used(archive, body):
+    """A JVM that maps an archive which was cut short dies of it."""
+    made(archive).path.write_bytes(body)
+    assert str(archive.path) not in java_options(users="", archive=archive, log_settings=LOG)
+
+
+def test_it_appears_whole(archive):
+    archive.path.parent.mkdir(parents=True)
+    part = unfinished(archive)
+    part.write_bytes(b"all of it")
+    settle(archive, part)
+    assert archive.path.read_bytes() == b"all of it"
+    assert archive.there
+    names = sorted(file.name for file in archive.path.parent.iterdir())
+    assert names == ["key.jsa", "key.seal"]
+
+
+def test_a_collector_of_the_users_choice_replaces_ours():
+    """Two collectors named at once keep a JVM from starting."""
+    options = java_options(users="-XX:+UseG1GC", archive=None, log_settings=LOG)
+    assert "UseSerialGC" not in options
+
+
+@pytest.mark.parametrize(
+    "users", ["-Xshare:off", "-XX:SharedArchiveFile=mine.jsa", "-XX:ArchiveClassesAtExit=mine.jsa"]
+)
+def test_a_user_who_speaks_of_archives_is_left_alone(archive, users):
+    assert str(archive.path) not in java_options(
+        users=users, archive=made(archive), log_settings=LOG
+    )
+
+
+def test_a_home_with_a_space_in_its_name_is_one_option(tmp_path):
+    archive = made(Archive(path=tmp_path / "my cache/key.jsa"))
+    options = java_options(users="", archive=archive, log_settings=LOG)
+    assert f'"-XX:SharedArchiveFile={archive.path}"' in options
+
+
+@pytest.mark.parametrize(
+    ("limits", "soft"),
+    [((256, 1 << 20), 4096), ((256, 1024), 1024), ((8192, 8192), None), ((-1, -1), None)],
+)
+def test_spark_gets_the_open_files_that_it_may_have(
+    spark_home: Path, monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int], soft: int | None
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: limits)
+    monkeypatch.setattr(resource, "setrlimit", lambda _which, now: asked.append(now[0]))
+    require_files(spark_home)
+    assert asked == ([] if soft is None else [soft])
+
+
+def test_too_few_open_files_are_named_with_the_way_out(
+    spark_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java would say "A JNI error has occurred"."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: (128, 128))
+    with pytest.raises(ConfigInvalid, match=r"may open 128 files.*ulimit -n, LimitNOFILE="):
+        require_files(spark_home)
+
+
+FAULTS = """
+import resource, sys
+import numpy as np
+from blizzard.execute.spark.daemon import keep_freed_memory
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+if sys.argv[1] == "keeps":
+    keep_freed_memory()
+for _ in range(3):  # what the first batches take is never there before
+    arrays = [np.ones(size << 20, np.uint8) for size in (1, 2, 4, 4, 8, 8, 8)]
+    del arrays
+before = faults()
+for _ in range(4):
+    arrays = [np.ones(size << 20, np.uint8) for size in (1, 2, 4, 4, 8, 8, 8)]
+    del arrays
+print(faults() - before)
+"""
+
+
+def faults(how: str) -> int:
+    """Count the pages that the system hands out while arrays of the same sizes come and go."""
+    command = [sys.executable, "-c", FAULTS, how]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def test_arrays_of_the_same_sizes_take_no_pages_anew():
+    assert faults("keeps") < faults("gives back") / 10

@@ -44,6 +44,8 @@ def line_of(name: str, *values: Any) -> str:
         ("x", [1, 1.5], "- {name: x, type: float64}"),
         ("ok", [True], "- {name: ok, type: boolean}"),
         ("at", ["2024-01-01T00:00:00Z"], "- {name: at, type: timestamp}"),
+        ("at", ["2024-01-01T00:00:00.000001+0000"], "- {name: at, type: timestamp}"),
+        ("flow", [2**63 - 1, 2**52], "- {name: flow, type: int64}"),
         ("day", ["2024-01-01"], "- {name: day, type: date}"),
         ("big", [2**64], '- {name: big, type: "decimal(38,0)"}  # integers of more than 64 bits'),
         ("tags", [["a"], None], "- {name: tags, type: list, items: string}"),

@@ -1,17 +1,31 @@
-"""Two blizzards on one pipeline: one of them writes, and the rows appear once."""
+"""Two writers of one pipeline, an operator's entry beside a run, and a renamed pipeline."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from blizzard.handoff.publish import HandedOn, Publisher
+from blizzard.journal.checkpoint import read_ledger
+from blizzard.journal.fence import TRIES, append_what_is_found
+from blizzard.journal.journal import Journal
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from lakebed.documents.entry import Entry
-from lakebed.errors import JournalConflict, ProtocolConflict
+from lakebed.documents.entry import Entry, digest, encode
+from lakebed.errors import JournalConflict, JournalLost, ProtocolConflict
 from lakebed.storage.store import AlreadyThere, Created, Store
-from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
+from tests.support.builders import (
+    Bench,
+    Hands,
+    entries,
+    identity,
+    ndjson,
+    no_options,
+    pipeline_settings,
+    put,
+    record,
+    rows,
+)
 from tests.support.runner import InProcessRunner, RunsOnly
 from tests.support.stores import local
 from tests.support.writers import lease, machine
@@ -130,3 +144,48 @@ def test_a_configuration_that_is_refused_leaves_no_note(first: Bench, tmp_path: 
     with pytest.raises(ProtocolConflict):
         Bench(other, lease=lease(pipeline="other")).pipeline().step()
     assert not (first.table / "_blizzard/other").exists()
+
+
+class Operator:
+    """Looks at a journal, to which batches are appended before the operator's entry is there."""
+
+    def __init__(self, root, batches):
+        self.store = Store(str(root), no_options())
+        history = read_ledger(self.store, "default")
+        self.journal = Journal(self.store, identity(), history, Hands().clock)
+        self.journal.open_with(lambda: False)
+        self.last = self.journal.append((record("a"),), ())
+        self.batches = batches
+        self.looks = 0
+
+    def look(self):
+        self.looks += 1
+        entry = self.last.successor(
+            "redo", previous=digest(encode(self.last)), run="r", created=self.last.created
+        )
+        if self.batches:
+            self.batches -= 1
+            self.last = self.journal.append((record(f"b{self.looks}"),), ())
+        return self.looks, entry
+
+    def append(self):
+        return append_what_is_found(self.store, "default", self.look)
+
+
+def test_batches_that_come_too_fast_end_in_an_error_and_nothing_is_written(tmp_path):
+    operator = Operator(tmp_path, batches=TRIES)
+    with pytest.raises(JournalConflict, match="nothing was done, try again"):
+        operator.append()
+    assert [each.kind for each in entries(tmp_path)] == ["open", *["batch"] * (TRIES + 1)]
+
+
+def test_a_renamed_pipeline_is_noticed_before_it_ingests_anything_twice(tmp_path: Path) -> None:
+    """L21: the message names the old name, which is the way out."""
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(2)))
+    settings = pipeline_settings(tmp_path / "in", tmp_path / "table")
+    Bench(settings).pipeline().step()
+    renamed = Bench(replace(settings, name="other"))
+
+    with pytest.raises(JournalLost, match="'default' of this table already reads"):
+        renamed.pipeline().step()
+    assert renamed.entries() == []

@@ -1,4 +1,4 @@
-"""Which settings make a file that failed worth another try."""
+"""Which settings, at any depth, make a file that failed worth another try."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -93,3 +93,41 @@ def items(kind: FieldType, *, nullable: bool = True) -> Field:
 )
 def test_what_is_inside_a_type_decides(one: Field, other: Field) -> None:
     assert changed(settings(one), settings(other)) == {FailureStage.PARSE}
+
+
+INNER = Field(name="at", type=FieldType.TIMESTAMP)
+LIST = Field(
+    name="calls",
+    type=FieldType.LIST,
+    items=Field(name="element", type=FieldType.STRUCT, fields=(INNER,)),
+)
+
+
+def basis(*fields: Field) -> str:
+    settings = pipeline_settings(Path("in"), Path("table"), schema=Schema(fields))
+    return bases_of(settings, settings.sources[0])[FailureStage.PARSE]
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        replace(INNER, type=FieldType.STRING),
+        replace(INNER, nullable=False),
+        replace(INNER, name="when"),
+        replace(INNER, reading=Reading(formats=("epoch_ms",))),
+        replace(INNER, type=FieldType.DECIMAL, precision=9, scale=2),
+    ],
+)
+def test_a_change_deep_inside_a_column_is_a_change(inner: Field) -> None:
+    element = Field(name="element", type=FieldType.STRUCT, fields=(inner,))
+    assert basis(LIST) == basis(LIST)
+    assert basis(replace(LIST, items=element)) != basis(LIST)
+
+
+def test_the_basis_is_what_it_has_always_been() -> None:
+    """A file that failed before an update is not tried again by it."""
+    plain = basis(Field(name="id", type=FieldType.INT64), INNER)
+    assert plain == "204ffc42d0a4fd81"
+    assert basis(LIST) == "4e9632e9beee150c"
+    epoch = replace(INNER, reading=Reading(formats=("epoch_ms",)))
+    assert basis(epoch) == "839bcdfe78054621"

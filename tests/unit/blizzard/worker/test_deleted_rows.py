@@ -1,14 +1,18 @@
-"""Deletion vectors: every kind of container, on both sides of each limit of the format."""
+"""Deletion vectors, row ids and plain types of files that are rewritten."""
 
 import struct
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from blizzard.worker.deleted_rows import marked, places_in, ranges_of
+from blizzard.worker.table_file import RowIds, TableFile, read_group
+from lakebed.columns.row_tracking import FirstRow, RowColumns
 from lakebed.documents.deletion_vector import DeletionVector, from_z85
 from tests.support.deletion_vectors import bitmap, z85
 
@@ -68,3 +72,62 @@ def test_ranges_have_the_same_places(places: set[int]) -> None:
     assert np.flatnonzero(marked(given_places, 10, 20)).tolist() == [
         place - 10 for place in sorted(places) if 10 <= place < 30
     ]
+
+
+KEPT = RowColumns(ids="_ids", versions="_versions")
+IDS = RowIds(KEPT, FirstRow(id=100, version=7))
+
+
+@pytest.fixture
+def opened(tmp_path):
+    def write(**columns):
+        path = tmp_path / "file.parquet"
+        pq.write_table(pa.table(columns), path, row_group_size=2)
+        return pq.ParquetFile(path)
+
+    return write
+
+
+def told(file):
+    groups = [TableFile(file, None, IDS).read(one) for one in range(file.num_row_groups)]
+    rows = pa.concat_tables(groups).to_pylist()
+    return [(row["id"], row["_ids"], row["_versions"]) for row in rows]
+
+
+def test_rows_are_numbered_from_the_first_of_the_file_on_over_all_row_groups(opened):
+    assert told(opened(id=[1, 2, 3, 4, 5])) == [
+        (1, 100, 7), (2, 101, 7), (3, 102, 7), (4, 103, 7), (5, 104, 7)
+    ]  # fmt: skip
+
+
+def test_what_a_file_says_of_a_row_comes_first(opened):
+    """Of a row that was changed when it was moved it says the id alone."""
+    file = opened(_ids=[3, None, 9], id=[1, 2, 3], _versions=[None, 4, 2])
+    assert told(file) == [(1, 3, 7), (2, 101, 4), (3, 9, 2)]
+
+
+def test_some_columns_are_read_without_ids_and_ids_alone(opened):
+    file = TableFile(opened(id=[1, 2, 3], _ids=[7, 8, 9]), None, IDS)
+    assert file.names == ["id", "_ids", "_versions"]
+    assert file.read(1, ["id"]).to_pydict() == {"id": [3]}
+    assert file.read(1, ["_ids"]).to_pydict() == {"_ids": [9]}
+
+
+VIEW = pa.string_view()
+
+
+def test_texts_and_bytes_are_plain_inside_of_columns_too(tmp_path):
+    noted: dict[str, pa.DataType] = {
+        "text": VIEW,
+        "bytes": pa.binary_view(),
+        "struct": pa.struct([pa.field("inner", VIEW)]),
+        "list": pa.list_(VIEW),
+    }
+    row = {"text": "a", "bytes": b"b", "struct": {"inner": "c"}, "list": ["d", None]}
+    pq.write_table(pa.Table.from_pylist([row], pa.schema(noted)), tmp_path / "a.parquet")
+    with pq.ParquetFile(tmp_path / "a.parquet") as file:
+        assert file.schema_arrow.field("text").type == VIEW
+        table = read_group(file, 0)
+        assert read_group(file, 0, ["text"]).column_names == ["text"]
+    assert "view" not in str(table.schema)
+    assert table.take([0]).to_pylist() == [row]

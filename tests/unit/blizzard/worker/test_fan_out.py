@@ -1,5 +1,8 @@
-"""Many partitions at once: few open files, bounded memory, every row in its own file."""
+"""Many partitions or a stalled uploader: few open files, bounded memory, every row in its file."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,7 @@ from lakebed.columns.schema import Field, Schema
 from lakebed.partition import Template
 from lakebed.types import RESCUED, FieldType
 from tests.support.builders import Hands
-from tests.unit.blizzard.worker.test_parquet import open_files
+from tests.unit.blizzard.worker.test_dictionary import open_files
 
 DECLARED = Schema(
     (
@@ -196,3 +199,75 @@ def test_files_of_each_partition_roll_at_the_target_size(tmp_path):
     sizes = [file.size for file in closed if file.partition_values["region"] == "a"]
     assert len(sizes) > 3
     assert all(8_000 < size < 15_000 for size in sizes[:-1])
+
+
+PROGRAM = """
+import json, os, resource, sys, threading, time
+from pathlib import Path
+from blizzard.model.settings import RollingPolicy, UploadSettings
+from blizzard.worker.stores import (OpenedStores)
+from blizzard.worker.unit import (run_unit)
+from lakebed.storage.store import Reader, Store
+from tests.support.builders import listed, ndjson, put, rows, unit, work
+
+root, count = Path(sys.argv[1]), int(sys.argv[2])
+body = ndjson({"id": n, "name": "x" * 900} for n in range(300))
+put(root / "in", "0000.ndjson", body)
+for number in range(1, count):
+    os.link(root / "in/0000.ndjson", root / f"in/{number:04d}.ndjson")
+
+begun, stalled, go_on = [], threading.Event(), threading.Event()
+stream, upload = Reader.stream, Store.upload
+
+def watched(self, path, **how):
+    begun.append(path)
+    return stream(self, path, **how)
+
+def blocked(self, *given, **how):
+    stalled.set()
+    go_on.wait()
+    return upload(self, *given, **how)
+
+Reader.stream, Store.upload = watched, blocked
+given = work(
+    root / "in", root / "table",
+    rolling=RollingPolicy(file_size=1000),
+    upload=UploadSettings(max_concurrent_uploads=2),
+)
+everything = unit(listed(root / "in"))
+done = threading.Thread(target=run_unit, args=(everything, given, OpenedStores(given)))
+done.start()
+stalled.wait()
+before = -1
+while before != len(begun):  # until nothing new is begun any more
+    before = len(begun)
+    time.sleep(0.5)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+told = {"begun": len(begun), "peak": peak * 1024}
+print(json.dumps(told), flush=True)
+os._exit(0)  # what waits need not be read and uploaded
+"""
+
+
+def stalled_run(folder: Path, count: int) -> dict[str, int]:
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(folder), str(count)],
+        cwd=Path(__file__).parents[4],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    told: dict[str, int] = json.loads(ended.stdout)
+    return told
+
+
+def test_with_a_stalled_uploader_downloads_stop_and_memory_is_that_of_few_files(
+    tmp_path: Path,
+) -> None:
+    """W18: 300 waiting source files cost no more than 10."""
+    few = stalled_run(tmp_path / "few", 10)
+    many = stalled_run(tmp_path / "many", 300)
+
+    assert many["begun"] <= 20, "two uploads, eight closed files, four downloads ahead, one in hand"
+    assert many["peak"] - few["peak"] < 32 * 1024 * 1024

@@ -48,10 +48,6 @@ def in_table(bench: Bench) -> list[dict[str, Any]]:
     return [row for name in files for row in pq.read_table(bench.table / name).to_pylist()]
 
 
-def names(bench: Bench) -> list[str]:
-    return sorted(row["name"] for row in in_table(bench))
-
-
 @pytest.mark.parametrize(
     ("form", "body"),
     [

@@ -1,5 +1,6 @@
 """Storage profiles: what sections share is written once, and each may say otherwise."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ import yaml
 
 import blizzard.config.load
 import penguin.config.load
+from blizzard.model.settings import SourceSettings
 from lakebed.errors import ConfigInvalid
+from lakebed.storage.options import StorageOptions
 from tests.support.config import faults_from, settings_from
 
 LAKE = {"AWS_REGION": "eu", "AWS_ACCESS_KEY_ID": "${KEY}"}
@@ -141,3 +144,14 @@ def test_profiles_may_stand_in_a_file_of_their_own(tmp_path: Path) -> None:
     assert pipeline.sink.storage_options.plain() == {"AWS_REGION": "eu"}
     with pytest.raises(ConfigInvalid):
         blizzard.config.load.load([shared], [], {})
+
+
+OPTIONS = StorageOptions({"AWS_REGION": "us-east-1", "AWS_SECRET_ACCESS_KEY": "hunter2"})
+
+
+def test_only_the_names_are_shown() -> None:
+    source = SourceSettings(uri="s3://b", storage_options=OPTIONS)
+
+    for text in (repr(OPTIONS), str(OPTIONS), f"{OPTIONS}", repr(source), repr(asdict(source))):
+        assert "hunter2" not in text
+        assert "AWS_SECRET_ACCESS_KEY" in text

@@ -1,11 +1,17 @@
-"""One file has one name, whichever way a log writes it."""
+"""Names of files, lengths of intervals and proofs of removals in a Delta log."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from lakebed.deltalog.actions import CommitInfo, LogActions
 from lakebed.deltalog.file_names import linked_folders, naming, without_links
+from lakebed.deltalog.removals import NEVER, RemovalEvidence
+from lakebed.deltalog.retention import FOR_EVER, parse_interval
+from tests.support.builders import NOON
+from tests.support.intervals import INTERVALS, length, strange
 
 
 @dataclass
@@ -91,3 +97,39 @@ def test_links_within_a_table(tmp_path: Path) -> None:
     assert without_links(store, "away/x.parquet") == "away/x.parquet"
     assert linked_folders(store, ["link/x", "link/y", "real/x", "z"]) == {"real": {"link"}}
     assert linked_folders(Place("s3://b"), ["link/x"]) == {}
+
+
+@pytest.mark.parametrize(("text", "microseconds"), INTERVALS)
+def test_an_interval_is_as_long_as_delta_says(text, microseconds):
+    """HOLES L31"""
+    assert parse_interval(text) == length(microseconds)
+
+
+def test_an_interval_beyond_every_calendar_is_for_ever_or_none():
+    """HOLES L31: neither removes anything."""
+    assert parse_interval("interval 99999999 weeks") == FOR_EVER
+    assert parse_interval(f"{'9' * 18} days") == FOR_EVER
+    assert parse_interval(f"{'9' * 40} days") is None
+
+
+def test_anything_at_all_is_a_length_or_none():
+    """HOLES L31: it is read at every clean-up, and must never end one with an error."""
+    found = [parse_interval(text) for text in strange(3000, seed=7)]
+    assert 100 < sum(one is not None for one in found) < 2900
+
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.mark.parametrize(("until", "since"), [(4, NOON - 9 * HOUR), (3, NOON - HOUR)])
+def test_a_note_counts_only_if_no_version_after_it_went_unread(until, since):
+    """A commit may come some versions after the one that its penguin had read."""
+    evidence = RemovalEvidence(checkpointed=NOON, keeps=7 * 24 * HOUR)
+    note = {"since": int((NOON - 9 * HOUR).timestamp() * 1000), "until": until}
+    info = CommitInfo({"penguin": {"others": {"removals": note}}})
+    evidence.take(LogActions(version=9, info=info), NOON, first=5)
+    assert evidence.complete_since(NOON - HOUR) == since
+
+
+def test_without_a_checkpoint_nothing_is_proved():
+    assert RemovalEvidence().complete_since(NOON) == NEVER

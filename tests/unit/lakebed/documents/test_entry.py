@@ -1,8 +1,9 @@
-"""The documents of the journal."""
+"""The documents of the journal, and metas that announce files."""
 
 import hashlib
 import json
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from lakebed.documents.entry import (
     digest_number,
     encode,
 )
+from lakebed.documents.pending_meta import EntryName, Meta, decode_meta, encode_meta, entry_named_by
 from lakebed.errors import DocumentUnreadable
 from lakebed.types import Handoff
 from tests.support.builders import ID_AND_NAME, failure, finished_file, record
@@ -159,3 +161,40 @@ def test_runs_are_short_in_an_entry_and_older_entries_have_none() -> None:
     assert decode_entry(body, "x").files[0].runs == runs
     older = body.replace(b'"runs":[[0,1,3,3],[0,null,2,5,700,1]],', b"")
     assert decode_entry(older, "x").files[0].runs == ()
+
+
+BARE: dict[str, Any] = {
+    "filename": "date=2024-01-01/019234ab-cdef-7890.parquet",
+    "size": 134217728,
+    "record_count": 1000000,
+    "partition_values": {"date": "2024-01-01"},
+    "source_file": "s3://bucket/input/events.ndjson.gz",
+}
+
+
+def test_a_meta_of_ours_is_read_back_and_names_its_entry():
+    meta = Meta(**BARE, source_files=("s3://b/ü",), pipeline="p", journal="j", entry=3)
+    body = encode_meta(meta)
+    assert decode_meta(body, "m") == meta
+    assert entry_named_by(meta) == EntryName("p", "j", 3)
+    assert body == encode_meta(decode_meta(body, "m"))
+
+
+def test_the_keys_of_the_protocol_come_first_and_are_spelled_as_it_spells_them():
+    written = json.loads(encode_meta(Meta(**BARE)))
+    assert list(written)[:5] == list(BARE)
+    assert {key: written[key] for key in BARE} == BARE
+
+
+def test_a_meta_with_only_the_keys_of_the_protocol_is_another_programs():
+    meta = decode_meta(json.dumps(BARE | {"more": 1}).encode(), "m")
+    assert entry_named_by(meta) is None
+    assert meta.partition_values == {"date": "2024-01-01"}
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"{}", json.dumps(BARE | {"size": "x"}).encode()]
+)
+def test_a_meta_that_cannot_be_read_is_named(body):
+    with pytest.raises(DocumentUnreadable, match="_staging/m"):
+        decode_meta(body, "_staging/m")

@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ import pytest
 from obstore.exceptions import GenericError, PermissionDeniedError, UnauthenticatedError
 
 from lakebed.errors import NoExclusiveCreate, StoreDenied, StoreFull, StoreUnavailable
+from lakebed.layout import CREATE_ONLY_PROOF
+from lakebed.storage.create_only import prove
+from lakebed.storage.objects import facts_of
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from tests.support.stores import remote
@@ -132,3 +136,38 @@ def test_a_file_system_without_hard_links_is_named_with_the_way_out(store, monke
     with pytest.raises(NoExclusiveCreate, match=r"no hard links .* ext4, XFS") as caught:
         store.create("x", b"1")
     assert str(store.local_root) in str(caught.value)
+
+
+class OthersProveToo(Store):
+    """Another process removes the object of its own proof right after ours was read."""
+
+    def get(self, path: str) -> bytes | None:
+        body = super().get(path)
+        if path == CREATE_ONLY_PROOF:
+            self.delete(path)
+        return body
+
+
+def left(root):
+    return [each.name for each in root.iterdir()]
+
+
+def test_a_store_is_not_blamed_for_what_another_process_removes(tmp_path):
+    prove(OthersProveToo(str(tmp_path), StorageOptions()), CREATE_ONLY_PROOF)
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ('"0x8DC1A2B3C4D5E6F"', "0x8DC1A2B3C4D5E6F"),
+        ("0x8DC1A2B3C4D5E6F", "0x8DC1A2B3C4D5E6F"),
+        ('"9b2cf535f27731c974343645a3985328-2"', '"9b2cf535f27731c974343645a3985328-2"'),
+        ('"0f343b0931126a20f133d67c2b018a3b"', '"0f343b0931126a20f133d67c2b018a3b"'),
+        (None, None),
+    ],
+)
+def test_only_the_quotes_of_azure_are_left_out(given, kept):
+    when = datetime(2024, 1, 1, tzinfo=UTC)
+    meta = {"path": "a", "size": 1, "e_tag": given, "last_modified": when}
+    assert facts_of(meta).etag == kept

@@ -1,4 +1,4 @@
-"""penguin's part of a configuration, as the settings that its stages are given."""
+"""penguin's part of a configuration, its catalog included, as settings of its stages."""
 
 from functools import partial
 from pathlib import Path
@@ -8,9 +8,11 @@ import pytest
 import yaml
 
 from lakebed.config.models import Metrics, PartitionBy, TableSection
+from lakebed.errors import ConfigInvalid
 from lakebed.listing.lookback import Window
-from lakebed.types import DiscoverBy, Evolution, SkippingColumns
+from lakebed.types import CatalogType, DiscoverBy, Evolution, SkippingColumns
 from penguin.config.load import load
+from penguin.model.settings import CatalogSettings
 from tests.support.config import faults_from, set_key, settings_from
 
 READ: dict[str, tuple[Any, Any, Any]] = {
@@ -199,3 +201,45 @@ def test_a_table_that_says_nothing_of_its_partitions_has_those_of_its_sink(
     assert events.partition_template == "date=%Y-%m-%d/region=%s"
     assert events.sweep_horizon == Window.parse("date=%Y-%m-%d/region=%s", 3)
     assert other.partition_columns is None
+
+
+def loaded(tmp_path: Path, name: str = "events", **catalog: Any) -> CatalogSettings:
+    table = {
+        "table_uri": "s3://lake/events",
+        "storage_options": {"AWS_REGION": "eu-west-1"},
+        "catalog": {"type": "glue", "database": "lake", **catalog},
+    }
+    file = tmp_path / "penguin.yaml"
+    file.write_text(yaml.safe_dump({"tables": {name: table}}))
+    (found,) = load([file], [], {}).tables
+    assert found.catalog is not None
+    return found.catalog
+
+
+def test_the_name_and_the_credentials_are_those_of_the_table(tmp_path: Path) -> None:
+    found = loaded(tmp_path)
+    assert (found.type, found.name) == (CatalogType.GLUE, "lake.events")
+    assert found.options.plain() == {"AWS_REGION": "eu-west-1"}
+
+
+def test_its_own_credentials_are_not_mixed_with_those_of_the_table(tmp_path: Path) -> None:
+    found = loaded(tmp_path, storage_options={"AWS_PROFILE": "catalog"}, table="all_events")
+    assert found.options.plain() == {"AWS_PROFILE": "catalog"}
+    assert found.name == "lake.all_events"
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({"type": "hive"}, "thrift://host:9083"),
+        ({"type": "hive", "uri": "http://x:1"}, "thrift://host:9083"),
+        ({"type": "hive", "uri": "thrift://x:9083", "region": "eu"}, "belongs to type glue"),
+        ({"uri": "thrift://x:9083"}, "belongs to type hive"),
+        ({"database": "Lake"}, "database"),
+        ({"name": "Events-1"}, "no name for a table"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path: Path, given: dict[str, Any], word: str) -> None:
+    with pytest.raises(ConfigInvalid) as refused:
+        loaded(tmp_path, **given)
+    assert word in str(refused.value)

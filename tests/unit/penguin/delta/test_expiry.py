@@ -1,11 +1,11 @@
-"""Which files of a Delta log may be removed."""
+"""Which files of a Delta log may be removed, and how far apart checkpoints are."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from lakebed.storage.store import ObjectFacts
-from penguin.delta.maintenance import find_expired, log_retention, removes_expired
+from penguin.delta.maintenance import find_expired, log_retention, removes_expired, spacing
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 MONTH = timedelta(days=30)
@@ -133,3 +133,14 @@ def test_a_table_that_does_not_say_keeps_versions_for_thirty_days():
     assert log_retention({}) == MONTH
     assert log_retention({"delta.logRetentionDuration": "26 weeks"}) == timedelta(days=182)
     assert log_retention({"delta.logRetentionDuration": "half a year"}) is None
+
+
+@pytest.mark.parametrize(
+    ("interval", "actions", "versions"),
+    [
+        (None, 0, 10), (None, 100_000, 10), (None, 500_000, 50), (None, 10_000_000, 100),
+        (10, 10_000_000, 10), (300, 10**7, 300),
+    ],
+)  # fmt: skip
+def test_a_large_table_has_fewer_checkpoints_unless_told_otherwise(interval, actions, versions):
+    assert spacing(interval, actions) == versions

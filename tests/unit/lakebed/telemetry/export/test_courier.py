@@ -1,14 +1,21 @@
-"""Documents are delivered beside the work: it never waits for them, and never fails with them."""
+"""Traces and lineage: where they go, how spans are written, and that work never waits for them."""
 
+import base64
 import json
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from google.protobuf.json_format import ParseDict
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
+from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from lakebed.telemetry.events import Event, ExportFailed, ExportResumed, Level
 from lakebed.telemetry.export.courier import Courier, CourierLimits, DeliveryRefused, post
-from lakebed.telemetry.export.targets import ExportTarget
+from lakebed.telemetry.export.spans import Span, TracedBatch, encoder
+from lakebed.telemetry.export.targets import ExportSettings, ExportTarget
 from tests.support.ports import reserved_port
 from tests.support.receiver import Receiver, receiving
 from tests.support.waits import until
@@ -120,3 +127,118 @@ def test_a_server_that_is_slow_takes_no_longer_than_it_may():
         post(ExportTarget(what="traces", url=receiver.url), b"{}", seconds=0.1)
     with receiving(status=500) as receiver, pytest.raises(DeliveryRefused, match="HTTP 500"):
         post(ExportTarget(what="traces", url=receiver.url), b"{}")
+
+
+BATCH = TracedBatch(pipeline="events", journal="j-1", entry=7)
+
+
+def parsed(body: bytes) -> ExportTraceServiceRequest:
+    """Read a request by OpenTelemetry's own definitions: an unknown field is an error.
+
+    In JSON they write ids in hexadecimal, where the usual mapping has base64.
+    """
+
+    def usual(node: Any) -> Any:
+        if isinstance(node, dict):
+            return {
+                key: base64.b64encode(bytes.fromhex(each)).decode()
+                if key in ("traceId", "spanId", "parentSpanId")
+                else usual(each)
+                for key, each in node.items()
+            }
+        return [usual(each) for each in node] if isinstance(node, list) else node
+
+    request = ExportTraceServiceRequest()
+    ParseDict(usual(json.loads(body)), request)
+    return request
+
+
+def test_a_request_is_what_opentelemetry_defines():
+    span = Span(
+        trace=BATCH.trace,
+        id=BATCH.span("run"),
+        parent=BATCH.root,
+        name="run",
+        start=1_800_000_000.25,
+        end=1_800_000_001.5,
+        attributes={"text": "é", "whole": 3, "part": 0.5, "flag": True},
+        error="it broke [code]",
+    )
+    request = parsed(encoder("blizzard")([span]))
+    (of_resource,) = request.resource_spans
+    assert [each.key for each in of_resource.resource.attributes] == [
+        "service.name",
+        "service.version",
+        "telemetry.sdk.language",
+    ]
+    (of_scope,) = of_resource.scope_spans
+    (found,) = of_scope.spans
+    assert (of_scope.scope.name, found.name) == ("blizzard", "run")
+    assert found.trace_id.hex() == BATCH.trace
+    assert found.span_id.hex() == BATCH.span("run")
+    assert found.parent_span_id.hex() == BATCH.root
+    assert found.start_time_unix_nano == 1_800_000_000_250_000_000
+    assert found.end_time_unix_nano == 1_800_000_001_500_000_000
+    assert found.kind == ProtoSpan.SPAN_KIND_INTERNAL
+    assert found.status.code == Status.STATUS_CODE_ERROR
+    values = {each.key: each.value for each in found.attributes}
+    assert values["text"].string_value == "é"
+    assert values["whole"].int_value == 3
+    assert values["part"].double_value == 0.5
+    assert values["flag"].bool_value is True
+
+
+def test_the_ids_of_a_batch_are_made_of_its_journal_and_number():
+    again = TracedBatch(pipeline="events", journal="j-1", entry=7)
+    assert (again.trace, again.root) == (BATCH.trace, BATCH.root)
+    others = [
+        TracedBatch(pipeline="events", journal="j-1", entry=8),
+        TracedBatch(pipeline="events", journal="j-2", entry=7),
+        TracedBatch(pipeline="other", journal="j-1", entry=7),
+    ]
+    assert len({BATCH.trace, *(each.trace for each in others)}) == 4
+    assert (len(BATCH.trace), len(BATCH.root)) == (32, 16)
+
+
+NOTHING = ExportSettings()
+
+
+@pytest.mark.parametrize(
+    "given", ["http://collector:4318", "http://collector:4318/", "http://collector:4318/v1/traces"]
+)
+def test_an_endpoint_is_a_base_or_the_whole_address(given: str):
+    target = ExportSettings(otlp_endpoint=given, otlp_headers={"a": "b"}).traces({})
+    assert target is not None
+    assert (target.url, target.headers) == ("http://collector:4318/v1/traces", {"a": "b"})
+
+
+def test_the_configuration_goes_before_the_environment():
+    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://other:4318"}
+    target = ExportSettings(otlp_endpoint="http://own").traces(environment)
+    assert target is not None
+    assert target.url == "http://own/v1/traces"
+
+
+def test_the_variables_of_opentelemetry_count_with_their_headers():
+    target = NOTHING.traces(
+        {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318",
+            "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20secret, x-tenant=blue",
+        }
+    )
+    assert target is not None
+    assert target.url == "http://collector:4318/v1/traces"
+    assert target.headers == {"authorization": "Bearer secret", "x-tenant": "blue"}
+    assert "secret" not in repr(target)
+    own = NOTHING.traces({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://collector/own"})
+    assert own is not None
+    assert own.url == "http://collector/own"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("OTEL_SDK_DISABLED", "true"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")],
+)
+def test_variables_that_ask_for_something_else_are_not_used(variable: str, value: str):
+    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4317", variable: value}
+    assert NOTHING.traces(environment) is None
