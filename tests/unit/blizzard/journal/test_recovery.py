@@ -272,6 +272,6 @@ def test_names_in_a_segment_know_whether_their_rows_were_taken_out():
     store, taken = Bucket(), IngestedFile(key="a", size=10, etag="e", entry=3, retracted=True)
     rows = [taken.row, replace(taken, key="b", retracted=False).row]
     segment = segments.write_segment(store, "default", rows, Clock().fresh_id())
-    found = [IngestedFile.of(row) for row in segments.read_rows(store, "default", segment)]
+    found = [IngestedFile.of(row) for row in segment.rows()]
     assert [one.retracted for one in found] == [True, False]
     assert found[0] == taken
