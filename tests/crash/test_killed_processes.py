@@ -143,7 +143,7 @@ def test_penguin_killed_in_its_commit_the_rows_appear_once(
         "-c",
         file,
         "--once",
-        doom=doom(tmp_path, "penguin.delta.table:Table.commit", when),
+        doom=doom(tmp_path, "penguin.delta.table:WritableTable.commit", when),
     )
 
     assert ended.code == -signal.SIGKILL
@@ -236,7 +236,7 @@ spark: {{master: "local[2,4]"}}
     process = start(
         "blizzard", "-c", file, "--output", "json",
         doom=doom(
-            tmp_path, "blizzard.worker.output.kept:Kept.add", "before",
+            tmp_path, "blizzard.worker.output.kept:KeptRows.add", "before",
             victim=str(pid), signal="SIGTERM",
             # However fast the machine reads: the stop is known long before the file's end.
             constants={"blizzard.worker.progress:BEAT_SECS": 0.02},

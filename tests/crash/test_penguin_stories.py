@@ -104,7 +104,7 @@ def test_killed_anywhere_in_a_scan_commit_files_are_in_once(tmp_path: Path) -> N
         (tmp_path / "spent").unlink(missing_ok=True)
         ended = run(
             "penguin", "-c", file, "--once",
-            doom=dies(tmp_path, "penguin.delta.table:Table.commit", when, ""),
+            doom=dies(tmp_path, "penguin.delta.table:WritableTable.commit", when, ""),
         )  # fmt: skip
         assert ended.code == -signal.SIGKILL
     assert run("penguin", "-c", file, "--once").code == 0
