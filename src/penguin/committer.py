@@ -80,7 +80,7 @@ def missing_files(
     ):
         if why == NOT_MOVED:
             waits_for(hold.entry)
-    answers = ahead(lambda add: _trouble(store, add.path, add.size, add.outbox), plan.adds)
+    answers = ahead(lambda add: _trouble(store, add.path, add.size, add.outbox), plan.adds.values())
     for done, (add, why) in enumerate(answers, start=1):
         if why is not None:
             found.append((add, why))
@@ -156,19 +156,12 @@ class Committer:
                     continue
                 step = _metadata("commit", token, attempt) | plan.metadata()
                 at = self.clock.now()
+                adds, moves = tuple(plan.adds.values()), plan.transactions()
                 if plan.removes:
-                    table.take_out(
-                        plan.removes,
-                        plan.transactions(),
-                        step,
-                        at,
-                        plan.adds,
-                        rearranges=plan.rearranges,
-                    )
-                elif plan.goes_by_paths:
-                    table.commit(plan.adds, plan.transactions(), step, at, next_version=True)
+                    removes = tuple(plan.removes.values())
+                    table.take_out(removes, moves, step, at, adds, rearranges=plan.rearranges)
                 else:
-                    table.commit(plan.adds, plan.transactions(), step, at)
+                    table.commit(adds, moves, step, at, next_version=plan.goes_by_paths)
             except PlanOvertaken:
                 raise
             except CommitUnconfirmed as error:
@@ -214,7 +207,7 @@ class Committer:
         same_table = table.facts.shape() in (plan.table.shape(), plan.after.shape())
         before = ([part.before for part in plan.advances], [update.before for update in updates])
         if (
-            (plan.removes and table.changed(plan.removes))
+            (plan.removes and table.changed(plan.removes.values()))
             or (plan.goes_by_paths and self._is_overtaken(plan, table))
             or now != before
             or not same_table
@@ -231,7 +224,7 @@ class Committer:
         """
         oldest = -1 if plan.table.version is None else plan.table.version
         touched = touched_since(self.store, oldest, table.version)
-        if touched is None or not touched.isdisjoint(add.path for add in plan.adds):
+        if touched is None or not touched.isdisjoint(plan.adds):
             return True
         if not plan.supersedes or not plan.supersedes.isdisjoint(map(file_name, touched)):
             return bool(plan.supersedes)

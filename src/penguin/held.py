@@ -5,7 +5,7 @@ a mark of it. The mark decides what the meta means: without one the commit was n
 meta means nothing; with one it is held, was released, or is gone for good.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -60,7 +60,7 @@ class HeldFiles:
     stale: tuple[str, ...] = ()
 
 
-def set_aside(store: Store, holds: tuple[Hold, ...], now: datetime) -> None:
+def set_aside(store: Store, holds: Iterable[Hold], now: datetime) -> None:
     """Record which files a commit leaves out, and why, before it does."""
 
     def write(hold: Hold) -> None:

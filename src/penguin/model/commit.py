@@ -78,13 +78,9 @@ class HeldState(IntEnum):
     """Discarded, or replaced by files that were written anew."""
 
 
-def held_update(name: str, before: HeldState | None, after: HeldState) -> TransactionUpdate:
+def held_update(name: str, before: int | None, after: HeldState) -> TransactionUpdate:
     """Return what becomes of a file that is set aside, or was."""
-    return TransactionUpdate(
-        app_id=held_transaction(name),
-        before=None if before is None else before.value,
-        after=after.value,
-    )
+    return TransactionUpdate(app_id=held_transaction(name), before=before, after=after.value)
 
 
 class HoldCode(StrEnum):
@@ -111,10 +107,6 @@ class Hold:
     def name(self) -> str:
         """Name the file among all that are held."""
         return file_name(self.file.filename)
-
-    def transaction(self) -> TransactionUpdate:
-        """Return the transaction of the commit that leaves it out."""
-        return held_update(self.name, None, HeldState.HELD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,12 +171,6 @@ class NotPromoted:
     before: int | None = None
     """What the log says of that name so far."""
 
-    def transaction(self) -> TransactionUpdate:
-        """Return the transaction by which it is known to have had no effect."""
-        return TransactionUpdate(
-            app_id=held_transaction(self.mark), before=self.before, after=HeldState.GONE.value
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advance:
@@ -244,26 +230,27 @@ class ForeignAdds:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class CommitPlan:
-    """One commit, decided: what the table must be, what is added, how far each pipeline goes."""
+    """One commit: what the table must be, what is added, how far each pipeline goes."""
 
     table: TableFacts
     """The table as the plan found it, or as it must be created."""
     after: TableFacts
     """The table as the entries' files need it."""
-    changes: Changes
-    adds: tuple[Add, ...]
+    changes: Changes = field(default_factory=Changes)
+    adds: dict[str, Add] = field(default_factory=dict)
+    """Files that are added, by path."""
     advances: tuple[Advance, ...] = ()
-    holds: tuple[Hold, ...] = ()
+    holds: list[Hold] = field(default_factory=list)
     """Files that are set aside with this commit."""
-    released: tuple[str, ...] = ()
+    released: list[str] = field(default_factory=list)
     """The names of files that were set aside, and are among those that are added."""
-    discarded: Mapping[str, HeldState | None] = field(default_factory=dict)
+    discarded: dict[str, HeldState | None] = field(default_factory=dict)
     """The names of files that are given up for good, each with what the log says of it so far."""
-    removes: tuple[FinishedFile, ...] = ()
-    """Files that are taken out of the table again, or that others take the place of."""
-    not_promoted: tuple[NotPromoted, ...] = ()
+    removes: dict[str, FinishedFile] = field(default_factory=dict)
+    """Files that are taken out of the table again, or that others take the place of, by path."""
+    not_promoted: list[NotPromoted] = field(default_factory=list)
     """Promotions and retractions that are settled by leaving the table as it is."""
     left_out: int = 0
     """The rows of removed files that are not in those that take their places: they leave."""
@@ -283,14 +270,14 @@ class CommitPlan:
     @property
     def rows(self) -> int:
         """Count the rows that the commit makes visible; those of a replaced file were before."""
-        return sum(add.rows for add in self.adds) - self.rewritten_rows
+        return sum(add.rows for add in self.adds.values()) - self.rewritten_rows
 
     @property
     def rewritten_rows(self) -> int:
         """Count the rows of removed files that are in others now."""
         if not self.adds:
             return 0
-        return sum(file.record_count for file in self.removes) - self.left_out
+        return sum(file.record_count for file in self.removes.values()) - self.left_out
 
     @property
     def goes_by_paths(self) -> bool:
@@ -306,8 +293,8 @@ class CommitPlan:
         return (
             *self.moved,
             *(() if self.others is None else self.others.transactions()),
-            *(hold.transaction() for hold in self.holds),
-            *(one.transaction() for one in self.not_promoted),
+            *(held_update(hold.name, None, HeldState.HELD) for hold in self.holds),
+            *(held_update(one.mark, one.before, HeldState.GONE) for one in self.not_promoted),
             *(held_update(name, HeldState.HELD, HeldState.RELEASED) for name in self.released),
             *(held_update(name, before, HeldState.GONE) for name, before in self.discarded.items()),
         )
@@ -343,12 +330,12 @@ class CommitPlan:
     def metadata(self) -> dict[str, object]:
         """Return the commit's metadata, for readers of the log."""
         told: dict[str, object] = {"entries": self.settled(), **self.note}
-        if self.holds:
-            told["held"] = [hold.name for hold in self.holds]
-        if self.released:
-            told["released"] = list(self.released)
-        if self.discarded:
-            told["discarded"] = list(self.discarded)
+        names = {
+            "held": [hold.name for hold in self.holds],
+            "released": self.released,
+            "discarded": list(self.discarded),
+        }
+        told |= {key: listed for key, listed in names.items() if listed}
         if self.rearranges:
             told["compacted"] = {"files": len(self.removes), "into": len(self.adds)}
         if self.rewritten_rows:

@@ -24,7 +24,7 @@ from penguin.backlog.redo_conflicts import (
 from penguin.committer import Committer, PlanOvertaken
 from penguin.delta.table import Log, WritableTable
 from penguin.held import HeldFile, HeldFiles, keep_in_mind, read_held, releasable, sort_out
-from penguin.model.commit import Changes, CommitPlan, HeldState, TransactionUpdate
+from penguin.model.commit import CommitPlan, HeldState, TransactionUpdate
 from penguin.model.settings import TableSettings
 from penguin.plan.commit import PlanQuestions
 from penguin.proposal import draft_commit
@@ -156,10 +156,8 @@ class HeldFileOperations(TableOperation):
             return CommitPlan(
                 table=table.facts,
                 after=table.facts,
-                changes=Changes(),
-                adds=(),
                 discarded=marks | {one.name: one.state for one in out if one not in back},
-                removes=tuple(removes),
+                removes={file.filename: file for file in removes},
                 moved=tuple(_taken_out_again(one.name, table) for one in out),
             )
 

@@ -34,7 +34,6 @@ from penguin.model.backlog import Position, ReadyEntry
 from penguin.model.commit import (
     Add,
     Advance,
-    Changes,
     CommitPlan,
     EntryRefused,
     HeldState,
@@ -280,8 +279,6 @@ class LogReplay(TableOperation):
         plan = CommitPlan(
             table=facts,
             after=facts,
-            changes=Changes(),
-            adds=(),
             advances=(Advance(before=position, entries=(last,)),),
             moved=() if table is None or kept is None else self._held_updates(table, last, kept),
             note=note,
@@ -361,7 +358,7 @@ class LogReplay(TableOperation):
             table=table.facts,
             after=decision.table,
             changes=decision.changes,
-            adds=adds,
+            adds={str(add.path): add for add in adds},
             moved=(
                 TransactionUpdate(
                     app_id=restore.app_id, before=before, after=restore.commits[-1][0]

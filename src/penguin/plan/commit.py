@@ -42,7 +42,7 @@ from penguin.plan.checks import (
     partition_fields,
 )
 from penguin.plan.column_rules import reasons_against_rewritten
-from penguin.plan.decisions import CommitDraft, created_as, decide_on, replacement
+from penguin.plan.decisions import CommitDraft, created_as, decide_on, empty_plan, replacement
 from penguin.plan.stats import delta_statistics
 
 NO_TABLE = "there is no table whose files could be replaced"
@@ -87,8 +87,8 @@ def plan_commit(
     draft = _EntryDraft(
         settings=settings,
         unused=questions.unused,
-        table=table,
-        after=table,
+        plan=empty_plan(table),
+        has_table=table is not None,
         questions=questions,
         lacking=lacking or {},
     )
@@ -128,50 +128,42 @@ class _EntryDraft(CommitDraft):
 
     questions: PlanQuestions
     lacking: Mapping[str, str]
-    holds: list[Hold] = field(default_factory=list)
-    released: list[str] = field(default_factory=list)
-    discarded: dict[str, HeldState | None] = field(default_factory=dict)
     taken: dict[str, list[ReadyEntry]] = field(default_factory=dict)
-    removes: dict[str, FinishedFile] = field(default_factory=dict)
-    left_out: int = 0
-    rearranges: bool = False
-    not_promoted: list[NotPromoted] = field(default_factory=list)
 
     def is_full_for(self, ready: ReadyEntry) -> bool:
-        files = len(self.adds) + len(self.holds) + len(ready.entry.data_files)
+        files = len(self.plan.adds) + len(self.plan.holds) + len(ready.entry.data_files)
         return bool(self.taken) and files > self.settings.max_files_per_commit
 
     def comes_alone(self, ready: ReadyEntry) -> bool:
         """Whether an entry belongs into another version: one that changes no row has no others.
 
-        Readers that follow changes pass over such a version as a whole.
+        Readers that follow changes skip such a version as a whole.
         """
-        return self.rearranges or (bool(self.taken) and ready.entry.operation == "rewrite")
+        return self.plan.rearranges or (bool(self.taken) and ready.entry.operation == "rewrite")
 
     def settles_what(self, ready: ReadyEntry) -> bool:
         """Whether an entry gives up or replaces files of this very commit: it comes with the next.
 
         What becomes of them the log has yet to say. It is so only where a log has lost what it had.
         """
-        here = {hold.name for hold in self.holds} | {file_name(path) for path in self.adds}
+        here = {hold.name for hold in self.plan.holds} | {file_name(one) for one in self.plan.adds}
         replaced = (file_name(one.filename) for one in ready.entry.outgoing)
         return not here.isdisjoint((*ready.entry.redone, *replaced))
 
     def take(self, ready: ReadyEntry) -> None:
-        entry = ready.entry
+        entry, plan = ready.entry, self.plan
         check_configured_partitions(self.settings.partition_columns, ready)
-        if self.table is None and not (entry.files or entry.table_schema["fields"]):
-            # Nothing is known of the columns yet: a later entry makes the table.
-            check_books(ready)
-            self.taken.setdefault(entry.pipeline, []).append(ready)
-            return
-        table = self.table or self._new_table(ready)
-        after = self.after or table
         check_books(ready)
-        check_names(ready, self.adds)
-        if entry.replaces:
-            self._replace(ready, table, after)
-            return
+        # Without columns a later entry makes the table.
+        if self.has_table or entry.files or entry.table_schema["fields"]:
+            table = plan.table if self.has_table else self._new_table(ready)
+            check_names(ready, plan.adds)
+            take = self._replace if entry.replaces else self._append
+            take(ready, table, plan.after if self.has_table else table)
+        self.taken.setdefault(entry.pipeline, []).append(ready)
+
+    def _append(self, ready: ReadyEntry, table: TableFacts, after: TableFacts) -> None:
+        entry, plan = ready.entry, self.plan
         given_up = _given_up(ready, self.questions)
         decision = self._decide(after, entry)
         made = self._replacement(decision, after, entry)
@@ -179,13 +171,11 @@ class _EntryDraft(CommitDraft):
             decision = made
             table = made.table if table.version is None else table
         if isinstance(decision, EntryRefused):
-            reasons = decision.reasons
-            if self.table is None:
+            if not self.has_table:
                 # Without a table there is no log to write down that they are held.
-                raise SchemaRefused(entry.sequence, reasons, path=ready.path)
-            self.holds += _hold(ready, entry.files, HoldCode.SCHEMA_REFUSED, reasons)
-            self.discarded |= given_up
-            self.taken.setdefault(entry.pipeline, []).append(ready)
+                raise SchemaRefused(entry.sequence, decision.reasons, path=ready.path)
+            plan.holds += _hold(ready, entry.files, HoldCode.SCHEMA_REFUSED, decision.reasons)
+            plan.discarded |= given_up
             return
         after = decision.table
         columns = partition_fields(after, ready)
@@ -197,13 +187,12 @@ class _EntryDraft(CommitDraft):
             if file.unit not in units:
                 adds[file.filename] = _added(file, ready, after)
         self.evolve(table, decision, replaces=made is not None)
-        self.adds |= adds
-        self.discarded |= given_up
+        plan.adds |= adds
+        plan.discarded |= given_up
         # What one unit wrote stands or falls together: its sources are read again as a whole.
-        told = tuple(f"{file.filename}: {self.lacking[file.filename]}" for file in lacking)
+        why = tuple(f"{file.filename}: {self.lacking[file.filename]}" for file in lacking)
         broken = tuple(file for file in entry.files if file.unit in units)
-        self.holds += _hold(ready, broken, HoldCode.FILE_MISSING, told)
-        self.taken.setdefault(entry.pipeline, []).append(ready)
+        plan.holds += _hold(ready, broken, HoldCode.FILE_MISSING, why)
 
     def _replace(self, ready: ReadyEntry, table: TableFacts, after: TableFacts) -> None:
         """Do all that an entry says of files that go or are replaced, or leave the table as it is.
@@ -212,7 +201,7 @@ class _EntryDraft(CommitDraft):
         again. A file is never added without removing the one it supersedes, and rows
         that were read to supersede others are given up with all the rest.
         """
-        entry = ready.entry
+        entry, plan = ready.entry, self.plan
         check_rewrites(ready)
         # What is left of a file fits as the file did: only what is new asks for a column.
         decision: Evolves | EntryRefused = Evolves(after, Changes())
@@ -220,28 +209,26 @@ class _EntryDraft(CommitDraft):
             decision = self._decide(after, _with_all_columns(entry, after))
         reasons = self._reasons_against(entry, decision, after)
         if not reasons and isinstance(decision, Evolves):
-            after = decision.table
-            columns = partition_fields(after, ready)
+            columns = partition_fields(decision.table, ready)
             for file in entry.data_files:
                 check_file(file, columns, ready)
             for file in entry.data_files:
                 # It has its final name from the start, under any hand-off.
-                self.adds[file.filename] = replace(_added(file, ready, after), outbox=None)
-            self.removes |= {one.filename: one for one in entry.outgoing}
-            self.rearranges = entry.operation == "rewrite"
-            self.left_out += entry.left_out
+                plan.adds[file.filename] = replace(_added(file, ready, decision.table), outbox=None)
+            plan.removes |= {one.filename: one for one in entry.outgoing}
+            plan.rearranges = entry.operation == "rewrite"
+            plan.left_out += entry.left_out
             self.evolve(table, decision)
-        else:
-            name = EntryName(entry.pipeline, entry.journal, entry.sequence)
-            mark = entry.replacement_mark
-            before = self.questions.held_state(mark)
-            self.not_promoted.append(
-                NotPromoted(entry=name, kind=entry.kind, reasons=reasons, mark=mark, before=before)
-            )
-            # What was read to come in is in no table, so no state is before this one.
-            self.discarded |= {file_name(file.filename): None for file in entry.files}
-            self.table, self.after = table, after
-        self.taken.setdefault(entry.pipeline, []).append(ready)
+            return
+        name = EntryName(entry.pipeline, entry.journal, entry.sequence)
+        mark = entry.replacement_mark
+        before = self.questions.held_state(mark)
+        plan.not_promoted.append(
+            NotPromoted(entry=name, kind=entry.kind, reasons=reasons, mark=mark, before=before)
+        )
+        # What was read to come in is in no table, so no state is before this one.
+        plan.discarded |= {file_name(file.filename): None for file in entry.files}
+        self.evolve(table, Evolves(after, Changes()))
 
     def _reasons_against(
         self, entry: Entry, decision: Evolves | EntryRefused, after: TableFacts
@@ -254,8 +241,7 @@ class _EntryDraft(CommitDraft):
         lacking = [file for file in entry.data_files if file.filename in self.lacking]
         if lacking:
             return tuple(f"{file.filename}: {self.lacking[file.filename]}" for file in lacking)
-        old = frozenset(one.filename for one in entry.outgoing)
-        if not old.isdisjoint(self.removes):
+        if any(one.filename in self.plan.removes for one in entry.outgoing):
             return ("another entry in the same commit replaces the same files",)
         why = self.questions.why_not_replaced(entry.outgoing) if entry.outgoing else None
         if why is None and entry.supersedes and (how := self.questions.put_back(entry)) is not None:
@@ -278,7 +264,7 @@ class _EntryDraft(CommitDraft):
         self, decision: Evolves | EntryRefused, after: TableFacts, entry: Entry
     ) -> Evolves | None:
         """Return what the table becomes instead, where it refuses an entry and holds no row yet."""
-        if not isinstance(decision, EntryRefused) or self.adds or not entry.files:
+        if not isinstance(decision, EntryRefused) or self.plan.adds or not entry.files:
             return None
         if after.version is None:
             made = self._made(entry)  # An entry without files would have made another.
@@ -292,23 +278,24 @@ class _EntryDraft(CommitDraft):
 
         Of a unit that lost a file nothing goes in: its sources are to be read again.
         """
-        if self.table is None or self.after is None or self.rearranges:
+        plan, entry = self.plan, held.ready.entry
+        if not self.has_table or plan.rearranges:
             return
         names = [file.filename for file in held.files]
-        unfit = self.lacking.keys() | self.adds.keys()
-        if any(name in unfit or file_name(name) in self.discarded for name in names):
+        unfit = self.lacking.keys() | plan.adds.keys()
+        if any(name in unfit or file_name(name) in plan.discarded for name in names):
             return
-        if self.adds and len(self.adds) + len(names) > self.settings.max_files_per_commit:
+        if plan.adds and len(plan.adds) + len(names) > self.settings.max_files_per_commit:
             return
-        decision = self._decide(self.after, held.ready.entry)
-        made = self._replacement(decision, self.after, held.ready.entry)
+        decision = self._decide(plan.after, entry)
+        made = self._replacement(decision, plan.after, entry)
         decision = made or decision
         if isinstance(decision, EntryRefused):
             return
         after = decision.table
         # Where newer files replace the schema, an old one does not put the old one back by itself.
         overwrites = self.settings.evolution is Evolution.OVERWRITE and not asked
-        if made is None and overwrites and after is not self.after:
+        if made is None and overwrites and after is not plan.after:
             return
         try:
             columns = partition_fields(after, held.ready)
@@ -316,36 +303,22 @@ class _EntryDraft(CommitDraft):
                 check_file(file, columns, held.ready)
         except LakeError:
             return
-        self.evolve(self.table, decision, replaces=made is not None)
+        self.evolve(plan.table, decision, replaces=made is not None)
         for file in held.files:
-            self.adds[file.filename] = _added(file, held.ready, after)
-            self.released.append(file_name(file.filename))
+            plan.adds[file.filename] = _added(file, held.ready, after)
+            plan.released.append(file_name(file.filename))
 
     def commit(self, backlogs: tuple[PipelineBacklog, ...]) -> CommitPlan | None:
-        if not (self.taken or self.released) or self.table is None or self.after is None:
+        if not (self.taken or self.plan.released) or not self.has_table:
             return None
-        return CommitPlan(
-            table=self.table,
-            after=self.after,
-            changes=self.changes,
-            adds=tuple(self.adds.values()),
-            holds=tuple(self.holds),
-            released=tuple(self.released),
-            discarded=dict(self.discarded),
-            supersedes=frozenset().union(
-                *(one.entry.supersedes for taken in self.taken.values() for one in taken)
-            ),
-            replaces=self.replaces,
-            removes=tuple(self.removes.values()),
-            left_out=self.left_out,
-            rearranges=self.rearranges,
-            not_promoted=tuple(self.not_promoted),
-            advances=tuple(
-                Advance(before=backlog.position, entries=tuple(self.taken[backlog.pipeline]))
-                for backlog in backlogs
-                if backlog.pipeline in self.taken
-            ),
+        entries = [ready.entry for taken in self.taken.values() for ready in taken]
+        self.plan.supersedes = frozenset().union(*(entry.supersedes for entry in entries))
+        self.plan.advances = tuple(
+            Advance(before=backlog.position, entries=tuple(self.taken[backlog.pipeline]))
+            for backlog in backlogs
+            if backlog.pipeline in self.taken
         )
+        return self.plan
 
 
 def _with_all_columns(entry: Entry, table: TableFacts) -> Entry:

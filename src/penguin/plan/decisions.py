@@ -1,10 +1,10 @@
 """What a table becomes for files, by the settings: created, evolved, replaced. Pure."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from lakebed.deltalog.delta_types import DeltaSchema, TableFacts, features_needed
-from penguin.model.commit import Add, Changes, EntryRefused, Evolves
+from lakebed.deltalog.delta_types import DeltaSchema, TableFacts, features_needed, struct_of
+from penguin.model.commit import CommitPlan, EntryRefused, Evolves
 from penguin.model.settings import TableSettings
 from penguin.plan import evolution, stats
 
@@ -17,24 +17,33 @@ CREATED_WITH = {
 }
 
 
+NOT_MADE = TableFacts(version=None, schema=struct_of(()), partition_columns=(), configuration={})
+"""What is known of a table that neither exists nor has been decided on."""
+
+
 @dataclass(slots=True, kw_only=True)
 class CommitDraft:
-    """A commit in the making: the table before and after it, and the files that it adds."""
+    """A commit in the making."""
 
     settings: TableSettings
     unused: Callable[[], bool]
     """Whether no row was ever written to the table: the first files decide what it is then."""
-    table: TableFacts | None
-    after: TableFacts | None
-    changes: Changes = field(default_factory=Changes)
-    adds: dict[str, Add] = field(default_factory=dict)
-    replaces: bool = False
+    plan: CommitPlan
+    has_table: bool
+    """Whether the table exists, or the plan says what it is created as."""
 
     def evolve(self, table: TableFacts, becomes: Evolves, *, replaces: bool = False) -> None:
         """Let the table become what files need."""
-        self.table, self.after = table, becomes.table
-        self.changes = self.changes.then(becomes.changes)
-        self.replaces = self.replaces or replaces
+        plan = self.plan
+        self.has_table, plan.table, plan.after = True, table, becomes.table
+        plan.changes = plan.changes.then(becomes.changes)
+        plan.replaces = plan.replaces or replaces
+
+
+def empty_plan(table: TableFacts | None) -> CommitPlan:
+    """Return a commit to a table that does nothing yet."""
+    before = table or NOT_MADE
+    return CommitPlan(table=before, after=before)
 
 
 def created_as(

@@ -5,7 +5,7 @@ that does not fit is left out with its reason, and blocks no other file.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from lakebed.deltalog.delta_types import TableFacts, names_in_log
 from lakebed.layout import TablePath, why_unreadable
@@ -32,9 +32,9 @@ from penguin.model.commit import (
     Evolves,
     ForeignAdds,
 )
-from penguin.model.foreign_file import ForeignFile, LeftOut
+from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut
 from penguin.model.settings import TableSettings
-from penguin.plan.decisions import CommitDraft, created_as, decide_on, replacement
+from penguin.plan.decisions import CommitDraft, created_as, decide_on, empty_plan, replacement
 from penguin.plan.stats import delta_statistics
 
 
@@ -51,25 +51,23 @@ def join_others(
     Where there is no commit, they make one, up to as many files as a commit may hold.
     """
     if commit is not None and commit.rearranges:
-        return CommitProposal(
-            commit=commit
-        )  # They come with the next version: this one changes no row.
+        return CommitProposal(commit=commit)  # They come with the next version: no row changes.
     there, gone = still_there(store, others)
     draft = _ForeignDraft(
         settings=settings,
         unused=unused,
-        table=table if commit is None else commit.table,
-        after=table if commit is None else commit.after,
-        changes=Changes() if commit is None else commit.changes,
-        adds={} if commit is None else {str(add.path): add for add in commit.adds},
-        replaces=commit is not None and commit.replaces,
+        plan=commit or empty_plan(table),
+        has_table=commit is not None or table is not None,
     )
     for one in there:
-        if len(draft.adds) >= settings.max_files_per_commit:
+        if len(draft.plan.adds) >= settings.max_files_per_commit:
             break
-        if one.found.path not in draft.adds:
+        if one.found.path not in draft.plan.adds:
             draft.take(one)
-    return CommitProposal(commit=draft.commit(commit, others), left_out=(*draft.left_out, *gone))
+    if draft.taken:
+        commit = draft.plan
+        commit.others = _foreign_adds([one.found for one in draft.taken.values()], others)
+    return CommitProposal(commit=commit, left_out=(*draft.left_out, *gone))
 
 
 class _Unfit(Exception):
@@ -94,7 +92,7 @@ class _ForeignDraft(CommitDraft):
             self.left_out.append(name_taken(one.found, twin.found.path))
             return
         try:
-            self._take(one, Evolves(self.after, Changes()) if self.after else None)
+            self._take(one, Evolves(self.plan.after, Changes()) if self.has_table else None)
         except _Unfit as reason:
             try:
                 self._take_first(one)
@@ -103,24 +101,24 @@ class _ForeignDraft(CommitDraft):
 
     def _take_first(self, one: ForeignFile) -> None:
         """Take a file that the table cannot hold; a table without rows takes on its schema."""
-        if self.table is None or self.after is None or self.adds:
+        if not self.has_table or self.plan.adds:
             raise _Unfit("the table has rows, or is yet to be created")
         made = self._new_table(one)
         columns = made.partition_columns
         found = replacement(
-            self.after, made.schema, columns, self.settings, self.unused, floats=False
+            self.plan.after, made.schema, columns, self.settings, self.unused, floats=False
         )
         if found is None:
             raise _Unfit("the table is not to be replaced")
         self._take(one, found)
-        self.replaces = True
+        self.plan.replaces = True
 
     def _take(self, one: ForeignFile, start: Evolves | None) -> None:
         """Take a file into the table as it is, or as it becomes before anything is added."""
         unreadable = why_unreadable(one.found.path)
         if unreadable is not None:
             raise _Unfit(f"{unreadable}; give it another name, with %3A or %2A in a folder's")
-        table = self.table or self._new_table(one)
+        table = self.plan.table if self.has_table else self._new_table(one)
         after = start.table if start is not None else table
         apart = after.partition_columns
         seen = as_the_table_sees_it(one.schema, one.statistics, after.schema, apart)
@@ -138,7 +136,7 @@ class _ForeignDraft(CommitDraft):
             self.evolve(table, start)
         self.evolve(table, decision)
         stats = delta_statistics(file, written=seen, table=after)
-        self.adds[file.filename] = Add.of(file, stats, names_in_log(after))
+        self.plan.adds[file.filename] = Add.of(file, stats, names_in_log(after))
         self.taken[one.found.transaction] = one
 
     def _new_table(self, one: ForeignFile) -> TableFacts:
@@ -151,29 +149,17 @@ class _ForeignDraft(CommitDraft):
         relaxed = as_the_table_sees_it(schema, {}, None, ())
         return created_as(relaxed, apart, self.settings, floats=False)
 
-    def commit(self, before: CommitPlan | None, found: ForeignFiles) -> CommitPlan | None:
-        if not self.taken or self.table is None or self.after is None:
-            return before
-        taken = [one.found for one in self.taken.values()]
-        others = ForeignAdds(
-            paths=tuple(one.path for one in taken),
-            singly=tuple(one.path for one in taken if not one.is_covered),
-            scan=found.scan,
-            scanned=found.scanned,
-            removals=found.removals,
-            late=tuple(one.path for one in taken if one.late),
-            watermarks=_highest(one.path for one in taken),
-        )
-        adds = tuple(self.adds.values())
-        return replace(
-            before
-            or CommitPlan(table=self.table, after=self.after, changes=self.changes, adds=adds),
-            after=self.after,
-            changes=self.changes,
-            adds=adds,
-            others=others,
-            replaces=self.replaces,
-        )
+
+def _foreign_adds(taken: list[Candidate], found: ForeignFiles) -> ForeignAdds:
+    return ForeignAdds(
+        paths=tuple(one.path for one in taken),
+        singly=tuple(one.path for one in taken if not one.is_covered),
+        scan=found.scan,
+        scanned=found.scanned,
+        removals=found.removals,
+        late=tuple(one.path for one in taken if one.late),
+        watermarks=_highest(one.path for one in taken),
+    )
 
 
 def _highest(paths: Iterable[TablePath]) -> dict[str, str]:

@@ -301,7 +301,8 @@ def test_a_file_that_is_moved_between_two_looks_is_not_gone(direct):
     found = explain(direct.settings(), Moving(direct.store.uri, direct.store.options))
     assert found.proposal.stopped == ()
     assert found.proposal.commit is not None
-    assert outbox("events", file.filename) == found.proposal.commit.adds[0].outbox
+    (added,) = found.proposal.commit.adds.values()
+    assert outbox("events", file.filename) == added.outbox
 
 
 def test_files_that_no_entry_names_are_counted_once_and_left_alone(direct):

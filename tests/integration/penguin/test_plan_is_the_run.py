@@ -48,7 +48,9 @@ def test_a_step_commits_what_the_plan_shows(tmp_path, mode, max_files, handoff):
     assert plan is not None
     held = running.held.keys()
     assert running.step()
-    assert commits == [(plan.after.shape(), plan.adds, plan.transactions(), plan.metadata())]
+    assert commits == [
+        (plan.after.shape(), tuple(plan.adds.values()), plan.transactions(), plan.metadata())
+    ]
     assert bool(plan.released) is (mode is MERGE and max_files == 100)
     assert len(running.held) == len(held) - len(plan.released) + len(plan.holds)
 
