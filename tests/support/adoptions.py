@@ -1,6 +1,7 @@
 """Folders of Parquet files that are to become tables, and who adopts them."""
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 
 from lakebed.clock import Clock
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import Store
+from lakebed.storage.store import ObjectFacts, Store
 from penguin.adopt.adoption import Adopter, Adoption
 from penguin.adopt.folder import Wanted
 from penguin.model.settings import TableSettings
@@ -96,6 +97,21 @@ class Counting(Store):
         return super().part(path, start, end, etag=etag)
 
 
+class Meddling(Counting):
+    """A store whose files change right before it is listed for the second time."""
+
+    def __init__(self, uri: str, meddle: Callable[[], object]) -> None:
+        super().__init__(uri)
+        self.meddle = meddle
+        self.listings = 0
+
+    def in_order(self, *given: Any, **named: Any) -> Iterator[ObjectFacts]:
+        self.listings += 1
+        if self.listings == 2:
+            self.meddle()
+        return super().in_order(*given, **named)
+
+
 def in_the_way(found: Adoption) -> dict[str, str]:
     """Return the files that keep a folder from being adopted, with their codes."""
-    return {one.file: one.code for one in found.troubles}
+    return {one.path: one.code for one in found.troubles}

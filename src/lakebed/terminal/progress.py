@@ -160,6 +160,11 @@ class CountedReader(Reader):
         self.progress.documents += 1
         return super().get_range(path, start=start, length=length)
 
+    def part(self, path: str, start: int, end: int, *, etag: str | None) -> bytes:
+        """Read some bytes of the very object that was listed."""
+        self.progress.documents += 1
+        return super().part(path, start, end, etag=etag)
+
     def stream(self, path: str, *, size: int, etag: str | None, start: int = 0) -> Iterator[bytes]:
         """Read the very object that was listed."""
         self.progress.documents += 1

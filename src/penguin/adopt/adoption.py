@@ -36,7 +36,6 @@ from lakebed.units import plural
 from penguin.adopt.folder import (
     AdoptedFolder,
     FileRecord,
-    FileTrouble,
     Survey,
     Wanted,
     note,
@@ -90,9 +89,9 @@ class Adoption:
 
     totals: AdoptedTotals = field(default_factory=AdoptedTotals)
     table: TableFacts | None = None
-    troubles: tuple[FileTrouble, ...] = ()
+    troubles: tuple[LeftOut, ...] = ()
     """Why the folder is not adopted; nothing if it is, or can be."""
-    skipped: tuple[FileTrouble, ...] = ()
+    skipped: tuple[LeftOut, ...] = ()
     """Files that `--skip-unreadable` leaves out."""
     hidden: tuple[str, ...] = ()
     footers_read: int = 0
@@ -105,27 +104,26 @@ class Adoption:
     """Why no checkpoint could be written; the table is there all the same."""
 
 
-def added_file(record: FileRecord, table: NewTable, totals: AdoptedTotals) -> Add | FileTrouble:
+def added_file(file: ForeignFile, table: NewTable, totals: AdoptedTotals) -> Add | LeftOut:
     """Return a file as the log will have it, counted into the totals, or why it cannot be."""
-    found, file, facts = record.found, record.file, table.facts
-    if record.trouble is not None or file is None:
-        return record.trouble or FileTrouble(file=found.path, code=UNFIT, reason="it has no rows")
-    if (unreadable := why_unreadable(found.path)) is not None:
-        return FileTrouble(file=found.path, code=UNFIT, reason=f"{unreadable}; rename it")
-    if (reason := table.refused.get(record.schema_key)) is not None:
-        return FileTrouble(file=found.path, code=REFUSED, reason=reason)
+    path, facts = file.found.path, table.facts
+    if (unreadable := why_unreadable(path)) is not None:
+        return LeftOut(path=path, code=UNFIT, reason=f"{unreadable}; rename it")
+    if (reason := table.refused.get(file.schema_key)) is not None:
+        return LeftOut(path=path, code=REFUSED, reason=reason)
     try:
-        values_of(found.path.rpartition("/")[0])
-        values = partition_values(found, facts.partition_columns, frozenset(by_name(file.schema)))
+        values_of(path.rpartition("/")[0])
+        inside = frozenset(by_name(file.schema))
+        values = partition_values(file.found, facts.partition_columns, inside)
         finished = file.finished(typed_values(values, facts))
     except ValueError as wrong:
-        return FileTrouble(file=found.path, code=UNFIT, reason=f"{wrong}; {WRONG_FOLDER}")
+        return LeftOut(path=path, code=UNFIT, reason=f"{wrong}; {WRONG_FOLDER}")
     totals.files += 1
     totals.rows += file.rows
-    totals.bytes += found.size
+    totals.bytes += file.found.size
     if not file.rows:
-        totals.empty_files += (found.path,)
-    seen = table.seen[record.schema_key]
+        totals.empty_files += (path,)
+    seen = table.seen[file.schema_key]
     return Add.of(finished, delta_statistics(finished, written=seen, table=facts), {})
 
 
@@ -138,32 +136,20 @@ WHY_OF_BLIZZARD = (
 def read_record(store: Reader, one: Candidate) -> FileRecord | None:
     """Return what a file is; None where it changes or goes while it is looked at."""
     verdict = verdict_on(store, one)
-    match verdict:
-        case None:
-            return None
-        case LeftOut(code=code, reason=reason):
-            if code == OF_BLIZZARD:
-                reason = WHY_OF_BLIZZARD
-            # No table can hold some of its columns, or it is no whole Parquet file.
-            trouble = FileTrouble(file=one.path, code=code, reason=reason, skippable=code == UNFIT)
-            return FileRecord(found=one, trouble=trouble)
-        case ForeignFile():
-            # A table of files that are there already requires nothing of them.
-            schema = as_the_table_sees_it(verdict.schema, {}, None, ())
-            file = ForeignFile(
-                found=one, rows=verdict.rows, schema=schema, statistics=verdict.statistics
-            )
-            return FileRecord(found=one, file=file, schema_key=schema_key(schema))
+    if verdict is None:
+        return None
+    if isinstance(verdict, ForeignFile):
+        # A table of files that are there already requires nothing of them.
+        schema = as_the_table_sees_it(verdict.schema, {}, None, ())
+        verdict = replace(verdict, schema=schema, schema_key=schema_key(schema))
+    elif verdict.code == OF_BLIZZARD:
+        verdict = replace(verdict, reason=WHY_OF_BLIZZARD)
+    return FileRecord(one, verdict)
 
 
 CONCURRENT = 32
 MOST_ROUNDS = 5
 """How often files may change while they are looked at."""
-TELL_EVERY = 100
-"""Files between two words on how far it is."""
-
-Looked = Callable[[str, int, int | None], None]
-"""Called with what is being done, for how many files, and of how many in all, if known."""
 
 
 class _Changed(Exception):
@@ -178,7 +164,6 @@ class Adopter:
     wanted: Wanted
     store: Store
     clock: Clock
-    looked: Looked = lambda _what, _done, _files: None
     concurrent: int = CONCURRENT
     """How many footers are read at a time."""
     segment: int = FILES_PER_SEGMENT
@@ -241,7 +226,7 @@ class Adopter:
     def _nothing(self, folder: AdoptedFolder) -> Adoption:
         if not folder.troubles:
             raise FolderUnfit("there is no Parquet file in this folder", folder=self.store.uri)
-        return Adoption(troubles=folder.troubles, hidden=folder.hidden)
+        return Adoption(troubles=tuple(folder.troubles.values()), hidden=tuple(folder.hidden))
 
     def _known(self, keeps: Store) -> KnownFiles:
         return KnownFiles([self.store] if keeps is self.store else [self.store, keeps])
@@ -259,12 +244,10 @@ class Adopter:
             survey.take(record)
             if before is None:
                 self._footers += 1
-                if record.trouble is not None and record.trouble.code == DENIED:
+                if isinstance(record.verdict, LeftOut) and record.verdict.code == DENIED:
                     self._denied[record.found.path] = record
                 elif writer.add(record) and self._is_overtaken():
                     raise _Changed
-            if survey.files % TELL_EVERY == 0:
-                self.looked("reading footers", survey.files, None)
         writer.flush()
         return survey, folder
 
@@ -285,28 +268,30 @@ class Adopter:
         table = new_table(survey, self.wanted, self.settings)
         totals, digest, lines = AdoptedTotals(), hashlib.sha256(), bytearray()
         known, folder = self._known(keeps), AdoptedFolder(self.store)
-        troubles: list[FileTrouble] = []
-        for done, one in enumerate(folder.files(), start=1):
+        left_out: list[LeftOut] = []
+        for one in folder.files():
             record = known.of(one) or self._denied.get(one.path)
             if record is None:
                 raise _Changed
             note(digest, one)
-            result = added_file(record, table, totals)
-            if isinstance(result, FileTrouble):
-                troubles.append(result)
+            result: Add | LeftOut = (
+                record.verdict
+                if isinstance(record.verdict, LeftOut)
+                else added_file(record.verdict, table, totals)
+            )
+            if isinstance(result, LeftOut):
+                left_out.append(result)
             else:
                 lines += encoded([added(result)])
-            if done % TELL_EVERY == 0:
-                self.looked("writing the log", done, survey.files)
         if digest.hexdigest() != survey.digest():
             raise _Changed
-        found, skips = (*folder.troubles, *troubles), self.wanted.skip_unreadable
+        found, skips = (*folder.troubles.values(), *left_out), self.wanted.skip_unreadable
         adoption = Adoption(
             totals=totals,
             table=table.facts,
             troubles=tuple(one for one in found if not (skips and one.skippable)),
             skipped=tuple(one for one in found if skips and one.skippable),
-            hidden=folder.hidden,
+            hidden=tuple(folder.hidden),
             footers_read=self._footers,
         )
         return adoption, bytes(lines)

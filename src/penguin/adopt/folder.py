@@ -21,7 +21,7 @@ from lakebed.storage.store import ObjectFacts, Reader
 from penguin.foreign.inspect import candidate
 from penguin.foreign.rules import is_reserved, path_values, unusable
 from penguin.model.errors import FolderUnfit
-from penguin.model.foreign_file import Candidate, ForeignFile
+from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut
 
 LONG_DIGITS = 18
 """Integers of so many digits are sure to be 64 bits long."""
@@ -41,26 +41,12 @@ class Wanted:
     """Whether files that cannot be read as Parquet are left out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileTrouble:
-    """A file that cannot be in the table as it is, and why."""
-
-    file: str
-    code: str
-    reason: str
-    skippable: bool = False
-    """Whether `--skip-unreadable` leaves it out: it has no rows that can be read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FileRecord:
-    """What was found of one file: its footer, or why it has none that counts."""
+    """One file, and what its footer says or why it has none that counts."""
 
     found: Candidate
-    file: ForeignFile | None = None
-    schema_key: str = ""
-    """Names the schema among all that were found."""
-    trouble: FileTrouble | None = None
+    verdict: ForeignFile | LeftOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +79,13 @@ class Survey:
         """Take one more file into account."""
         self.files += 1
         note(self._digest, record.found)
-        if record.file is None:
+        file = record.verdict
+        if isinstance(file, LeftOut):
             return
-        use = self.schemas.get(record.schema_key)
-        self.schemas[record.schema_key] = SchemaUse(
-            key=record.schema_key,
-            schema=record.file.schema,
+        use = self.schemas.get(file.schema_key)
+        self.schemas[file.schema_key] = SchemaUse(
+            key=file.schema_key,
+            schema=file.schema,
             files=1 if use is None else use.files + 1,
             example=record.found.path if use is None else use.example,
         )
@@ -160,6 +147,11 @@ WHY_NOT_PARQUET = (
     "such files out with --skip-unreadable"
 )
 
+WHY_SAME_FILE = (
+    "it is a hard link to {}, whose rows would be in the table twice; remove one of the two names, "
+    "or leave the second one out with --skip-unreadable"
+)
+
 
 @dataclass(slots=True)
 class AdoptedFolder:
@@ -168,22 +160,14 @@ class AdoptedFolder:
     store: Reader
     _sorts: bool = False
     """Whether the store does not list names in their order, so that they are sorted here."""
-    _hidden: dict[str, None] = field(default_factory=dict)
-    _troubles: dict[str, FileTrouble] = field(default_factory=dict)
-
-    @property
-    def hidden(self) -> tuple[str, ...]:
-        """Files and folders that begin with `_` or `.`, and empty objects of other names."""
-        return tuple(self._hidden)
-
-    @property
-    def troubles(self) -> tuple[FileTrouble, ...]:
-        """Names that are not those of Parquet files, or cannot be used."""
-        return tuple(self._troubles.values())
+    hidden: dict[str, None] = field(default_factory=dict)
+    """Files and folders that begin with `_` or `.`, and empty objects of other names."""
+    troubles: dict[str, LeftOut] = field(default_factory=dict)
+    """Names that are not those of Parquet files, or cannot be used."""
 
     def files(self) -> Iterator[Candidate]:
         """Yield the data files, in the order of their paths; raise where the listing breaks off."""
-        self._hidden, self._troubles = {}, {}
+        self.hidden, self.troubles = {}, {}
         linked: dict[tuple[int, int], str] = {}
         guide = Guide(passes=self._passes, enters=self._enters, lists=_may_be_data)
         for facts in self._in_order(guide):
@@ -223,12 +207,13 @@ class AdoptedFolder:
         if is_parquet(path):
             return True
         if empty:
-            self._hidden[path] = None  # In a bucket, such an object marks a folder.
+            self.hidden[path] = None  # In a bucket, such an object marks a folder.
             return False
-        self._troubles[path] = FileTrouble(
-            file=path, code=NOT_PARQUET, reason=WHY_NOT_PARQUET, skippable=True
-        )
+        self._leave_out(path, NOT_PARQUET, WHY_NOT_PARQUET)
         return False
+
+    def _leave_out(self, path: str, code: str, reason: str) -> None:
+        self.troubles[path] = LeftOut(path=path, code=code, reason=reason, skippable=True)
 
     def _is_link(self, path: str, linked: dict[tuple[int, int], str]) -> bool:
         """Whether a name is a hard link to an earlier file, whose rows would be in twice."""
@@ -242,13 +227,7 @@ class AdoptedFolder:
             return False
         first = linked.setdefault((found.st_dev, found.st_ino), path)
         if first != path:
-            reason = (
-                f"it is a hard link to {first}, whose rows would be in the table twice; remove one "
-                "of the two names, or leave the second one out with --skip-unreadable"
-            )
-            self._troubles[path] = FileTrouble(
-                file=path, code=SAME_FILE, reason=reason, skippable=True
-            )
+            self._leave_out(path, SAME_FILE, WHY_SAME_FILE.format(first))
         return first != path
 
     def _enters(self, folder: str) -> bool:
@@ -270,19 +249,12 @@ class AdoptedFolder:
         if last == DELTA_LOG and above:
             raise _another_table(self.store, above, "a Delta table")
         if name not in (f"{STAGING}/", ADOPTION, f"{DELTA_LOG}/"):
-            self._hidden[name] = None
+            self.hidden[name] = None
 
     def _passes(self, name: str, oddity: Oddity) -> None:
         parts = [part for part in name.split("/") if part not in ("", ".", "..")]
-        if oddity is Oddity.MARKER or any(map(is_hidden, parts)):
-            return
-        left_out = unusable(name, oddity)
-        self._troubles[name] = FileTrouble(
-            file=name,
-            code=left_out.code,
-            reason=left_out.reason,
-            skippable=oddity is not Oddity.UNREADABLE,
-        )
+        if oddity is not Oddity.MARKER and not any(map(is_hidden, parts)):
+            self.troubles[name] = unusable(name, oddity)
 
 
 def _may_be_data(path: str) -> bool:

@@ -10,7 +10,7 @@ import gzip
 import heapq
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,8 +21,8 @@ from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.layout import ADOPTION, TablePath, adoption_segment
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader, Store
-from penguin.adopt.folder import FileRecord, FileTrouble
-from penguin.model.foreign_file import Candidate, ForeignFile
+from penguin.adopt.folder import FileRecord
+from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut
 
 FORMAT = 1
 FILES_PER_SEGMENT = 1000
@@ -140,17 +140,14 @@ def _is_same(known: Candidate, now: Candidate) -> bool:
 def _line(record: FileRecord, schemas: dict[str, int]) -> Line:
     found = record.found
     head: Line = [found.path, found.size, found.etag, _micros(found.modified)]
-    if record.file is None:
-        trouble = record.trouble
-        if trouble is None:
-            raise AssertionError("a file has a footer, or a reason why not")
-        return [*head, None, trouble.code, trouble.reason, trouble.skippable]
-    place = schemas.setdefault(record.schema_key, len(schemas))
+    file = record.verdict
+    if isinstance(file, LeftOut):
+        return [*head, None, file.code, file.reason, file.skippable]
+    place = schemas.setdefault(file.schema_key, len(schemas))
     facts = {
-        name: [one.null_count, one.minimum, one.maximum]
-        for name, one in record.file.statistics.items()
+        name: [one.null_count, one.minimum, one.maximum] for name, one in file.statistics.items()
     }
-    return [*head, record.file.rows, place, facts]
+    return [*head, file.rows, place, facts]
 
 
 def _record(line: Line, schemas: Sequence[tuple[str, DeltaSchema]]) -> FileRecord:
@@ -160,16 +157,15 @@ def _record(line: Line, schemas: Sequence[tuple[str, DeltaSchema]]) -> FileRecor
     )
     if rows is None:
         code, reason, skippable = rest
-        trouble = FileTrouble(file=path, code=code, reason=reason, skippable=skippable)
-        return FileRecord(found=found, trouble=trouble)
+        return FileRecord(found, LeftOut(path=path, code=code, reason=reason, skippable=skippable))
     place, facts = rest
     key, schema = schemas[place]
-    statistics: Mapping[str, ColumnStatistics] = {
+    statistics = {
         name: ColumnStatistics(null_count=nulls, minimum=low, maximum=high)
         for name, (nulls, low, high) in facts.items()
     }
-    file = ForeignFile(found=found, rows=rows, schema=schema, statistics=statistics)
-    return FileRecord(found=found, file=file, schema_key=key)
+    file = ForeignFile(found=found, rows=rows, schema=schema, statistics=statistics, schema_key=key)
+    return FileRecord(found, file)
 
 
 def _micros(at: datetime) -> int:

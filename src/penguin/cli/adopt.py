@@ -1,8 +1,6 @@
 """`penguin adopt`: make a folder of Parquet files a Delta table."""
 
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -15,15 +13,15 @@ from lakebed.config.places import location
 from lakebed.deltalog.delta_types import TableFacts, by_name, type_name
 from lakebed.locations import place_of
 from lakebed.partition import PARTITION_TYPES, Template
-from lakebed.terminal.call import Confirmed, DryRun, Output, refuse
+from lakebed.terminal.call import Confirmed, DryRun, refuse
 from lakebed.terminal.console import first, picked
 from lakebed.types import FieldType
 from lakebed.units import in_words, is_are, plural
-from penguin.adopt.adoption import Adopter, Adoption, Looked
-from penguin.adopt.folder import FileTrouble, Wanted
+from penguin.adopt.adoption import Adopter, Adoption
+from penguin.adopt.folder import Wanted
 from penguin.cli.call import TableCall
+from penguin.model.foreign_file import LeftOut
 from penguin.model.settings import TableSettings
-from penguin.pipeline import open_store
 
 FEW = 20
 
@@ -71,9 +69,6 @@ def adopt(
         refuse(f"--partition-by: {wrong}")
     settings = _settings(call, place)
     call.who, does = place, sure and not dry_run
-    store = open_store(settings)
-    if store is None:
-        refuse(f"there is no folder {place}")
     columns = columns or PartitionColumns.of_template(settings.partition_template)
     wanted = Wanted(
         partition_columns=None if columns is None else columns.names,
@@ -81,10 +76,10 @@ def adopt(
         infer_types=infer_types,
         skip_unreadable=skip_unreadable,
     )
-    with _progress(call.output) as looked:
-        adopter = Adopter(
-            settings=settings, wanted=wanted, store=store, clock=Clock(), looked=looked
-        )
+    with call.store(settings) as store:
+        if store is None:
+            refuse(f"there is no folder {place}")
+        adopter = Adopter(settings=settings, wanted=wanted, store=store, clock=Clock())
         found = adopter.adopt() if does else adopter.look()
     call.show(_text(place, found), _document(place, found))
     call.fail_if(found.troubles)
@@ -100,24 +95,6 @@ def _settings(call: TableCall, place: str) -> TableSettings:
     return here[0] if here else refuse(f"no table of the configuration has the table_uri {place}")
 
 
-@contextmanager
-def _progress(output: Output) -> Iterator[Looked]:
-    """Show the progress to a person at a terminal."""
-    if output is Output.JSON or not sys.stderr.isatty():
-        yield lambda _what, _done, _files: None
-        return
-    from rich.console import Console  # noqa: PLC0415
-
-    from lakebed.terminal.progress import ProgressBars  # noqa: PLC0415
-    from penguin.cli.progress_bar import files_done  # noqa: PLC0415
-
-    bars = ProgressBars(Console(stderr=True), files_done)
-    try:
-        yield lambda what, done, files: bars.show("files", what, total=files, completed=done)
-    finally:
-        bars.end("files")
-
-
 def _document(uri: str, found: Adoption) -> dict[str, object]:
     columns, partition_columns = _columns(found.table)
     totals = found.totals
@@ -131,8 +108,8 @@ def _document(uri: str, found: Adoption) -> dict[str, object]:
         "footers_read": found.footers_read,
         "empty_files": totals.empty_files,
         "hidden": found.hidden,
-        "skipped": [picked(one, "file code reason") for one in found.skipped],
-        "refused": [picked(one, "file code reason") for one in found.troubles],
+        "skipped": [one.document() for one in found.skipped],
+        "refused": [one.document() for one in found.troubles],
         "checkpoint_error": found.checkpoint_error,
     }
 
@@ -169,8 +146,8 @@ def _named(names: tuple[str, ...], what: str) -> Iterator[str]:
         yield from first(names, FEW, indent="    ")
 
 
-def _troubles(files: tuple[FileTrouble, ...]) -> tuple[str, ...]:
-    return tuple(f"{one.file}: {one.reason} ({one.code})" for one in files)
+def _troubles(files: tuple[LeftOut, ...]) -> tuple[str, ...]:
+    return tuple(f"{one.path}: {one.reason} ({one.code})" for one in files)
 
 
 def _columns(table: TableFacts | None) -> tuple[dict[str, str], dict[str, str]]:

@@ -49,10 +49,7 @@ def _document(table: TableSettings, found: NextCommit | None, error: str | None)
         "released": len(commit.released) if commit else 0,
         "still_held": 0 if found is None else _still_held(found),
         "others": len(commit.others.paths) if commit and commit.others else 0,
-        "left_out": [
-            {"file": one.path, "code": one.code, "reason": one.reason}
-            for one in (found.left_out if found else ())
-        ],
+        "left_out": [one.document() for one in (found.left_out if found else ())],
         "stopped": [
             {"pipeline": one.pipeline, "code": code_of(one.error), "error": str(one.error)}
             for one in (proposal.stopped if proposal else ())

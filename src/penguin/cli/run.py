@@ -1,6 +1,5 @@
 """A run of penguin: commit to every table, and report what was done for each."""
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from lakebed.clock import Clock
 from lakebed.polling import Stop, stop_on_signals
-from lakebed.telemetry.events import Emit, shared
+from lakebed.telemetry.events import Emit
 from lakebed.telemetry.health import HealthPart, PartKind
-from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.telemetry.levels import LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import DONE, FAILED, exit_code_of_run
 from lakebed.terminal.console import Line, Table, fields_of
@@ -38,7 +37,7 @@ def commit_all_tables(call: TableCall, log_level: LogLevel, *, once: bool) -> No
     """Commit to every table in a thread of its own; none of them stops another."""
     settings = call.settings()
     around = call.context.find_object(PenguinSurroundings) or PenguinSurroundings()
-    log = _log(log_level, call.log_format)
+    log = log_events(log_level, call.log_format)
     with telling(settings, log, call.files, call.folders) as emit:
         around.listen(around.stop, emit)
         runs = commit_tables(settings, emit, around.stop, once=once, clock=Clock())
@@ -64,16 +63,6 @@ def commit_all_tables(call: TableCall, log_level: LogLevel, *, once: bool) -> No
 def sentence(error: BaseException | None) -> str | None:
     """Return an error in words; None without one."""
     return None if error is None else str(error) or type(error).__name__
-
-
-def _log(least: LogLevel, shape: LogFormat) -> Emit:
-    """Log to standard error; a person at a terminal also sees how far large commits are."""
-    if shape is LogFormat.JSON or not sys.stderr.isatty():
-        return log_events(least, shape)
-    from penguin.cli.progress_bar import CommitProgress  # noqa: PLC0415 - it loads rich
-
-    display = CommitProgress()
-    return shared(log_events(least, shape, write=display.write), display.emit)
 
 
 def _results(runs: list[TableOutcome]) -> Iterator[Line]:

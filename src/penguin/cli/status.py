@@ -144,10 +144,7 @@ def _document(table: TableSettings, found: TableStatus, error: str | None) -> di
         "discarded_rows": _rows(found.discarded),
         "others": {
             **picked(others, "pending_files pending_late"),
-            "left_out": [
-                {"file": one.path, "code": one.code, "reason": one.reason, "meta": one.asked_by}
-                for one in others.left_out
-            ],
+            "left_out": [{**one.document(), "meta": one.asked_by} for one in others.left_out],
             "watermarks": others.watermarks,
             "passed_over": picked(others.passed_over, "files some reason complete"),
         },

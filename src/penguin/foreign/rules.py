@@ -88,7 +88,8 @@ def unusable(name: str, oddity: Oddity) -> LeftOut:
     code = DENIED if oddity is Oddity.UNREADABLE else UNUSABLE
     is_file_link = oddity is Oddity.LINK and not name.endswith("/")
     reason = WHY_LINKED_FILE if is_file_link else WHY_UNUSABLE[oddity]
-    return LeftOut(path=name, code=code, reason=reason)
+    skippable = oddity is not Oddity.UNREADABLE
+    return LeftOut(path=name, code=code, reason=reason, skippable=skippable)
 
 
 def path_values(path: str) -> dict[str, str | None]:
@@ -284,6 +285,7 @@ def leave_out(one: Candidate, code: str, reason: str) -> LeftOut:
         reason=reason,
         asked_by=one.asked_by,
         modified=None if code == MISSING else one.modified,
+        skippable=code == UNFIT,
     )
 
 

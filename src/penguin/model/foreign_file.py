@@ -65,6 +65,8 @@ class ForeignFile:
     schema: DeltaSchema
     """All columns of the file, those that are partition columns of the table included."""
     statistics: Mapping[str, ColumnStatistics]
+    schema_key: str = ""
+    """Names the schema among those of a folder that is adopted."""
 
     def finished(self, values: Mapping[str, str | None]) -> FinishedFile:
         """Return the file as a data file of the table, in its partition."""
@@ -83,7 +85,7 @@ class ForeignFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A file of another program that is not committed, and why. It is looked at again."""
+    """A file of another program that is not committed or adopted, and why."""
 
     path: str
     code: str
@@ -91,6 +93,12 @@ class LeftOut:
     asked_by: str | None = None
     modified: datetime | None = field(default=None, compare=False)
     """When the file was last modified, which is what VACUUM goes by; None where there is none."""
+    skippable: bool = False
+    """Whether `penguin adopt --skip-unreadable` leaves it out: it has no rows that can be read."""
+
+    def document(self) -> dict[str, str]:
+        """Return it as JSON has it."""
+        return {"file": self.path, "code": self.code, "reason": self.reason}
 
 
 FEW_NAMED = 10

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from lakebed.documents.parquet_footer import TAIL
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from tests.support.adoptions import Counting, ParquetFolder
+from tests.support.adoptions import Counting, Meddling, ParquetFolder
 from tests.support.foreign import Directory
 from tests.support.readers import added, ids, polars_ids, rows
 from tests.support.tables import Penguin, TableDirectory, rows_of
@@ -246,21 +246,16 @@ def test_what_an_earlier_run_has_read_is_not_read_again(folder):
 
 def test_a_file_that_comes_goes_or_changes_before_the_commit_is_noticed(folder):
     """the table has what is there when it is made."""
-    store = Counting(str(folder.root))
-    adopter = folder.adopter(store)
-    seen: list[str] = []
 
-    def meddle(what: str, _done: int, _files: int | None) -> None:
-        seen.append(what)
-        if len(seen) == 1:
-            (folder.root / "date=2024-01-01/part-1.parquet").unlink()
-            folder.file("date=2024-01-01/part-2.parquet", [120, 121])
-            folder.file("date=2024-01-03/part-1.parquet", [31])
+    def meddle() -> None:
+        (folder.root / "date=2024-01-01/part-1.parquet").unlink()
+        folder.file("date=2024-01-01/part-2.parquet", [120, 121])
+        folder.file("date=2024-01-03/part-1.parquet", [31])
 
-    adopter.looked = meddle
-    for number in range(100):  # It tells how far it is after a hundred files.
+    store = Meddling(str(folder.root), meddle)
+    for number in range(100):
         folder.file(f"date=2024-01-02/more-{number:03d}.parquet", [1000 + number])
-    found = adopter.adopt()
+    found = folder.adopter(store).adopt()
     more = [1000 + number for number in range(100)]
     assert ids(folder.root) == [21, 22, 31, 120, 121, *more]
     assert found.totals.rows == 105
@@ -272,14 +267,7 @@ def test_a_file_that_goes_at_the_last_moment_leaves_no_column(tmp_path):
     for number in range(100):
         folder.file(f"part-{number:03d}.parquet", [number])
     last = folder.root / folder.file("zz.parquet", pa.table({"id": [100], "extra": [1]}))
-    adopter = folder.adopter()
-
-    def meddle(what: str, _done: int, _files: int | None) -> None:
-        if what == "writing the log":
-            last.unlink(missing_ok=True)
-
-    adopter.looked = meddle
-    found = adopter.adopt()
+    found = folder.adopter(Meddling(str(folder.root), last.unlink)).adopt()
     assert found.table is not None
     assert [one["name"] for one in found.table.schema["fields"]] == ["id", "name"]
     assert ids(folder.root) == list(range(100))

@@ -42,7 +42,7 @@ def test_files_that_cannot_be_read_are_named_and_left_out_only_if_asked_for(fold
     expected = dict.fromkeys(names, "file_unfit") | {"notes.txt": "not_parquet"}
     assert refused(folder) == expected
     found = folder.adopt(skip_unreadable=True)
-    assert {one.file: one.code for one in found.skipped} == expected
+    assert {one.path: one.code for one in found.skipped} == expected
     assert ids(folder.root) == polars_ids(folder.root) == [1, 2]
 
 
@@ -67,7 +67,7 @@ def test_the_few_files_that_contradict_the_others_are_named_with_both_types(fold
     folder.file("0.parquet", pa.table({"id": ["x"], "name": ["n"]}))
     found = folder.adopt()
     (trouble,) = found.troubles
-    assert (trouble.file, trouble.code) == ("0.parquet", "schema_refused")
+    assert (trouble.path, trouble.code) == ("0.parquet", "schema_refused")
     assert "id: the table has type long, the files have type string" in trouble.reason
     assert "write the file again" in trouble.reason
     assert refused(folder, skip_unreadable=True) == {"0.parquet": "schema_refused"}
@@ -88,7 +88,7 @@ def test_columns_that_no_table_can_hold_are_named(tmp_path, data, named):
     folder = ParquetFolder(tmp_path / "table")
     folder.file("a.parquet", data)
     (trouble,) = folder.adopt().troubles
-    assert (trouble.file, trouble.code) == ("a.parquet", "schema_refused")
+    assert (trouble.path, trouble.code) == ("a.parquet", "schema_refused")
     assert named in trouble.reason
 
 
@@ -108,7 +108,7 @@ def test_a_file_in_a_wrong_folder_is_named(tmp_path, path, why):
         folder.file(f"date=2024-01-0{day}/a.parquet", [day])
     folder.file(path, [3])
     (trouble,) = folder.adopt(partition_types={"date": "date"}).troubles
-    assert (trouble.file, trouble.code) == (path, "file_unfit")
+    assert (trouble.path, trouble.code) == (path, "file_unfit")
     assert why in trouble.reason
 
 

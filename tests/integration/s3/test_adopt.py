@@ -64,7 +64,7 @@ def test_a_second_run_on_a_bucket_reads_only_what_changed(s3, bucket):
         opened.create(f"part-{number}.parquet", parquet(number))
     opened.create("part-9.parquet", b"this is not Parquet")
     first = adopter(opened).adopt()
-    assert [one.file for one in first.troubles] == ["part-9.parquet"]
+    assert [one.path for one in first.troubles] == ["part-9.parquet"]
     opened.replace("part-3.parquet", parquet(33))
     opened.replace("part-9.parquet", parquet(9))
     second = adopter(opened).adopt()
