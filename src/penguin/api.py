@@ -7,7 +7,7 @@ What it logs goes to the logger `penguin`.
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from lakebed.clock import Clock
@@ -80,11 +80,7 @@ def commit(
 def _result(done: TableOutcome) -> CommitResult:
     return CommitResult(
         table_uri=done.settings.table_uri,
-        version=done.totals.version,
-        commits=done.totals.commits,
-        entries=done.totals.entries,
-        files=done.totals.files,
-        rows=done.totals.rows,
         held_files=done.held_files,
         held_rows=done.held_rows,
+        **asdict(done.totals),
     )

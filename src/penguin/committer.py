@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lakebed.clock import Clock
-from lakebed.deltalog.actions import read_actions
 from lakebed.deltalog.files import touched_since
+from lakebed.deltalog.segment import fetch_actions
 from lakebed.deltalog.versions import brought_back
 from lakebed.documents.entry import encode
 from lakebed.documents.pending_meta import EntryName
 from lakebed.errors import CommitUnconfirmed, LakeError
-from lakebed.layout import DELTA_LOG, file_name, log_version, receipt
+from lakebed.layout import file_name, receipt
 from lakebed.retry import Backoff
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader, Store
@@ -233,10 +233,15 @@ class Committer:
     def _version_of(self, token: str, plan: CommitPlan, table: WritableTable) -> int | None:
         """Find the version that carries our token among those since the plan was made."""
         oldest = -1 if plan.table.version is None else plan.table.version
-        for version in range(table.version, oldest, -1):
-            body = self.store.get(log_version(version))
-            if body is not None and _is_commit_of(token, body):
-                return version
+        infos = fetch_actions(
+            self.store, range(table.version, oldest, -1), only=lambda line: b'"commitInfo"' in line
+        )
+        for one in infos:
+            if (
+                one is not None
+                and {"step": "commit", "token": token}.items() <= one.info.note.items()
+            ):
+                return one.version
         return None
 
     def _settle(self, plan: CommitPlan, version: int) -> None:
@@ -252,9 +257,3 @@ class Committer:
 
 def _metadata(step: str, token: str, attempt: int) -> dict[str, object]:
     return {"step": step, "token": token, "attempt": attempt}
-
-
-def _is_commit_of(token: str, body: bytes) -> bool:
-    """Whether a version of the log is the very commit that we tried."""
-    note = read_actions(0, body, DELTA_LOG, only=lambda line: b'"commitInfo"' in line).info.note
-    return bool(note.get("step") == "commit" and note.get("token") == token)

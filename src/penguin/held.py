@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from lakebed import layout
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.pending_meta import (
     EntryName,
@@ -19,16 +20,6 @@ from lakebed.documents.pending_meta import (
 )
 from lakebed.errors import DocumentUnreadable
 from lakebed.journal import JournalReader
-from lakebed.layout import (
-    HELD,
-    META_SUFFIX,
-    discarded_meta,
-    file_name,
-    held_meta,
-    held_transaction,
-    is_meta,
-    journal_transaction,
-)
 from lakebed.storage.ahead import Documents, ahead
 from lakebed.storage.lister import objects
 from lakebed.storage.store import Reader, Store
@@ -49,7 +40,7 @@ class HeldFile:
     @property
     def name(self) -> str:
         """Name the file among all that are held."""
-        return file_name(self.meta.filename)
+        return layout.file_name(self.meta.filename)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +71,7 @@ def set_aside(store: Store, holds: Iterable[Hold], now: datetime) -> None:
             unit=file.unit,
             held_at=now.isoformat(),
         )
-        store.replace(held_meta(hold.name), encode_meta(meta))
+        store.replace(layout.held_meta(hold.name), encode_meta(meta))
 
     list(ahead(write, holds))
 
@@ -91,22 +82,22 @@ def keep_in_mind(store: Store, files: tuple[HeldFile, ...]) -> None:
     Like those, this decides nothing: a file is discarded if its mark says that it is gone.
     """
     for one in files:
-        store.replace(discarded_meta(one.name), encode_meta(one.meta))
+        store.replace(layout.discarded_meta(one.name), encode_meta(one.meta))
 
 
 def read_held(
-    store: Reader, known: Documents[HeldMeta] | None = None, folder: str = HELD
+    store: Reader, known: Documents[HeldMeta] | None = None, folder: str = layout.HELD
 ) -> HeldMetas:
     """List the metas of held files and read those that are not known, or written anew since."""
     # A name that cannot be used is none that this program gave a meta.
     found = {each.path: each for each in objects(store, folder, odd=lambda _name, _oddity: None)}
-    listed = (facts for path, facts in sorted(found.items()) if is_meta(path, folder))
+    listed = (facts for path, facts in sorted(found.items()) if layout.is_meta(path, folder))
     return (known or Documents()).read(store, listed, decode_held, _unreadable)
 
 
 def _unreadable(path: str, why: DocumentUnreadable) -> HeldMeta:
     """Stand in for a meta that cannot be read: its name still says which file is held."""
-    name = path.rpartition("/")[2].removesuffix(META_SUFFIX)
+    name = path.rpartition("/")[2].removesuffix(layout.META_SUFFIX)
     return HeldMeta(
         filename=f"{name}.parquet",
         size=0,
@@ -124,7 +115,7 @@ def sort_out(metas: HeldMetas, transactions: Transactions) -> HeldFiles:
     held: list[HeldFile] = []
     stale: list[str] = []
     for path, meta in sorted(metas.items()):
-        match transactions(held_transaction(file_name(meta.filename))):
+        match transactions(layout.held_transaction(layout.file_name(meta.filename))):
             case HeldState.HELD:
                 held.append(HeldFile(meta=meta, path=path))
             case None:
@@ -140,7 +131,7 @@ def _is_settled(meta: HeldMeta, transactions: Transactions) -> bool:
     entry = entry_named_by(meta)
     if entry is None:
         return False
-    last = transactions(journal_transaction(entry.pipeline, entry.journal))
+    last = transactions(layout.journal_transaction(entry.pipeline, entry.journal))
     return last is not None and last >= entry.sequence
 
 

@@ -5,6 +5,7 @@ The next commit is planned as a step plans it, and not made.
 
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -24,7 +25,6 @@ from penguin.foreign.search import ForeignSearch
 from penguin.held import HeldFile
 from penguin.model.backlog import Danger, PipelineBacklog, Stopped, instant
 from penguin.model.commit import CommitProposal
-from penguin.model.errors import SchemaRefused
 from penguin.model.foreign_file import LeftOut, PassedOver
 from penguin.model.settings import TableSettings
 from penguin.proposal import propose
@@ -37,24 +37,15 @@ class NextCommit:
     view: TableView
     """All that was read, also what the next commit leaves for later."""
     proposal: CommitProposal
-    discarded: tuple[HeldFile, ...] = ()
-    """The files that were given up, and whose sources were not read again."""
-    danger: Danger | None = None
-    """Files have been waiting so long that a VACUUM may soon delete them."""
-    ignored_for: str | None = None
-    """Why files of other programs are not searched for; None where they are."""
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
         """Return what is not committed of other programs: files, and metas that are left alone."""
-        metas = sorted(self.view.strays.items())
-        return (
-            *self.proposal.left_out,
-            *(
-                LeftOut(path=path, code=LEFT_ALONE, reason=reason, asked_by=path)
-                for path, reason in metas
-            ),
+        metas = (
+            LeftOut(path=path, code=LEFT_ALONE, reason=reason, asked_by=path)
+            for path, reason in sorted(self.view.strays.items())
         )
+        return (*self.proposal.left_out, *metas)
 
 
 def explain(
@@ -71,21 +62,13 @@ def explain(
     knows the log from earlier looks hands it in.
     """
     bound = sys.maxsize if everything else settings.max_files_per_commit
-    clock = clock or Clock()
     view = look(
         replace(settings, max_files_per_commit=bound),
         store,
         log or LogReader(store),
-        search=ForeignSearch(settings=settings, clock=clock),
+        search=ForeignSearch(settings=settings, clock=clock or Clock()),
     )
-    proposal = propose(settings, store, view)
-    return NextCommit(
-        view=view,
-        proposal=proposal,
-        discarded=discarded(store, view.transactions) if everything else (),
-        danger=view.danger(proposal.left_out, clock.now()),
-        ignored_for=None if view.searched else why_ignored(view.handoff, declared=view.declared),
-    )
+    return NextCommit(view=view, proposal=propose(settings, store, view))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,15 +167,16 @@ def table_status(
     Who knows the log from earlier looks hands it in.
     """
     shown = explain(settings, store, everything=everything, clock=Clock(now.timestamp), log=log)
+    view = shown.view
     return TableStatus(
-        version=shown.view.version,
-        last_commit=None if shown.view.version is None else _last(store, shown.view.version),
+        version=view.version,
+        last_commit=next(iter(read_commits(store, view.version or 0, 1)), None),
         pipelines=tuple(sorted(_pipelines(shown, now), key=lambda status: status.pipeline)),
-        held=shown.view.held,
-        discarded=shown.discarded,
+        held=view.held,
+        discarded=discarded(store, view.transactions) if everything else (),
         others=_others(shown, store if count_ignored else None),
-        danger=shown.danger,
-        catalog=_catalog(settings, shown.view.facts, open_catalog),
+        danger=view.danger(shown.proposal.left_out, now),
+        catalog=_catalog(settings, view.facts, open_catalog),
     )
 
 
@@ -205,33 +189,29 @@ def _catalog(
         return None
     error = None
     try:
-        catalog = opening(wanted)
-        try:
+        with closing(opening(wanted)) as catalog:
             state = state_in(catalog, wanted, facts, settings.table_uri)
-        finally:
-            catalog.close()
     except LakeError as trouble:
-        state = CatalogState.UNREACHABLE
-        if isinstance(trouble, CatalogConflict):
-            state = CatalogState.CONFLICT
+        conflicts = isinstance(trouble, CatalogConflict)
+        state = CatalogState.CONFLICT if conflicts else CatalogState.UNREACHABLE
         error = str(trouble)
     return CatalogStatus(type=wanted.type, name=wanted.name, state=state, error=error)
 
 
 def _others(shown: NextCommit, store: Reader | None) -> ForeignFilesStatus:
-    waiting = shown.view.others.files
+    view, others = shown.view, shown.view.others
     refused = {file.path for file in shown.proposal.left_out}
-    fitting = [file.found for file in waiting if file.found.path not in refused]
+    fitting = [file.found for file in others.files if file.found.path not in refused]
+    passed_over = others.passed_over
+    if store is not None and not view.searched:
+        why = why_ignored(view.handoff, declared=view.declared)
+        passed_over = ignored_files(store, _named(shown), why)
     return ForeignFilesStatus(
-        pending_files=len(fitting) + shown.view.others.more,
+        pending_files=len(fitting) + others.more,
         pending_late=sum(candidate.late for candidate in fitting),
         left_out=shown.left_out,
-        watermarks=shown.view.others.watermarks,
-        passed_over=(
-            shown.view.others.passed_over
-            if shown.ignored_for is None or store is None
-            else ignored_files(store, _named(shown), shown.ignored_for)
-        ),
+        watermarks=others.watermarks,
+        passed_over=passed_over,
     )
 
 
@@ -277,7 +257,7 @@ def _stopped(stopped: Stopped | None, backlog: PipelineBacklog | None) -> Stoppe
         pipeline=stopped.pipeline,
         entry=stopped.sequence,
         code=code_of(stopped.error),
-        reasons=_reasons(stopped.error),
+        reasons=getattr(stopped.error, "reasons", (str(stopped.error),)),
         since=at.created if at else None,
         files=len(at.files) if at else None,
         rows=sum(file.record_count for file in at.files) if at else None,
@@ -285,14 +265,6 @@ def _stopped(stopped: Stopped | None, backlog: PipelineBacklog | None) -> Stoppe
     )
 
 
-def _reasons(error: LakeError) -> tuple[str, ...]:
-    return error.reasons if isinstance(error, SchemaRefused) else (str(error),)
-
-
 def _age(created: str, now: datetime) -> float | None:
     at = instant(created)
     return None if at is None else max(0.0, (now - at).total_seconds())
-
-
-def _last(store: Reader, version: int) -> Commit | None:
-    return next(iter(read_commits(store, version, 1)), None)

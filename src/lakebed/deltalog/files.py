@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from lakebed import layout
 from lakebed.deltalog.actions import LogActions, moment, read_actions
 from lakebed.deltalog.file_names import naming
 from lakebed.deltalog.removals import (
@@ -26,16 +27,6 @@ from lakebed.deltalog.removals import (
 from lakebed.deltalog.segment import checkpoints, newest, unbroken, versions_in
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.errors import StoreUnavailable
-from lakebed.layout import (
-    DELTA_LOG,
-    OUR_TRANSACTIONS,
-    SCAN_TRANSACTION,
-    SCANNED_TRANSACTION,
-    file_id,
-    file_name,
-    log_version,
-    stranger_transaction,
-)
 from lakebed.listing.watermark import named_at
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import ObjectFacts, Reader
@@ -80,12 +71,12 @@ class LogContents:
     @property
     def scan(self) -> int | None:
         """Return how many commits hold files of other programs; None where there is none."""
-        return self.transaction(SCAN_TRANSACTION)
+        return self.transaction(layout.SCAN_TRANSACTION)
 
     @property
     def scanned(self) -> int | None:
         """Return the highest time in the names of the files that scans committed."""
-        return self.transaction(SCANNED_TRANSACTION)
+        return self.transaction(layout.SCANNED_TRANSACTION)
 
     def may_be_scanned(self, path: str) -> bool:
         """Whether a scan may have committed a file, as far as its name says."""
@@ -106,18 +97,22 @@ class LogContents:
         if path in self.paths:
             return None
         if self._named is None:
-            self._named = {stranger_transaction(known): known for known in self.paths}
-        return self._named.get(stranger_transaction(path))
+            self._named = {layout.stranger_transaction(known): known for known in self.paths}
+        return self._named.get(layout.stranger_transaction(path))
 
     def alike(self, paths: Iterable[str]) -> dict[str, str]:
         """Return, by its UUID, a file that the log knows for each of some others that have one."""
-        wanted = {name for path in paths if file_id(path) is not None and (name := file_name(path))}
+        wanted = {
+            name
+            for path in paths
+            if layout.file_id(path) is not None and (name := layout.file_name(path))
+        }
         if not wanted:
             return {}
         return {
             name: known
             for known in self.paths
-            if (name := file_name(known)) in wanted and file_id(known) is not None
+            if (name := layout.file_name(known)) in wanted and layout.file_id(known) is not None
         }
 
     def may_have_lost(self, path: str, modified: datetime) -> bool:
@@ -158,7 +153,7 @@ class LogContents:
     def take(self, paths: Iterable[str], transactions: Mapping[str, int]) -> None:
         """Add files and, of some transactions, ours."""
         self.see(paths)
-        ours = (one for one in transactions.items() if one[0].startswith(OUR_TRANSACTIONS))
+        ours = (one for one in transactions.items() if one[0].startswith(layout.OUR_TRANSACTIONS))
         self.transactions.update(ours)
 
     def see(self, paths: Iterable[str]) -> None:
@@ -213,7 +208,7 @@ def _goes_on(store: Reader, table: Snapshot, known: LogContents) -> bool:
         return False
     following = _versions(store, range(known.version + 1, table.version + 1))
     # In this order: what was there before the very same object was seen again follows it.
-    if following is None or store.head(log_version(known.version)) != last:
+    if following is None or store.head(layout.log_version(known.version)) != last:
         return False
     for actions, facts in following:
         known.take(actions.paths, actions.transactions)
@@ -225,8 +220,8 @@ def _goes_on(store: Reader, table: Snapshot, known: LogContents) -> bool:
 
 
 def _read_anew(store: Reader, table: Snapshot) -> LogContents:
-    before = store.head(log_version(table.version))
-    _, listed = store.level(DELTA_LOG)
+    before = store.head(layout.log_version(table.version))
+    _, listed = store.level(layout.DELTA_LOG)
     versions = versions_in(listed, table.version)
     first = unbroken(versions, table.version)
     usable = (one for one in checkpoints(listed) if one.version >= first - 1)
@@ -253,7 +248,7 @@ def _read_anew(store: Reader, table: Snapshot) -> LogContents:
         raise StoreUnavailable(
             "versions of the Delta log vanished while they were read", path=store.uri
         )
-    after = store.head(log_version(table.version))
+    after = store.head(layout.log_version(table.version))
     known.last = before if before == after else None
     return known
 
@@ -263,7 +258,7 @@ def read_back(store: Reader, known: LogContents, to: datetime) -> None:
 
     It costs a request for each, and is worth it only for a file that is older than what is known.
     """
-    _, listed = store.level(DELTA_LOG)
+    _, listed = store.level(layout.DELTA_LOG)
     versions = versions_in(listed, known.first - 1)
     end = unbroken(versions, known.first - 1)
     there = True
@@ -305,10 +300,10 @@ def _versions(store: Reader, numbers: Iterable[int]) -> list[tuple[LogActions, O
     """Read versions, several at a time; None where one of them is not there."""
     named = naming(store)
     read: list[tuple[LogActions, ObjectFacts]] = []
-    for number, found in ahead(lambda each: store.fetch(log_version(each)), numbers):
+    for number, found in ahead(lambda each: store.fetch(layout.log_version(each)), numbers):
         if found is None:
             return None
         body, facts = found
-        where = store.describe(log_version(number))
+        where = store.describe(layout.log_version(number))
         read.append((read_actions(number, body, where, named), facts))
     return read

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, ClassVar, Self
 
+from lakebed import errors, layout
 from lakebed.columns.column_mapping import ColumnMapping, mapping_of
 from lakebed.columns.row_tracking import ROW_IDS, ROW_VERSIONS, RowColumns, row_columns
+from lakebed.deltalog import table_features
 from lakebed.deltalog.actions import (
     TABLE_KINDS,
     FileAction,
@@ -29,32 +31,8 @@ from lakebed.deltalog.segment import (
     is_empty_log,
     whole_segment,
 )
-from lakebed.deltalog.table_features import (
-    APPEND_ONLY,
-    ROW_TRACKING,
-    is_on,
-    unsafe_features,
-    unsafe_fields,
-    unsafe_properties,
-    unsafe_protocol,
-)
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.reading import parse_json
-from lakebed.errors import (
-    CommitUnconfirmed,
-    ObjectChanged,
-    ObjectMissing,
-    StoreUnavailable,
-    TableUnreadable,
-    TableUnsupported,
-)
-from lakebed.layout import (
-    held_transaction,
-    is_stranger_transaction,
-    journal_transaction,
-    log_version,
-    pipeline_transaction,
-)
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.units import plural
@@ -90,7 +68,7 @@ class Snapshot:
         """Advance by one version; None where the table is, or may be, another one then. Pure."""
         try:
             actions = read_actions(self.version + 1, body, last.path, kinds=KINDS)
-        except TableUnreadable:
+        except errors.TableUnreadable:
             return None
         if actions.protocol is not None or actions.metadata is not None:
             return None
@@ -110,7 +88,7 @@ class Snapshot:
         return (
             self.last is not None
             and self.last.etag is not None
-            and self.store.head(log_version(self.version)) == self.last
+            and self.store.head(layout.log_version(self.version)) == self.last
         )
 
     @property
@@ -124,15 +102,15 @@ class Snapshot:
 
     def committed(self, pipeline: str, journal: str) -> int | None:
         """Return the last entry of a journal that this version has; None where it has none."""
-        return self.transaction(journal_transaction(pipeline, journal))
+        return self.transaction(layout.journal_transaction(pipeline, journal))
 
     def knows(self, pipeline: str) -> bool:
         """Whether it has a transaction of a pipeline, of any journal."""
-        return self.transaction(pipeline_transaction(pipeline)) is not None
+        return self.transaction(layout.pipeline_transaction(pipeline)) is not None
 
     def fates(self, names: Iterable[str]) -> dict[str, int | None]:
         """Return what is decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
-        return {name: self.transaction(held_transaction(name)) for name in names}
+        return {name: self.transaction(layout.held_transaction(name)) for name in names}
 
     @property
     def mapping(self) -> ColumnMapping | None:
@@ -142,7 +120,7 @@ class Snapshot:
     @property
     def row_columns(self) -> RowColumns | None:
         """Return the columns of files in which rows keep their ids; None if rows are untracked."""
-        tracked = ROW_TRACKING in self.facts.features
+        tracked = table_features.ROW_TRACKING in self.facts.features
         return row_columns(self.facts.configuration) if tracked else None
 
     @property
@@ -162,9 +140,11 @@ class Snapshot:
         """Free the list of files; it is read again where it is asked for."""
         self._files = None
 
-    def overtaken(self) -> CommitUnconfirmed:
+    def overtaken(self) -> errors.CommitUnconfirmed:
         """Return the error of a log that is no longer the one that was read."""
-        return CommitUnconfirmed("the log has changed since it was looked at", table=self.store.uri)
+        return errors.CommitUnconfirmed(
+            "the log has changed since it was looked at", table=self.store.uri
+        )
 
     def changed(self, files: Iterable[FinishedFile]) -> tuple[str, ...]:
         """Name the files that left the table, or of which other rows are deleted than before."""
@@ -177,9 +157,9 @@ class Snapshot:
 
     def why_no_removal(self) -> str | None:
         """Return why no file may be removed from the table as a whole; None if one may be."""
-        if is_on(self.facts.configuration, APPEND_ONLY):
-            return f"{APPEND_ONLY} is set: nothing may be removed from the table"
-        if ROW_TRACKING in self.facts.features and self.row_columns is None:
+        if table_features.is_on(self.facts.configuration, table_features.APPEND_ONLY):
+            return f"{table_features.APPEND_ONLY} is set: nothing may be removed from the table"
+        if table_features.ROW_TRACKING in self.facts.features and self.row_columns is None:
             return (
                 "the table tracks its rows, but does not say in which columns of a file rows keep "
                 f"the ids that they have ({ROW_IDS}, {ROW_VERSIONS}): set delta.enableRowTracking "
@@ -215,13 +195,13 @@ class Snapshot:
     def check_writable(self) -> None:
         """Refuse, by name, a table that requires of its writers what penguin does not do."""
         reasons = [
-            *unsafe_protocol(self.protocol.reader, self.protocol.writer),
-            *unsafe_features(self.protocol.features),
-            *unsafe_properties(self.facts.configuration),
-            *unsafe_fields(self.facts.schema, self.facts.configuration),
+            *table_features.unsafe_protocol(self.protocol.reader, self.protocol.writer),
+            *table_features.unsafe_features(self.protocol.features),
+            *table_features.unsafe_properties(self.facts.configuration),
+            *table_features.unsafe_fields(self.facts.schema, self.facts.configuration),
         ]
         if reasons:
-            raise TableUnsupported(
+            raise errors.TableUnsupported(
                 f"penguin cannot write this table safely: {'; '.join(reasons)}",
                 table=self.store.uri,
             )
@@ -243,7 +223,7 @@ class LogCache:
         for _ in range(MOST_VERSIONS):
             if known is None:
                 return None
-            following = known.store.fetch(log_version(known.version + 1))
+            following = known.store.fetch(layout.log_version(known.version + 1))
             # In this order: what was there before the very same object was seen again follows it,
             # and is not of another table that has taken the place of this one.
             if not known.still_stands():
@@ -296,11 +276,11 @@ class LogReader:
                 return None
             try:
                 found = None if segment is None else _read_segment(self.store, segment, self.opened)
-            except (ObjectChanged, ObjectMissing):
+            except (errors.ObjectChanged, errors.ObjectMissing):
                 continue  # Another writer replaces the same checkpoint now, or cleans up.
-            except TableUnreadable:
+            except errors.TableUnreadable:
                 if is_empty_log(self.store):
-                    raise TableUnreadable(
+                    raise errors.TableUnreadable(
                         "version 0 of the Delta log is empty, as a power cut can leave it, and "
                         "there is no other; penguin fsck --repair --yes removes it",
                         table=self.store.uri,
@@ -310,18 +290,18 @@ class LogReader:
                 return found
         if segment is None:
             raise _unreadable(self.store)
-        raise StoreUnavailable("the Delta log changes while it is read", path=self.store.uri)
+        raise errors.StoreUnavailable("the Delta log changes while it is read", path=self.store.uri)
 
 
 def _read_segment(store: Reader, segment: LogSegment, kind: type[Snapshot]) -> Snapshot | None:
     """Read what a version of a table is; None where another log has taken its place meanwhile."""
     if segment.missing is not None:
-        raise TableUnreadable(
+        raise errors.TableUnreadable(
             "a version of the Delta log is missing", version=segment.missing, table=store.uri
         )
     # First the last version, and its object again in the end: what is read in between is of the
     # same log, and not of another that has taken its place.
-    path = log_version(segment.version)
+    path = layout.log_version(segment.version)
     newest = store.fetch(path) if segment.version in segment.objects else None
     found = _folded(store, _parts(store, segment, newest and newest[0]), kind)
     if newest is None:
@@ -341,12 +321,12 @@ def _parts(store: Reader, segment: LogSegment, newest: bytes | None) -> Iterator
 
         yield from read_checkpoint(store, segment.checkpoint, TABLE_KINDS, sidecars=False)
     numbers = range(segment.first, segment.version)
-    older = ahead(lambda each: store.get(log_version(each)), numbers)
+    older = ahead(lambda each: store.get(layout.log_version(each)), numbers)
     last = [(segment.version, newest)] if segment.version in segment.objects else []
     for number, body in chain(older, last):
-        where = store.describe(log_version(number))
+        where = store.describe(layout.log_version(number))
         if body is None:
-            raise ObjectMissing("a version of the Delta log is gone", path=where)
+            raise errors.ObjectMissing("a version of the Delta log is gone", path=where)
         if number > 0 and (not body or body.isspace()):
             yield LogActions(version=number)  # A power cut can leave it so; its writer tries again.
         elif number >= segment.first:
@@ -367,7 +347,7 @@ def _folded(store: Reader, parts: Iterator[LogActions], kind: type[Snapshot]) ->
         whole.info = part.info
     if whole.protocol is None or whole.metadata is None:
         raise _unreadable(store)
-    with lines_of(store.describe(log_version(whole.version))):
+    with lines_of(store.describe(layout.log_version(whole.version))):
         facts = _facts(whole.version, whole.protocol, whole.metadata)
     return kind(
         store=store,
@@ -397,7 +377,9 @@ def _facts(version: int, protocol: Protocol, metadata: Mapping[str, Any]) -> Tab
 def _without_strangers(actions: LogActions) -> dict[str, int]:
     """Return the transactions but those of single files of other programs: they may be many."""
     found = actions.transactions.items()
-    return {app_id: number for app_id, number in found if not is_stranger_transaction(app_id)}
+    return {
+        app_id: number for app_id, number in found if not layout.is_stranger_transaction(app_id)
+    }
 
 
 def _joined(before: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
@@ -406,5 +388,5 @@ def _joined(before: Mapping[str, str], changes: Mapping[str, str | None]) -> dic
     return {domain: said for domain, said in after.items() if said is not None}
 
 
-def _unreadable(store: Reader) -> TableUnreadable:
-    return TableUnreadable("there is a Delta log, but it cannot be read", table=store.uri)
+def _unreadable(store: Reader) -> errors.TableUnreadable:
+    return errors.TableUnreadable("there is a Delta log, but it cannot be read", table=store.uri)

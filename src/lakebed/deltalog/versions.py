@@ -25,21 +25,17 @@ def is_unused(store: Reader, version: int) -> bool:
     """
     if version > MOST_READ:
         return False
-    for number in range(version + 1):
-        body = store.get(log_version(number))
-        if body is None or not _leaves_it_unused(body):
-            return False
-    return True
-
-
-def _leaves_it_unused(body: bytes) -> bool:
-    """Whether a version names no file, and any change of the table in it is penguin's."""
     try:
-        actions = read_actions(0, body, DELTA_LOG)
+        return all(map(_leaves_it_unused, fetch_actions(store, range(version + 1))))
     except TableUnreadable:
         return False
-    defines = actions.metadata is not None or actions.protocol is not None
-    return not actions.paths and (actions.info.is_ours or not defines)
+
+
+def _leaves_it_unused(actions: LogActions | None) -> bool:
+    """Whether a version is there, names no file, and any change of the table in it is penguin's."""
+    if actions is None or actions.paths:
+        return False
+    return actions.info.is_ours or (actions.metadata is None and actions.protocol is None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,11 +124,10 @@ def brought_back(store: Reader, names: Collection[str], since: int, last: int) -
 
     A RESTORE also brings back files of other writers that hold the same rows.
     """
-    for version in range(since + 1, last + 1):
-        body = store.get(log_version(version))
-        if body is None:
+    numbers = range(since + 1, last + 1)
+    for version, actions in zip(numbers, fetch_actions(store, numbers), strict=True):
+        if actions is None:
             return f"the log no longer has version {version}, which may have put them back"
-        actions = read_actions(version, body, store.describe(log_version(version)))
         added = any(file_name(one.path) in names for one in actions.adds)
         if actions.info.operation == "RESTORE" or added:
             return commit_of(actions).words

@@ -14,19 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from tempfile import TemporaryDirectory
 
+from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts, by_name
 from lakebed.deltalog.segment import has_log
 from lakebed.documents.reading import parse_json
 from lakebed.errors import LakeError, ObjectMissing
-from lakebed.layout import (
-    ADOPTION_STEP,
-    CREATE_ONLY_PROOF,
-    LAST_CHECKPOINT,
-    SCAN_TRANSACTION,
-    log_version,
-    why_unreadable,
-)
 from lakebed.storage.ahead import ahead
 from lakebed.storage.create_only import prove
 from lakebed.storage.objects import LARGEST_VERSION
@@ -51,16 +44,8 @@ from penguin.adopt.working_state import (
 )
 from penguin.delta.table import Log
 from penguin.delta.version import added, conversion, encoded
+from penguin.foreign import rules
 from penguin.foreign.inspect import verdict_on
-from penguin.foreign.rules import (
-    DENIED,
-    OF_BLIZZARD,
-    REFUSED,
-    UNFIT,
-    as_the_table_sees_it,
-    partition_values,
-    typed_values,
-)
 from penguin.model.commit import Add
 from penguin.model.errors import FolderUnfit
 from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut
@@ -107,17 +92,17 @@ class Adoption:
 def added_file(file: ForeignFile, table: NewTable, totals: AdoptedTotals) -> Add | LeftOut:
     """Return a file as the log will have it, counted into the totals, or why it cannot be."""
     path, facts = file.found.path, table.facts
-    if (unreadable := why_unreadable(path)) is not None:
-        return LeftOut(path=path, code=UNFIT, reason=f"{unreadable}; rename it")
+    if (unreadable := layout.why_unreadable(path)) is not None:
+        return LeftOut(path=path, code=rules.UNFIT, reason=f"{unreadable}; rename it")
     if (reason := table.refused.get(file.schema_key)) is not None:
-        return LeftOut(path=path, code=REFUSED, reason=reason)
+        return LeftOut(path=path, code=rules.REFUSED, reason=reason)
     try:
         values_of(path.rpartition("/")[0])
         inside = frozenset(by_name(file.schema))
-        values = partition_values(file.found, facts.partition_columns, inside)
-        finished = file.finished(typed_values(values, facts))
+        values = rules.partition_values(file.found, facts.partition_columns, inside)
+        finished = file.finished(rules.typed_values(values, facts))
     except ValueError as wrong:
-        return LeftOut(path=path, code=UNFIT, reason=f"{wrong}; {WRONG_FOLDER}")
+        return LeftOut(path=path, code=rules.UNFIT, reason=f"{wrong}; {WRONG_FOLDER}")
     totals.files += 1
     totals.rows += file.rows
     totals.bytes += file.found.size
@@ -140,9 +125,9 @@ def read_record(store: Reader, one: Candidate) -> FileRecord | None:
         return None
     if isinstance(verdict, ForeignFile):
         # A table of files that are there already requires nothing of them.
-        schema = as_the_table_sees_it(verdict.schema, {}, None, ())
+        schema = rules.as_the_table_sees_it(verdict.schema, {}, None, ())
         verdict = replace(verdict, schema=schema, schema_key=schema_key(schema))
-    elif verdict.code == OF_BLIZZARD:
+    elif verdict.code == rules.OF_BLIZZARD:
         verdict = replace(verdict, reason=WHY_OF_BLIZZARD)
     return FileRecord(one, verdict)
 
@@ -244,7 +229,7 @@ class Adopter:
             survey.take(record)
             if before is None:
                 self._footers += 1
-                if isinstance(record.verdict, LeftOut) and record.verdict.code == DENIED:
+                if isinstance(record.verdict, LeftOut) and record.verdict.code == rules.DENIED:
                     self._denied[record.found.path] = record
                 elif writer.add(record) and self._is_overtaken():
                     raise _Changed
@@ -253,7 +238,7 @@ class Adopter:
 
     def _is_overtaken(self) -> bool:
         """Whether somebody else has made the table meanwhile."""
-        return self.store.head(log_version(0)) is not None
+        return self.store.head(layout.log_version(0)) is not None
 
     def _record(self, asked: tuple[Candidate, FileRecord | None]) -> FileRecord | None:
         """Return what a file is; None where it changes while it is looked at."""
@@ -304,15 +289,15 @@ class Adopter:
         told = told_of(token, found.totals)
         begin = conversion(
             Log(self.store).creation(found.table, told),
-            ((SCAN_TRANSACTION, 1),),
+            ((layout.SCAN_TRANSACTION, 1),),
             told,
             self.clock.now(),
             found.totals.files,
         )
         body = encoded(begin) + adds
         self._check_size(len(body), found.totals.files)
-        prove(self.store, CREATE_ONLY_PROOF)
-        match self.store.create(log_version(0), body):
+        prove(self.store, layout.CREATE_ONLY_PROOF)
+        match self.store.create(layout.log_version(0), body):
             case Created():
                 return replace(found, version=0)
             case AlreadyThere():
@@ -332,7 +317,7 @@ class Adopter:
     def _finish(self, found: Adoption) -> Adoption:
         """Write the checkpoint if there is none, then delete what was kept for the next run."""
         try:
-            table = None if self.store.head(LAST_CHECKPOINT) else Log(self.store).open()
+            table = None if self.store.head(layout.LAST_CHECKPOINT) else Log(self.store).open()
             if table is not None and table.version == 0:
                 table.checkpoint()
         except LakeError as error:
@@ -344,7 +329,7 @@ class Adopter:
 def told_of(token: str, totals: AdoptedTotals) -> dict[str, object]:
     """Return what the version says of itself, for readers of the log."""
     return {
-        "step": ADOPTION_STEP,
+        "step": layout.ADOPTION_STEP,
         "token": token,
         "entries": {},
         "others": {"files": totals.files},
@@ -354,7 +339,7 @@ def told_of(token: str, totals: AdoptedTotals) -> dict[str, object]:
 
 def read_first_version(store: Reader) -> tuple[str, AdoptedTotals] | None:
     """Return the token and totals of a table's adoption; None where its log has none."""
-    facts = store.head(log_version(0))
+    facts = store.head(layout.log_version(0))
     if facts is None:
         return None
     end = min(facts.size, FIRST_LINE)
@@ -367,7 +352,7 @@ def read_first_version(store: Reader) -> tuple[str, AdoptedTotals] | None:
         case {"commitInfo": {"penguin": {"step": step, "token": str(token), "adopted": totals}}}:
             files, rows, size = (int(totals.get(key, 0)) for key in ("files", "rows", "bytes"))
             found = AdoptedTotals(files=files, rows=rows, bytes=size)
-            return (token, found) if step == ADOPTION_STEP else None
+            return (token, found) if step == layout.ADOPTION_STEP else None
     return None
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from lakebed import errors
 from lakebed.documents.entry import (
     DirectoryProtocol,
     Entry,
@@ -17,13 +18,6 @@ from lakebed.documents.entry import (
     decode_entry,
     digest,
     digest_number,
-)
-from lakebed.errors import (
-    DocumentUnreadable,
-    JournalLost,
-    LakeError,
-    ObjectMissing,
-    ProtocolConflict,
 )
 from lakebed.journal import JournalReader
 from lakebed.layout import (
@@ -76,7 +70,7 @@ def read_pipelines(
     for name in names:
         try:
             receipts[name] = JournalReader(store, name, full_paths=True).receipt()
-        except LakeError as error:
+        except errors.LakeError as error:
             stopped.append(Stopped(pipeline=name, error=error))
     return TablePipelines(
         receipts=receipts,
@@ -94,7 +88,7 @@ def handoff_in_force(store: Reader, said: DirectoryProtocol | None, wish: Discov
         return wanted or Handoff.JOURNAL
     if wanted not in (None, said.handoff):
         fitting = next(one for one, handoff in HANDOFF_OF.items() if handoff is said.handoff)
-        raise ProtocolConflict(
+        raise errors.ProtocolConflict(
             f"this table's hand-off is {said.handoff.value!r}, and discovery: {wish.value} does "
             f"not find such files; set it to auto or {fitting.value}",
             path=store.describe(PROTOCOL),
@@ -121,7 +115,7 @@ def read_protocol(
     path = protocol(number)
     body = store.get(path)
     if body is None:
-        raise ObjectMissing("the protocol document is gone again", path=store.describe(path))
+        raise errors.ObjectMissing("the protocol document is gone again", path=store.describe(path))
     return number, decode(DirectoryProtocol, body, store.describe(path))
 
 
@@ -138,7 +132,7 @@ def read_journals(
         journal = _CheckedJournal(store, pipeline, last_receipt, transactions)
         try:
             backlog = journal.backlog(max_files)
-        except LakeError as error:
+        except errors.LakeError as error:
             stopped.append(Stopped(pipeline=pipeline, error=error))
             continue
         if backlog is not None:
@@ -183,7 +177,7 @@ class _CheckedJournal:
     def _check_never_used(self) -> None:
         known = self.transactions(pipeline_transaction(self.pipeline))
         if known is not None or self.receipt is not None:
-            raise JournalLost(
+            raise errors.JournalLost(
                 "entries of this pipeline are committed, but its journal is gone; restore the "
                 f"journal from a backup, {NEW_JOURNAL}",
                 pipeline=self.pipeline,
@@ -202,7 +196,7 @@ class _CheckedJournal:
         if (self.receipt is not None and not ours) or (
             position.sequence is None and known is not None and not ours
         ):
-            raise JournalLost(
+            raise errors.JournalLost(
                 "entries of another journal of this pipeline are committed; restore that "
                 f"journal from a backup, {NEW_JOURNAL}",
                 pipeline=self.pipeline,
@@ -224,7 +218,7 @@ class _CheckedJournal:
         assert position.sequence is not None  # noqa: S101 - the caller looked
         ready = self._read(position.sequence)
         if ready is None:
-            raise JournalLost(
+            raise errors.JournalLost(
                 f"the Delta log says that entry {position.sequence} is committed, but the "
                 f"journal does not have it; restore the journal from a backup, {NEW_JOURNAL}",
                 pipeline=self.pipeline,
@@ -255,7 +249,7 @@ class _CheckedJournal:
             sequence = last.entry.sequence + 1
             try:
                 ready = self._read(sequence)
-            except DocumentUnreadable:
+            except errors.DocumentUnreadable:
                 if files:
                     return  # Commit what comes before it first.
                 raise

@@ -11,9 +11,10 @@ from lakebed.terminal.console import picked
 from lakebed.units import entries_from, plural
 from penguin.cli.call import TableCall, document_of
 from penguin.cli.run import sentence
-from penguin.model.commit import CommitPlan
+from penguin.model.commit import CommitPlan, CommitProposal
 from penguin.model.settings import TableSettings
 from penguin.pipeline import open_reader
+from penguin.plan.decisions import empty_plan
 from penguin.status import NextCommit, explain
 
 NAMES = {"retract": "retraction", "erase": "erasure", "compact": "compaction"}
@@ -39,59 +40,50 @@ def plan(call: TableCall) -> None:
 
 def _document(table: TableSettings, found: NextCommit | None, error: str | None) -> dict[str, Any]:
     """Return the plan as JSON has it."""
-    commit = None if found is None else found.proposal.commit
-    proposal = None if found is None else found.proposal
+    proposal = CommitProposal() if found is None else found.proposal
+    commit = proposal.commit or empty_plan(None)
     return {
         **document_of(table),
         "version": None if found is None else found.view.version,
-        "creates_table": commit is not None and commit.table.version is None,
+        "creates_table": proposal.commit is not None and commit.table.version is None,
         **_committed(commit),
-        "released": len(commit.released) if commit else 0,
-        "still_held": 0 if found is None else _still_held(found),
-        "others": len(commit.others.paths) if commit and commit.others else 0,
+        "released": len(commit.released),
+        "still_held": 0 if found is None else _still_held(found, commit),
+        "others": len(commit.others.paths) if commit.others else 0,
         "left_out": [one.document() for one in (found.left_out if found else ())],
         "stopped": [
             {"pipeline": one.pipeline, "code": code_of(one.error), "error": str(one.error)}
-            for one in (proposal.stopped if proposal else ())
+            for one in proposal.stopped
         ],
         "waiting": [
             {"pipeline": one.pipeline, "entry": one.sequence, "reason": one.reason}
-            for one in (proposal.waiting if proposal else ())
+            for one in proposal.waiting
         ],
-        "replaced": len(commit.removes) if commit else 0,
-        "retracted": commit.left_out if commit else 0,
+        "replaced": len(commit.removes),
+        "retracted": commit.left_out,
         "not_promoted": [
             {
                 "pipeline": one.entry.pipeline,
                 "entry": one.entry.sequence,
                 **picked(one, "kind reasons"),
             }
-            for one in (commit.not_promoted if commit else ())
+            for one in commit.not_promoted
         ],
         "error": error,
     }
 
 
-def _committed(commit: CommitPlan | None) -> dict[str, Any]:
+def _committed(commit: CommitPlan) -> dict[str, Any]:
     # The files of one entry that are held for the same reasons are one item.
-    holds = commit.holds if commit else ()
-    held = Counter((hold.entry, hold.code, hold.reasons) for hold in holds)
+    held = Counter((hold.entry, hold.code, hold.reasons) for hold in commit.holds)
     return {
-        "entries": commit.entries if commit else 0,
-        "files": len(commit.adds) if commit else 0,
-        "rows": commit.rows if commit else 0,
-        "columns_added": commit.changes.added if commit else (),
-        "columns_dropped": commit.changes.dropped if commit else (),
-        "columns_widened": commit.changes.widened if commit else (),
-        "pipelines": [
-            {
-                "pipeline": one.before.pipeline,
-                "journal": one.after.journal,
-                "first": one.entries[0].entry.sequence,
-                "last": one.entries[-1].entry.sequence,
-            }
-            for one in (commit.advances if commit else ())
-        ],
+        "entries": commit.entries,
+        "files": len(commit.adds),
+        "rows": commit.rows,
+        "columns_added": commit.changes.added,
+        "columns_dropped": commit.changes.dropped,
+        "columns_widened": commit.changes.widened,
+        "pipelines": [{"pipeline": name, **one} for name, one in commit.settled().items()],
         "held": [
             {
                 "pipeline": entry.pipeline,
@@ -105,10 +97,9 @@ def _committed(commit: CommitPlan | None) -> dict[str, Any]:
     }
 
 
-def _still_held(found: NextCommit) -> int:
+def _still_held(found: NextCommit, commit: CommitPlan) -> int:
     """Count the files that are held now, and stay so."""
-    commit = found.proposal.commit
-    settled = {*commit.released, *commit.discarded} if commit else set()
+    settled = {*commit.released, *commit.discarded}
     return sum(one.name not in settled for one in found.view.held)
 
 

@@ -14,15 +14,8 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from lakebed.clock import Clock
+from lakebed.deltalog import segment
 from lakebed.deltalog.retention import parse_interval
-from lakebed.deltalog.segment import (
-    Checkpoint,
-    checkpoints,
-    newest,
-    noted_checkpoint,
-    removable_version,
-    versions_in,
-)
 from lakebed.errors import LakeError, TableUnreadable
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
 from lakebed.storage.store import ObjectFacts, Store
@@ -63,9 +56,9 @@ class OnDisk:
 def _read_from(store: Store, version: int) -> list[str]:
     """Name the files of a log that a version is read from: a checkpoint, and versions since."""
     _, listed = store.level(DELTA_LOG)
-    base = newest((one for one in checkpoints(listed) if one.is_classic), version)
+    base = segment.newest((one for one in segment.checkpoints(listed) if one.is_classic), version)
     first = 0 if base is None else base.version
-    versions = versions_in(listed, version)
+    versions = segment.versions_in(listed, version)
     return [
         *(part.path for part in (base.parts if base is not None else ())),
         *(versions[number].path for number in sorted(versions) if number >= first),
@@ -86,8 +79,8 @@ class Expired:
     """How many of these files are versions."""
     first: int | None = None
     """The version that the log begins with when they are gone."""
-    base: Checkpoint | None = None
-    """The checkpoint that covers them."""
+    base: segment.Checkpoint | None = None
+    """What stands for them."""
 
 
 def removes_expired(configuration: Mapping[str, str]) -> bool:
@@ -109,18 +102,18 @@ def find_expired(listed: Iterable[ObjectFacts], keep_for: timedelta, now: dateti
     """
     files = list(listed)
     since = min(now, max((one.modified for one in files), default=now)) - keep_for
-    versions = versions_in(files)
+    versions = segment.versions_in(files)
     if not versions:
         return Expired()
     # The first version that is kept. All that follow it are kept, too, however old they look.
     stays = next((n for n in sorted(versions) if versions[n].modified >= since), max(versions))
-    base = newest((one for one in checkpoints(files) if one.is_classic), stays)
+    base = segment.newest((one for one in segment.checkpoints(files) if one.is_classic), stays)
     if base is None:
         return Expired()
     old = sorted(
         (number, one.path)
         for one in files
-        if (number := removable_version(one.path)) is not None
+        if (number := segment.removable_version(one.path)) is not None
         and number < base.version
         and one.modified < since
     )
@@ -189,7 +182,7 @@ class Maintenance:
         if version == self._not_due or self._under_way:
             return
         try:
-            note = noted_checkpoint(store)
+            note = segment.noted_checkpoint(store)
             if version - note.version < spacing(self.checkpoint_interval, note.actions):
                 self._not_due = version
                 return

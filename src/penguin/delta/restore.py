@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from lakebed.deltalog.actions import CommitInfo, FileAction, LogActions, read_actions
-from lakebed.deltalog.file_names import naming
+from lakebed.deltalog.actions import CommitInfo, FileAction, LogActions
+from lakebed.deltalog.segment import fetch_actions
 from lakebed.errors import LakeError, Whose
 from lakebed.journal import JournalReader
-from lakebed.layout import TablePath, log_version
+from lakebed.layout import TablePath
 from lakebed.storage.store import Reader
 from penguin.model.commit import Add
 
@@ -49,8 +49,7 @@ class Restore:
 def find_restore(store: Reader, newest: int) -> Restore:
     """Find the last RESTORE of a log and what it removed; anything unclear is an error."""
     back: set[str] = set()
-    for version in range(newest, -1, -1):
-        actions = _read(store, version)
+    for actions in _read(store, range(newest, -1, -1)):
         if actions.info.operation == "RESTORE":
             return _restore(store, actions, back)
         back |= {add.path for add in actions.adds}
@@ -66,8 +65,8 @@ def _restore(store: Reader, restore: LogActions, back: set[str]) -> Restore:
         )
     commits: dict[int, dict[str, Add]] = {}
     out: set[str] = set()
-    for version in range(int(wanted) + 1, restored_by):
-        actions = _read(store, version)
+    for actions in _read(store, range(int(wanted) + 1, restored_by)):
+        version = actions.version
         out = _out_after(actions, out)
         if version == int(wanted) + 1 and actions.info.operation == "RESTORE":
             continue  # This RESTORE is undone by the one that is compensated for.
@@ -105,14 +104,15 @@ def _out_after(actions: LogActions, out: set[str]) -> set[str]:
     return (out | {one.path for one in actions.removes}) - {one.path for one in actions.adds}
 
 
-def _read(store: Reader, version: int) -> LogActions:
-    body = store.get(log_version(version))
-    if body is None:
-        raise NothingToReplay(
-            f"version {version} of the log is no longer there, so it is not known what was removed",
-            table=store.uri,
-        )
-    return read_actions(version, body, store.describe(log_version(version)), naming(store))
+def _read(store: Reader, numbers: range) -> Iterator[LogActions]:
+    for version, actions in zip(numbers, fetch_actions(store, numbers), strict=False):
+        if actions is None:
+            raise NothingToReplay(
+                f"version {version} of the log is no longer there, so it is not known what was "
+                "removed",
+                table=store.uri,
+            )
+        yield actions
 
 
 def _named(store: Reader, info: CommitInfo) -> str:

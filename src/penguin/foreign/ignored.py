@@ -5,7 +5,6 @@ folders are not committed. Here they are counted, to explain why they are not in
 The search is bounded: a person is waiting for it.
 """
 
-from collections.abc import Iterator
 from itertools import islice
 
 from lakebed.deltalog.files import NOTHING, LogContents, read_log
@@ -56,51 +55,36 @@ def ignored_files(
 
     Files of a batch that is running, or of an attempt that died, carry blizzard's mark.
     """
-    log = LogReader(store)
+    log, odd = LogReader(store), set[str]()
+
+    def skip(name: str, _oddity: Oddity) -> None:
+        odd.update([name] if may_hold_data(name) else [])
+
     known = _log_of(store, log.look())
-    listed = _Bounded(store, most_listed)
+    listed = objects(store, odd=skip, enters=may_be_entered, into_links=False)
     unknown = {
         facts.path: facts
-        for facts in listed
+        for facts in islice(listed, most_listed)
         if is_parquet(facts.path)
         and not is_reserved(facts.path)
         and facts.path not in known.paths
         and facts.path not in named
     }
+    complete = next(listed, None) is None
     if unknown:
-        # Files committed while the folders were listed do not count.
+        # Files that were committed while the folders were listed are not ignored.
         known = _log_of(store, log.look(), known)
         unknown = {path: facts for path, facts in unknown.items() if path not in known.paths}
     maybe_ours = [facts for facts in unknown.values() if file_id(facts.path) is not None]
-    left_alone = {facts.path for facts in maybe_ours[most_read:]}
-    for facts, is_ours in ahead(lambda facts: _is_ours(store, facts), maybe_ours[:most_read]):
-        left_alone |= {facts.path} if is_ours else set()
-    complete = listed.complete and len(maybe_ours) <= most_read
-    return PassedOver.of({*listed.odd, *(unknown.keys() - left_alone)}, reason, complete=complete)
+    ours = {facts.path for facts in maybe_ours[most_read:]}
+    asked = ahead(lambda facts: _is_ours(store, facts), maybe_ours[:most_read])
+    ours |= {facts.path for facts, is_ours in asked if is_ours}
+    complete = complete and len(maybe_ours) <= most_read
+    return PassedOver.of(odd | (unknown.keys() - ours), reason, complete=complete)
 
 
 def _log_of(store: Reader, table: Snapshot | None, known: LogContents = NOTHING) -> LogContents:
     return NOTHING if table is None else read_log(store, table, known)
-
-
-class _Bounded:
-    """A listing that ends early where a table is very large."""
-
-    def __init__(self, store: Reader, most: int) -> None:
-        self._store = store
-        self._most = most
-        self.complete = True
-        self.odd: set[str] = set()
-        """Names that cannot be used, as they can be shown."""
-
-    def __iter__(self) -> Iterator[ObjectFacts]:
-        listed = objects(self._store, odd=self._tell, enters=may_be_entered, into_links=False)
-        yield from islice(listed, self._most)
-        self.complete = next(listed, None) is None
-
-    def _tell(self, name: str, _oddity: Oddity) -> None:
-        if may_hold_data(name):
-            self.odd.add(name)
 
 
 def _is_ours(store: Reader, facts: ObjectFacts) -> bool:

@@ -22,6 +22,7 @@ from lakebed.listing.watermark import Windows, advance, is_late
 from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.store import Reader
+from penguin.foreign import rules
 from penguin.foreign.inspect import (
     Verdict,
     candidate,
@@ -30,20 +31,6 @@ from penguin.foreign.inspect import (
     look_at,
     verdict_on,
     what_may_be_new,
-)
-from penguin.foreign.rules import (
-    DENIED,
-    MISSING,
-    TAKEN,
-    Horizon,
-    SortedCandidates,
-    is_blizzards,
-    is_settled,
-    leave_out,
-    name_taken,
-    sort_out,
-    too_old,
-    without_leftovers,
 )
 from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut, PassedOver
 from penguin.model.settings import TableSettings
@@ -184,23 +171,23 @@ class ForeignSearch:
         if not asked and self._swept is None and self._listed[0] is None:
             return ForeignFiles()
         known = self._read(store, table)
-        done = tuple(path for path, meta in asked.items() if is_settled(meta.filename, known))
+        done = tuple(path for path, meta in asked.items() if rules.is_settled(meta.filename, known))
         waiting = {path: meta for path, meta in asked.items() if path not in set(done)}
         claimed, missing = look_at(store, waiting)
         self._passed = {
             path
             for path in self._passed
-            if path not in claimed and path not in named and not is_settled(path, known)
+            if path not in claimed and path not in named and not rules.is_settled(path, known)
         }
         candidates = {
             path: one for path, one in (self._pool | claimed).items() if path not in named
         }
-        found = sort_out(candidates.values(), known)
+        found = rules.sort_out(candidates.values(), known)
         while found.forgotten and not known.deep:
             oldest = (known.oldest(one.path, one.modified) for one in found.forgotten)
             read_back(store, known, min(oldest))
-            found = sort_out(candidates.values(), known)
-        found, leftover = without_leftovers(found, known)
+            found = rules.sort_out(candidates.values(), known)
+        found, leftover = rules.without_leftovers(found, known)
         found, linked = self._without_links(store, found, known)
         shape = None if table is None else table.facts.shape()
         judged = self._judge(store, found.new, shape)
@@ -213,9 +200,9 @@ class ForeignSearch:
             left_out=(
                 *self._odd.values(),
                 *missing,
-                *(too_old(one, known) for one in found.forgotten),
+                *(rules.too_old(one, known) for one in found.forgotten),
                 *linked,
-                *(name_taken(one, by) for one, by in found.taken),
+                *(rules.name_taken(one, by) for one, by in found.taken),
                 *(one for one in judged if isinstance(one, LeftOut)),
             ),
             settled=done,
@@ -242,8 +229,8 @@ class ForeignSearch:
         return known
 
     def _without_links(
-        self, store: Reader, found: SortedCandidates, known: LogContents
-    ) -> tuple[SortedCandidates, list[LeftOut]]:
+        self, store: Reader, found: rules.SortedCandidates, known: LogContents
+    ) -> tuple[rules.SortedCandidates, list[LeftOut]]:
         """Take out what is another file of the table under a second name, by a link.
 
         A file itself is taken out where the log knows it by the name of a link.
@@ -261,7 +248,7 @@ class ForeignSearch:
             if known_as is not None or real != one.path:
                 names[one.path] = known_as or real
         linked = [
-            leave_out(one, TAKEN, SAME_FILE.format(names[one.path]))
+            rules.leave_out(one, rules.TAKEN, SAME_FILE.format(names[one.path]))
             for one in found.new
             if one.path in names
         ]
@@ -309,13 +296,13 @@ class ForeignSearch:
         self._fresh = [one.path for one in unread[:limit]]
         denied: list[LeftOut] = []
         for one, verdict in zip(unread, verdicts, strict=False):
-            if isinstance(verdict, LeftOut) and verdict.code == DENIED:
+            if isinstance(verdict, LeftOut) and verdict.code == rules.DENIED:
                 denied.append(verdict)  # It is allowed without a sign on the file, so asked again.
             elif verdict is not None:
                 self._verdicts[one.path] = (one, verdict)
         self._unread = max(0, len(unread) - limit)
         known = (self._verdicts[one.path][1] for one in order if self._is_read(one))
-        judged = [one for one in known if not is_blizzards(one)]
+        judged = [one for one in known if not rules.is_blizzards(one)]
         good = [one for one in judged if isinstance(one, ForeignFile)]
         self._unread += max(0, len(good) - limit)
         left_out = (one for one in judged if isinstance(one, LeftOut))
@@ -335,9 +322,9 @@ class ForeignSearch:
         return known is not None and known[0].is_same(one)
 
     def _is_ours(self, one: Candidate) -> bool:
-        return self._is_read(one) and is_blizzards(self._verdicts[one.path][1])
+        return self._is_read(one) and rules.is_blizzards(self._verdicts[one.path][1])
 
-    def _go_on(self, found: SortedCandidates) -> None:
+    def _go_on(self, found: rules.SortedCandidates) -> None:
         """Raise the watermarks over what is settled, and forget it."""
         gone = {one.path for one in found.settled}
         waiting = self._pool.keys() - gone
@@ -363,14 +350,14 @@ class ForeignSearch:
         late = timedelta(seconds=self.settings.late_window)
         return Windows(late=late, quiet=max(late, timedelta(seconds=self.settings.sweep_interval)))
 
-    def _horizon(self, store: Reader, log: LogReader) -> Horizon:
+    def _horizon(self, store: Reader, log: LogReader) -> rules.Horizon:
         first, back = self.settings.partition_filter, self.settings.sweep_horizon
         if first is None and back is None:
-            return Horizon()
+            return rules.Horizon()
         if self._known is None:
             table = log.look()
             self._known = None if table is None else read_log(store, table, None)
-        return Horizon.over(first, back, self._known.paths if self._known is not None else ())
+        return rules.Horizon.over(first, back, self._known.paths if self._known is not None else ())
 
     def _is_data(self) -> Callable[[str], bool]:
         pattern = self.settings.file_pattern
@@ -407,5 +394,9 @@ def still_there(
     answers = list(ahead(trouble, found.files))
     return (
         tuple(one for one, why in answers if why is None),
-        tuple(leave_out(one.found, MISSING, why) for one, why in answers if why is not None),
+        tuple(
+            rules.leave_out(one.found, rules.MISSING, why)
+            for one, why in answers
+            if why is not None
+        ),
     )

@@ -4,18 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
+from lakebed import layout
 from lakebed.deltalog.delta_types import TableFacts
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Kind
 from lakebed.documents.pending_meta import EntryName
-from lakebed.layout import (
-    SCAN_TRANSACTION,
-    SCANNED_TRANSACTION,
-    TablePath,
-    file_name,
-    held_transaction,
-    stranger_transaction,
-)
 from lakebed.listing.watermark import named_at
 from penguin.model.backlog import Position, ReadyEntry, Stopped, WaitingEntry
 from penguin.model.foreign_file import LeftOut
@@ -80,7 +73,7 @@ class HeldState(IntEnum):
 
 def held_update(name: str, before: int | None, after: HeldState) -> TransactionUpdate:
     """Return what becomes of a file that is set aside, or was."""
-    return TransactionUpdate(app_id=held_transaction(name), before=before, after=after.value)
+    return TransactionUpdate(app_id=layout.held_transaction(name), before=before, after=after.value)
 
 
 class HoldCode(StrEnum):
@@ -100,13 +93,13 @@ class Hold:
     entry: EntryName
     code: HoldCode
     reasons: tuple[str, ...]
-    outbox: TablePath | None = None
+    outbox: layout.TablePath | None = None
     """Where the file waits until it is moved; None where it had its final name from the start."""
 
     @property
     def name(self) -> str:
         """Name the file among all that are held."""
-        return file_name(self.file.filename)
+        return layout.file_name(self.file.filename)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +114,7 @@ class Releasable:
 class Add:
     """One file as it will be in the log."""
 
-    path: TablePath
+    path: layout.TablePath
     size: int
     rows: int
     partition_values: Mapping[str, str | None]
@@ -129,7 +122,7 @@ class Add:
     stats: str
     pipeline: str
     sequence: int
-    outbox: TablePath | None = None
+    outbox: layout.TablePath | None = None
     """Where the file waits until it is moved; None where it had its final name from the start."""
 
     @classmethod
@@ -189,14 +182,14 @@ class Advance:
 class ForeignAdds:
     """The files of other programs in a commit."""
 
-    paths: tuple[TablePath, ...]
-    singly: tuple[TablePath, ...] = ()
+    paths: tuple[layout.TablePath, ...]
+    singly: tuple[layout.TablePath, ...] = ()
     """Those with an app transaction of their own: `scanned` does not cover them."""
     scan: int | None
     """How many such commits the log has. Each counts on: of two penguins one looks again."""
     scanned: int | None = None
     """The highest time in the names of the files that scans committed before."""
-    late: tuple[TablePath, ...] = ()
+    late: tuple[layout.TablePath, ...] = ()
     """Those that a bare watermark would have lost."""
     watermarks: Mapping[str, str] = field(default_factory=dict)
     """The highest name of each folder."""
@@ -206,18 +199,20 @@ class ForeignAdds:
     def transactions(self) -> tuple[TransactionUpdate, ...]:
         """Return the transaction that counts such commits, and how far scans have come."""
         after = (self.scan or 0) + 1
-        found = (TransactionUpdate(app_id=SCAN_TRANSACTION, before=self.scan, after=after),)
+        found = (TransactionUpdate(app_id=layout.SCAN_TRANSACTION, before=self.scan, after=after),)
         singly = frozenset(self.singly)
         named = [at for path in self.paths if path not in singly and (at := named_at(path))]
         if not named:
             return found
         newest = max(*named, self.scanned or 0)
-        update = TransactionUpdate(app_id=SCANNED_TRANSACTION, before=self.scanned, after=newest)
+        update = TransactionUpdate(
+            app_id=layout.SCANNED_TRANSACTION, before=self.scanned, after=newest
+        )
         return (*found, update)
 
     def app_ids(self) -> tuple[str, ...]:
         """Return the transactions of the files that have one of their own."""
-        return tuple(stranger_transaction(path) for path in self.singly)
+        return tuple(layout.stranger_transaction(path) for path in self.singly)
 
     def metadata(self) -> dict[str, object]:
         """Return the commit's metadata about them, for readers of the log."""

@@ -12,16 +12,7 @@ from lakebed.layout import TablePath, why_unreadable
 from lakebed.listing.incremental import folder_and_name
 from lakebed.partition import Template
 from lakebed.storage.store import Reader
-from penguin.foreign.rules import (
-    REFUSED,
-    UNFIT,
-    as_the_table_sees_it,
-    leave_out,
-    name_taken,
-    new_columns,
-    partition_values,
-    typed_values,
-)
+from penguin.foreign import rules
 from penguin.foreign.search import ForeignFiles, still_there
 from penguin.model.commit import (
     Add,
@@ -73,7 +64,7 @@ def join_others(
 class _Unfit(Exception):
     """A file cannot join, for this reason."""
 
-    def __init__(self, reason: str, code: str = UNFIT) -> None:
+    def __init__(self, reason: str, code: str = rules.UNFIT) -> None:
         super().__init__(reason)
         self.code = code
 
@@ -89,7 +80,7 @@ class _ForeignDraft(CommitDraft):
     def take(self, one: ForeignFile) -> None:
         twin = self.taken.get(one.found.transaction)
         if twin is not None:
-            self.left_out.append(name_taken(one.found, twin.found.path))
+            self.left_out.append(rules.name_taken(one.found, twin.found.path))
             return
         try:
             self._take(one, Evolves(self.plan.after, Changes()) if self.has_table else None)
@@ -97,7 +88,7 @@ class _ForeignDraft(CommitDraft):
             try:
                 self._take_first(one)
             except _Unfit:
-                self.left_out.append(leave_out(one.found, reason.code, str(reason)))
+                self.left_out.append(rules.leave_out(one.found, reason.code, str(reason)))
 
     def _take_first(self, one: ForeignFile) -> None:
         """Take a file that the table cannot hold; a table without rows takes on its schema."""
@@ -121,14 +112,14 @@ class _ForeignDraft(CommitDraft):
         table = self.plan.table if self.has_table else self._new_table(one)
         after = start.table if start is not None else table
         apart = after.partition_columns
-        seen = as_the_table_sees_it(one.schema, one.statistics, after.schema, apart)
+        seen = rules.as_the_table_sees_it(one.schema, one.statistics, after.schema, apart)
         decision = decide_on(after, seen, apart, self.settings, floats=False)
         if isinstance(decision, EntryRefused):
-            raise _Unfit("; ".join(decision.reasons), REFUSED)
+            raise _Unfit("; ".join(decision.reasons), rules.REFUSED)
         after = decision.table
         names = frozenset(field["name"] for field in one.schema["fields"])
         try:
-            values = typed_values(partition_values(one.found, apart, names), after)
+            values = rules.typed_values(rules.partition_values(one.found, apart, names), after)
         except ValueError as reason:
             raise _Unfit(str(reason)) from None
         file = one.finished(values)
@@ -143,10 +134,10 @@ class _ForeignDraft(CommitDraft):
         written = self.settings.partition_template
         template = None if written is None else Template.parse(written)
         try:
-            schema, apart = new_columns(one.schema, one.found, template)
+            schema, apart = rules.new_columns(one.schema, one.found, template)
         except ValueError as reason:
             raise _Unfit(str(reason)) from None
-        relaxed = as_the_table_sees_it(schema, {}, None, ())
+        relaxed = rules.as_the_table_sees_it(schema, {}, None, ())
         return created_as(relaxed, apart, self.settings, floats=False)
 
 

@@ -17,29 +17,12 @@ from enum import StrEnum
 from functools import partial
 from itertools import chain, islice
 
+from lakebed import errors, layout
 from lakebed.clock import Clock
-from lakebed.deltalog.actions import read_actions
-from lakebed.deltalog.file_names import naming
 from lakebed.deltalog.retention import DELTA_DEFAULT, RETENTION_PROPERTY, parse_interval
+from lakebed.deltalog.segment import fetch_actions
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.deletion_vector import is_vector_file
-from lakebed.errors import (
-    CommitUnconfirmed,
-    LakeError,
-    ObjectChanged,
-    ObjectMissing,
-    TableUnsupported,
-    Whose,
-)
-from lakebed.layout import (
-    DELTA_LOG,
-    TablePath,
-    file_id,
-    file_name,
-    is_hidden,
-    is_parquet,
-    log_version,
-)
 from lakebed.listing.glob import matcher
 from lakebed.listing.sort import CONTROL, Oddity
 from lakebed.storage.ahead import ahead
@@ -52,18 +35,7 @@ from penguin.delta.version import NextVersion
 from penguin.foreign.footer import read_footer
 from penguin.model.errors import FileUnfit
 from penguin.model.settings import TableSettings
-from penguin.upkeep.log_needs import (
-    JournalFolder,
-    LogNeeds,
-    NameSet,
-    held_names,
-    named_by_metas,
-    read_journals,
-    read_needs,
-    refuse_unknown,
-    settled_files,
-    waiting_files,
-)
+from penguin.upkeep import log_needs
 
 MOST_KNOWN = 10_000
 """Folders that are remembered; of a table with more, some are looked at again."""
@@ -93,7 +65,7 @@ class NestedTables:
         )
 
     def _has_log(self, folder: str) -> bool:
-        log = f"{folder}/{DELTA_LOG}"
+        log = f"{folder}/{layout.DELTA_LOG}"
         odd: list[str] = []
         # A name in there that cannot be used tells that there is something as well.
         found = objects(self.store, log, odd=lambda name, _oddity: odd.append(name))
@@ -109,7 +81,7 @@ def _folders(path: str) -> Iterator[str]:
 
 
 AT_A_TIME = 1000
-CLOCK = TablePath(".penguin-clock")
+CLOCK = layout.TablePath(".penguin-clock")
 """What is written and removed again to ask a store for its time. Hidden."""
 CHANGES = "_change_data"
 """The one hidden folder with data: changes that a change data feed shows."""
@@ -190,42 +162,30 @@ def store_time(store: Store, now: datetime) -> datetime:
     return now
 
 
-@dataclass(slots=True, kw_only=True)
 class Vacuum:
     """One look at a table directory: what may go, and why the rest stays."""
 
-    settings: TableSettings
-    store: Reader
-    cutoff: datetime
-    retention: timedelta
-    needs: LogNeeds
-    waiting: frozenset[str]
-    held: frozenset[str]
-    journals: tuple[JournalFolder, ...]
-    scanned: bool
-    kept: Counter[KeptReason] = field(default_factory=Counter)
-    _settled: NameSet | None = None
-
-    @classmethod
-    def of(
-        cls, settings: TableSettings, store: Reader, cutoff: datetime, retention: timedelta
-    ) -> "Vacuum":
-        """Read which files are needed; anything unreadable is an error."""
-        metas = named_by_metas(store)
-        scanned = is_scanned(read_pipelines(store, settings.discovery), settings)
-        needs = read_needs(store, cutoff, whole=scanned)
-        journals = read_journals(store, needs.transactions)
-        return cls(
-            settings=settings,
-            store=store,
+    def __init__(
+        self, settings: TableSettings, store: Reader, cutoff: datetime, keeps: timedelta
+    ) -> None:
+        """Read what is needed; anything that cannot be read is an error."""
+        self.settings, self.store = settings, store
+        self.cutoff = cutoff
+        metas = log_needs.named_by_metas(store)
+        self.scanned = is_scanned(read_pipelines(store, settings.discovery), settings)
+        self.needs = log_needs.read_needs(store, cutoff, whole=self.scanned)
+        self.journals = log_needs.read_journals(store, self.needs.transactions)
+        self.waiting = metas | log_needs.waiting_files(self.journals)
+        self.held = log_needs.held_names(self.needs.transactions)
+        self.kept: Counter[KeptReason] = Counter()
+        self.report = VacuumReport(
+            version=self.needs.version,
+            versions=self.needs.versions,
             cutoff=cutoff,
-            retention=retention,
-            needs=needs,
-            waiting=metas | waiting_files(journals),
-            held=held_names(needs.transactions),
-            journals=journals,
-            scanned=scanned,
+            retention=keeps,
+            kept=self.kept,
         )
+        self._settled: log_needs.NameSet | None = None
 
     def batches(self) -> Iterator[list[ObjectFacts]]:
         """Yield what may go, some files at a time, while the folders are being listed."""
@@ -237,14 +197,14 @@ class Vacuum:
 
     def look(self) -> VacuumReport:
         """Add up what may go."""
-        report = self._report()
         for files in self.batches():
-            report.count(files)
-        return report
+            self.report.count(files)
+        return self.report
 
     def delete(self, store: Store) -> VacuumReport:
         """Delete what may go. What cannot be deleted is counted, and left to the next vacuum."""
-        report = self._report(deleted=True)
+        report = self.report
+        report.deleted = True
         since = _Since(store=store, version=self.needs.version)
         for files in self.batches():
             named = since.named()
@@ -257,17 +217,6 @@ class Vacuum:
                     report.failed += 1
                     report.error = report.error or why
         return report
-
-    def _report(self, *, deleted: bool = False) -> VacuumReport:
-        self.kept.clear()
-        return VacuumReport(
-            deleted=deleted,
-            version=self.needs.version,
-            versions=self.needs.versions,
-            cutoff=self.cutoff,
-            retention=self.retention,
-            kept=self.kept,
-        )
 
     def _listed(self) -> Iterator[ObjectFacts]:
         """List the folders with data; names that cannot be used are passed over."""
@@ -289,9 +238,8 @@ class Vacuum:
             self.kept[KeptReason.OTHER] += 1
 
     def _may_go(self, facts: ObjectFacts) -> bool:
-        """Whether a file may go, as far as its name and age show."""
-        path = facts.path
-        if path in self.needs.kept:
+        """Whether a file may go, as far as that can be told without opening it."""
+        if facts.path in self.needs.kept:
             return False
         why = self._why_kept(facts)
         if why is not None:
@@ -300,13 +248,13 @@ class Vacuum:
 
     def _why_kept(self, facts: ObjectFacts) -> KeptReason | None:
         path = facts.path
-        if not (is_parquet(path) or is_vector_file(path) or path.startswith(f"{CHANGES}/")):
+        if not (layout.is_parquet(path) or is_vector_file(path) or path.startswith(f"{CHANGES}/")):
             return KeptReason.OTHER
         if facts.modified >= self.cutoff:
             return KeptReason.YOUNG
         if path in self.waiting:
             return KeptReason.WAITING
-        if file_name(path) in self.held:
+        if layout.file_name(path) in self.held:
             return KeptReason.HELD
         if not self.store.holds(path):
             return KeptReason.OTHER  # Behind a link that leads out of the table.
@@ -320,7 +268,7 @@ class Vacuum:
         if not self.scanned or facts.path in self.needs.removed:
             return False
         pattern = self.settings.file_pattern
-        taken = file_id(facts.path) is not None or (
+        taken = layout.file_id(facts.path) is not None or (
             pattern is not None and matcher(pattern)(facts.path)
         )
         begins = self.needs.begins
@@ -343,10 +291,10 @@ class Vacuum:
         return [one for one in files if one.path not in left]
 
     def _may_be_a_leftover(self, path: str) -> bool:
-        if file_id(path) is None or path in self.needs.removed:
+        if layout.file_id(path) is None or path in self.needs.removed:
             return False
         if self._settled is None:
-            self._settled = settled_files(self.journals)
+            self._settled = log_needs.settled_files(self.journals)
         return path not in self._settled
 
 
@@ -359,10 +307,8 @@ class _Since:
     _named: set[str] = field(default_factory=set)
 
     def named(self) -> set[str]:
-        while (body := self.store.get(log_version(self.version + 1))) is not None:
+        while (told := next(fetch_actions(self.store, (self.version + 1,)))) is not None:
             self.version += 1
-            where = self.store.describe(log_version(self.version))
-            told = read_actions(self.version, body, where, naming(self.store))
             self._named |= {path for action in told.files for path in action.files}
             self._named.update(told.changes)
         return self._named
@@ -371,16 +317,16 @@ class _Since:
 def _may_hold_data(path: str) -> bool:
     """Whether a path may be one of data, by the names of its folders and its own."""
     first, *rest = path.split("/")
-    if first == ICEBERG or (first != CHANGES and is_hidden(first)):
+    if first == ICEBERG or (first != CHANGES and layout.is_hidden(first)):
         return False
-    return not any(map(is_hidden, rest))
+    return not any(map(layout.is_hidden, rest))
 
 
 def _is_blizzards(store: Reader, facts: ObjectFacts) -> bool:
     """Whether blizzard wrote a file; one that cannot be read, or is gone by now, may be its."""
     try:
         return read_footer(store, facts.path, size=facts.size, etag=facts.etag).ours
-    except (FileUnfit, ObjectMissing, ObjectChanged):
+    except (FileUnfit, errors.ObjectMissing, errors.ObjectChanged):
         return True
 
 
@@ -388,7 +334,7 @@ def _delete(store: Store, facts: ObjectFacts) -> str | None:
     """Delete a file; return why it cannot be."""
     try:
         store.delete(facts.path)
-    except LakeError as error:
+    except errors.LakeError as error:
         return str(error)
     return None
 
@@ -397,11 +343,11 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 START, END = "VACUUM START", "VACUUM END"
 
 
-class VacuumRefused(LakeError):
+class VacuumRefused(errors.LakeError):
     """Files would be deleted that the table promises to keep."""
 
     code = "vacuum_refused"
-    whose = Whose.USER
+    whose = errors.Whose.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -436,7 +382,7 @@ class VacuumOrder:
         to_do = {"numFilesToDelete": str(seen.files), "sizeOfDataToDelete": str(seen.bytes)}
         started = self._record(store, START, _parameters(keeps, older_than), to_do)
         # Read again: what was found may have changed while the folders were listed.
-        done = Vacuum.of(self.settings, store, before(now, older_than), keeps).delete(store)
+        done = Vacuum(self.settings, store, before(now, older_than), keeps).delete(store)
         done.version, done.versions, done.recorded = seen.version, seen.versions, started
         if started:
             status = "COMPLETED" if not done.failed else "FAILED"
@@ -448,9 +394,9 @@ class VacuumOrder:
         table = LogReader(store).look()
         if table is None:
             return None
-        refuse_unknown(table)
+        log_needs.refuse_unknown(table)
         keeps, older_than = self._age(table)
-        return Vacuum.of(self.settings, store, before(now, older_than), keeps).look()
+        return Vacuum(self.settings, store, before(now, older_than), keeps).look()
 
     def _age(self, table: Snapshot) -> tuple[timedelta, timedelta]:
         """Return how long the table keeps files, and how old they must be for this order."""
@@ -487,7 +433,7 @@ class VacuumOrder:
                     blind=True,
                 )
             )
-        except (TableUnsupported, CommitUnconfirmed):
+        except (errors.TableUnsupported, errors.CommitUnconfirmed):
             return False
         return True
 
