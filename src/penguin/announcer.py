@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import TypeVar
 
 from lakebed.clock import Clock
@@ -26,13 +25,7 @@ from penguin.events.backlog import (
     PipelineMended,
     PipelineStopped,
 )
-from penguin.events.commits import (
-    CompactionPassedOver,
-    EntryRejected,
-    FilesHeld,
-    PromotionPassedOver,
-    RetractionPassedOver,
-)
+from penguin.events.commits import REJECTED, FilesHeld, RetractionPassedOver
 from penguin.held import HeldFile
 from penguin.model.backlog import Stopped, WaitingEntry
 from penguin.model.commit import CommitPlan
@@ -197,18 +190,15 @@ class Announcer:
 
     def not_promoted(self, plan: CommitPlan) -> None:
         """Announce the promotions and retractions that a commit settled without effect."""
-        kinds: dict[str, Callable[..., EntryRejected]] = {
-            "promote": PromotionPassedOver,
-            "compact": CompactionPassedOver,
-        }
         for one in plan.not_promoted:
-            rejected = kinds.get(one.kind) or partial(RetractionPassedOver, kind=one.kind)
+            rejected = REJECTED.get(one.kind, RetractionPassedOver)
             self.emit(
                 rejected(
                     table=self.table,
                     pipeline=one.entry.pipeline,
                     entry=one.entry.sequence,
                     reasons=one.reasons,
+                    kind=one.kind,
                 )
             )
 

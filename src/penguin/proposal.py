@@ -1,23 +1,42 @@
 """The next commit of a table: decided once, carried out by a step and shown by a plan.
 
 `propose` is the only way from a view of a table to its next commit. It reads, and never writes.
+Files of other programs join the commit of the pipelines' entries, one by one. Each is compared with
+the table as it is after the entries and the files before it; one that does not fit is left out with
+its reason, and blocks no other.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 
-from lakebed.deltalog.delta_types import TableFacts
+from lakebed.deltalog.delta_types import TableFacts, names_in_log
 from lakebed.deltalog.versions import is_unused
+from lakebed.layout import TablePath, why_unreadable
+from lakebed.listing.incremental import folder_and_name
+from lakebed.partition import Template
 from lakebed.storage.store import Reader
 from penguin.backlog.look import TableView
 from penguin.backlog.redo_conflicts import came_back, given_up, put_back
 from penguin.committer import MissingFiles, missing_files
+from penguin.foreign import rules
+from penguin.foreign.search import ForeignFiles, still_there
 from penguin.held import HeldFile, releasable
 from penguin.model.backlog import PipelineBacklog, WaitingEntry
-from penguin.model.commit import CommitProposal, Releasable
+from penguin.model.commit import (
+    Add,
+    Changes,
+    CommitPlan,
+    CommitProposal,
+    EntryRefused,
+    Evolves,
+    ForeignAdds,
+    Releasable,
+)
+from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut
 from penguin.model.settings import TableSettings
 from penguin.plan.commit import NO_QUESTIONS, NO_TABLE, PlanQuestions, plan_commit, without
-from penguin.plan.join import join_others
+from penguin.plan.decisions import CommitDraft, created_as, decide_on, empty_plan, replacement
+from penguin.plan.stats import delta_statistics
 
 
 def propose(
@@ -103,3 +122,135 @@ def draft_commit(
         cut = {one.pipeline for one in found.waiting}
         waiting = (*(one for one in waiting if one.pipeline not in cut), *found.waiting)
         backlogs = without(backlogs, found.waiting)
+
+
+def join_others(
+    settings: TableSettings,
+    table: TableFacts | None,
+    commit: CommitPlan | None,
+    others: ForeignFiles,
+    store: Reader,
+    unused: Callable[[], bool],
+) -> CommitProposal:
+    """Let files of other programs join a commit, those that are still as they were looked at.
+
+    Where there is no commit, they make one, up to as many files as a commit may hold.
+    """
+    if commit is not None and commit.rearranges:
+        return CommitProposal(commit=commit)  # They come with the next version: no row changes.
+    there, gone = still_there(store, others)
+    draft = _ForeignDraft(
+        settings=settings,
+        unused=unused,
+        plan=commit or empty_plan(table),
+        has_table=commit is not None or table is not None,
+    )
+    for one in there:
+        if len(draft.plan.adds) >= settings.max_files_per_commit:
+            break
+        if one.found.path not in draft.plan.adds:
+            draft.take(one)
+    if draft.taken:
+        commit = draft.plan
+        commit.others = _foreign_adds([one.found for one in draft.taken.values()], others)
+    return CommitProposal(commit=commit, left_out=(*draft.left_out, *gone))
+
+
+class _Unfit(Exception):
+    """A file cannot join, for this reason."""
+
+    def __init__(self, reason: str, code: str = rules.UNFIT) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+@dataclass(slots=True, kw_only=True)
+class _ForeignDraft(CommitDraft):
+    """A commit that files of other programs join; a file is taken, or the draft stays as it was."""
+
+    taken: dict[str, ForeignFile] = field(default_factory=dict)
+    """The files that join, by their transactions."""
+    left_out: list[LeftOut] = field(default_factory=list)
+
+    def take(self, one: ForeignFile) -> None:
+        twin = self.taken.get(one.found.transaction)
+        if twin is not None:
+            self.left_out.append(rules.name_taken(one.found, twin.found.path))
+            return
+        try:
+            self._take(one, Evolves(self.plan.after, Changes()) if self.has_table else None)
+        except _Unfit as reason:
+            try:
+                self._take_first(one)
+            except _Unfit:
+                self.left_out.append(rules.leave_out(one.found, reason.code, str(reason)))
+
+    def _take_first(self, one: ForeignFile) -> None:
+        """Take a file that the table cannot hold; a table without rows takes on its schema."""
+        if not self.has_table or self.plan.adds:
+            raise _Unfit("the table has rows, or is yet to be created")
+        made = self._new_table(one)
+        columns = made.partition_columns
+        found = replacement(
+            self.plan.after, made.schema, columns, self.settings, self.unused, floats=False
+        )
+        if found is None:
+            raise _Unfit("the table is not to be replaced")
+        self._take(one, found)
+        self.plan.replaces = True
+
+    def _take(self, one: ForeignFile, start: Evolves | None) -> None:
+        """Take a file into the table as it is, or as it becomes before anything is added."""
+        unreadable = why_unreadable(one.found.path)
+        if unreadable is not None:
+            raise _Unfit(f"{unreadable}; give it another name, with %3A or %2A in a folder's")
+        table = self.plan.table if self.has_table else self._new_table(one)
+        after = start.table if start is not None else table
+        apart = after.partition_columns
+        seen = rules.as_the_table_sees_it(one.schema, one.statistics, after.schema, apart)
+        decision = decide_on(after, seen, apart, self.settings, floats=False)
+        if isinstance(decision, EntryRefused):
+            raise _Unfit("; ".join(decision.reasons), rules.REFUSED)
+        after = decision.table
+        names = frozenset(field["name"] for field in one.schema["fields"])
+        try:
+            values = rules.typed_values(rules.partition_values(one.found, apart, names), after)
+        except ValueError as reason:
+            raise _Unfit(str(reason)) from None
+        file = one.finished(values)
+        if start is not None:
+            self.evolve(table, start)
+        self.evolve(table, decision)
+        stats = delta_statistics(file, written=seen, table=after)
+        self.plan.adds[file.filename] = Add.of(file, stats, names_in_log(after))
+        self.taken[one.found.transaction] = one
+
+    def _new_table(self, one: ForeignFile) -> TableFacts:
+        written = self.settings.partition_template
+        template = None if written is None else Template.parse(written)
+        try:
+            schema, apart = rules.new_columns(one.schema, one.found, template)
+        except ValueError as reason:
+            raise _Unfit(str(reason)) from None
+        relaxed = rules.as_the_table_sees_it(schema, {}, None, ())
+        return created_as(relaxed, apart, self.settings, floats=False)
+
+
+def _foreign_adds(taken: list[Candidate], found: ForeignFiles) -> ForeignAdds:
+    return ForeignAdds(
+        paths=tuple(one.path for one in taken),
+        singly=tuple(one.path for one in taken if not one.is_covered),
+        scan=found.scan,
+        scanned=found.scanned,
+        removals=found.removals,
+        late=tuple(one.path for one in taken if one.late),
+        watermarks=_highest(one.path for one in taken),
+    )
+
+
+def _highest(paths: Iterable[TablePath]) -> dict[str, str]:
+    highest: dict[str, str] = {}
+    for path in paths:
+        folder, name = folder_and_name(path)
+        highest[folder] = max(name, highest.get(folder, name))
+    return highest

@@ -8,7 +8,7 @@ from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import EntryName, HeldMeta, Meta, decode_meta, entry_named_by
-from lakebed.errors import DocumentUnreadable, JournalLost
+from lakebed.errors import JournalLost
 from lakebed.layout import PENDING, is_meta, journal_entry, journal_transaction
 from lakebed.listing.sort import Oddity
 from lakebed.storage.ahead import Documents, ahead
@@ -38,21 +38,9 @@ FOREIGN = (
 UNRUNG = "blizzard has not written its metas yet"
 
 
-@dataclass(frozen=True, slots=True)
-class LeftAlone:
-    """A meta that announces no entry of this table, and why."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class FileRequest:
-    """A meta of another program: it asks for one file."""
-
-    meta: Meta
-
-
-Pending = EntryName | FileRequest | LeftAlone
+Pending = EntryName | Meta | str
+"""The entry that a meta announces, a meta of another program that asks for one file, or why a meta
+is left alone."""
 Metas = Mapping[str, Pending]
 """What waits in `_staging/pending/`, by path."""
 
@@ -63,24 +51,16 @@ def read_metas(store: Reader, known: Documents[Pending]) -> Metas:
 
     def tell(name: str, oddity: Oddity) -> None:
         if is_meta(name):
-            odd[name] = LeftAlone(WHY_UNUSABLE[oddity])
+            odd[name] = WHY_UNUSABLE[oddity]
 
     found = {facts.path: facts for facts in objects(store, PENDING, odd=tell)}
     listed = (facts for path, facts in sorted(found.items()) if is_meta(path))
-    return odd | known.read(store, listed, _decode, _unreadable)
+    return odd | known.read(store, listed, _decode, lambda _path, why: why.message)
 
 
 def _decode(body: bytes, path: str) -> Pending:
     meta = decode_meta(body, path)
-    named = entry_named_by(meta)
-    if named is not None:
-        return named
-    wrong = why_not_a_data_file(path, meta)
-    return FileRequest(meta) if wrong is None else LeftAlone(wrong)
-
-
-def _unreadable(_path: str, why: DocumentUnreadable) -> Pending:
-    return LeftAlone(why.message)
+    return entry_named_by(meta) or why_not_a_data_file(path, meta) or meta
 
 
 def settled(metas: Metas, transactions: Transactions) -> tuple[str, ...]:
@@ -145,9 +125,9 @@ def strays(
     left = {}
     for path, meta in metas.items():
         match meta:
-            case LeftAlone(reason):
-                left[path] = reason
-            case FileRequest() if not hears_others:
+            case str():
+                left[path] = meta
+            case Meta() if not hears_others:
                 left[path] = FOREIGN
             case EntryName(pipeline, journal, _):
                 if pipeline not in halted and (pipeline, journal) not in journals:
@@ -157,7 +137,7 @@ def strays(
 
 def asked_for(metas: Metas) -> dict[str, Meta]:
     """Return the metas of other programs, by path."""
-    return {path: meta.meta for path, meta in metas.items() if isinstance(meta, FileRequest)}
+    return {path: meta for path, meta in metas.items() if isinstance(meta, Meta)}
 
 
 def delete_metas(store: Store, paths: tuple[str, ...]) -> None:

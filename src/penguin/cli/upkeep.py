@@ -10,7 +10,7 @@ import typer
 from lakebed.deltalog.segment import is_empty_log
 from lakebed.deltalog.snapshot import LogReader
 from lakebed.errors import LakeError
-from lakebed.layout import log_version
+from lakebed.layout import file_name, log_version
 from lakebed.terminal.call import FAILED, USAGE, Confirmed, refuse
 from lakebed.terminal.console import Verbatim, first, more, picked, second
 from lakebed.units import in_words, parse_span, plural
@@ -125,6 +125,7 @@ def _vacuum_text(table: TableSettings, found: VacuumReport | None, *, sure: bool
 
 FEW = 10
 ORIGIN = "pipeline entry kind rows sources"
+RESTORE = "restore it from a backup"
 
 
 def fsck(
@@ -228,39 +229,39 @@ def damaged_document(one: Damaged) -> dict[str, object]:
 
 
 def _remedy(one: Damaged) -> str:
+    origin = one.origin
     if str(one.trouble) != "missing":
-        return "restore it from a backup, or from a version of the bucket"
-    if one.origin is None:
+        return f"{RESTORE}, or from a version of the bucket"
+    if origin is None:
         return (
-            "restore it from a backup; if that is not possible, penguin fsck --repair, and write "
-            "its rows again from where they came"
+            f"{RESTORE}; if that is not possible, penguin fsck --repair, and write its rows again "
+            "from where they came"
         )
-    if one.origin.kind != "batch":
+    why = None
+    if origin.kind != "batch":
+        why = f"blizzard redo cannot read again what a {origin.kind} entry wrote"
+    elif origin.replaced:
+        why = (
+            "another journal has taken the place of the one that it was written with, and "
+            "blizzard redo reads again what its own has"
+        )
+    elif origin.part_read:
+        why = (
+            f"{origin.part_read[0]} was read over several batches, and blizzard redo reads a "
+            "source file only as a whole"
+        )
+    if why is not None:
         return (
-            "restore it from a backup, or from a version of the bucket; penguin fsck --repair "
-            "takes it out only with --rows-lost, since blizzard redo cannot read again what a "
-            f"{one.origin.kind} entry wrote"
+            f"{RESTORE}, or from a version of the bucket; penguin fsck --repair takes it out only "
+            f"with --rows-lost, since {why}"
         )
-    if one.origin.replaced:
-        return (
-            "restore it from a backup, or from a version of the bucket; penguin fsck --repair "
-            "takes it out only with --rows-lost, since another journal has taken the place of the "
-            "one that it was written with, and blizzard redo reads again what its own has"
-        )
-    if one.origin.part_read:
-        return (
-            "restore it from a backup, or from a version of the bucket; penguin fsck --repair "
-            f"takes it out only with --rows-lost, since {one.origin.part_read[0]} was read over "
-            "several batches, and blizzard redo reads a source file only as a whole"
-        )
-    unit = " --with-unit" if one.origin.others else ""
+    unit = " --with-unit" if origin.others else ""
     again = "" if one.action.deletion_vector is None else " --rows-back"
-    name = one.path.rpartition("/")[2].removesuffix(".parquet")
-    told = (
-        f"restore it from a backup; if that is not possible, penguin fsck --repair{unit}{again} "
-        f"--yes, then blizzard redo --held {name} --yes"
+    remedy = (
+        f"{RESTORE}; if that is not possible, penguin fsck --repair{unit}{again} --yes, then "
+        f"blizzard redo --held {file_name(one.path)} --yes"
     )
-    return f"{told}; its deleted rows come back, so delete them again" if again else told
+    return f"{remedy}; its deleted rows come back, so delete them again" if again else remedy
 
 
 def _fsck_text(table: TableSettings, found: Repaired | None, planned: bool) -> Iterator[str]:

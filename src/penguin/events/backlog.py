@@ -1,6 +1,6 @@
 """What waits to be committed: entries, files of other programs, and what makes a table unwell."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import ClassVar
 
@@ -16,7 +16,7 @@ VACUUM = "vacuum may take files that wait"
 """The name under which a table's health shows files that have waited too long."""
 
 
-def first_of(paths: tuple[str, ...]) -> str:
+def first_of(paths: Sequence[str]) -> str:
     """Return the first paths of many, and how many more there are."""
     more = f" and {len(paths) - FEW} more" if len(paths) > FEW else ""
     return f"{', '.join(paths[:FEW])}{more}"

@@ -1,6 +1,6 @@
 """What becomes of a planned commit, and the upkeep of a table beside its commits."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lakebed.telemetry.events import WORDS, Level
@@ -114,6 +114,8 @@ class EntryRejected(TableEvent):
     pipeline: str
     entry: int
     reasons: tuple[str, ...]
+    kind: str
+    """The kind of the entry."""
 
     def message(self) -> str:
         """Return why, and what to do."""
@@ -138,9 +140,6 @@ class RetractionPassedOver(
 ):
     """A retraction or erasure was settled without effect: it removed no row."""
 
-    kind: str = "retract"
-    """The command that is to be run again."""
-
     def message(self) -> str:
         """Return why, and what to do."""
         if self.kind != "retract":
@@ -159,6 +158,13 @@ class CompactionPassedOver(
     "changed, the next compaction tries again",
 ):
     """A compaction gave way to another writer: the table is as it was, and so are its rows."""
+
+
+REJECTED: Mapping[str, type[EntryRejected]] = {
+    "promote": PromotionPassedOver,
+    "compact": CompactionPassedOver,
+}
+"""The event of a rejected entry by its kind; all others are retractions."""
 
 
 class CommittedByOther(TableEvent):

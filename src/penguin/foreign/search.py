@@ -110,8 +110,6 @@ class ForeignSearch:
     _verdicts: dict[str, tuple[Candidate, Verdict]] = field(default_factory=dict)
     """What is known of files that are not settled; one that is replaced is read again."""
     _fresh: list[TablePath] = field(default_factory=list)
-    _real: dict[str, tuple[Candidate, str]] = field(default_factory=dict)
-    """The names of files without links, on a local disk."""
     _refused: dict[str, tuple[object, LeftOut]] = field(default_factory=dict)
     """Files that the table could not hold, each with the shape that the table had."""
 
@@ -241,7 +239,7 @@ class ForeignSearch:
         plain = any(file_id(one.path) is None for one in found.new)
         links = linked_folders(store, known.paths) if plain else {}
         for one in found.new:
-            real = self._real_name(store, one)
+            real = without_links(store, one.path)
             folder, name = folder_and_name(real)
             told = (f"{link}/{name}" for link in links.get(folder, ()))
             known_as = next((other for other in told if other in known.paths), None)
@@ -254,13 +252,6 @@ class ForeignSearch:
         ]
         new = tuple(one for one in found.new if one.path not in names)
         return replace(found, new=new), linked
-
-    def _real_name(self, store: Reader, one: Candidate) -> str:
-        """Return a file's name without links, looked up once for each content."""
-        seen = self._real.get(one.path)
-        if seen is None or not seen[0].is_same(one):
-            seen = self._real[one.path] = (one, without_links(store, one.path))
-        return seen[1]
 
     def _start_over(self) -> None:
         """Look at everything again: this is another log, and what the last one had is not in it.
@@ -332,7 +323,6 @@ class ForeignSearch:
             self.watermarks, gone & self._pool.keys(), waiting, self.clock.now()
         )
         self._pool = {path: one for path, one in self._pool.items() if path not in gone}
-        self._real = {path: told for path, told in self._real.items() if path not in gone}
         left = {one.path for one in (*found.new, *found.forgotten)}
         self._verdicts = {path: told for path, told in self._verdicts.items() if path in left}
         self._refused = {path: told for path, told in self._refused.items() if path in left}

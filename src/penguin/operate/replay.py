@@ -5,7 +5,7 @@ takes out what was committed after some version. In both cases the rows can be c
 be left out for good; only the operator can decide which.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -58,37 +58,25 @@ class CommitEvidence:
     """The first and the last entry after that of which the log may have forgotten the files."""
 
 
-def evidence_of(
-    entries: Iterable[ReadyEntry],
-    knows: Callable[[FinishedFile], bool],
-    would_know: Callable[[FinishedFile], bool],
-) -> CommitEvidence:
-    """Return which entries were committed, by the files that a log knows, or would know. Pure."""
-    up_to: int | None = None
-    doubtful: list[int] = []
-    for ready in entries:
-        sequence = ready.entry.sequence
-        if any(map(knows, ready.entry.files)):
-            up_to, doubtful = sequence, []
-        elif not all(map(would_know, ready.entry.files)):
-            doubtful.append(sequence)
-    return CommitEvidence(
-        up_to=up_to, doubtful=(min(doubtful), max(doubtful)) if doubtful else None
-    )
-
-
 def find_evidence(
     store: Reader, table: Snapshot, entries: tuple[ReadyEntry, ...]
 ) -> CommitEvidence:
     """Compare entries with all that a log can still tell of their files."""
     known = read_log(store, table)
-    named = [written_at(file) for ready in entries for file in ready.entry.files]
-    if named:
-        read_back(store, known, min(named))
-    return evidence_of(
-        entries,
-        lambda file: _knows(known, file),
-        lambda file: known.told_since is None or written_at(file) >= known.told_since,
+    written = [written_at(file) for ready in entries for file in ready.entry.files]
+    if written:
+        read_back(store, known, min(written))
+    since = known.told_since or LONG_AGO
+    up_to: int | None = None
+    doubtful: list[int] = []
+    for ready in entries:
+        files = ready.entry.files
+        if any(_knows(known, file) for file in files):
+            up_to, doubtful = ready.entry.sequence, []
+        elif any(written_at(file) < since for file in files):
+            doubtful.append(ready.entry.sequence)
+    return CommitEvidence(
+        up_to=up_to, doubtful=(min(doubtful), max(doubtful)) if doubtful else None
     )
 
 

@@ -5,7 +5,7 @@ looked at again, and so is the log: a file that came or went meanwhile is none t
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
@@ -111,7 +111,7 @@ class FileOrigin:
     again what its own journal has."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Damaged:
     """A file of the table that cannot be read as the log says."""
 
@@ -162,9 +162,9 @@ def check(store: Reader) -> Checked:
             suspects.append(action)
     damaged = _still_damaged(store, suspects) if suspects else []
     if damaged:
-        damaged = [*_named_still(store, tail, damaged)]
-        damaged = [*_with_versions(store, tail, damaged)]
-        damaged = [*_with_origins(store, damaged)]
+        damaged = _named_still(store, tail, damaged)
+        _find_versions(store, tail, damaged)
+        _find_origins(store, damaged)
     return Checked(
         version=tail.version,
         files=files,
@@ -197,19 +197,19 @@ def _still_damaged(store: Reader, suspects: list[FileAction]) -> list[Damaged]:
     ]
 
 
-def _named_still(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> Iterator[Damaged]:
-    """Yield what is still in the table: what was removed since may well have been deleted."""
+def _named_still(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> list[Damaged]:
+    """Return what is still in the table: what was removed since may well have been deleted."""
     newest = whole_segment(store).version
     gone = {
         action.key
         for told in read_versions(store, range(tail.version + 1, newest + 1))
         for action in told.removes
     }
-    yield from (one for one in damaged if one.action.key not in gone)
+    return [one for one in damaged if one.action.key not in gone]
 
 
-def _with_versions(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> Iterator[Damaged]:
-    """Find the version that added each file, as far back as that costs little."""
+def _find_versions(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> None:
+    """Say which version added each file, as far back as that costs little."""
     unknown = {one.action.key for one in damaged if one.action.version is None}
     found: dict[FileKey, int] = {}
     back = range(tail.first - 1, max(tail.first - 1 - MOST_BACK, -1), -1) if unknown else ()
@@ -221,11 +221,11 @@ def _with_versions(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> I
                 found.setdefault(action.key, told.version)
     for one in damaged:
         added = one.action.version
-        yield replace(one, added=found.get(one.action.key) if added is None else added)
+        one.added = found.get(one.action.key) if added is None else added
 
 
-def _with_origins(store: Reader, damaged: list[Damaged]) -> Iterator[Damaged]:
-    """Find the sources of each file's rows in the entries of all pipelines."""
+def _find_origins(store: Reader, damaged: list[Damaged]) -> None:
+    """Say whose rows are in each file, by the entries of all pipelines."""
     earlier = {one.path: rewritten_into(store, one.path, one.added, MOST_BACK) for one in damaged}
     wanted = {path for path in earlier if layout.file_id(path) is not None}
     wanted |= {path for each in earlier.values() for path in each}
@@ -239,7 +239,11 @@ def _with_origins(store: Reader, damaged: list[Damaged]) -> Iterator[Damaged]:
                 unit=file.unit,
                 sources=file.source_files,
                 rows=file.record_count,
-                others=tuple(_others(entry, file.filename, file.unit)),
+                others=tuple(
+                    other.filename
+                    for other in entry.data_files
+                    if other.unit == file.unit and other is not file
+                ),
                 part_read=tuple(_part_read(entry, file.unit)),
                 replaced=replaced,
             )
@@ -249,7 +253,8 @@ def _with_origins(store: Reader, damaged: list[Damaged]) -> Iterator[Damaged]:
         if len(found) == len(wanted):
             break
     for one in damaged:
-        rewritten = tuple(
+        one.origin = found.get(one.path)
+        one.rewritten = tuple(
             TakenOut(
                 path=one.path,
                 pipeline=origin.pipeline,
@@ -260,15 +265,6 @@ def _with_origins(store: Reader, damaged: list[Damaged]) -> Iterator[Damaged]:
             for path, whole in sorted(earlier[one.path].items())
             if (origin := found.get(path)) is not None
         )
-        yield replace(one, origin=found.get(one.path), rewritten=rewritten)
-
-
-def _others(entry: Entry, filename: str, unit: str) -> Iterable[str]:
-    return (
-        file.filename
-        for file in entry.data_files
-        if file.unit == unit and file.filename != filename
-    )
 
 
 def _part_read(entry: Entry, unit: str) -> Iterable[str]:

@@ -13,7 +13,6 @@ from datetime import datetime
 from lakebed.clock import Clock
 from lakebed.deltalog.actions import FileAction
 from lakebed.deltalog.segment import whole_segment
-from lakebed.deltalog.snapshot import Snapshot
 from lakebed.deltalog.table_features import APPEND_ONLY, is_on
 from lakebed.deltalog.table_files import active_files
 from lakebed.documents.losses import Accepted, Repair, TakenOut
@@ -23,12 +22,12 @@ from lakebed.layout import accepted, file_name, held_transaction, repaired
 from lakebed.storage.store import Store
 from penguin.delta.table import Log
 from penguin.delta.version import REPAIR, WRITER, NextVersion, removed
+from penguin.events.backlog import first_of
 from penguin.model.commit import HeldState
 from penguin.upkeep.fsck import Checked, Damaged, FileOrigin, check
 
 TRIES = 5
 MANY = 10
-FEW = 10
 READ_AGAIN = "batch"
 """The kind of entry whose sources `blizzard redo` reads again."""
 PUT_BACK = "put the missing file back, from a backup or from an older version of the object"
@@ -110,7 +109,9 @@ class RepairOrder:
                 raise TableUnreadable("there is no Delta log", path=store.uri)
             if table.version != planned.checked.version:
                 continue
-            _refuse_append_only(table)
+            if is_on(table.facts.configuration, APPEND_ONLY):
+                why = f"{APPEND_ONLY} is set: nothing may be removed from the table"
+                raise TableUnsupported(why, table=store.uri)
             at = self.clock.now()
             _write_down(store, planned, table.version + 1, at)
             try:
@@ -191,22 +192,14 @@ class RepairOrder:
             )
 
 
-def _refuse_append_only(table: Snapshot) -> None:
-    if is_on(table.facts.configuration, APPEND_ONLY):
-        raise TableUnsupported(
-            f"{APPEND_ONLY} is set: nothing may be removed from the table", table=table.store.uri
-        )
-
-
 def _write_down(store: Store, planned: Repaired, version: int, at: datetime) -> None:
     """Write down whose files are taken out: `blizzard files` does not count them as in the table.
 
     It comes before the version, so that no crash leaves a version without it.
     """
-    origins = [one for one in planned.checked.missing if one.origin is not None]
     files = {
         path: TakenOut(path=path, pipeline=one.origin.pipeline, entry=one.origin.entry)
-        for one in origins
+        for one in planned.checked.missing
         if one.origin is not None
         for path in (one.path, *_others(one))
     }
@@ -234,9 +227,8 @@ def refuse_deleted_rows(missing: tuple[Damaged, ...], lost: list[Damaged], table
         if one.origin is not None and one not in lost and one.action.deletion_vector is not None
     ]
     if back:
-        more = f" and {len(back) - FEW} more" if len(back) > FEW else ""
         raise RepairRefused(
-            f"rows of {', '.join(back[:FEW])}{more} were deleted, by a deletion vector: blizzard "
+            f"rows of {first_of(back)} were deleted, by a deletion vector: blizzard "
             f"redo reads the sources as a whole, and those rows would be in the table again; "
             f"{PUT_BACK}, or add --rows-back, and delete them once more after the redo",
             table=table,
@@ -247,9 +239,8 @@ def refuse_rewritten(lost: list[Damaged], table: str) -> None:
     """Raise where a missing file has rows that `blizzard redo` cannot read again. Pure."""
     names = [f"{one.path} ({why_lost(one.origin)})" for one in lost if one.origin is not None]
     if names:
-        more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
         raise RepairRefused(
-            f"blizzard redo cannot read these rows again: {', '.join(names[:FEW])}{more}. Taking "
+            f"blizzard redo cannot read these rows again: {first_of(names)}. Taking "
             f"them out would lose them; {PUT_BACK}. If that is not possible, --rows-lost takes "
             "them out all the same and names the source files that have rows in them",
             table=table,

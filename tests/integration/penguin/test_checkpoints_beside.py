@@ -82,7 +82,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from penguin.delta.maintenance import Work, beside
-from penguin.delta.table import Table
+from penguin.delta.table import WritableTable
 from tests.support.tables import Penguin, TableDirectory, log_of
 
 class Killed(Table):
