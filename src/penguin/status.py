@@ -19,7 +19,7 @@ from lakebed.telemetry.events import code_of
 from penguin.backlog.look import TableView, look
 from penguin.backlog.redo_conflicts import discarded
 from penguin.catalog.catalog import CatalogConflict, CatalogState, OpenCatalog, state_in
-from penguin.foreign.ignored import ignored_files, why_ignored
+from penguin.foreign.inspect import ignored_files, why_ignored
 from penguin.foreign.rules import LEFT_ALONE
 from penguin.foreign.search import ForeignSearch
 from penguin.held import HeldFile

@@ -37,10 +37,7 @@ def unsafe_protocol(reader: int, writer: int) -> Iterator[str]:
 
 def unsafe_features(names: frozenset[str]) -> Iterator[str]:
     """Yield the table features that penguin does not write, each with what to do."""
-    for name in sorted(names):
-        why = refused(name)
-        if why is not None:
-            yield why
+    yield from filter(None, map(refused, sorted(names)))
 
 
 def unsafe_properties(configuration: Mapping[str, str]) -> Iterator[str]:

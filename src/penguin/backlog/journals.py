@@ -171,7 +171,11 @@ class _CheckedJournal:
         return PipelineBacklog(
             position=position,
             entries=tuple(self._following(last, max_files)),
-            overdue_receipt=None if self._receipt_says(last) else last.receipt(),
+            overdue_receipt=(
+                None
+                if last.entry.sequence == 0 or self.receipt == last.receipt()
+                else last.receipt()
+            ),
         )
 
     def _check_never_used(self) -> None:
@@ -204,9 +208,10 @@ class _CheckedJournal:
                 committed=self.receipt.journal if self.receipt else "unknown",
             )
         if self.receipt is not None and self.receipt.sequence > (position.sequence or 0):
+            known_as = "none is" if position.sequence is None else f"entry {position.sequence}"
             raise LogRolledBack(
                 f"the receipt says that entry {self.receipt.sequence} is committed, but the "
-                f"Delta log says {_or_none(position.sequence)}: the log was rolled back, the "
+                f"Delta log says {known_as}: the log was rolled back, the "
                 "table was replaced, or its transactions were dropped; `penguin replay` shows "
                 "which and commits again only what was lost, `penguin forget` continues without "
                 "it",
@@ -316,10 +321,3 @@ class _CheckedJournal:
                 "one from a backup",
                 pipeline=self.pipeline,
             )
-
-    def _receipt_says(self, last: ReadyEntry) -> bool:
-        return last.entry.sequence == 0 or self.receipt == last.receipt()
-
-
-def _or_none(sequence: int | None) -> str:
-    return "none is" if sequence is None else f"entry {sequence}"

@@ -3,6 +3,7 @@
 import re
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from enum import StrEnum
 from random import random
@@ -190,20 +191,17 @@ def register(catalog: CatalogTable, settings: CatalogSettings, table: TableFacts
     Repeating it changes nothing, and two at once come to the same.
     """
     entry = wanted(table, settings.location or uri)
-    for attempt in range(TRIES):
+    for left in reversed(range(TRIES)):
         found = catalog.find()
         if found is not None and not differs(found, entry, name=settings.name):
             return False
         try:
-            if found is None:
-                catalog.create(entry)
-            else:
-                catalog.update(entry)
+            (catalog.create if found is None else catalog.update)(entry)
         except AlreadyRegistered:
-            if attempt == TRIES - 1:
+            if not left:
                 raise
-            continue
-        return True
+        else:
+            return True
     raise AssertionError("unreachable")
 
 
@@ -302,11 +300,8 @@ class Registrar:
             )
 
     def _register(self, facts: TableFacts) -> bool:
-        catalog = (self.open_catalog or open_catalog)(self.settings)
-        try:
+        with closing((self.open_catalog or open_catalog)(self.settings)) as catalog:
             return register(catalog, self.settings, facts, self.table_uri)
-        finally:
-            catalog.close()
 
     def _failed(self, error: Exception) -> None:
         with self._lock:

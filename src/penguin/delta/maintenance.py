@@ -80,7 +80,7 @@ class Expired:
     first: int | None = None
     """The version that the log begins with when they are gone."""
     base: segment.Checkpoint | None = None
-    """What stands for them."""
+    """The checkpoint that covers them."""
 
 
 def removes_expired(configuration: Mapping[str, str]) -> bool:

@@ -1,32 +1,46 @@
 """Files of other programs: which listings find them, and what their footers and metas say.
 
 `lakebed.storage.lister` makes the listings. Folders that hold no data, and links to folders of a
-local disk, are not entered.
+local disk, are not entered. Where a table is handed off by its journal or by metas, its folders are
+not searched: files that other programs put there are counted for `penguin status`, by a listing
+that is bounded because a person waits for it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from lakebed.deltalog.files import NOTHING, LogContents, read_log
+from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.pending_meta import Meta
-from lakebed.errors import ObjectChanged, ObjectMissing, StoreDenied
-from lakebed.storage.ahead import ahead
-from lakebed.storage.store import ObjectFacts, Reader
-from penguin.foreign.rules import DENIED, MISSING, OF_BLIZZARD, REFUSED, UNFIT, leave_out
-from penguin.model.errors import FileUnfit
-from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut
-
-if TYPE_CHECKING:
-    from penguin.foreign.footer import Footer
-from collections.abc import Callable, Iterable
-
+from lakebed.errors import LakeError, ObjectChanged, ObjectMissing, StoreDenied
 from lakebed.journal import JournalReader
-from lakebed.layout import OURS, TablePath, is_parquet, pipelines
+from lakebed.layout import OURS, TablePath, file_id, is_parquet, pipelines
 from lakebed.listing.incremental import ListingPlan, Range, Wanted
 from lakebed.listing.sort import CONTROL, LAST, Guide, Oddity, readable
 from lakebed.listing.watermark import Watermarks, Windows, plan_above
-from lakebed.storage.lister import IncrementalLister
-from penguin.foreign.rules import is_reserved, may_be_entered, may_hold_data, unusable
+from lakebed.storage.ahead import ahead
+from lakebed.storage.lister import IncrementalLister, objects
+from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.types import Handoff
+from penguin.foreign.rules import (
+    DENIED,
+    MISSING,
+    OF_BLIZZARD,
+    REFUSED,
+    UNFIT,
+    is_reserved,
+    leave_out,
+    may_be_entered,
+    may_hold_data,
+    unusable,
+)
+from penguin.model.errors import FileUnfit
+from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut, PassedOver
+
+if TYPE_CHECKING:
+    from penguin.foreign.footer import Footer
 
 LAST_DIGIT = "9"
 """What the names of our time begin with at most; folders that begin with `_` come after them."""
@@ -166,3 +180,82 @@ def _held_against(one: Candidate, footer: "Footer") -> Verdict:
     return ForeignFile(
         found=one, rows=footer.rows, schema=footer.schema, statistics=footer.statistics
     )
+
+
+MOST_LISTED = 100_000
+"""Objects after which the look ends."""
+MOST_READ = 1_000
+"""Files that may be blizzard's own, and whose footers are read."""
+
+BY_JOURNAL = (
+    "this table is handed off by its journal, and only what blizzard journals is committed; "
+    "`blizzard handoff set direct` lets such files in, or give them a table of their own"
+)
+BY_METAS = (
+    "this table is handed off by metas, and a file of another program needs one in "
+    "_staging/pending; `blizzard handoff set direct` lets such files in without one"
+)
+NOT_SEARCHED = "the discovery setting does not look for them; auto or watermark does"
+
+
+def why_ignored(handoff: Handoff, *, declared: bool) -> str:
+    """Return why files of other programs are passed over, and how they get in."""
+    if not declared:
+        return NOT_SEARCHED
+    return BY_METAS if handoff is Handoff.STAGING else BY_JOURNAL
+
+
+def ignored_files(
+    store: Reader,
+    named: frozenset[str],
+    reason: str,
+    *,
+    most_listed: int = MOST_LISTED,
+    most_read: int = MOST_READ,
+) -> PassedOver:
+    """Count the Parquet files that the log does not know, nothing names and blizzard did not write.
+
+    Files of a batch that is running, or of an attempt that died, carry blizzard's mark.
+    """
+    log, odd = LogReader(store), set[str]()
+
+    def skip(name: str, _oddity: Oddity) -> None:
+        odd.update([name] if may_hold_data(name) else [])
+
+    known = _log_of(store, log.look())
+    listed = objects(store, odd=skip, enters=may_be_entered, into_links=False)
+    unknown = {
+        facts.path: facts
+        for facts in islice(listed, most_listed)
+        if is_parquet(facts.path)
+        and not is_reserved(facts.path)
+        and facts.path not in known.paths
+        and facts.path not in named
+    }
+    complete = next(listed, None) is None
+    if unknown:
+        # Files committed while the folders were listed do not count.
+        known = _log_of(store, log.look(), known)
+        unknown = {path: facts for path, facts in unknown.items() if path not in known.paths}
+    maybe_ours = [facts for facts in unknown.values() if file_id(facts.path) is not None]
+    ours = {facts.path for facts in maybe_ours[most_read:]}
+    asked = ahead(lambda facts: _is_ours(store, facts), maybe_ours[:most_read])
+    ours |= {facts.path for facts, is_ours in asked if is_ours}
+    complete = complete and len(maybe_ours) <= most_read
+    return PassedOver.of(odd | (unknown.keys() - ours), reason, complete=complete)
+
+
+def _log_of(store: Reader, table: Snapshot | None, known: LogContents = NOTHING) -> LogContents:
+    return NOTHING if table is None else read_log(store, table, known)
+
+
+def _is_ours(store: Reader, facts: ObjectFacts) -> bool:
+    """Whether blizzard wrote a file; one that cannot be read is not taken for its."""
+    try:
+        from penguin.foreign.footer import read_footer  # noqa: PLC0415
+
+        return read_footer(store, facts.path, size=facts.size, etag=facts.etag).ours
+    except FileUnfit:
+        return False
+    except LakeError:
+        return True  # It changed or went while it was looked at, or is not ours to read.

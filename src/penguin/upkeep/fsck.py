@@ -209,7 +209,7 @@ def _named_still(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> lis
 
 
 def _find_versions(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> None:
-    """Say which version added each file, as far back as that costs little."""
+    """Find the version that added each file, as far back as that costs little."""
     unknown = {one.action.key for one in damaged if one.action.version is None}
     found: dict[FileKey, int] = {}
     back = range(tail.first - 1, max(tail.first - 1 - MOST_BACK, -1), -1) if unknown else ()
@@ -225,7 +225,7 @@ def _find_versions(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> N
 
 
 def _find_origins(store: Reader, damaged: list[Damaged]) -> None:
-    """Say whose rows are in each file, by the entries of all pipelines."""
+    """Find the sources of each file's rows in the entries of all pipelines."""
     earlier = {one.path: rewritten_into(store, one.path, one.added, MOST_BACK) for one in damaged}
     wanted = {path for path in earlier if layout.file_id(path) is not None}
     wanted |= {path for each in earlier.values() for path in each}

@@ -168,7 +168,7 @@ class Vacuum:
     def __init__(
         self, settings: TableSettings, store: Reader, cutoff: datetime, keeps: timedelta
     ) -> None:
-        """Read what is needed; anything that cannot be read is an error."""
+        """Read which files are needed; anything unreadable is an error."""
         self.settings, self.store = settings, store
         self.cutoff = cutoff
         metas = log_needs.named_by_metas(store)
@@ -238,7 +238,7 @@ class Vacuum:
             self.kept[KeptReason.OTHER] += 1
 
     def _may_go(self, facts: ObjectFacts) -> bool:
-        """Whether a file may go, as far as that can be told without opening it."""
+        """Whether a file may go, as far as its name and age show."""
         if facts.path in self.needs.kept:
             return False
         why = self._why_kept(facts)

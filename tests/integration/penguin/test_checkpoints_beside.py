@@ -85,7 +85,7 @@ from penguin.delta.maintenance import Work, beside
 from penguin.delta.table import WritableTable
 from tests.support.tables import Penguin, TableDirectory, log_of
 
-class Killed(Table):
+class Killed(WritableTable):
     def checkpoint(self):
         super().checkpoint()
         (Path(sys.argv[1]) / "_delta_log" / "_last_checkpoint").unlink()  # It comes last.

@@ -18,7 +18,7 @@ from lakebed.types import DiscoverBy, Handoff
 from penguin.cli.app import app
 from penguin.cli.status import status_lines
 from penguin.events.backlog import FilesPassedOver, OthersSeen
-from penguin.foreign.ignored import ignored_files
+from penguin.foreign.inspect import ignored_files
 from penguin.status import table_status
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory
