@@ -90,12 +90,10 @@ def run_unit(
         if machine_trouble(error) is None:
             raise
         # No folder, no thread, no memory: it says nothing of the files, which are read again.
+        failed = [(file, failure_of(error, file=file)) for file in unit.files]
         return UnitOutcome(
             unit=unit.name,
-            sources=tuple(
-                record_of(file, LineTally(), failure=failure_of(error, file=file))
-                for file in unit.files
-            ),
+            sources=tuple(record_of(file, LineTally(), failure=why) for file, why in failed),
             files=(),
             effort=Effort(attempts=((channel.attempt, replace(channel.done)),)),
         )
