@@ -7,7 +7,7 @@ from bench.figures import Figures
 from bench.measuring import measured, peak_of
 from blizzard.answers.bad_lines import quarantine_of
 from blizzard.answers.dead_letters import dead_letter_queue
-from blizzard.answers.status import pipeline_status
+from blizzard.answers.status import StatusReader
 from blizzard.handoff.dead_letters import encode as encode_letters
 from blizzard.handoff.dead_letters import letters
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
@@ -65,11 +65,8 @@ def status(count: int) -> Figures:
 
     def ask(store: Bucket) -> object:
         places = {SETTINGS.sink.table_uri: store}
-        return pipeline_status(
-            SETTINGS,
-            lambda place: places.get(place.uri, Bucket(uri=place.uri)),
-            clock=Clock(),
-            ledger=Ledger(),
+        return StatusReader(SETTINGS, Clock()).read(
+            lambda place: places.get(place.uri, Bucket(uri=place.uri))
         )
 
     return _asked(count, ask)

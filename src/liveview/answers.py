@@ -7,15 +7,11 @@ from dataclasses import replace
 from http import HTTPStatus
 
 from blizzard.answers.phrases import way_out
-from blizzard.answers.progress import PipelineEvidence, journal_evidence, progress_of
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.report import Question
-from blizzard.answers.source_status import FailedSource as SourceFailure
 from blizzard.answers.source_status import failed_files
 from blizzard.answers.why import Pipelines, why
-from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import FileUnknown
-from blizzard.model.settings import PipelineSettings
-from blizzard.pipeline_log import PipelineLog
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from liveview.details import (
@@ -62,10 +58,7 @@ class Answers:
 
     def __init__(self, observer: Observer) -> None:
         self._on = observer
-        self._bad_lines = {
-            name: BadLineGroups(settings, observer.pipelines[name])
-            for name, settings in observer.lake.pipelines.items()
-        }
+        self._bad_lines = {name: BadLineGroups(look) for name, look in observer.pipelines.items()}
 
     @route("overview", "All pipelines and tables at a glance", max_age=0.5)
     def overview(self) -> Overview:
@@ -84,17 +77,19 @@ class Answers:
         summary = self._on.pipeline(name)
         batches: list[Batch] = []
         bad_lines: list[BadLineGroup] = []
+        failed: list[FailedFile] = []
         held: list[HeldEntry] = []
         with _noting(notes, "the journal"):
             batches = self.batches(name, before=None, limit=RECENT).batches
-            held = list(_held(self._on.journal(name)))
-        with _noting(notes, "the quarantine"):
-            bad_lines = self._bad_lines[name].groups()
+            view = self._on.journal(name)
+            held, failed = list(_held(view)), list(self._failed(view))
+            with _noting(notes, "the quarantine"):
+                bad_lines = self._bad_lines[name].groups(view)
         return PipelineDetail(
             summary=summary,
             recent_batches=batches,
             bad_lines=bad_lines,
-            failed=list(self._failed(self._on.lake.pipelines[name])),
+            failed=failed,
             held=held,
             schema=self._columns(name, notes),
             note="; ".join(notes) or None,
@@ -108,9 +103,8 @@ class Answers:
     )
     def batches(self, name: str, *, before: int | None, limit: int) -> Batches:
         """Return entries of a journal, the newest first."""
-        look = self._on.pipelines[name]
-        store = look.store()
-        last = self._on.journal(name).status.last_entry
+        look, view = self._on.pipelines[name], self._on.journal(name)
+        store, last = view.asked.store, view.status.last_entry
         if store is None or last is None:
             return Batches(batches=[], next_before=None)
         journal = JournalReader(store, name)
@@ -133,21 +127,10 @@ class Answers:
     )
     def files(self, name: str, *, search: str, limit: int) -> Files:
         """Return source files with a text in their names, the newest first."""
-        settings, look = self._on.lake.pipelines[name], self._on.pipelines[name]
-        self._on.journal(name)  # The ledger learns what is new.
-        store, history = look.store(), look.history()
-        table = None
-        if store is not None:
-            table = journal_evidence(store, name, history, PipelineLog(settings, self._on.opening))
-        progress, unsure = progress_of(settings, table, history)
-        found = FileSearch(
-            settings=settings,
-            store=store,
-            history=history,
-            opening=self._on.opening,
-            committed=self._on.committed(name).get,
-            progress=progress,
-        ).find(search, limit)
+        asked = replace(self._on.journal(name).asked)  # With the newest version of the log.
+        progress, unsure = asked.progress()
+        committed = self._on.committed(name).get
+        found = FileSearch(asked=asked, committed=committed, progress=progress).find(search, limit)
         notes = [*unsure, *(() if found.note is None else (found.note,))]
         return replace(found, note="; ".join(notes) or None)
 
@@ -251,9 +234,18 @@ class Answers:
         last = commits[-1].version if len(commits) == limit else 0
         return Versions(versions=[version_of(one) for one in commits], next_before=last or None)
 
-    def _failed(self, settings: PipelineSettings) -> Iterator[FailedFile]:
-        look = self._on.pipelines[settings.name]
-        for key, one, since in look.learned(lambda history: _failures(settings, history)):
+    def _failed(self, view: PipelineView) -> Iterator[FailedFile]:
+        settings, history = view.asked.settings, view.asked.history
+        with self._on.pipelines[settings.name].lock:
+            failed = [
+                (f"{source.name}:{one.path}", one)
+                for source in settings.sources
+                for one in failed_files(settings, source, history)
+            ]
+            failed.sort(key=lambda each: each[1].failed_at, reverse=True)
+            began = {key: known.since for key, known in history.unfinished.items()}
+        for key, one in failed[:MOST_FAILED]:
+            since = began.get(key)
             # With show_values a message may quote the line that it is about.
             reason = f"{one.stage}, {one.code}" if settings.show_values else one.message
             part_way = bool(one.lines_in_table)
@@ -264,7 +256,7 @@ class Answers:
                 way_out=None if one.next_try is not None else way_out(one.code, part_way=part_way),
                 attempts=one.attempts,
                 next_try_at=None if one.next_try is None else rfc3339(one.next_try),
-                since=since,
+                since=None if since is None else rfc3339(since),
             )
 
     def _columns(self, name: str, notes: list[str]) -> list[Column]:
@@ -284,24 +276,6 @@ class Answers:
             )
             for one in settings.table_schema.fields
         ]
-
-
-def _failures(
-    settings: PipelineSettings, history: Ledger
-) -> list[tuple[str, SourceFailure, str | None]]:
-    """Return the files that failed by key, the newest first, and since when. Pure."""
-    failed = [
-        (f"{source.name}:{one.path}", one)
-        for source in settings.sources
-        for one in failed_files(settings, source, history)
-    ]
-    failed.sort(key=lambda each: each[1].failed_at, reverse=True)
-    found = []
-    for key, one in failed[:MOST_FAILED]:
-        known = history.unfinished.get(key)
-        since = None if known is None or known.since is None else rfc3339(known.since)
-        found.append((key, one, since))
-    return found
 
 
 def _held(view: PipelineView) -> Iterator[HeldEntry]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from blizzard.answers.file_counts import DayOrPartition
 from blizzard.answers.lifecycle import FileState
 from liveview.model import DayVerdict, PipelineSummary, TableSummary
 
@@ -60,7 +61,6 @@ class BadLineGroup:
     sample_path: str | None
     sample_line: int | None
     suggested_fix: str | None
-    first_at: str | None = None
     last_at: str | None = None
 
 
@@ -162,39 +162,10 @@ class Journey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Day:
-    """One day of a pipeline: what landed is the sum of what has become of it."""
-
-    day: str
-    landed: int
-    in_table: int
-    journaled: int
-    held: int
-    failed: int
-    waiting: int
-    changed: int
-    retracted: int
-    discarded: int
-    removed: int
-    """Files whose rows a repair of the table took out, and that were not read again."""
-    lost: int
-    """Of those that failed: deleted from their source since, so that nothing can read them."""
-    deleted: int
-    """Of all that landed: no longer in their source."""
-    overwritten: int
-    """Of those that were read: another object has their name since, which counts by itself."""
-    quarantined_lines: int
-    """Bad lines of them that wait in quarantine; no day waits for these to be complete."""
-    rows: int
-    bytes: int
-    complete: bool | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Days:
     """The last days of a pipeline, the newest first."""
 
-    days: list[Day]
+    days: list[DayOrPartition]
     yesterday: DayVerdict
     note: str | None
 

@@ -16,6 +16,7 @@ from blizzard.answers.report import Question, Reconciler, Reconciliation
 from blizzard.answers.status import PipelineStatus
 from blizzard.model.locations import OpenReader, open_reader
 from lakebed.clock import Clock
+from lakebed.deltalog.versions import Commit
 from lakebed.errors import LakeError
 from lakebed.telemetry.health import PartKind
 from liveview.lake import Lake, ProgramName
@@ -44,7 +45,7 @@ from liveview.summaries import (
     unknown_pipeline,
 )
 from liveview.views import problems
-from liveview.views.entries import Committed, committed_entries
+from liveview.views.entries import committed_entries
 from liveview.views.over_time import DAY_SECS, verdict_of, yesterday_of
 
 MAX_AGE_SECS = 1.0
@@ -148,7 +149,7 @@ class Observer:
         age = self._answer_age(look, span_secs)
         return self.quick.now(("log", name), look.view, max_age=age, mark=self.mark(name))
 
-    def committed(self, name: str, span_secs: float = DAY_SECS) -> dict[int, Committed]:
+    def committed(self, name: str, span_secs: float = DAY_SECS) -> dict[int, Commit]:
         """Return the versions of a pipeline's last entries, as far as they are known."""
         try:
             view = self.log(self.lake.table_of[name], span_secs)

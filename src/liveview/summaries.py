@@ -8,6 +8,7 @@ from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import PipelineStatus
 from blizzard.journal.lease_record import Life
 from blizzard.model.settings import PipelineSettings
+from lakebed.deltalog.versions import Commit
 from liveview.looks.pipelines import PipelineView
 from liveview.looks.tables import ObservedTable, TableSize
 from liveview.model import (
@@ -22,7 +23,6 @@ from liveview.model import (
     rfc3339,
 )
 from liveview.views import problems as found_problems
-from liveview.views.entries import Committed
 from liveview.views.over_time import DAY_SECS, freshness_of, series_of
 from penguin.status import TableStatus
 
@@ -64,7 +64,7 @@ def unknown_pipeline(settings: PipelineSettings, table: str) -> PipelineSummary:
 
 
 def journaled(
-    pipeline: PipelineSummary, view: PipelineView, committed: Mapping[int, Committed], *, now: float
+    pipeline: PipelineSummary, view: PipelineView, committed: Mapping[int, Commit], *, now: float
 ) -> PipelineSummary:
     """Return a pipeline with what a look at its journal has found."""
     status, held = view.status, view.held

@@ -192,14 +192,14 @@ def test_the_time_left_is_told_only_when_it_can_be_known(ask: Ask):
 
 
 def test_a_week_and_every_gap_stay_when_days_are_shortened(ask: Ask):
-    days = [{"day": str(at), "complete": at not in {8, 20}} for at in range(31)]
-    kept = [one["day"] for one in ask("logic", "shortened", days)]
+    days = [{"name": str(at), "complete": at not in {8, 20}} for at in range(31)]
+    kept = [one["name"] for one in ask("logic", "shortened", days)]
     assert kept == ["0", "1", "2", "3", "4", "5", "6", "8", "20"]
 
 
 def test_today_is_no_gap(ask: Ask):
     def standing(day, complete):
-        return ask("logic", "standingOf", {"day": day, "complete": complete}, NOW)
+        return ask("logic", "standingOf", {"name": day, "complete": complete}, NOW)
 
     assert standing("2026-11-16", False) == "not over yet"
     assert standing("2026-11-15", False) == "incomplete"

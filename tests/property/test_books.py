@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from blizzard.answers.bad_lines import quarantine_of
 from blizzard.answers.dead_letters import dead_letter_queue
-from blizzard.answers.status import pipeline_status
+from blizzard.answers.status import StatusReader
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import Location
@@ -56,7 +56,7 @@ def told(table: Bucket) -> dict[str, Any]:
     lookup = history.lookup()
     keys = [f"{source}:{path}" for source in SOURCES for path in PATHS]
     return {
-        "status": pipeline_status(SETTINGS, opener(table), clock=HANDS.clock, ledger=Ledger()),
+        "status": StatusReader(SETTINGS, HANDS.clock).read(opener(table))[1],
         "letters": dead_letter_queue(SETTINGS, opener(table), every=False),
         "quarantine": quarantine_of(SETTINGS, opener(table)).files,
         "bad lines": or_error(lambda: replay.plan_replay(table, "default", ["c.ndjson"]).files),

@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from blizzard.answers.file_counts import DayOrPartition
 from blizzard.answers.lifecycle import FileState
 from liveview.details import (
     BadLineGroup,
     Batch,
     BookLine,
     Column,
-    Day,
     FailedFile,
     FileRow,
     FreshnessSeries,
@@ -155,13 +155,13 @@ def detail(clock: Clock, summary: PipelineSummary) -> PipelineDetail:
     )
 
 
-def days(clock: Clock, count: int = 31) -> list[Day]:
+def days(clock: Clock, count: int = 31) -> list[DayOrPartition]:
     made = []
     for back in range(count):
         complete = None if back == 0 else back not in {1, 9, 40, 200}
         made.append(
-            Day(
-                day=clock.day(back),
+            DayOrPartition(
+                name=clock.day(back),
                 landed=288,
                 in_table=288 if complete else 286 if complete is False else 140,
                 journaled=0 if back else 12,

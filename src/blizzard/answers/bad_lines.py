@@ -62,12 +62,13 @@ class QuarantineFiles:
 def quarantine_of(settings: PipelineSettings, open_reader: OpenReader) -> QuarantineFiles:
     """Return the quarantine of a pipeline. It is handed readers only, so it cannot write."""
     store = open_table(settings, open_reader)
-    if store is None:
-        return QuarantineFiles(store=None, rules=_rules(settings))
-    return quarantine_in(settings, store, read_ledger(store, settings.name))
+    history = Ledger() if store is None else read_ledger(store, settings.name)
+    return quarantine_in(settings, store, history)
 
 
-def quarantine_in(settings: PipelineSettings, store: Reader, history: Ledger) -> QuarantineFiles:
+def quarantine_in(
+    settings: PipelineSettings, store: Reader | None, history: Ledger
+) -> QuarantineFiles:
     """Return the quarantine of a pipeline whose journal was read. Pure."""
     known = with_found(settings.schema, history.columns)
     by, template = row_partitions_of(settings), settings.sink.template
@@ -76,14 +77,13 @@ def quarantine_in(settings: PipelineSettings, store: Reader, history: Ledger) ->
     schema = Schema(inside + (by.read if by else ()))
     return QuarantineFiles(
         store=store,
-        rules=replace(_rules(settings), schema=schema, by=by),
+        rules=Rules(
+            schema=schema,
+            unknown=settings.unknown_fields,
+            on_mismatch=settings.on_mismatch,
+            by=by,
+        ),
         files=history.books.waiting_files(),
-    )
-
-
-def _rules(settings: PipelineSettings) -> Rules:
-    return Rules(
-        schema=settings.schema, unknown=settings.unknown_fields, on_mismatch=settings.on_mismatch
     )
 
 

@@ -4,17 +4,16 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from blizzard.answers.lifecycle import FileProgress, FileState, of_unfinished
-from blizzard.answers.progress import journal_evidence, progress_of
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.handoff.dead_letters import DeadLetter, decode, queue_at
 from blizzard.journal.books import dead_letters_of
-from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import KnownSources
 from blizzard.model.files import UnfinishedFile
-from blizzard.model.locations import OpenReader, open_table, source_uris_of
+from blizzard.model.locations import OpenReader, source_uris_of
 from blizzard.model.settings import PipelineSettings
-from blizzard.pipeline_log import PipelineLog
 from lakebed import layout
+from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.journal import JournalReader
@@ -119,28 +118,22 @@ class DeadLetterQueue:
 
 
 def dead_letter_queue(
-    settings: PipelineSettings,
-    open_reader: OpenReader,
-    *,
-    every: bool = True,
+    settings: PipelineSettings, open_reader: OpenReader, *, every: bool = True
 ) -> DeadLetterQueue:
     """Read a pipeline's dead letter queue. It is handed readers only, so it cannot write.
 
     Without `every` only objects with letters of files that are failed now: the newest snapshot and
     the entries after it say which entries name those. With it, every entry is read.
     """
-    store = open_table(settings, open_reader)
-    if store is None:
+    asked = PipelineEvidence.read(settings, Clock(), opening=open_reader)
+    if asked.store is None:
         return DeadLetterQueue(pipeline=settings.name)
-    journal = JournalReader(store, settings.name)
-    log = PipelineLog(settings, open_reader)
-    ledger = read_ledger(store, settings.name, passed_over=log.passed_over)
+    journal, ledger = JournalReader(asked.store, settings.name), asked.history
     lost = lost_among(ledger)
     progress, unsure = FileProgress(committed=None), tuple[str, ...]()
     if every:
         entries = list(journal.entries())
-        table = journal_evidence(store, settings.name, ledger, log)
-        progress, unsure = progress_of(settings, table, ledger)
+        progress, unsure = asked.progress()
     else:
         failed_in = {
             known.failed_in
@@ -151,8 +144,7 @@ def dead_letter_queue(
         }
         entries = [journal.listed(one).entry for one in sorted(failed_in)]
     letters, gone = _read(entries, lambda uri: open_reader(queue_at(settings, uri)))
-    known = KnownSources(ledger)
-    failures = (_now(letter, entry, known, progress, lost) for letter, entry in letters)
+    failures = (_now(letter, entry, asked.known, progress, lost) for letter, entry in letters)
     there = sum(dead_letters_of(entry) for entry in entries)
     return DeadLetterQueue(
         pipeline=settings.name,

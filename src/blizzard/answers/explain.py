@@ -4,19 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from blizzard.answers.progress import refusal_of
-from blizzard.answers.survey import swept
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.discover.finding import Finding
 from blizzard.handoff.publish import CommitsBehind, check_commits
-from blizzard.journal.checkpoint import past_damage, read_ledger
+from blizzard.journal.checkpoint import past_damage
 from blizzard.journal.checks import refuse_beside
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.start_note import started_before
 from blizzard.model.files import WorkUnit
-from blizzard.model.locations import OpenReader, open_table, source_uris_of
+from blizzard.model.locations import OpenReader, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.forecast import Forecast
-from blizzard.pipeline_log import PipelineLog
 from blizzard.plan.trigger import learned
 from blizzard.proposal import BatchProposal, plan_batch
 from lakebed.clock import Clock
@@ -52,11 +50,8 @@ def explain(
 
     `beside` are the sources of other pipelines that are started with this one, on the same table.
     """
-    log, history, refusal = PipelineLog(settings, open_reader), Ledger(), None
-    store = open_table(settings, open_reader)
-    if store is not None:
-        history = read_ledger(store, settings.name, passed_over=log.passed_over)
-        refusal = refusal_of(settings, store, history, log, check_schema)
+    asked = PipelineEvidence.read(settings, clock, check_schema, opening=open_reader)
+    store, history, refusal = asked.store, asked.history, asked.refusal()
     if refusal is None and history.sequence < 0:
         try:
             refuse_beside(settings.name, source_uris_of(settings), beside)
@@ -64,13 +59,9 @@ def explain(
             refusal = taken
     number, last = max(history.sequence, 0) + 1, history.last
 
-    def findings() -> dict[str, Finding]:
-        return {
-            source.name: swept(settings, source, open_reader, history, now=clock.now())
-            for source in settings.sources
-        }
-
-    found = BatchProposal.of(past_damage(history, findings))
+    found = past_damage(
+        history, lambda: BatchProposal.of({one.name: asked.swept(one) for one in settings.sources})
+    )
     units: tuple[WorkUnit, ...] = ()
     try:
         if not found.is_empty and refusal is None and store is not None and last is not None:
@@ -79,7 +70,7 @@ def explain(
                 settings.name,
                 last=last.sequence,
                 now=clock.now(),
-                retention=log.retention,
+                retention=asked.log.retention,
             )
     except CommitsBehind as behind:
         refusal = behind

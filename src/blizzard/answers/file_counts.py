@@ -18,6 +18,8 @@ from lakebed.storage.ahead import ahead
 from lakebed.units import in_words, is_are, plural
 
 By = Literal["day", "partition"]
+What = Literal["rows", "bad_lines", "replacements"]
+"""What counts of a file: rows and bad lines, bad lines alone, or those of replacements alone."""
 UNKNOWN = "unknown"
 """The day of files that landed at an unknown time, or the partition of those without."""
 
@@ -229,13 +231,19 @@ def _counts(states: Mapping[FileState, int], words: tuple[tuple[FileState, str],
 
 
 MOST_KEPT = 50_000
-"""Source files of which the rows are kept between two looks, some 220 bytes each."""
+"""Source files of which the rows are kept between two questions, some 220 bytes each."""
 MOST_PARTS = 200
 """Entries that are gone back through for the earlier parts of a file."""
 
 
-_Counts = tuple[int, int, int]
-"""Rows, quarantined lines, and lines that an earlier part has read."""
+@dataclass(frozen=True, slots=True)
+class EntryReadings:
+    """What one entry says of the source files that it read."""
+
+    at_ms: int
+    retracts: bool
+    files: Mapping[str, tuple[int, int, int]]
+    """Rows, quarantined lines, and lines that an earlier part has read, by key."""
 
 
 @dataclass(slots=True)
@@ -246,104 +254,85 @@ class EntryRows:
     replayed: Callable[[], Mapping[str, int]] = dict
     """Returns the rows that bad lines became later, by `entry:source:path`."""
     most_kept: int = MOST_KEPT
-    _read: dict[int, Mapping[str, _Counts]] = field(default_factory=dict)
-    _created: dict[int, datetime | None] = field(default_factory=dict)
-    _retract: set[int] = field(default_factory=set)
-    """Which of the entries are retractions."""
+    _kept: dict[int, EntryReadings | None] = field(default_factory=dict)
 
-    def count(
-        self, wanted: Mapping[int, Sequence[tuple[str, str]]], *, only_replacements: bool = False
-    ) -> dict[str, RowCount]:
-        """Return what was read of files, by group; `wanted` are their groups and keys by entry.
-
-        `only_replacements` leaves out all but what came with retractions.
-        """
-        self._load(wanted)
+    def count(self, wanted: Iterable[tuple[str, str, int, What]]) -> dict[str, RowCount]:
+        """Return what was read of files, by group; `wanted` has groups, keys and entries."""
         sums: dict[str, RowCount] = {}
-        for number, files in wanted.items():
-            if only_replacements and number not in self._retract:
+        files = list(wanted)
+        self._load({number for _group, _key, number, _what in files})
+        for group, key, number, what in files:
+            found, entry = self._of(number, key), self._kept[number]
+            if what == "replacements" and (entry is None or not entry.retracts):
                 continue
-            for group, key in files:
-                sums[group] = sums.get(group, RowCount()).plus(self._of(number, key))
+            if what != "rows":
+                found = RowCount(bad_lines=found.bad_lines)
+            sums[group] = sums.get(group, RowCount()).plus(found)
         self._forget()
         return sums
 
-    def first_of(self, day: str, last: int) -> int:
-        """Return the first entry that was written on a day or later; one past the last if none.
+    def days_of(self, days: Iterable[str], last: int) -> dict[str, range]:
+        """Return the entries that were written on some days.
 
         A few entries are read, however many there are.
         """
-        start = datetime.fromisoformat(day).replace(tzinfo=UTC)
-        found = seek(round(start.timestamp() * 1000), 0, last, self._written)
-        return last + 1 if found.number is None else found.number
 
-    def days_of(self, days: Iterable[str], last: int) -> dict[str, range]:
-        """Return the entries that were written on some days."""
+        def first_of(day: datetime) -> int:
+            found = seek(round(day.timestamp() * 1000), 0, last, self._written)
+            return last + 1 if found.number is None else found.number
+
         ranges = {}
         for day in sorted(days):
-            after = (datetime.fromisoformat(day) + timedelta(days=1)).strftime("%Y-%m-%d")
-            ranges[day] = range(self.first_of(day, last), self.first_of(after, last))
+            start = datetime.fromisoformat(day).replace(tzinfo=UTC)
+            ranges[day] = range(first_of(start), first_of(start + timedelta(days=1)))
         return ranges
 
     def _of(self, number: int, key: str) -> RowCount:
-        found = self._read[number].get(key)
-        if found is None:
+        entry = self._kept[number]
+        if entry is None or key not in entry.files:
             return RowCount(unknown=1)
-        total = self._read_with(number, key, found)
-        _rows, _quarantined, skipped = found
+        total, skipped = RowCount(), 1
         # A very large file may have been read over several batches, one right after the other.
-        before = number - 1
-        while skipped and before > max(0, number - MOST_PARTS):
-            self._load([before])
+        for part in range(number, max(0, number - MOST_PARTS), -1):
+            if not skipped:
+                break
+            self._load([part])
+            entry = self._kept[part]
             # What comes with a retraction is read whole: it is no part of anything.
-            part = None if before in self._retract else self._read[before].get(key)
-            before -= 1
-            if part is not None:
-                total = total.plus(self._read_with(before + 1, key, part))
-                _rows, _quarantined, skipped = part
+            if entry is None or key not in entry.files or (part != number and entry.retracts):
+                continue
+            rows, quarantined, skipped = entry.files[key]
+            rows += self.replayed().get(f"{part}:{key}", 0)
+            total = total.plus(RowCount(rows=rows, bad_lines=quarantined))
         return total
 
-    def _read_with(self, number: int, key: str, read: _Counts) -> RowCount:
-        """Return what an entry has read of a file, with the rows that bad lines became since."""
-        later = self.replayed().get(f"{number}:{key}", 0)
-        rows, quarantined, _skipped = read
-        return RowCount(rows=rows + later, bad_lines=quarantined)
-
     def _load(self, numbers: Iterable[int]) -> None:
-        missing = [number for number in numbers if number not in self._read]
-        for number, entry in ahead(self._entry, missing):
-            self._read[number] = {} if entry is None else _readings(entry)
-
-    def _entry(self, number: int) -> Entry | None:
-        entry = self.journal.entry(number)
-        if entry is not None:
-            self._created[number] = datetime.fromisoformat(entry.created)
-            if entry.kind == "retract":
-                self._retract.add(number)
-        return entry
+        missing = sorted(number for number in numbers if number not in self._kept)
+        for number, entry in ahead(self.journal.entry, missing):
+            self._kept[number] = None if entry is None else _readings(entry)
 
     def _written(self, numbers: Sequence[int]) -> list[int | None]:
-        unseen = [number for number in numbers if number not in self._created]
-        for number, entry in ahead(self._entry, unseen):
-            if entry is None:
-                self._created[number] = None
-        times = (self._created[number] for number in numbers)
-        return [None if at is None else round(at.timestamp() * 1000) for at in times]
+        self._load(numbers)
+        return [None if (one := self._kept[number]) is None else one.at_ms for number in numbers]
 
     def _forget(self) -> None:
         """Keep what was read last, up to a number of files; an entry without any counts as one."""
-        kept = sum(max(1, len(files)) for files in self._read.values())
-        for number in sorted(self._read):
+        sizes = {number: max(1, len(one.files) if one else 0) for number, one in self._kept.items()}
+        kept = sum(sizes.values())
+        for number in sorted(sizes):
             if kept <= self.most_kept:
                 return
-            kept -= max(1, len(self._read.pop(number)))
-            self._created.pop(number, None)
-            self._retract.discard(number)
+            kept -= sizes[number]
+            del self._kept[number]
 
 
-def _readings(entry: Entry) -> dict[str, _Counts]:
-    return {
-        one.key: (one.rows, one.quarantined, one.skipped)
-        for one in entry.readings
-        if not (one.gone or one.failure)
-    }
+def _readings(entry: Entry) -> EntryReadings:
+    return EntryReadings(
+        at_ms=round(datetime.fromisoformat(entry.created).timestamp() * 1000),
+        retracts=entry.kind == "retract",
+        files={
+            one.key: (one.rows, one.quarantined, one.skipped)
+            for one in entry.readings
+            if not (one.gone or one.failure)
+        },
+    )

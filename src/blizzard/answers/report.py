@@ -5,7 +5,7 @@ landed and when. Entries are read only for rows, and only those of the files tha
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -18,27 +18,21 @@ from blizzard.answers.file_counts import (
     EntryRows,
     RowCount,
     SourceCounts,
+    What,
 )
 from blizzard.answers.lifecycle import LANDED, NOT_APPLIED, DayOf, FileStanding, FileState
-from blizzard.answers.progress import (
-    journal_evidence,
-    progress_of,
-    refusal_without_journal,
-    refuse_other_source,
-)
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.survey import BadLines, SourceSurvey
 from blizzard.discover.lister import SourceLister, source_listers
 from blizzard.discover.skip_reason import SkipSummary
-from blizzard.journal.checkpoint import past_damage, refresh
+from blizzard.journal.checkpoint import past_damage
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import SegmentBroken
-from blizzard.model.locations import OpenReader, open_table, source_location
+from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
-from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
 from lakebed.errors import JournalLost, LakeError, SourceMoved
 from lakebed.journal import JournalReader
-from lakebed.storage.store import Reader
 from lakebed.telemetry.events import code_of
 
 DAYS = 31
@@ -49,8 +43,6 @@ READ = (
 """Files whose rows are counted: they were read as the objects they are."""
 OUT = (FileState.RETRACTED, FileState.REMOVED)
 """Files whose rows are no longer in the table, nor on their way there."""
-ByEntry = dict[int, list[tuple[str, str]]]
-"""Groups and keys of files, by the entry that read them."""
 Keeps = Callable[[FileStanding], bool]
 """Whether a file is to be listed."""
 
@@ -116,11 +108,11 @@ class CountedFiles:
     days: frozenset[str]
     keeps: Keeps
     groups: dict[str, DayOrPartition] = field(default_factory=dict)
-    read: ByEntry = field(default_factory=dict)
-    aside: ByEntry = field(default_factory=dict)
-    """Files of which bad lines are counted alone: no row of them is in the table, nor comes."""
-    others: ByEntry = field(default_factory=dict)
-    """Files with bad lines that wait, and that entries other than their own have set aside."""
+    read: list[tuple[str, str, int, What]] = field(default_factory=list)
+    """Groups, keys and entries of files whose rows or bad lines are counted.
+
+    Bad lines alone count where no row is in the table, nor comes. Of bad lines that entries other
+    than a file's own have set aside, those of replacements count."""
     left_out: int = 0
     files: list[FileStanding] = field(default_factory=list)
     """Those that are to be listed, also of days that are not counted."""
@@ -144,10 +136,9 @@ class CountedFiles:
         is_read = is_read or (one.state in READ and one.reason is None)
         is_aside = one.state is FileState.REMOVED or one.reason == NOT_APPLIED
         if one.entry is not None and (is_read or is_aside):
-            by_entry = self.read if is_read else self.aside
-            by_entry.setdefault(one.entry, []).append((name, one.key))
-        for entry in bad_lines.keys() - {one.entry}:
-            self.others.setdefault(entry, []).append((name, one.key))
+            self.read.append((name, one.key, one.entry, "rows" if is_read else "bad_lines"))
+        others = bad_lines.keys() - {one.entry}
+        self.read += [(name, one.key, entry, "replacements") for entry in others]
 
 
 @dataclass(slots=True)
@@ -196,7 +187,10 @@ class Reconciler:
                 groups.setdefault(name, DayOrPartition(name=name)).add(group)
         names = sorted(groups, reverse=True)
         listed, beyond = names[: question.most], names[question.most :]
-        rows = self._rows_of(set(listed), found.sources) if question.rows else {}
+        rows: dict[str, RowCount] = {}
+        if question.rows and self._rows is not None:
+            few, counted = frozenset(listed), (one for each in found.sources for one in each.read)
+            rows = self._rows.count(one for one in counted if one[0] in few)
         today = f"{self.clock.now():%Y-%m-%d}"
         for name in listed:
             groups[name].judge(
@@ -218,30 +212,22 @@ class Reconciler:
 
     def _survey(self, question: Question, keeps: Keeps) -> "SurveyedSources":
         """List every source; names that turn out damaged, or were replaced, are not believed."""
-        store = self._open()
-        return past_damage(self.ledger, lambda: self._surveyed(store, question, keeps))
-
-    def _open(self) -> Reader | None:
-        store = open_table(self.settings, self.open_reader)
-        if store is None:
-            return None
-        refresh(self.ledger, store, self.settings.name)
-        if self._rows is None:
-            journal = JournalReader(store, self.settings.name)
+        asked = PipelineEvidence.read(
+            self.settings, self.clock, opening=self.open_reader, ledger=self.ledger
+        )
+        if asked.store is not None and self._rows is None:
+            journal = JournalReader(asked.store, self.settings.name)
             self._rows = EntryRows(journal, lambda: self.ledger.books.replayed)
-        return store
+        return past_damage(self.ledger, lambda: self._surveyed(asked, question, keeps))
 
     def _surveyed(
-        self, store: Reader | None, question: Question, keeps: Keeps
+        self, asked: PipelineEvidence, question: Question, keeps: Keeps
     ) -> "SurveyedSources":
-        history, log, table = self.ledger, PipelineLog(self.settings, self.open_reader), None
         if not self._listers:
             self._listers = {each.source.name: each for each in source_listers(self.settings)}
-        if store is not None:
-            table = journal_evidence(store, self.settings.name, history, log)
-        progress, errors = progress_of(self.settings, table, history)
+        progress, errors = asked.progress()
         found = SurveyedSources(errors=errors)
-        refusal = refusal_without_journal(self.settings, store, history, log)
+        refusal = asked.refusal_without_journal()
         if refusal is not None:
             found.refuse(refusal)
         days = question.window(self.clock.now())
@@ -249,13 +235,9 @@ class Reconciler:
 
         def counted(lister: SourceLister) -> CountedFiles:
             survey = SourceSurvey(
-                settings=self.settings,
+                asked=asked,
                 lister=lister,
-                place=self.open_reader(source_location(lister.source)),
-                store=store,
-                history=history,
                 progress=progress,
-                now=self.clock.now(),
                 written=written,
                 quarantined=bad_lines,
                 prefix=question.prefix,
@@ -269,7 +251,7 @@ class Reconciler:
         for name, lister in self._listers.items():
             if question.source in (None, name):
                 with found.sparing(name):
-                    refuse_other_source(store, self.settings, lister.source, history)
+                    asked.refuse_other_source(lister.source)
                     # A store that turns out to list names in no order is listed once more.
                     found.sources.append(lister.lister.attempt(partial(counted, lister)))
         return found
@@ -298,29 +280,6 @@ class Reconciler:
             return None if day is None else datetime.fromisoformat(day).replace(tzinfo=UTC)
 
         return of
-
-    def _rows_of(self, names: set[str], sources: Sequence[CountedFiles]) -> dict[str, RowCount]:
-        if self._rows is None:
-            return {}
-        rows = self._rows.count(_together(names, (each.read for each in sources)))
-        aside = self._rows.count(_together(names, (each.aside for each in sources)))
-        # Content whose replacement was rejected is no part of what has its name since.
-        others = _together(names, (each.others for each in sources))
-        in_vain = self._rows.count(others, only_replacements=True)
-        for name, found in (*aside.items(), *in_vain.items()):
-            rows[name] = rows.get(name, RowCount()).plus(RowCount(bad_lines=found.bad_lines))
-        return rows
-
-
-def _together(names: set[str], counted: Iterable[ByEntry]) -> ByEntry:
-    """Put the files of several sources together, as far as their groups are listed."""
-    wanted: ByEntry = {}
-    for by_entry in counted:
-        for entry, files in by_entry.items():
-            listed = [one for one in files if one[0] in names]
-            if listed:
-                wanted.setdefault(entry, []).extend(listed)
-    return wanted
 
 
 @dataclass(slots=True)

@@ -29,7 +29,7 @@ from blizzard.answers.lifecycle import (
     state_by_data_files,
 )
 from blizzard.answers.phrases import REPLAY, present_count, waiting_lines
-from blizzard.answers.progress import PipelineEvidence, progress_of
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.words import worded
 from blizzard.discover.filter import Decision
 from blizzard.discover.finding import Finding
@@ -110,7 +110,7 @@ def why_source_file(asked: PipelineEvidence, source: SourceSettings, path: str) 
         answer="",
         stored=StoredObject.of(facts),
     )
-    progress, unsure = progress_of(asked.settings, asked.table, asked.history, of_others=False)
+    progress, unsure = asked.progress(of_others=False)
     life = Lifecycle(source=source, ledger=asked.history, progress=progress)
     standing = _standing(life, facts, before, found, key)
     passed = _passed(found, path)

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blizzard.answers.lifecycle import FileProgress, FileState, of_unfinished
-from blizzard.answers.progress import refuse_other_source
-from blizzard.answers.survey import swept
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.discover.finding import Finding
 from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkipSummary
@@ -16,14 +15,11 @@ from blizzard.journal.segments import SegmentBroken
 from blizzard.journal.totals import JournalTotals, ValuesAt, Watermark, most_frequent
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import UnfinishedFile
-from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings, QueueSettings, SourceSettings
 from blizzard.model.source.part_way import CODES, ChangedPartWay
 from blizzard.notices.queue import OpenQueue
-from lakebed.clock import Clock
 from lakebed.documents.source_record import FailureStage
 from lakebed.errors import LakeError
-from lakebed.storage.store import Reader
 from lakebed.telemetry.events import code_of
 from lakebed.units import plural
 
@@ -133,13 +129,9 @@ class SourceStatus:
 
 
 def source_status(
-    settings: PipelineSettings,
+    asked: PipelineEvidence,
     source: SourceSettings,
-    open_reader: OpenReader,
-    store: Reader | None,
     *,
-    clock: Clock,
-    history: Ledger,
     open_queue: OpenQueue | None = None,
     listed: bool = True,
 ) -> SourceStatus:
@@ -147,7 +139,8 @@ def source_status(
 
     Without being `listed`, it is not known what waits in it.
     """
-    failed = failed_files(settings, source, history)
+    history = asked.history
+    failed = failed_files(asked.settings, source, history)
     books, name = history.books, source.name
     watermarks = books.watermarks(name)
     told = SourceStatus(
@@ -169,15 +162,16 @@ def source_status(
     if not listed:
         return told
     try:
-        refuse_other_source(store, settings, source, history)
-        found = swept(settings, source, open_reader, history, now=clock.now())
+        asked.refuse_other_source(source)
+        found = asked.swept(source)
     except SegmentBroken:
         raise  # Nothing is wrong with the source: the entries say the same.
     except LakeError as trouble:
         return replace(told, error=str(trouble))
     oldest = min((file.modified for file in found.take), default=None)
-    age = (clock.now() - oldest).total_seconds() if oldest else 0.0
-    told = _with_failed(told, as_found(failed, found, clock.now()))
+    now = asked.clock.now()
+    age = (now - oldest).total_seconds() if oldest else 0.0
+    told = _with_failed(told, as_found(failed, found, now))
     return replace(
         told,
         pending_files=len(found.take) + found.left_over,

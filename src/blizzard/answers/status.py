@@ -10,22 +10,22 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from blizzard.answers.progress import last_committed
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_status import SourceStatus, source_status
 from blizzard.handoff.held_rows import GONE, Aside, Fates, FilesAside, by_reason, read_aside
 from blizzard.journal.books import Retraction
-from blizzard.journal.checkpoint import past_damage, refresh
-from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, writer_status
+from blizzard.journal.checkpoint import past_damage
+from blizzard.journal.lease_record import WriterStatus, this_machine, writer_status
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.standings import PassedOver
 from blizzard.journal.totals import Compactions, EntrySummary, JournalTotals, QuarantineTotals
-from blizzard.model.locations import OpenReader, open_table
+from blizzard.model.locations import OpenReader, open_reader
 from blizzard.model.settings import PipelineSettings
 from blizzard.notices.queue import OpenQueue
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
 from lakebed.columns.schema import walk
-from lakebed.errors import LakeError
+from lakebed.errors import LakeError, StoreUnavailable
 from lakebed.journal import latest_protocol
 from lakebed.types import Handoff
 
@@ -98,50 +98,65 @@ class PipelineStatus:
         return max((one.lag_secs or 0.0 for one in self.sources), default=0.0)
 
 
+TRIES = 3
+
+
+@dataclass(slots=True)
+class StatusReader:
+    """Repeated statuses of one pipeline; no entry is read twice."""
+
+    settings: PipelineSettings
+    clock: Clock
+    log: PipelineLog | None = None
+    _ledger: Ledger = field(default_factory=Ledger)
+
+    def read(
+        self,
+        opening: OpenReader = open_reader,
+        *,
+        open_queue: OpenQueue | None = None,
+        listed: bool = True,
+    ) -> tuple[PipelineEvidence, PipelineStatus]:
+        """Return the status; read again if objects vanish meanwhile because a batch ends."""
+        for attempt in range(TRIES):
+            # After an error no ledger is kept: it may be of another journal.
+            ledger, self._ledger = self._ledger, Ledger()
+            try:
+                asked = PipelineEvidence.read(
+                    self.settings, self.clock, opening=opening, ledger=ledger, log=self.log
+                )
+                found = pipeline_status(asked, open_queue=open_queue, listed=listed)
+            except StoreUnavailable:
+                if attempt == TRIES - 1:
+                    raise
+            else:
+                self._ledger = ledger
+                return asked, found
+        raise AssertionError("unreachable")
+
+
 def pipeline_status(
-    settings: PipelineSettings,
-    open_reader: OpenReader,
-    *,
-    clock: Clock,
-    ledger: Ledger,
-    log: PipelineLog | None = None,
-    machine: Machine | None = None,
-    open_queue: OpenQueue | None = None,
-    listed: bool = True,
+    asked: PipelineEvidence, *, open_queue: OpenQueue | None, listed: bool
 ) -> PipelineStatus:
     """Return the status of a pipeline. It is handed readers only, so it cannot write.
 
-    Without `listed` the sources are not listed, and what waits in them is not known. A caller
-    that asks again passes the same `log`.
+    Without `listed` the sources are not listed, and what waits in them is not known.
     """
-    log = log or PipelineLog(settings, open_reader)
-    aside = Aside()
-    handoff = None
-    writer = None
-    store = open_table(settings, open_reader)
+    aside, handoff, writer = Aside(), None, None
+    settings, store, log = asked.settings, asked.store, asked.log
+    history, sums = asked.history, asked.history.books.sums
     if store is not None:
         protocol = latest_protocol(store)
         handoff = None if protocol is None else protocol.handoff
-        refresh(ledger, store, settings.name)
-        writer = writer_status(store, settings.name, machine or this_machine())
+        writer = writer_status(store, settings.name, this_machine())
         aside = read_aside(store, settings.name, log.fates)
-    history, sums = ledger, ledger.books.sums
-    last = last_committed(store, settings.name, history, log.committed)
+    last = asked.last_committed(log.committed)
     with suppress(LakeError):  # What cannot be asked is reported where retractions are counted.
         history.settle(log.passed_over)
 
     def sources() -> tuple[SourceStatus, ...]:
         return tuple(
-            source_status(
-                settings,
-                source,
-                open_reader,
-                store,
-                clock=clock,
-                history=ledger,
-                open_queue=open_queue,
-                listed=listed,
-            )
+            source_status(asked, source, open_queue=open_queue, listed=listed)
             for source in settings.sources
         )
 
@@ -160,7 +175,7 @@ def pipeline_status(
         last_batch=sums.last_batch,
         last_written=sums.last_written,
         writer=writer,
-        sources=past_damage(ledger, sources),
+        sources=past_damage(history, sources),
         totals=sums.totals,
         parquet_files=sums.parquet_files,
         parquet_bytes=sums.parquet_bytes,

@@ -6,7 +6,6 @@ side by side: each file is met once, and neither of the two is held in memory.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property
 from heapq import merge
 from itertools import takewhile
@@ -20,20 +19,18 @@ from blizzard.answers.lifecycle import (
     Lifecycle,
     last_entry,
 )
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.discover.filter import Decision
-from blizzard.discover.finding import Finding
-from blizzard.discover.lister import SourceLister, source_listers
+from blizzard.discover.lister import SourceLister
 from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
-from blizzard.discover.scan import DiscoveryContext, Scan
+from blizzard.discover.scan import Scan
 from blizzard.journal.ledger import Before, Ledger
 from blizzard.journal.segments import merged
 from blizzard.model.files import IngestedFile
-from blizzard.model.locations import OpenReader, source_location
-from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.listing.incremental import ListingPlan
 from lakebed.listing.sort import LAST, Guide, Oddity
 from lakebed.partition import folder
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.store import ObjectFacts
 from lakebed.types import OnChange
 
 BadLines = dict[int, int]
@@ -42,15 +39,11 @@ BadLines = dict[int, int]
 
 @dataclass(kw_only=True)
 class SourceSurvey:
-    """One pass over one source; `place` is where it is, `store` the table's directory, if any."""
+    """One pass over one source."""
 
-    settings: PipelineSettings
+    asked: PipelineEvidence
     lister: SourceLister
-    place: Reader
-    store: Reader | None
-    history: Ledger
     progress: FileProgress
-    now: datetime
     written: DayOf
     """Files that are deleted or overwritten since are counted by when they were read."""
     quarantined: Mapping[str, BadLines] = field(default_factory=dict)
@@ -68,23 +61,14 @@ class SourceSurvey:
     @cached_property
     def scan(self) -> Scan:
         """Return what decides about each listed object."""
-        since = None
-        if self.lister.source.lookback is not None and self.store is not None:
-            since = self.history.first_read(self.lister.source.name, now=self.now)
-        context = DiscoveryContext(
-            store=self.place,
-            lookup=lambda _key: Before(),
-            unfinished=self.history.unfinished,
-            since=since,
-            now=self.now,
-        )
+        context = self.asked.context(self.lister.source, lambda _key: Before())
         return self.lister.scan(context, sweep=True)
 
     @cached_property
     def _life(self) -> Lifecycle:
         return Lifecycle(
             source=self.lister.source,
-            ledger=self.history,
+            ledger=self.asked.history,
             progress=self.progress,
             partition=partitions_of(self.lister),
             written=self.written,
@@ -94,7 +78,8 @@ class SourceSurvey:
         """Yield how each file stands, after what was read under its name before."""
         for one in self._now():
             key = one.key
-            has_more = key in self.history.earlier or key in self.history.undecided.files
+            history = self.asked.history
+            has_more = key in history.earlier or key in history.undecided.files
             if has_more and key not in self._met:
                 self._met.add(key)
                 yield from map(self._with_bad_lines, self._life.earlier(key))
@@ -114,11 +99,11 @@ class SourceSurvey:
         """Yield how each file stands, those that are no longer there in between."""
         plan = self._plan()
         start = f"{self.lister.source.name}:{self.prefix}"
-        self._sought = {key for key in self.history.unfinished if key.startswith(start)}
-        known = known_between(self.history, start, start + LAST)
+        self._sought = {key for key in self.asked.history.unfinished if key.startswith(start)}
+        known = known_between(self.asked.history, start, start + LAST)
         known_next = next(known, None)
         listing = self.lister.lister.files(
-            self.place, plan, self._guide(), left_out=lambda _facts: None
+            self.scan.context.store, plan, self._guide(), left_out=lambda _facts: None
         )
         for facts in listing:
             if not facts.path.startswith(self.prefix):
@@ -137,7 +122,7 @@ class SourceSurvey:
         yield from self._unfinished(plan)
 
     def _plan(self) -> ListingPlan:
-        plan = self.lister.sweep_plan(self.now)
+        plan = self.lister.sweep_plan(self.scan.context.now)
         if not self.prefix:
             return plan
         (whole,) = plan.ranges("")
@@ -183,7 +168,7 @@ class SourceSurvey:
     def _unfinished(self, plan: ListingPlan) -> Iterator[FileStanding]:
         """Yield the files that are not done and were not listed."""
         for key in sorted(self._sought):
-            known = self.history.unfinished[key]
+            known = self.asked.history.unfinished[key]
             if self._would_be_listed(known.record.path, plan):
                 yield self._life.unfinished_and_gone(known)
 
@@ -192,7 +177,7 @@ class SourceSurvey:
         return (
             why_not_ours(path, self.lister.source) is None
             and plan.wanted(path)
-            and (since is None or since.holds(path, self.now))
+            and (since is None or since.holds(path, self.scan.context.now))
             and not any(path.startswith(one) for one in self._odd)
         )
 
@@ -251,23 +236,3 @@ def _undecided(history: Ledger, start: str) -> Iterator[tuple[IngestedFile, int]
 def _order(each: tuple[IngestedFile, int]) -> tuple[str, int]:
     # What is in memory was learned after the segments were written, so it comes first and counts.
     return each[0].key, each[1]
-
-
-def swept(
-    settings: PipelineSettings,
-    source: SourceSettings,
-    open_source: OpenReader,
-    history: Ledger,
-    *,
-    now: datetime,
-) -> Finding:
-    """List a source, all of it, as a run does that has just started."""
-    lister = next(each for each in source_listers(settings) if each.source is source)
-    context = DiscoveryContext(
-        store=open_source(source_location(source)),
-        lookup=history.lookup(),
-        unfinished=history.unfinished,
-        since=None if source.lookback is None else history.first_read(source.name, now=now),
-        now=now,
-    )
-    return lister.look(context, whole=True)

@@ -8,16 +8,15 @@ import typer
 
 from blizzard.answers.phrases import quarantine_hint, way_out
 from blizzard.answers.source_status import FEW, FailedSource, SourceStatus
-from blizzard.answers.status import PipelineStatus, pipeline_status
+from blizzard.answers.status import PipelineStatus, StatusReader
 from blizzard.cli.call import PipelineCall, document_of, failed_at
 from blizzard.discover.skip_reason import IN_WORDS as WHY
 from blizzard.journal.lease_record import Life, moment
-from blizzard.journal.ledger import Ledger
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.service import open_queue
 from lakebed.clock import Clock
-from lakebed.errors import LakeError, StoreUnavailable
+from lakebed.errors import LakeError
 from lakebed.telemetry.events import code_of
 from lakebed.terminal.call import DONE, Output, exit_code_of
 from lakebed.terminal.console import Line, Table, console, fields_of, second
@@ -63,8 +62,10 @@ class WatchedPipelines:
     def __init__(self, call: PipelineCall, clock: Clock) -> None:
         self.call = call
         self.clock = clock
-        self.ledgers: dict[str, Ledger] = {}
-        self.logs: dict[str, PipelineLog] = {}
+        self.readers = {
+            settings.name: StatusReader(settings, clock, PipelineLog(settings))
+            for settings in call.pipelines()
+        }
 
     def show(self) -> None:
         """Print the state of each pipeline; one that cannot be read hides no other."""
@@ -72,7 +73,8 @@ class WatchedPipelines:
             if number:
                 self.call.show([""])
             try:
-                found = self._read(settings)
+                with self.call.opens(settings.name) as opens:
+                    _asked, found = self.readers[settings.name].read(opens, open_queue=open_queue)
             except LakeError as trouble:
                 code = code_of(trouble)
                 line = f"pipeline {settings.name}: {trouble} [{code}]"
@@ -84,27 +86,6 @@ class WatchedPipelines:
             self.call.fail_if(any(one.error for one in found.sources))
             document = fields_of(found) | {"lag_secs": found.lag_secs, "error": None}
             self.call.show(status_lines(settings, found, self.clock), document)
-
-    def _read(self, settings: PipelineSettings, tries: int = 3) -> PipelineStatus:
-        """Read a pipeline's state, again if objects vanish meanwhile: a batch ends."""
-        ledger = self.ledgers.pop(settings.name, None) or Ledger()
-        try:
-            with self.call.opens(settings.name) as opens:
-                found = pipeline_status(
-                    settings,
-                    opens,
-                    clock=self.clock,
-                    ledger=ledger,
-                    log=self.logs.setdefault(settings.name, PipelineLog(settings)),
-                    open_queue=open_queue,
-                )
-        except StoreUnavailable:
-            if tries <= 1:
-                raise
-            return self._read(settings, tries - 1)
-        # After an error no ledger is kept: it may be of another journal.
-        self.ledgers[settings.name] = ledger
-        return found
 
 
 COMPACTED = {

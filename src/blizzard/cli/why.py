@@ -1,7 +1,6 @@
 """`blizzard why`: why a file is not in the table, or how it came there."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -60,8 +59,8 @@ def _asking(
     def ask(settings: PipelineSettings) -> PipelineEvidence:
         if settings.name not in opened:
             check = checks_schema(settings, table_of)
-            asked = PipelineEvidence.read(settings, clock, check)
-            opened[settings.name] = replace(asked, most_names=None) if count_all else asked
+            most = None if count_all else 5000
+            opened[settings.name] = PipelineEvidence.read(settings, clock, check, most_names=most)
         return opened[settings.name]
 
     return ask

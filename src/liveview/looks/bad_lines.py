@@ -12,12 +12,11 @@ from blizzard.answers.bad_lines import (
     quarantine_in,
 )
 from blizzard.model.bad_lines import Meant, WaitingFile
-from blizzard.model.settings import PipelineSettings
 from lakebed.documents.source_record import BadLines as SourceBadLines
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from liveview.details import BadLineGroup
-from liveview.looks.pipelines import PipelineLook
+from liveview.looks.pipelines import PipelineLook, PipelineView
 from liveview.model import of_text
 
 MOST_LINES = 20_000
@@ -28,20 +27,18 @@ MOST_LINES = 20_000
 class BadLineGroups:
     """The groups of one pipeline, for as long as the same files have lines that wait."""
 
-    settings: PipelineSettings
     look: PipelineLook
     _of: tuple[str, ...] | None = None
     _groups: list[BadLineGroup] = field(default_factory=list)
 
-    def groups(self) -> list[BadLineGroup]:
-        """Return the groups, the largest first, by what the last look at the journal has learned.
+    def groups(self, view: PipelineView) -> list[BadLineGroup]:
+        """Return the groups, the largest first.
 
         Nothing is read where no line waits, or where the same files have waited before.
         """
-        store = self.look.store()
-        if store is None:
-            return []
-        found = self.look.learned(lambda history: quarantine_in(self.settings, store, history))
+        asked = view.asked
+        with self.look.lock:
+            found = quarantine_in(asked.settings, asked.store, asked.history)
         names = tuple(waiting.file.filename for waiting in found.files)
         if names != self._of:
             self._groups = self._read(found)
@@ -54,8 +51,7 @@ class BadLineGroups:
             return by_first_fault(found.files)
         if not found.files:
             return []
-        numbers = [waiting.entry for waiting in found.files]
-        first, last = (_created(found, self.settings.name, of(numbers)) for of in (min, max))
+        last = _created(found, self.look.settings.name, max(one.entry for one in found.files))
         return [
             BadLineGroup(
                 code=group.fault.code,
@@ -65,7 +61,6 @@ class BadLineGroups:
                 sample_path=group.sample.key,
                 sample_line=group.sample.line,
                 suggested_fix=_fix(group, found),
-                first_at=first,
                 last_at=last,
             )
             for group in groups_of(found, Meant(everything=True))

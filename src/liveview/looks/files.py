@@ -19,22 +19,20 @@ from blizzard.answers.lifecycle import (
     has_a_part_read,
     of_unfinished,
 )
-from blizzard.answers.progress import refuse_other_source
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.discover.names import why_not_ours
-from blizzard.journal.ledger import Ledger, Lookup
+from blizzard.journal.ledger import Lookup
 from blizzard.journal.segments import SegmentBroken
 from blizzard.model.files import IngestedFile, UnfinishedFile
-from blizzard.model.locations import OpenReader, source_location
-from blizzard.model.settings import PipelineSettings
+from blizzard.model.locations import source_location
+from lakebed.deltalog.versions import Commit
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from lakebed.listing.sort import Guide
 from lakebed.shown import typed
-from lakebed.storage.store import Reader
 from liveview.details import FileRow, Files
 from liveview.model import rfc3339
-from liveview.views.entries import Committed
 
 BUDGET_SECS = 2.0
 MOST_ENTRIES = 2000
@@ -48,11 +46,8 @@ VERSIONED = (FileState.IN_TABLE, FileState.RETRACTED)
 class FileSearch:
     """One search through one pipeline."""
 
-    settings: PipelineSettings
-    store: Reader | None
-    history: Ledger
-    opening: OpenReader
-    committed: Callable[[int], Committed | None]
+    asked: PipelineEvidence
+    committed: Callable[[int], Commit | None]
     """Returns the version that has an entry, if known."""
     progress: FileProgress
     seconds: Callable[[], float] = time.monotonic
@@ -80,21 +75,23 @@ class FileSearch:
         return Files(files=found, searched=searched, more=self._more, note=self._note)
 
     def _unfinished(self, text: str) -> Iterator[FileRow | None]:
-        known = sorted(self.history.unfinished.items(), key=lambda one: one[1].at, reverse=True)
+        known = sorted(
+            self.asked.history.unfinished.items(), key=lambda one: one[1].at, reverse=True
+        )
         for key, one in known:
             if text in key:
                 yield self._not_done(one)
 
     def _journaled(self, text: str) -> Iterator[FileRow | None]:
         """Yield the files of the newest entries; None for an entry without any."""
-        if self.store is None:
+        if self.asked.store is None:
             return
-        journal = JournalReader(self.store, self.settings.name)
-        lookup = self.history.lookup()
+        journal = JournalReader(self.asked.store, self.asked.settings.name)
+        lookup = self.asked.history.lookup()
         word = text.encode()
         plain = '"' not in text and "\\" not in text and text.isprintable()
-        lowest = max(0, self.history.sequence - MOST_ENTRIES)
-        for number in range(self.history.sequence, lowest, -1):
+        lowest = max(0, self.asked.history.sequence - MOST_ENTRIES)
+        for number in range(self.asked.history.sequence, lowest, -1):
             try:
                 body = journal.body(number)
                 entry = None
@@ -116,31 +113,33 @@ class FileSearch:
 
     def _named(self, text: str, limit: int) -> Iterator[FileRow | None]:
         """Yield the files that the journal knows by name, in any entry."""
-        if self.store is None or not text:
+        if self.asked.store is None or not text:
             return
         # Those that were taken over from an earlier journal are in no entry that has read them.
         yield from (
-            self._done(one) for one in list(self.history.recent.values()) if text in one.key
+            self._done(one) for one in list(self.asked.history.recent.values()) if text in one.key
         )
         try:
-            for segment in reversed(self.history.segments):
+            for segment in reversed(self.asked.history.segments):
                 for one in islice(segment.with_text(text), limit + 1):
                     yield self._done(one)
         except SegmentBroken:
             return
-        undecided = self.history.undecided
+        undecided = self.asked.history.undecided
         found = (undecided.of(key) for key in list(undecided.files) if text in key)
         yield from (self._done(one.after) for one in found if one is not None)
 
     def _listed(self, text: str) -> Iterator[FileRow | None]:
         """Yield the files that only the sources have; note which names were not reached."""
-        for source in self.settings.sources if text else ():
+        for source in self.asked.settings.sources if text else ():
             self._note = f"not all names of source {source.name} were looked at"
             try:
-                refuse_other_source(self.store, self.settings, source, self.history)
+                self.asked.refuse_other_source(source)
                 # Names that no store can be asked for are left out, and hide no others.
                 past_odd_names = Guide(passes=lambda _path, _oddity: None)
-                names = self.opening(source_location(source)).in_order(guide=past_odd_names)
+                names = self.asked.open_reader(source_location(source)).in_order(
+                    guide=past_odd_names
+                )
                 for count, facts in enumerate(names):
                     if count >= MOST_LISTED:
                         self._more = True
@@ -169,13 +168,13 @@ class FileSearch:
         """Return a file that was read to its end; `read` is what its entry says of it."""
         is_over = done.entry in self.progress.passed_over
         state = self.progress.of(done)
-        inherited = done.entry is not None and done.entry <= self.history.awaits
+        inherited = done.entry is not None and done.entry <= self.asked.history.awaits
         made = None if done.entry is None or inherited else self.committed(done.entry)
         rows = None
         if done.empty or state is FileState.RETRACTED:
             rows = 0
         elif read is not None:
-            later = self.history.books.replayed.get(f"{done.entry}:{read.key}", 0)
+            later = self.asked.history.books.replayed.get(f"{done.entry}:{read.key}", 0)
             rows = self._rows_upto(done.entry, read.key) if read.skipped else read.rows + later
         return FileRow(
             path=done.key,
@@ -204,12 +203,12 @@ class FileSearch:
 
     def _rows_upto(self, entry: int | None, key: str) -> int | None:
         """Return how many rows were read of a file up to an entry; None if that is unknown."""
-        if entry is None or self.store is None:
+        if entry is None or self.asked.store is None:
             return None
         if self._rows is None:
-            journal = JournalReader(self.store, self.settings.name)
-            self._rows = EntryRows(journal, lambda: self.history.books.replayed)
-        counted = self._rows.count({entry: [(key, key)]})[key]
+            journal = JournalReader(self.asked.store, self.asked.settings.name)
+            self._rows = EntryRows(journal, lambda: self.asked.history.books.replayed)
+        counted = self._rows.count([(key, key, entry, "rows")])[key]
         return None if counted.unknown else counted.rows
 
 

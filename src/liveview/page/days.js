@@ -14,6 +14,7 @@ const SELDOM = [
   ["Retracted", "retracted"],
   ["Discarded", "discarded"],
   ["Removed", "removed"],
+  ["Altered", "altered"],
   ["Deleted", "deleted"],
   ["Overwritten", "overwritten"],
   ["Bad lines", "quarantined_lines"],
@@ -64,9 +65,9 @@ export function days(name, summary, ctx) {
         { role: "img", "aria-label": words },
         [...all].reverse().map((day) =>
           h("span.day", {
-            key: day.day,
+            key: day.name,
             class: `day-${standing(day).replaceAll(" ", "-")}`,
-            title: `${format.day(day.day, ctx.now)}: ${standing(day)}, ${format.exact(day.in_table)} of ${format.exact(day.landed)} files in the table`,
+            title: `${format.day(day.name, ctx.now)}: ${standing(day)}, ${format.exact(day.in_table)} of ${format.exact(day.landed)} files in the table`,
           }),
         ),
       ),
@@ -74,12 +75,12 @@ export function days(name, summary, ctx) {
     w.grid({
       label: "Days",
       rows: picked,
-      keyOf: (day) => day.day,
+      keyOf: (day) => day.name,
       columns: [
         {
           title: "Day",
           cell: (day) =>
-            h("time", { datetime: day.day, title: `${day.day}, in UTC` }, format.day(day.day, ctx.now)),
+            h("time", { datetime: day.name, title: `${day.name}, in UTC` }, format.day(day.name, ctx.now)),
         },
         { title: "Verdict", cell: (day) => w.dayBadge(standing(day)) },
         { title: "Landed", num: true, cell: (day) => w.number(day.landed) },

@@ -234,7 +234,7 @@ export function equation(books) {
 export function standingOf(day, now) {
   if (day.complete === true) return "complete";
   if (day.complete === null) return "not known";
-  return day.day === new Date(now).toISOString().slice(0, 10) ? "not over yet" : "incomplete";
+  return day.name === new Date(now).toISOString().slice(0, 10) ? "not over yet" : "incomplete";
 }
 
 /** Return the last week, and every day before it that is not complete, up to thirty. */

@@ -16,14 +16,6 @@ from liveview.details import Batch, BookLine, Column, SchemaChange, Version
 from liveview.model import of_ms, rfc3339
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """The version with which an entry came into the table."""
-
-    version: int
-    at_ms: int | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryFacts:
     """An entry in so few numbers that a year of them fits into memory."""
@@ -77,7 +69,7 @@ def batch_of(entry: Entry) -> Batch:
     )
 
 
-def committed_in(batch: Batch, committed: Committed | None) -> Batch:
+def committed_in(batch: Batch, committed: Commit | None) -> Batch:
     """Return an entry with the version that has it."""
     if committed is None:
         return batch
@@ -150,14 +142,13 @@ def version_of(commit: Commit) -> Version:
     )
 
 
-def committed_entries(commits: Iterable[Commit], pipeline: str) -> dict[int, Committed]:
+def committed_entries(commits: Iterable[Commit], pipeline: str) -> dict[int, Commit]:
     """Return the version of each entry of a pipeline that some versions settle."""
-    found: dict[int, Committed] = {}
+    found: dict[int, Commit] = {}
     for commit in commits:
         for settled in commit.entries:
             if settled.pipeline == pipeline and settled.last - settled.first < 1_000_000:
-                made = Committed(commit.version, commit.at_ms)
-                found.update(dict.fromkeys(range(settled.first, settled.last + 1), made))
+                found.update(dict.fromkeys(range(settled.first, settled.last + 1), commit))
     return found
 
 

@@ -1,17 +1,16 @@
 """A pipeline over time: its days, its rows, bytes and files, and how fresh its table is. Pure."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import fields
 from datetime import datetime, timedelta
 from itertools import islice
 from statistics import median
 
-from blizzard.answers.file_counts import DayOrPartition
 from blizzard.answers.report import Reconciliation
+from lakebed.deltalog.versions import Commit
 from lakebed.units import is_are, plural
-from liveview.details import Day, Days, FreshnessSeries, Series
+from liveview.details import Days, FreshnessSeries, Series
 from liveview.model import DayVerdict, Freshness, of_seconds
-from liveview.views.entries import Committed, EntryFacts
+from liveview.views.entries import EntryFacts
 
 DAY_SECS = 86_400.0
 MOST_MEASURED = 10_000
@@ -42,7 +41,7 @@ def _steps(now: float, hours: float, points: int) -> tuple[float, float]:
 
 def freshness_series(
     entries: Iterable[EntryFacts],
-    committed: Mapping[int, Committed],
+    committed: Mapping[int, Commit],
     *,
     now: float,
     hours: float,
@@ -67,7 +66,7 @@ def freshness_series(
 
 def freshness_of(
     entries: Iterable[EntryFacts],
-    committed: Mapping[int, Committed],
+    committed: Mapping[int, Commit],
     *,
     since: float,
     held: Container[int | None] = (),
@@ -88,7 +87,7 @@ def freshness_of(
 
 def _measured(
     entries: Iterable[EntryFacts],
-    committed: Mapping[int, Committed],
+    committed: Mapping[int, Commit],
     held: Container[int | None],
 ) -> Iterator[tuple[float, list[float]]]:
     """Yield when entries were committed, and how long their files took.
@@ -130,12 +129,7 @@ def days_of(found: Reconciliation, yesterday: str) -> Days:
             f"{plural(found.left_out, 'file')} of other days {is_are(found.left_out)} not shown"
         )
     return Days(
-        days=[_day(group) for group in found.groups if group.landed],
+        days=[group for group in found.groups if group.landed],
         yesterday=verdict_of(yesterday, found),
         note="; ".join(notes) or None,
     )
-
-
-def _day(group: DayOrPartition) -> Day:
-    same = {one.name: getattr(group, one.name) for one in fields(Day) if one.name != "day"}
-    return Day(**{**same, "day": group.name, "rows": group.rows or 0})

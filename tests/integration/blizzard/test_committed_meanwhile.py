@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from blizzard.answers.lifecycle import FileState
-from blizzard.answers.progress import PipelineEvidence, refusal_of
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.why import Pipelines, why
 from blizzard.handoff.held_rows import read_aside
 from blizzard.inspect.audit.table import audit_table
@@ -136,7 +136,14 @@ def test_the_journal_of_a_pipeline_that_has_just_begun_is_not_lost(tmp_path):
             desk.ingest()
             return PipelineLog(desk.settings).knows_pipeline()
 
-    assert refusal_of(desk.settings, desk.store, history, BusyLog(desk.settings)) is None
+    asked = PipelineEvidence(
+        settings=desk.settings,
+        clock=desk.clock,
+        log=BusyLog(desk.settings),
+        store=desk.store,
+        history=history,
+    )
+    assert asked.refusal() is None
 
 
 def test_a_file_that_is_just_discarded_is_held_or_discarded(tmp_path):

@@ -9,10 +9,9 @@ from datetime import timedelta
 
 import pytest
 
-from blizzard.answers.status import pipeline_status
+from blizzard.answers.status import StatusReader
 from blizzard.discover.retry import is_due, next_try
 from blizzard.journal.lease_record import this_machine
-from blizzard.journal.ledger import Ledger
 from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.layout import entry_sequence, journal_entry, receipt
@@ -35,13 +34,8 @@ from tests.support.processes import finish, start
 from tests.support.writers import lease, machine
 
 
-def status_of(desk, hands=None, books=None):
-    return pipeline_status(
-        desk.settings(),
-        lambda place: Reader(place.uri, place.options),
-        clock=(hands or Hands()).clock,
-        ledger=books or Ledger(),
-    )
+def status_of(desk, hands=None):
+    return StatusReader(desk.settings(), (hands or Hands()).clock).read()[1]
 
 
 def commit_receipt(desk, entry):
@@ -187,10 +181,10 @@ def test_a_second_look_reads_only_what_is_new(desk):
     for number in range(3):
         put(desk.landing, f"{number}.ndjson", ndjson(rows(1, number)))
         bench.again(run_id=f"run-{number}").pipeline().step()
-    books = Ledger()
+    reader = StatusReader(desk.settings(), Hands().clock)
     open_reader = lambda place: Counting(place.uri, place.options)  # noqa: E731
     for _look in range(2):
-        found = pipeline_status(desk.settings(), open_reader, clock=Hands().clock, ledger=books)
+        _asked, found = reader.read(open_reader)
     numbers = [found_ for path in read if (found_ := entry_sequence(path)) is not None]
     assert [number for number in numbers if number <= 3] == [0, 1, 2, 3]
     assert found.totals.rows == 3

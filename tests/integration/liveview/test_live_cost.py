@@ -176,9 +176,7 @@ def kept_objects() -> Counter[str]:
     ours = ("lakebed.", "blizzard.", "penguin.", "liveview.")
     kept = Counter({name: count for name, count in names.items() if name.startswith(ours)})
     del kept["blizzard.model.files.IngestedFile"]
-    kept["rows"] = sum(
-        len(one._read) + len(one._created) for one in found if type(one) is EntryRows
-    )
+    kept["rows"] = sum(len(one._kept) for one in found if type(one) is EntryRows)
     return kept
 
 

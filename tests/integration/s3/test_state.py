@@ -5,11 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from blizzard.answers.status import pipeline_status
+from blizzard.answers.status import StatusReader
 from blizzard.discover.schedule import Pace
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.identity import identity_of
-from blizzard.journal.ledger import Ledger
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from blizzard.pipeline import Pipeline
 from blizzard.repair.gc import collect
@@ -96,12 +95,7 @@ def test_garbage_is_taken_and_a_rolled_back_journal_is_replaced(settings, tmp_pa
     assert (renewed.entries, renewed.files) == (2, 1)
     assert step(settings)
     assert commit() >= 1
-    found = pipeline_status(
-        settings,
-        lambda place: Reader(place.uri, place.options),
-        clock=Clock(),
-        ledger=Ledger(),
-    )
+    _asked, found = StatusReader(settings, Clock()).read()
     assert (found.last_entry, found.committed_entry, found.totals.rows) == (2, 2, 2)
     assert tables.named_files(uri, given) >= {
         one.path for one in store.objects() if file_id(one.path)

@@ -16,7 +16,7 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.layout import TablePath
 from lakebed.types import Handoff
-from liveview.views.entries import Committed, EntryFacts, batch_of, committed_entries, version_of
+from liveview.views.entries import EntryFacts, batch_of, committed_entries, version_of
 from liveview.views.journey import journey_of
 from liveview.views.over_time import days_of, freshness_of, verdict_of
 
@@ -57,9 +57,9 @@ def facts(number: int, at: float, rows: int = 10, written: tuple[int, ...] = ())
 
 def test_freshness_counts_only_what_is_in_the_table():
     entries = [facts(1, 0.0, written=(1000, 2000, 9000)), facts(2, 0.0, written=(5000,))]
-    fresh = freshness_of(entries, {1: Committed(1, 10_000)}, since=0.0)
+    fresh = freshness_of(entries, {1: Commit(version=1, at_ms=10_000)}, since=0.0)
     assert (fresh.median_secs, fresh.worst_secs, fresh.measured_files) == (8.0, 9.0, 3)
-    held = freshness_of(entries, {1: Committed(1, 10_000)}, since=0.0, held={1})
+    held = freshness_of(entries, {1: Commit(version=1, at_ms=10_000)}, since=0.0, held={1})
     assert held.measured_files == 0
 
 
@@ -100,7 +100,7 @@ def test_a_day_that_was_not_looked_at_is_not_complete():
         left_out=3,
     )
     days = days_of(found, "2024-01-01")
-    assert [one.day for one in days.days] == ["2024-01-01"]
+    assert [one.name for one in days.days] == ["2024-01-01"]
     assert (days.yesterday.complete, days.yesterday.sentence) == (True, "all in")
     assert days.note == "3 files of other days are not shown"
     assert verdict_of("2024-01-01", found, outdated=True).complete is None

@@ -9,13 +9,12 @@ import typer
 from blizzard.answers.bad_lines import groups_of, quarantine_of
 from blizzard.answers.dead_letters import DeadLetterQueue, FailedLetter, dead_letter_queue
 from blizzard.answers.phrases import quarantine_hint
-from blizzard.answers.progress import refusal_without_journal
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.cli.call import PipelineCall
 from blizzard.cli.dlq import bad_lines
 from blizzard.cli.dlq.resolve_lines import dlq_discard, dlq_replay
 from blizzard.cli.names import resolved, scopes_of
 from blizzard.handoff.dead_letters import DeadLetter
-from blizzard.journal.checkpoint import read_ledger
 from blizzard.model.bad_lines import Meant, meant_by
 from blizzard.model.locations import open_reader, sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
@@ -58,7 +57,9 @@ def dlq_list(call: PipelineCall, every: Over = False) -> None:
 
 
 def _list(call: PipelineCall, settings: PipelineSettings, *, every: bool) -> None:
-    _refuse_what_a_start_would(settings)
+    refusal = PipelineEvidence.read(settings, Clock()).refusal_without_journal()
+    if refusal is not None:
+        raise refusal
     queue = dead_letter_queue(settings, open_reader, every=every)
     letters = queue.letters if every else queue.current
     uris = source_uris_of(settings)
@@ -74,18 +75,6 @@ def _list(call: PipelineCall, settings: PipelineSettings, *, every: bool) -> Non
     groups, rules = groups_of(quarantine, Meant(everything=True)), quarantine.rules
     documents = bad_lines.group_documents(settings, groups, rules)
     call.show(bad_lines.group_lines(settings, groups, rules), *documents)
-
-
-def _refuse_what_a_start_would(settings: PipelineSettings) -> None:
-    """Raise if the pipeline has no journal to go on with, though there is one of its sources."""
-    try:
-        store = open_reader(sink_location(settings))
-    except ObjectMissing:
-        return  # The table's folder does not exist yet, so nothing has failed.
-    history, log = read_ledger(store, settings.name), PipelineLog(settings)
-    refusal = refusal_without_journal(settings, store, history, log)
-    if refusal is not None:
-        raise refusal
 
 
 @app.command(name="show")

@@ -8,9 +8,8 @@ import pytest
 
 from blizzard import events
 from blizzard.answers.explain import explain
-from blizzard.answers.status import pipeline_status
+from blizzard.answers.status import StatusReader
 from blizzard.cli.status import status_lines
-from blizzard.journal.ledger import Ledger
 from blizzard.model.source.glob import SourcePattern
 from lakebed.clock import Clock
 from lakebed.errors import StoreDenied
@@ -112,9 +111,7 @@ def test_what_is_passed_over_is_told_once_and_shown_by_the_status(bench, folder,
         if measure.name == "blizzard_names_passed_over"
     }
     assert gauges == {"link": 1, "unreadable": 0, "unusable_name": 0}
-    found = pipeline_status(
-        bench.settings, lambda at: Reader(at.uri, at.options), clock=Clock(), ledger=Ledger()
-    )
+    _asked, found = StatusReader(bench.settings, Clock()).read()
     assert [one.files for one in found.sources[0].passed_over] == [1]
     lines = map(str, status_lines(bench.settings, found, Clock()))
     assert "1 name passed over: a link to a folder" in " ".join(lines)

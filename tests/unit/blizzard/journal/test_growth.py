@@ -10,12 +10,11 @@ import pytest
 
 from blizzard.answers.bad_lines import quarantine_of
 from blizzard.answers.dead_letters import dead_letter_queue
-from blizzard.answers.status import PipelineStatus, pipeline_status
+from blizzard.answers.status import PipelineStatus, StatusReader
 from blizzard.journal import checkpoint
 from blizzard.journal.books import Books as JournalBooks
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.journal import Journal
-from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import NAMES, TABLES, merged
 from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SinkSettings
@@ -63,7 +62,7 @@ def status(table: Bucket, source: Bucket | None = None) -> PipelineStatus:
     def open_reader(place: Location) -> Reader:
         return table if place.uri == TABLE else source or Bucket(uri="/in")
 
-    return pipeline_status(SETTINGS, open_reader, clock=Hands().clock, ledger=Ledger())
+    return StatusReader(SETTINGS, Hands().clock).read(open_reader)[1]
 
 
 def bare(store: Bucket) -> Bucket:

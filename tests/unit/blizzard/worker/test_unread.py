@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from blizzard.answers.explain import explain
-from blizzard.answers.status import pipeline_status
+from blizzard.answers.status import StatusReader
 from blizzard.cli.journal.commands import _outcome
 from blizzard.cli.run.dry_run import batch_document
-from blizzard.journal.ledger import Ledger
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.repair.old_journal import inherited
 from blizzard.worker.stores import OpenedStores
@@ -274,7 +273,7 @@ def test_a_new_journal_and_every_view_know_what_is_left(tmp_path: Path) -> None:
     assert len(parts) == sum(len(unit["files"]) for unit in plan["units"])
     assert plan["bytes"] == left == sum(end - start for start, end in parts)
     assert {start for start, _end in parts} >= {one.start for one in found.unread}
-    status = pipeline_status(bench.settings, open_reader, clock=bench.hands.clock, ledger=Ledger())
+    _asked, status = StatusReader(bench.settings, bench.hands.clock).read(open_reader)
     assert status.sources[0].pending_bytes == left
 
 
