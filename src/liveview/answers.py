@@ -37,6 +37,7 @@ from liveview.looks.tables import ObservedTable
 from liveview.model import Overview, Process, of_text, rfc3339
 from liveview.observer import Observer
 from liveview.routes import BEFORE, DAYS, HOURS, LIMIT, PATH, POINTS, SEARCH, RequestRefused, route
+from liveview.summaries import HELD
 from liveview.views.entries import (
     batch_of,
     changes_of,
@@ -47,7 +48,6 @@ from liveview.views.entries import (
 )
 from liveview.views.journey import journey_of
 from liveview.views.over_time import days_of, freshness_series, series_of, yesterday_of
-from liveview.views.problems import HELD
 
 RECENT = 10
 MOST_FAILED = 200

@@ -1,22 +1,47 @@
-"""The pipelines and tables of one configuration, for both programs. Read when somebody looks."""
+"""The pipelines and tables of one configuration, and the programs that serve them.
 
+A program is asked at its metrics address. No proxy is used and no redirect is followed: the token
+goes to the address that the configuration names, and nowhere else. With TLS, the certificate must
+be the configured one.
+"""
+
+import http.client
 import re
+import ssl
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from blizzard.config import load as blizzard_config
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.config.files import Given
 from lakebed.errors import ConfigInvalid
 from lakebed.layout import PIPELINE_NAME
+from lakebed.telemetry.credentials import secret_of
 from lakebed.telemetry.guard import Guard
 from lakebed.types import CommitMode
 from penguin.config import load as penguin_config
 from penguin.model.settings import PenguinSettings, TableSettings
 
 ProgramName = Literal["blizzard", "penguin"]
+LARGEST = 64 << 20
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - to be asked, not bound
+"""A server that listens everywhere is asked on this machine."""
+
+Document = TypeVar("Document")
+_READERS: dict[type[Any], TypeAdapter[Any]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """Why a program does not answer, in words."""
+
+    note: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +62,60 @@ class Lake:
     def pipelines_of(self, table: str) -> list[str]:
         """Return the pipelines that write to a table."""
         return [name for name, of in self.table_of.items() if of == table]
+
+    def ask(
+        self, program: ProgramName, path: str, kind: type[Document], *, timeout: float
+    ) -> Document | Unreachable:
+        """Return a document of a program, or why there is none."""
+        address, note = self.addresses.get(program), self.notes.get(program)
+        if note is not None:
+            return Unreachable(note)
+        if address is None:
+            return Unreachable("it serves no page; metrics.enabled turns that on")
+        return fetched(address, self.guard, path, kind, timeout=timeout)
+
+
+def fetched(
+    address: str, guard: Guard, path: str, kind: type[Document], *, timeout: float
+) -> Document | Unreachable:
+    """Return a document of the program at an address, or why there is none."""
+    host, _colon, port = address.rpartition(":")
+    host = EVERYWHERE.get(host.strip("[]"), host.strip("[]"))
+    if not int(port):
+        return Unreachable("its port is chosen when it starts, so it cannot be asked")
+    try:
+        with closing(_connection(host, int(port), guard, timeout)) as connection:
+            secret = secret_of(guard)
+            headers = {} if secret is None else {"Authorization": f"Bearer {secret.decode()}"}
+            connection.request("GET", path, headers=headers)
+            answer = connection.getresponse()
+            if answer.status != HTTPStatus.OK:
+                return Unreachable(f"it answers {answer.status} at {address}")
+            if kind not in _READERS:  # Made when a program first answers: it costs a bit.
+                _READERS[kind] = TypeAdapter(kind)
+            found: Document = _READERS[kind].validate_json(answer.read(LARGEST))
+            return found
+    except ConfigInvalid:
+        return Unreachable("the token or the certificate of the configuration cannot be read")
+    except (OSError, http.client.HTTPException):
+        return Unreachable(f"nobody answers at {address}")
+    except ValidationError:
+        return Unreachable(f"what answers at {address} is another version, or another program")
+
+
+def _connection(host: str, port: int, guard: Guard, timeout: float) -> http.client.HTTPConnection:
+    if guard.tls_cert_file is None:
+        return http.client.HTTPConnection(host, port, timeout=timeout)
+    # Both programs serve with the same certificate. It is the one that is trusted, with any
+    # issuer and name.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    try:
+        context.load_verify_locations(cafile=guard.tls_cert_file)
+    except (ssl.SSLError, ValueError) as cause:
+        raise ConfigInvalid([f"metrics.tls_cert_file: {guard.tls_cert_file}"]) from cause
+    return http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
 
 
 def lake_of(

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from blizzard.answers.report import Question, Reconciler, Reconciliation
@@ -19,10 +18,9 @@ from lakebed.clock import Clock
 from lakebed.deltalog.versions import Commit
 from lakebed.errors import LakeError
 from lakebed.telemetry.health import PartKind
-from liveview.lake import Lake, ProgramName
+from liveview.lake import Lake, ProgramName, Unreachable
 from liveview.live import Live
 from liveview.looks.desk import Busy, Desk, Patience
-from liveview.looks.other import Unreachable, fetched
 from liveview.looks.pipelines import PipelineLook, PipelineView
 from liveview.looks.tables import ObservedTable, OpenTable, TableLook, TableSize, open_table
 from liveview.model import (
@@ -36,15 +34,13 @@ from liveview.model import (
     of_seconds,
 )
 from liveview.summaries import (
-    Backlog,
-    backlog_of,
     journaled,
+    of_error,
     running,
     stuck_of,
     table_summary,
     unknown_pipeline,
 )
-from liveview.views import problems
 from liveview.views.entries import committed_entries
 from liveview.views.over_time import DAY_SECS, verdict_of, yesterday_of
 
@@ -180,11 +176,10 @@ class Observer:
             return Unreachable(note)
         question, timeout = ("process", self._other), self.patience.other
         is_away = isinstance(self._others.last(question), Unreachable)
-        ask = partial(fetched, address, self.lake.guard, "/api/v1/process", Process)
         try:
             heard = self._others.ask(
                 question,
-                lambda: ask(timeout=timeout),
+                lambda: self.lake.ask(self._other, "/api/v1/process", Process, timeout=timeout),
                 max_age=UNREACHABLE_SECS if is_away else MAX_AGE_SECS,
                 wait=2 * wait,  # Connecting and answering may each take as long.
                 stale_wait=min(wait, self.patience.stale),
@@ -238,7 +233,7 @@ class Observer:
             # A process that runs the pipeline reports what it has listed.
             self.slow.begin(
                 ("sources", name),
-                lambda: backlog_of(look.sources()),
+                look.sources,
                 max_age=self._age(LISTED_SECS if part is None else DAY_AGE_SECS),
                 slow_share=SLOW_SHARE,
             )
@@ -274,7 +269,6 @@ class Observer:
     def _pipeline(self, name: str, end: float) -> PipelineSummary:
         found: tuple[PipelineStatus, PipelineSummary] | None
         found, trouble = self._result(("summary", name), end, f"the journal of {name}")
-        backlog: Backlog = self.slow.last(("sources", name)) or Backlog()
         day = yesterday_of(self.clock.now())
         before, compared = self.slow.last(("yesterday", name, day)) or (None, None)
         stuck = stuck_of(found)
@@ -286,7 +280,7 @@ class Observer:
             pipeline,
             status,
             trouble=trouble,
-            backlog=backlog,
+            sources=self.slow.last(("sources", name)) or (),
             part=self._part(PartKind.PIPELINE, name),
             yesterday=verdict_of(day, compared, outdated=any(stuck) and stuck != before),
             now=self.clock.seconds(),
@@ -316,7 +310,7 @@ class Observer:
             return None, Problem(severity="warning", code="being_read", message=message)
         except Exception as error:  # noqa: BLE001 - it is shown and logged
             self.failed(error)
-            return None, problems.of_error(error, f"{what} cannot be read")
+            return None, of_error(error, f"{what} cannot be read")
 
     def _awaited(self, key: Hashable, end: float) -> Any:  # noqa: ANN401 - the result of the look
         left = _left(end)

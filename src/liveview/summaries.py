@@ -1,55 +1,171 @@
-"""Pipelines and tables at a glance, from looks and from what runs now. Pure."""
+"""Pipelines and tables at a glance, with what a person should know about them. Pure."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import PipelineStatus
 from blizzard.journal.lease_record import Life
 from blizzard.model.settings import PipelineSettings
 from lakebed.deltalog.versions import Commit
+from lakebed.errors import LakeError
+from lakebed.telemetry.events import code_of
+from lakebed.units import plural
 from liveview.looks.pipelines import PipelineView
 from liveview.looks.tables import ObservedTable, TableSize
 from liveview.model import (
     SPARK_BUCKETS,
     DayVerdict,
+    Health,
     PartReport,
     PipelineSummary,
     Problem,
     State,
     TableSummary,
     of_ms,
+    of_text,
     rfc3339,
 )
-from liveview.views import problems as found_problems
 from liveview.views.over_time import DAY_SECS, freshness_of, series_of
 from penguin.status import TableStatus
 
+HELD = "penguin held shows them; blizzard redo --held ID reads their sources again"
+DRY_RUN = "blizzard --dry-run says what to do"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backlog:
-    """What waits in the sources; None is unknown."""
-
-    files: int | None = None
-    bytes: int | None = None
-    oldest_at: float | None = None
-    changed: Mapping[str, int] | None = None
-    """Files that changed after they were ingested, by source."""
-    problems: tuple[Problem, ...] = ()
+_error = partial(Problem, severity="error")
+_warning = partial(Problem, severity="warning")
 
 
-def backlog_of(sources: Sequence[SourceStatus]) -> Backlog:
-    """Return the result of a listing."""
-    listed = [one for one in sources if one.pending_files is not None]
-    oldest = [one.oldest_pending for one in listed if one.oldest_pending is not None]
-    return Backlog(
-        files=sum(one.pending_files or 0 for one in listed) if listed else None,
-        bytes=sum(one.pending_bytes or 0 for one in listed) if listed else None,
-        oldest_at=min(oldest).timestamp() if oldest else None,
-        changed={one.source: one.changed_files for one in listed} if listed else None,
-        problems=tuple(found_problems.of_sources(sources)),
-    )
+def of_error(error: BaseException, what: str) -> Problem:
+    """Return that something could not be read, without the text of an unforeseen error."""
+    message = str(error) if isinstance(error, LakeError) else "an internal error; see the log"
+    return _error(code=code_of(error), message=f"{what}: {message}")
+
+
+def of_pipeline(
+    status: PipelineStatus, unreadable: Iterable[int], refusal: LakeError | None
+) -> Iterator[Problem]:
+    """Yield the problems that the journal shows; a start of the pipeline may be refused."""
+    if refusal is not None:
+        message = f"a start of this pipeline would be refused: {refusal}"
+        yield _error(code=code_of(refusal), message=message, way_out=DRY_RUN)
+    if not status.receipt_fits:
+        yield _error(
+            code="receipt_does_not_fit",
+            message=f"entry {status.committed_entry} is committed, but the journal does not have "
+            "it as it was",
+            way_out=DRY_RUN,
+        )
+    for one in status.held:
+        files, rows = plural(one.files, "file"), plural(one.rows, "row")
+        message = f"{files} with {rows} held: {'; '.join(one.reasons)}"
+        yield _error(code=one.code, message=message, way_out=HELD)
+    yield from _of_files(status)
+    if status.aside_error is not None:
+        message = f"what penguin holds cannot be told: {status.aside_error}"
+        yield _warning(code="held_unknown", message=message)
+    if status.writer is not None and status.writer.state is Life.GONE:
+        yield _warning(
+            code="writer_died",
+            message="the blizzard that wrote this pipeline last died without an end; since then "
+            "its note was not renewed",
+            way_out="start blizzard; it goes on where the journal ends",
+            since=None if status.writer.seen is None else rfc3339(status.writer.seen),
+        )
+    for number in unreadable:
+        yield _error(
+            code="document_unreadable",
+            message=f"entry {number} of the journal cannot be read; what it says is left out here",
+            way_out=f"blizzard journal show {number} says why",
+            subject=f"entry {number}",
+        )
+
+
+def _of_files(status: PipelineStatus) -> Iterator[Problem]:
+    failed = sum(one.failed_files for one in status.sources)
+    if failed:
+        codes = sorted({each.code for one in status.sources for each in one.failures})
+        yield _warning(
+            code=codes[0] if len(codes) == 1 else "files_failed",
+            message=f"{plural(failed, 'source file')} failed ({', '.join(codes)})",
+            way_out="blizzard dlq list shows them, with the ways out",
+        )
+    lost = sum(one.lost_files for one in status.sources)
+    if lost:
+        yield _warning(
+            code="files_lost",
+            message=f"{plural(lost, 'source file')} failed and {'was' if lost == 1 else 'were'} "
+            "deleted from the source since: never loaded",
+            way_out="put them back, or give them up: blizzard dlq discard --deleted",
+        )
+    if status.quarantine.waiting:
+        yield _warning(
+            code="bad_lines_waiting",
+            message=f"{plural(status.quarantine.waiting, 'bad line')} in quarantine",
+            way_out="blizzard dlq list shows them in groups, with what lets them in",
+        )
+
+
+def of_sources(sources: Iterable[SourceStatus]) -> Iterator[Problem]:
+    """Yield the sources that could not be listed."""
+    for one in sources:
+        if one.error is not None:
+            message = f"source {one.source} cannot be listed: {one.error}"
+            yield _error(code="source_unlisted", message=message, subject=one.source)
+
+
+def of_changed(changed: Mapping[str, int]) -> Iterator[Problem]:
+    """Yield the sources with files that changed after they were ingested."""
+    for source, files in changed.items():
+        if files:
+            yield _warning(
+                code="changed",
+                message=f"source {source}: {plural(files, 'file')} changed after being ingested; "
+                "the new content is not read",
+                way_out="source.on_change says whether new content is read; blizzard files --state "
+                "changed lists them",
+                subject=source,
+            )
+
+
+def of_table(status: TableStatus) -> Iterator[Problem]:
+    """Yield the problems of a table."""
+    for one in status.pipelines:
+        stopped = one.stopped
+        if stopped is not None:
+            entry = "" if stopped.entry is None else f" at entry {stopped.entry}"
+            yield _error(
+                code=stopped.code,
+                message=f"pipeline {one.pipeline} is stopped{entry}: {'; '.join(stopped.reasons)}",
+                way_out="penguin held says what to do",
+                since=of_text(stopped.since),
+                subject=one.pipeline,
+            )
+    if status.held:
+        rows = plural(sum(one.meta.record_count for one in status.held), "row")
+        message = f"{plural(len(status.held), 'file')} with {rows} held"
+        yield _error(code="files_held", message=message, way_out=HELD)
+    if status.danger is not None:
+        message = "files have been waiting so long that a VACUUM may delete them"
+        yield _error(code="files_wait_too_long", message=message, way_out="run penguin")
+
+
+def sorted_problems(problems: Iterable[Problem]) -> list[Problem]:
+    """Return problems with the errors first, each once."""
+    once = dict.fromkeys(problems)
+    return sorted(once, key=lambda one: one.severity != "error")
+
+
+def health_of(problems: Iterable[Problem], *, known: bool) -> Health:
+    """Return the health that problems mean."""
+    severities = {one.severity for one in problems}
+    if "error" in severities:
+        return "failing"
+    if not known:
+        return "unknown"
+    return "warning" if severities else "ok"
 
 
 def unknown_pipeline(settings: PipelineSettings, table: str) -> PipelineSummary:
@@ -74,7 +190,7 @@ def journaled(
     written = status.last_written
     return replace(
         pipeline,
-        problems=list(found_problems.of_pipeline(status, view.unreadable, view.refusal)),
+        problems=list(of_pipeline(status, view.unreadable, view.refusal)),
         failed_files=sum(one.failed_files for one in status.sources),
         held_entries=len(held),
         quarantined_lines=status.quarantine.waiting,
@@ -102,45 +218,51 @@ def running(
     status: PipelineStatus | None,
     *,
     trouble: Problem | None,
-    backlog: Backlog,
+    sources: Sequence[SourceStatus],
     part: PartReport | None,
     yesterday: DayVerdict,
     now: float,
 ) -> PipelineSummary:
-    """Return a pipeline with what waits for it and what its process reports."""
-    changed = backlog.changed
+    """Return a pipeline with what waits for it and what its process reports.
+
+    `sources` are those that were listed last.
+    """
+    listed = [one for one in sources if one.pending_files is not None]
+    files = sum(one.pending_files or 0 for one in listed) if listed else None
+    size = sum(one.pending_bytes or 0 for one in listed) if listed else None
+    oldest = min((one.oldest_pending for one in listed if one.oldest_pending), default=None)
+    changed = {one.source: one.changed_files for one in listed}
     if part is not None:
         if part.waiting is not None:
             at = part.oldest_waiting_at
-            oldest_at = None if at is None else datetime.fromisoformat(at).timestamp()
-            backlog = replace(backlog, files=part.waiting, bytes=None, oldest_at=oldest_at)
-        if part.changed_files:  # The run has looked later than we have.
-            changed = {**(changed or {}), **part.changed_files}
+            files, size = part.waiting, None
+            oldest = None if at is None else datetime.fromisoformat(at)
+        changed |= part.changed_files  # The run has listed later than we have.
     problems = [
         *(() if part is None else part.problems),
         *(() if trouble is None else (trouble,)),
-        *backlog.problems,
+        *of_sources(sources),
         *pipeline.problems,
-        *found_problems.of_changed(changed or {}),
+        *of_changed(changed),
     ]
-    oldest = backlog.oldest_at
+    age = None if oldest is None else round(max(0.0, now - oldest.timestamp()), 3)
     return replace(
         pipeline,
-        state=_state(part, status, backlog),
-        health=found_problems.health_of(problems, known=status is not None),
-        problems=found_problems.sorted_problems(problems),
+        state=_state(part, status, files),
+        health=health_of(problems, known=status is not None),
+        problems=sorted_problems(problems),
         current_batch=None if part is None else part.current_batch,
         next_look_at=None if part is None else part.next_look_at,
-        waiting_files=backlog.files,
-        waiting_bytes=backlog.bytes,
-        oldest_waiting_secs=None if oldest is None else round(max(0.0, now - oldest), 3),
-        changed_files=None if changed is None else sum(changed.values()),
+        waiting_files=files,
+        waiting_bytes=size,
+        oldest_waiting_secs=age,
+        changed_files=sum(changed.values()) if changed else None,
         yesterday=yesterday,
     )
 
 
-def _state(part: PartReport | None, status: PipelineStatus | None, backlog: Backlog) -> State:
-    waits = bool(backlog.files) or (status is not None and status.uncommitted_entries > 0)
+def _state(part: PartReport | None, status: PipelineStatus | None, files: int | None) -> State:
+    waits = bool(files) or (status is not None and status.uncommitted_entries > 0)
     if part is not None:
         return "waiting" if waits and part.state in ("idle", "waiting") else part.state
     if status is None:
@@ -165,7 +287,7 @@ def table_summary(
     problems = [
         *(() if part is None else part.problems),
         *(() if trouble is None else (trouble,)),
-        *(() if status is None else found_problems.of_table(status)),
+        *(() if status is None else of_table(status)),
     ]
     by_code = {(one.code, one.subject): one for one in reversed(problems)}
     problems = list(reversed(by_code.values()))
@@ -178,8 +300,8 @@ def table_summary(
     return replace(
         table,
         state=state,
-        health=found_problems.health_of(problems, known=view is not None),
-        problems=found_problems.sorted_problems(problems),
+        health=health_of(problems, known=view is not None),
+        problems=sorted_problems(problems),
         version=None if view is None else view.version,
         committed_at=None if view is None else _committed_at(view, view.version),
         files=size.files,

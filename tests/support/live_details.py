@@ -100,7 +100,6 @@ def detail(clock: Clock, summary: PipelineSummary) -> PipelineDetail:
                 sample_path=path,
                 sample_line=40_118,
                 suggested_fix="schema:\n  columns:\n    amount: decimal(18,2)",
-                first_at=clock.ago(days=2),
                 last_at=clock.ago(minutes=21),
             ),
             BadLineGroup(
@@ -111,7 +110,6 @@ def detail(clock: Clock, summary: PipelineSummary) -> PipelineDetail:
                 sample_path=path,
                 sample_line=7,
                 suggested_fix=None,
-                first_at=clock.ago(hours=3),
                 last_at=clock.ago(hours=3),
             ),
         ]

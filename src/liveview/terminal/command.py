@@ -22,7 +22,6 @@ from lakebed.terminal.console import console, print_json
 from liveview.lake import Lake, ProgramName, lake_of
 from liveview.live import Live
 from liveview.looks.desk import Patience
-from liveview.looks.other import Unreachable, fetched
 from liveview.model import Overview, Program
 from liveview.observer import Observer
 from liveview.terminal.screen import View, in_order, screen
@@ -134,21 +133,12 @@ class Feed:
     def _seen(self) -> ShownOverview:
         silent: list[Program] = []
         for name in get_args(ProgramName):
-            answer = self._asked(name)
+            answer = self._lake.ask(name, "/api/v1/overview", Overview, timeout=self._timeout)
             if isinstance(answer, Overview):
                 return ShownOverview(answer)
             address = self._lake.addresses.get(name)
             silent.append(Program(name=name, reachable=False, address=address, note=answer.note))
         return ShownOverview(replace(self._looked().overview(), programs=silent), NOBODY)
-
-    def _asked(self, name: ProgramName) -> Overview | Unreachable:
-        address, note = self._lake.addresses.get(name), self._lake.notes.get(name)
-        if note is not None:
-            return Unreachable(note)
-        if address is None:
-            return Unreachable("it serves no page; metrics.enabled turns that on")
-        guard, path = self._lake.guard, "/api/v1/overview"
-        return fetched(address, guard, path, Overview, timeout=self._timeout)
 
     def _looked(self) -> Observer:
         if self._observer is None:
