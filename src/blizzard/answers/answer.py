@@ -8,22 +8,6 @@ from lakebed.storage.store import ObjectFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredObject:
-    """The object as it is in the store now."""
-
-    size: int
-    etag: str | None
-    modified: datetime
-
-    @classmethod
-    def of(cls, facts: ObjectFacts | None) -> "StoredObject | None":
-        """Return an object as a store describes it; None where there is none."""
-        if facts is None:
-            return None
-        return cls(size=facts.size, etag=facts.etag, modified=facts.modified)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
     """What one entry says of the reading of a source file."""
 
@@ -192,7 +176,8 @@ class Answer:
     """Why it is skipped, waits, is held or failed, by a word that does not change."""
     detail: str | None = None
     """What was said of it, where the reason does not say it all."""
-    stored: StoredObject | None = None
+    stored: ObjectFacts | None = None
+    """The object as it is in the store now."""
     read: tuple[Read, ...] = ()
     resolved: tuple[Resolution, ...] = ()
     """What has become of its bad lines since."""

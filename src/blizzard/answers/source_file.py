@@ -11,7 +11,6 @@ from blizzard.answers.answer import (
     Inherited,
     Read,
     Resolution,
-    StoredObject,
 )
 from blizzard.answers.entries import parts_until, reading
 from blizzard.answers.evidence import JournalEvidence
@@ -108,7 +107,7 @@ def why_source_file(asked: PipelineEvidence, source: SourceSettings, path: str) 
         source=source.name,
         path=path,
         answer="",
-        stored=StoredObject.of(facts),
+        stored=facts,
     )
     progress, unsure = asked.progress(of_others=False)
     life = Lifecycle(source=source, ledger=asked.history, progress=progress)

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from blizzard.answers.answer import Answer, DataFile, StoredObject
+from blizzard.answers.answer import Answer, DataFile
 from blizzard.answers.entries import data_file_of, journals_of, naming_data_file
 from blizzard.answers.evidence import JournalEvidence
 from blizzard.answers.lifecycle import FileState
@@ -36,15 +36,8 @@ Ask = Callable[[PipelineSettings], PipelineEvidence]
 """Opens what questions about a pipeline's files are answered from, once."""
 Search = Callable[[Sequence[PipelineEvidence]], list[tuple[PipelineEvidence, str]]]
 """Returns the source files of some pipelines that a name means."""
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """A file that may be meant: of a source, or a data file of the table where none is named."""
-
-    asked: PipelineEvidence
-    source: SourceSettings | None
-    path: str
+Subject = tuple[PipelineEvidence, SourceSettings | None, str]
+"""A file that may be meant: of a source, or a data file of the table where none is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +104,7 @@ def _of_sources(found: Sequence[tuple[PipelineEvidence, str]]) -> Iterator[Subje
         name, _, path = key.partition(":")
         for source in asked.settings.sources:
             if source.name == name:
-                yield Subject(asked, source, path)
+                yield asked, source, path
 
 
 def _placed_data_file(name: str, pipelines: Pipelines) -> Iterator[Subject]:
@@ -122,7 +115,7 @@ def _placed_data_file(name: str, pipelines: Pipelines) -> Iterator[Subject]:
             asked = pipelines.ask(settings)
             there = asked.store is not None and asked.store.head(path) is not None
             if is_place(name) or there:
-                yield Subject(asked, None, path)
+                yield asked, None, path
 
 
 def _data_files(name: str, pipelines: Pipelines) -> Iterator[Subject]:
@@ -134,7 +127,7 @@ def _data_files(name: str, pipelines: Pipelines) -> Iterator[Subject]:
     for asked in pipelines.opened(tables.values()):
         path = name if is_ours else path_in_log(asked, name)
         if path is not None:
-            yield Subject(asked, None, path)
+            yield asked, None, path
 
 
 NOT_TAKEN = (FileState.SKIPPED, FileState.MISSING)
@@ -150,9 +143,9 @@ def why(name: str, pipelines: Pipelines) -> list[Answer]:
     try:
         found = subjects(name, pipelines)
         answers = []
-        for each in found:
-            with pipelines.sparing(each.asked.settings):
-                answers.append(_answer(each))
+        for asked, source, path in found:
+            with pipelines.sparing(asked.settings):
+                answers.append(_answer(asked, source, path))
     except FileUnknown:
         _raise_unread(pipelines)
         raise
@@ -180,11 +173,10 @@ def _raise_unread(pipelines: Pipelines) -> None:
         raise trouble
 
 
-def _answer(subject: Subject) -> Answer | None:
-    asked, source = subject.asked, subject.source
+def _answer(asked: PipelineEvidence, source: SourceSettings | None, path: str) -> Answer | None:
     if source is not None:
-        return why_source_file(asked, source, subject.path)
-    return None if asked.store is None else why_data_file(asked, asked.store, subject.path)
+        return why_source_file(asked, source, path)
+    return None if asked.store is None else why_data_file(asked, asked.store, path)
 
 
 GC_AGE = timedelta(hours=24)
@@ -272,7 +264,7 @@ def _bare(asked: PipelineEvidence, store: Reader, path: str, facts: ObjectFacts 
         table_uri=asked.settings.sink.table_uri,
         path=path,
         answer="",
-        stored=StoredObject.of(facts),
+        stored=facts,
     )
 
 

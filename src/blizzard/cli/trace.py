@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Annotated, Any
 
@@ -34,22 +34,22 @@ class TraceRow:
 
     file: str
     """The data file or the quarantine file."""
-    row: int | None
+    row: int | None = None
     """Its place in the data file, from 1."""
-    version: int | None
+    version: int | None = None
     """The version of the table that has added the data file."""
     pipeline: str | None
     entry: int | None
     source: str | None
     line: int | None
-    records: tuple[int, int] | None
+    records: tuple[int, int] | None = None
     """The first and the last record of those among which it is, where the line is not known."""
     counted: str | None
     """What `line` and `records` count: `lines`, or the `records` of documents."""
     raw: str | None
     why: str | None
     """Why the record cannot be shown, where it was asked for."""
-    values: Mapping[str, Any]
+    values: Mapping[str, Any] = field(default_factory=dict)
     quarantined: LineMatch | None = None
     """Of a bad line that waits in quarantine, whether the condition holds for it."""
 
@@ -123,17 +123,13 @@ def quarantined(
             uri = f"{waiting.source_uris.get(name, name).rstrip('/')}/{path}"
             yield TraceRow(
                 file=waiting.file.filename,
-                row=None,
-                version=None,
                 pipeline=settings.name,
                 entry=waiting.entry,
                 source=uri,
                 line=line.line,
-                records=None,
                 counted=_counted(settings, RowOrigin(uri=uri), None),
                 raw=line.raw.decode(errors="replace"),
                 why=line.message,
-                values={},
                 quarantined=found,
             )
 
