@@ -35,7 +35,7 @@ KEYS = {
     """,
     "blizzard why a.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
-        stored(size etag modified) read[entry at lines blank filtered quarantined rescued dropped
+        stored(path size etag modified) read[entry at lines blank filtered quarantined rescued dropped
         rows version committed
         committed_at counted] resolved failure gone
         backlog data_files[path rows bytes entry sources state own_rows version
@@ -45,7 +45,7 @@ KEYS = {
     """,
     "blizzard why bad.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
-        stored(size etag modified) read resolved
+        stored(path size etag modified) read resolved
         failure(stage code message line field attempts since last
         entry next_try) gone backlog
         data_files sources retraction erased inherited replaces_rows earlier_lines read_before
@@ -53,7 +53,7 @@ KEYS = {
     """,
     "blizzard why c.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
-        stored(size etag modified) read resolved
+        stored(path size etag modified) read resolved
         failure gone backlog(position files counted in_next_batch
         trigger starts_in_secs running)
         data_files sources retraction erased inherited replaces_rows earlier_lines read_before
@@ -61,7 +61,7 @@ KEYS = {
     """,
     "blizzard why ID": """
         kind state uri pipeline table_uri source path answer reason detail
-        stored(size etag modified) read resolved
+        stored(path size etag modified) read resolved
         failure gone backlog data_files[path rows bytes entry sources
         state own_rows version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction

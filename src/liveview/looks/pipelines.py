@@ -1,7 +1,7 @@
 """A pipeline as its journal describes it: read once, and then what is new."""
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_status import SourceStatus
@@ -83,7 +83,7 @@ class PipelineLook:
             self.unfinished = self._window.out_of_time
             first = entries[0].at if entries else self._clock.seconds()
             return PipelineView(
-                asked=asked,
+                asked=replace(asked),  # Without what it has read of the log.
                 status=status,
                 entries=entries,
                 since=None if covered else first,

@@ -112,8 +112,6 @@ def test_the_page_says_what_is_refused(section: str) -> None:
 def test_the_examples_can_be_used(tmp_path: Path) -> None:
     examples = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
     programs = [
-        [blizzard.config.load],
-        [penguin.config.load],
         [blizzard.config.load, penguin.config.load],
         [blizzard.config.load, penguin.config.load],
     ]
