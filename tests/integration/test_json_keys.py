@@ -35,8 +35,8 @@ KEYS = {
     """,
     "blizzard why a.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
-        stored(path size etag modified) read[entry at lines blank filtered quarantined rescued dropped
-        rows version committed
+        stored(path size etag modified)
+        read[entry at lines blank filtered quarantined rescued dropped rows version committed
         committed_at counted] resolved failure gone
         backlog data_files[path rows bytes entry sources state own_rows version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction
