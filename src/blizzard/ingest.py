@@ -13,7 +13,7 @@ from blizzard.execute.merge import SettledBatch
 from blizzard.execute.runner import Runner
 from blizzard.journal.identity import EntryColumns
 from blizzard.model.columns import adopted, grown, kept_exact, with_found
-from blizzard.model.event_time import row_partitions_of
+from blizzard.model.event_time import row_partitions
 from blizzard.model.files import Stamp, TaskLimits, Work, WorkUnit
 from blizzard.model.json_path import member_path
 from blizzard.model.locations import sink_location, source_location
@@ -260,7 +260,9 @@ def _work_of(
         on_mismatch=settings.on_mismatch,
         stamp=_stamp(settings, f"{settings.name}/{journal}/{batch}", clock),
         quarantine=settings.quarantine,
-        row_partitions=row_partitions_of(settings),
+        row_partitions=row_partitions(
+            settings.sink.template, settings.schema, settings.sink.timestamp_field
+        ),
         rolling=sink.rolling,
         upload=replace(
             sink.upload, max_concurrent_uploads=share(sink.upload.max_concurrent_uploads)

@@ -8,7 +8,7 @@ from blizzard import events
 from blizzard.discover.finding import Finding
 from blizzard.discover.skip_reason import AMISS, IN_WORDS, Reason
 from blizzard.journal.journal import Journal
-from blizzard.model.event_time import row_partitions_of, rows_without_time
+from blizzard.model.event_time import row_partitions, rows_without_time
 from blizzard.model.progress import Done
 from blizzard.model.settings import PipelineSettings
 from blizzard.proposal import BatchProposal, BatchRun
@@ -140,7 +140,7 @@ def journaled(
         yield events.FailuresRecorded(pipeline=name, entry=entry.sequence, object=uri)
     yield from _quarantined(name, entry)
     yield from _without_column(name, entry)
-    by = row_partitions_of(settings)
+    by = row_partitions(settings.sink.template, settings.schema, settings.sink.timestamp_field)
     if by is not None and (rows := rows_without_time(entry.files, by)):
         yield events.RowsWithoutTime(
             pipeline=name, entry=entry.sequence, field=format_path(by.timestamp_path), rows=rows

@@ -14,6 +14,8 @@ State = Literal["running", "idle", "waiting", "failing", "stopped", "unknown"]
 Health = Literal["ok", "warning", "failing", "unknown"]
 SPARK_BUCKETS = 48
 
+DAY_SECS = 86_400.0
+
 
 def rfc3339(at: datetime) -> str:
     """Return a time in UTC with milliseconds, as `2026-01-02T03:04:05.678Z`."""

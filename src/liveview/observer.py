@@ -24,6 +24,7 @@ from liveview.looks.desk import Busy, Desk, Patience
 from liveview.looks.pipelines import PipelineLook, PipelineView
 from liveview.looks.tables import ObservedTable, OpenTable, TableLook, TableSize, open_table
 from liveview.model import (
+    DAY_SECS,
     Overview,
     PartReport,
     PipelineSummary,
@@ -42,7 +43,7 @@ from liveview.summaries import (
     unknown_pipeline,
 )
 from liveview.views.entries import committed_entries
-from liveview.views.over_time import DAY_SECS, verdict_of, yesterday_of
+from liveview.views.over_time import verdict_of, yesterday_of
 
 MAX_AGE_SECS = 1.0
 UNREACHABLE_SECS = 5.0

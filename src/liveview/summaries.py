@@ -16,6 +16,7 @@ from lakebed.units import plural
 from liveview.looks.pipelines import PipelineView
 from liveview.looks.tables import ObservedTable, TableSize
 from liveview.model import (
+    DAY_SECS,
     SPARK_BUCKETS,
     DayVerdict,
     Health,
@@ -28,7 +29,7 @@ from liveview.model import (
     of_text,
     rfc3339,
 )
-from liveview.views.over_time import DAY_SECS, freshness_of, series_of
+from liveview.views.over_time import freshness_of, series_of
 from penguin.status import TableStatus
 
 HELD = "penguin held shows them; blizzard redo --held ID reads their sources again"

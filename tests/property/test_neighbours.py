@@ -17,9 +17,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.event_time import row_partitions
 from blizzard.model.files import UnitOutcome
+from blizzard.model.limits import QuarantineLimits
 from blizzard.model.settings import RollingPolicy
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import BadLine, blocks

@@ -9,8 +9,8 @@ from typing import Any
 
 from blizzard.execute.runner import WorkersDied
 from blizzard.handoff.publish import HandedOn, Publisher
-from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.limits import QuarantineLimits
 from lakebed.deltalog.retention import RETENTION_PROPERTY
 from lakebed.documents.entry import Entry
 from lakebed.errors import CommitUnconfirmed, StoreFull, StoreUnavailable

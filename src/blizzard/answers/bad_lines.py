@@ -11,7 +11,7 @@ from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.ledger import Ledger
 from blizzard.model.bad_lines import LineFault, Meant, WaitingFile, may_have
 from blizzard.model.columns import with_found
-from blizzard.model.event_time import RowPartitions, row_partitions_of
+from blizzard.model.event_time import RowPartitions, row_partitions
 from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.model.locations import OpenReader, open_table
 from blizzard.model.settings import PipelineSettings
@@ -71,7 +71,10 @@ def quarantine_in(
 ) -> QuarantineFiles:
     """Return the quarantine of a pipeline whose journal was read. Pure."""
     known = with_found(settings.schema, history.columns)
-    by, template = row_partitions_of(settings), settings.sink.template
+    by, template = (
+        row_partitions(settings.sink.template, settings.schema, settings.sink.timestamp_field),
+        settings.sink.template,
+    )
     # What the paths of source files give is not in their lines.
     inside = known.without(frozenset(template.keys if template else ())).fields
     schema = Schema(inside + (by.read if by else ()))

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from blizzard.config import overlaps, queues
 from blizzard.config.checks import check, place, time_template
 from blizzard.config.columns import schema_of
-from blizzard.model.bad_lines import QuarantineLimits
+from blizzard.model.limits import QuarantineLimits
 from blizzard.model.settings import (
     BlizzardSettings,
     CompactSettings,

@@ -15,12 +15,12 @@ from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import (
     ChangedPartWay,
     changed_part_way,
+    failed,
     is_part_way,
     is_told,
     lacks_its_object,
     read_otherwise,
 )
-from blizzard.model.source.unread import failed
 from lakebed.columns.schema import Field
 from lakebed.documents.source_record import Failure, FailureStage, SourceRecord
 from lakebed.errors import LakeError

@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from blizzard.model.bad_lines import TOO_MANY, QuarantineLimits, in_words
+from blizzard.model.bad_lines import TOO_MANY, in_words
 from blizzard.model.files import Effort, SourceFile, UnitOutcome, WorkUnit
-from blizzard.model.source.unread import failed, left_of, lines_before, parts_of, untouched
+from blizzard.model.limits import QuarantineLimits
+from blizzard.model.source.part_way import failed
+from blizzard.model.source.unread import left_of, lines_before, parts_of, untouched
 from blizzard.worker.position import Miscounted
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.source_record import (

@@ -5,7 +5,7 @@ that goes on from a snapshot come to the same.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from blizzard.journal.totals import (
     QuarantineTotals,
     Watermark,
 )
-from blizzard.model.bad_lines import WaitingFile, with_entry
+from blizzard.model.bad_lines import WaitingFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import Resolved, SourceRecord
 from lakebed.journal import JournalReader
@@ -109,7 +109,7 @@ class Books:
             last_written=written,
             compactions=sums.compactions.plus(entry),
         )
-        with_entry(self.waiting, entry)
+        _learn_waiting(self.waiting, entry)
         self._pass(record for record in entry.sources if record.failure is None)
 
     def _count(self, entry: Entry) -> None:
@@ -255,3 +255,21 @@ def dead_letters_of(entry: Entry) -> int:
 def _with_finished(before: tuple[str, ...], records: Iterable[SourceRecord]) -> tuple[str, ...]:
     found = {each.source for each in records if each.complete and not (each.gone or each.failure)}
     return before if found <= {*before} else tuple(sorted({*before, *found}))
+
+
+def _learn_waiting(waiting: MutableMapping[str, WaitingFile], entry: Entry) -> None:
+    """Learn what an entry says of quarantine files."""
+    number = entry.sequence
+    for place, file in enumerate(entry.quarantine):
+        waiting[file.filename] = WaitingFile(
+            file=file, entry=number, source_uris=entry.source_uris, place=(number, place)
+        )
+    for place, one in enumerate(entry.resolved, start=len(entry.quarantine)):
+        before = waiting.pop(one.old, None)
+        if one.left is not None and before is not None:
+            waiting[one.left.filename] = WaitingFile(
+                file=one.left,
+                entry=before.entry,
+                source_uris=before.source_uris,
+                place=(number, place),
+            )

@@ -3,14 +3,12 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import islice
 
 from blizzard.model.json_path import any_element
 from blizzard.model.source.form import SkipRule
-from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import QuarantineFile
 from lakebed.errors import LakeError, Whose
 from lakebed.layout import file_name
@@ -19,34 +17,6 @@ from lakebed.units import plural
 TOO_MANY = "too_many_bad_lines"
 GROUP_DIGITS = 8
 _AT_COLUMN = re.compile(r" at column \d+$")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuarantineLimits:
-    """What turns the quarantine of bad lines back into the failure of their file.
-
-    Both count what one batch reads of a file; a file that several tasks share counts as one.
-    """
-
-    max_records: int | None = None
-    """The most bad lines; None where there is no limit."""
-    max_ratio: float | None = None
-    """The highest share of lines that are bad, of those that are neither blank nor left out."""
-
-    def too_many(self, bad: int) -> str | None:
-        """Return which limit so many bad lines exceed in a file of any size."""
-        if self.max_records is None or bad <= self.max_records:
-            return None
-        lines = plural(bad, "line")
-        return f"{lines} cannot be read, and error_handling.max_bad_records is {self.max_records}"
-
-    def exceeded(self, bad: int, records: int) -> str | None:
-        """Return which limit so many bad lines of so many exceed; None where none does."""
-        # A share is compared as it is written: 0.1 is a tenth.
-        if self.max_ratio is None or bad <= Fraction(repr(self.max_ratio)) * records:
-            return self.too_many(bad)
-        share = f"{bad:,} of {plural(records, 'line')}"
-        return f"{share} cannot be read, and error_handling.max_bad_ratio is {self.max_ratio}"
 
 
 def in_words(exceeded: str, *, code: str, message: str) -> str:
@@ -140,24 +110,6 @@ class WaitingFile:
     """Where the sources were then, by their names."""
     place: tuple[int, int] = (0, 0)
     """The entry that names the file, and which of its quarantine files it is: their order."""
-
-
-def with_entry(waiting: MutableMapping[str, WaitingFile], entry: Entry) -> None:
-    """Learn what an entry says of quarantine files."""
-    number = entry.sequence
-    for place, file in enumerate(entry.quarantine):
-        waiting[file.filename] = WaitingFile(
-            file=file, entry=number, source_uris=entry.source_uris, place=(number, place)
-        )
-    for place, one in enumerate(entry.resolved, start=len(entry.quarantine)):
-        before = waiting.pop(one.old, None)
-        if one.left is not None and before is not None:
-            waiting[one.left.filename] = WaitingFile(
-                file=one.left,
-                entry=before.entry,
-                source_uris=before.source_uris,
-                place=(number, place),
-            )
 
 
 def may_have(waiting: WaitingFile, meant: Meant) -> bool:

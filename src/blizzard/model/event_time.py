@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from blizzard.model.settings import PipelineSettings
 from lakebed.columns.field_path import FieldPath, parse_path
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.data_file import FinishedFile
@@ -211,9 +210,3 @@ def _holds(kind: FieldType, pattern: str, codes: list[str]) -> bool:
             return plain and digits <= DIGITS[kind]
         case _:
             return kind is FieldType.STRING
-
-
-def row_partitions_of(settings: PipelineSettings) -> RowPartitions | None:
-    """Return how rows give their partition; None where the source path alone does."""
-    sink = settings.sink
-    return row_partitions(sink.template, settings.schema, sink.timestamp_field)

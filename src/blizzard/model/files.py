@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from blizzard.model.bad_lines import LineReplay, QuarantineLimits
+from blizzard.model.bad_lines import LineReplay
 from blizzard.model.event_time import RowPartitions
+from blizzard.model.limits import QuarantineLimits
 from blizzard.model.progress import Bounds, Done
 from blizzard.model.seen import Seen
 from blizzard.model.settings import RollingPolicy, Sizing, UploadSettings

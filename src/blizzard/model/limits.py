@@ -1,6 +1,9 @@
 """How much is read, held in memory and listed at a time."""
 
 from dataclasses import dataclass
+from fractions import Fraction
+
+from lakebed.units import plural
 
 # Far below what Python's own parser can take, so that the answer never depends on the caller.
 MAX_DEPTH = 500
@@ -61,3 +64,31 @@ class SnapshotLimits:
     """Names of ingested files that are held in memory before they are written to a segment."""
     block: int = 1000
     """Rows in a block of a segment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantineLimits:
+    """What turns the quarantine of bad lines back into the failure of their file.
+
+    Both count what one batch reads of a file; a file that several tasks share counts as one.
+    """
+
+    max_records: int | None = None
+    """The most bad lines; None where there is no limit."""
+    max_ratio: float | None = None
+    """The highest share of lines that are bad, of those that are neither blank nor left out."""
+
+    def too_many(self, bad: int) -> str | None:
+        """Return which limit so many bad lines exceed in a file of any size."""
+        if self.max_records is None or bad <= self.max_records:
+            return None
+        lines = plural(bad, "line")
+        return f"{lines} cannot be read, and error_handling.max_bad_records is {self.max_records}"
+
+    def exceeded(self, bad: int, records: int) -> str | None:
+        """Return which limit so many bad lines of so many exceed; None where none does."""
+        # A share is compared as it is written: 0.1 is a tenth.
+        if self.max_ratio is None or bad <= Fraction(repr(self.max_ratio)) * records:
+            return self.too_many(bad)
+        share = f"{bad:,} of {plural(records, 'line')}"
+        return f"{share} cannot be read, and error_handling.max_bad_ratio is {self.max_ratio}"

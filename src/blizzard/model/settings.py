@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from blizzard.model.bad_lines import QuarantineLimits
-from blizzard.model.limits import DecodeLimits, LookLimits, SnapshotLimits
+from blizzard.model.limits import DecodeLimits, LookLimits, QuarantineLimits, SnapshotLimits
 from blizzard.model.source.form import Form
 from blizzard.model.source.glob import SourcePattern
 from lakebed.columns.schema import Schema

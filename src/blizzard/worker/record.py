@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from blizzard.model.files import SourceFile
-from blizzard.model.source.unread import failed, untouched
+from blizzard.model.source.part_way import failed
+from blizzard.model.source.unread import untouched
 from blizzard.worker.compression import CorruptStream
 from blizzard.worker.ndjson.decoder import BadLine, Decoded
 from blizzard.worker.ndjson.lines import BrokenDocument, TextPosition

@@ -14,8 +14,8 @@ from lakebed.clock import Clock
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from liveview.looks.window import DocumentWindow
+from liveview.model import DAY_SECS
 from liveview.views.entries import EntryFacts, facts_of
-from liveview.views.over_time import DAY_SECS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

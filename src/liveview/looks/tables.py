@@ -14,7 +14,7 @@ from lakebed.errors import LakeError
 from lakebed.layout import log_version
 from lakebed.storage.store import Reader, is_there
 from liveview.looks.window import DocumentWindow
-from liveview.views.over_time import DAY_SECS
+from liveview.model import DAY_SECS
 from penguin.model.settings import TableSettings
 from penguin.status import TableStatus, table_status
 

@@ -12,7 +12,6 @@ from liveview.details import Days, FreshnessSeries, Series
 from liveview.model import DayVerdict, Freshness, of_seconds
 from liveview.views.entries import EntryFacts
 
-DAY_SECS = 86_400.0
 MOST_MEASURED = 10_000
 """Files whose freshness is measured, the newest."""
 

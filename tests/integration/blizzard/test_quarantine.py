@@ -11,8 +11,8 @@ import pytest
 from blizzard.events import LinesQuarantined, SourcesListed
 from blizzard.execute.runner import Runner, WorkersDied
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
-from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.limits import QuarantineLimits
 from blizzard.model.settings import Sizing
 from blizzard.repair.gc import GarbageKind, collect
 from lakebed.clock import Clock

@@ -17,8 +17,7 @@ from blizzard.cli.names import resolved
 from blizzard.cli.rows.rewriting import commit_inline, rewriter
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
-from blizzard.model.source.part_way import is_part_way
-from blizzard.model.source.unread import in_the_table
+from blizzard.model.source.part_way import in_the_table, is_part_way
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.retry import FailedSearch, FailedSources
 from blizzard.rewrite.replay import ReplayOutcome, discard, plan_replay, replay, table_of

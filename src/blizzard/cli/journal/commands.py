@@ -12,7 +12,7 @@ from blizzard.handoff.held_rows import Aside, by_reason
 from blizzard.journal.totals import EntrySummary
 from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.settings import PipelineSettings
-from blizzard.model.source.unread import bytes_in_words
+from blizzard.model.source.part_way import bytes_in_words
 from blizzard.pipeline_log import PipelineLog
 from lakebed.documents.data_file import Rewrite
 from lakebed.documents.entry import Entry

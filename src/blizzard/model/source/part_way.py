@@ -7,9 +7,11 @@ somebody says what the other one is, or gives up the rest of one that is gone.
 
 from dataclasses import replace
 
-from blizzard.model.source.unread import in_the_table
 from lakebed.documents.source_record import Failure, FailureStage, SourceRecord, Unread
 from lakebed.errors import LakeError, Whose
+
+FEW = 3
+"""How many byte ranges are named in a message; the journal has them all."""
 
 
 class ChangedPartWay(LakeError):
@@ -148,3 +150,46 @@ def settled(record: SourceRecord) -> SourceRecord:
 def _failed(record: SourceRecord, error: LakeError) -> SourceRecord:
     failure = Failure(stage=FailureStage.DISCOVER, code=error.code, message=error.message)
     return replace(settled(record), complete=True, gone=False, discarded=False, failure=failure)
+
+
+def in_the_table(record: SourceRecord) -> str | None:
+    """Return which lines of a file are in the table, in words; None where there is none."""
+    count = record.records_read
+    if not count:
+        return None
+    if record.form:
+        return f"its records 1 to {count} are in the table"
+    if not record.has_holes:
+        return f"its lines 1 to {count} are in the table"
+    return f"{count} of its lines are in the table, all but those of {bytes_in_words(record)}"
+
+
+def bytes_in_words(record: SourceRecord) -> str:
+    """Name the bytes that are left of a file; of many ranges the first."""
+    named = [f"{one.start} to {one.end - 1}" for one in record.unread]
+    if len(named) > FEW:
+        named[FEW:] = [f"of {len(named) - FEW} more ranges"]
+    return "bytes " + " and ".join(filter(None, (", ".join(named[:-1]), named[-1])))
+
+
+def failed(record: SourceRecord, failure: Failure) -> SourceRecord:
+    """Return the record of a failure: only what is in the table counts, not what this batch read.
+
+    The record says how the file was before this batch.
+    """
+    record = replace(
+        record,
+        lines=0,
+        blank=0,
+        filtered=0,
+        rows=0,
+        complete=True,
+        dropped={},
+        rescued={},
+        unit=None,
+        failure=failure,
+    )
+    told = in_the_table(record)
+    if told is None:
+        return record
+    return replace(record, failure=replace(failure, message=f"{failure.message}; {told}"))

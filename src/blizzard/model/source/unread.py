@@ -10,10 +10,7 @@ from dataclasses import dataclass, replace
 
 from blizzard.model.files import SourceFile
 from blizzard.model.source.byte_range import ByteRange
-from lakebed.documents.source_record import Failure, SourceRecord, Unread
-
-FEW = 3
-"""How many byte ranges are named in a message; the journal has them all."""
+from lakebed.documents.source_record import SourceRecord, Unread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,49 +67,6 @@ def left_of(parts: Iterable[FilePart]) -> tuple[Unread, ...]:
                 left.append(Unread(start=start, end=end, lines_before=since))
             since = 0
     return tuple(left)
-
-
-def in_the_table(record: SourceRecord) -> str | None:
-    """Return which lines of a file are in the table, in words; None where there is none."""
-    count = record.records_read
-    if not count:
-        return None
-    if record.form:
-        return f"its records 1 to {count} are in the table"
-    if not record.has_holes:
-        return f"its lines 1 to {count} are in the table"
-    return f"{count} of its lines are in the table, all but those of {bytes_in_words(record)}"
-
-
-def bytes_in_words(record: SourceRecord) -> str:
-    """Name the bytes that are left of a file; of many ranges the first."""
-    named = [f"{one.start} to {one.end - 1}" for one in record.unread]
-    if len(named) > FEW:
-        named[FEW:] = [f"of {len(named) - FEW} more ranges"]
-    return "bytes " + " and ".join(filter(None, (", ".join(named[:-1]), named[-1])))
-
-
-def failed(record: SourceRecord, failure: Failure) -> SourceRecord:
-    """Return the record of a failure: only what is in the table counts, not what this batch read.
-
-    The record says how the file was before this batch.
-    """
-    record = replace(
-        record,
-        lines=0,
-        blank=0,
-        filtered=0,
-        rows=0,
-        complete=True,
-        dropped={},
-        rescued={},
-        unit=None,
-        failure=failure,
-    )
-    told = in_the_table(record)
-    if told is None:
-        return record
-    return replace(record, failure=replace(failure, message=f"{failure.message}; {told}"))
 
 
 def untouched(file: SourceFile) -> SourceRecord:

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from blizzard.model.files import ClosedFile, SourceFile, Work, WorkUnit
 from blizzard.model.progress import Done
-from blizzard.model.source.unread import failed, untouched
+from blizzard.model.source.part_way import failed
+from blizzard.model.source.unread import untouched
 from blizzard.worker.ndjson.decoder import Decoded
 from blizzard.worker.ndjson.together import Together
 from blizzard.worker.output.encoding import LookAt

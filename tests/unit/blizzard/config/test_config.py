@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from blizzard.model.bad_lines import QuarantineLimits
+from blizzard.model.limits import QuarantineLimits
 from blizzard.model.settings import (
     PipelineSettings,
     SinkSettings,

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from blizzard.execute.merge import settle
-from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.limits import DecodeLimits
+from blizzard.model.limits import DecodeLimits, QuarantineLimits
 from blizzard.model.progress import Overseer
 from blizzard.model.settings import Sizing
 from blizzard.model.source.byte_range import cut

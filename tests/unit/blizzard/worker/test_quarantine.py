@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from blizzard.execute.merge import SettledBatch, settle
-from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.files import SourceFile, UnitOutcome, Work
+from blizzard.model.limits import QuarantineLimits
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.model.source.byte_range import cut
 from blizzard.worker.stores import OpenedStores

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.event_time import row_partitions
 from blizzard.model.files import UnitOutcome
+from blizzard.model.limits import QuarantineLimits
 from blizzard.model.settings import Sizing
 from blizzard.model.source.form import Form, SkipRule
 from blizzard.worker.stores import OpenedStores

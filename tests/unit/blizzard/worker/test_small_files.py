@@ -7,9 +7,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.files import Stamp, UnitOutcome
-from blizzard.model.limits import DecodeLimits
+from blizzard.model.limits import DecodeLimits, QuarantineLimits
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.together import Together
