@@ -347,9 +347,17 @@ OUR_TRANSACTIONS = "penguin/"
 """What the app transactions of files that other programs wrote begin with."""
 HELD_TRANSACTIONS = f"{OUR_TRANSACTIONS}held/"
 SCAN_TRANSACTION = f"{OUR_TRANSACTIONS}scan"
+"""Counts the commits that hold such files, so that of two penguins one looks again."""
 SCANNED_TRANSACTION = f"{OUR_TRANSACTIONS}scanned"
 """Its version is the highest time, in milliseconds, in the name of a file that a scan found."""
-"""Counts the commits that hold such files, so that of two penguins one looks again."""
+
+
+def removals_transactions(table: str) -> tuple[str, str]:
+    """Name the app transactions that say since when, and up to which version, removals are known.
+
+    They carry the table's id: in a clone the versions have other numbers.
+    """
+    return f"{OUR_TRANSACTIONS}removals/since/{table}", f"{OUR_TRANSACTIONS}removals/until/{table}"
 
 
 def stranger_transaction(path: str) -> str:

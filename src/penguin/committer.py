@@ -156,7 +156,8 @@ class Committer:
                     continue
                 step = _metadata("commit", token, attempt) | plan.metadata()
                 at = self.clock.now()
-                adds, moves = tuple(plan.adds.values()), plan.transactions()
+                adds = tuple(plan.adds.values())
+                moves = plan.transactions() + plan.proof(table.version)
                 if plan.removes:
                     removes = tuple(plan.removes.values())
                     table.take_out(removes, moves, step, at, adds, rearranges=plan.rearranges)

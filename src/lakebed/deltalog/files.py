@@ -10,7 +10,7 @@ far back that is. `lakebed.deltalog.removals` says where a checkpoint proves mor
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from lakebed import layout
@@ -126,14 +126,35 @@ class LogContents:
             return self.since == NEVER
         if not self.is_certain:
             return oldest <= self.since + CLOCKS_DIFFER
-        return oldest <= min(self.since, self.removals.complete_since(self.since))
+        proved = min(self.since, self.removals.complete_since(self.since))
+        if named_at(path) is not None:
+            proved = min(proved, self._complete_by_transaction())
+        return oldest <= proved
+
+    def _complete_by_transaction(self) -> datetime:
+        """Return the time after which every removed file is named, by the state of the table.
+
+        A copied directory has this, too, but not the versions that show that it was copied. So it
+        is evidence for files with a time in their names alone, and clocks may be apart.
+        """
+        evidence = replace(self.removals, noted=min(self.removals.noted, self._carried()))
+        complete = evidence.complete_since(self.since)
+        return NEVER if complete == NEVER else complete + CLOCKS_DIFFER
+
+    def _carried(self) -> datetime:
+        """Return since when the versions were read that are gone, by penguin's transactions."""
+        since, until = map(self.transaction, layout.removals_transactions(self.table))
+        if until is None or not self.first - 1 <= until <= self.version:
+            return NEVER
+        return moment(since) or NEVER
 
     def removal_note(self) -> RemovalNote | None:
         """Return what a commit says of the removals up to here, for when the versions are gone."""
         since = self.removals.seen_since(self.since)
         if not self.is_certain or since in (LONG_AGO, NEVER):
             return None
-        return RemovalNote(since=since, until=self.version)
+        carried = max(min(since, self._carried()), self.removals.doubtful)
+        return RemovalNote(since=since, until=self.version, table=self.table, carried=carried)
 
     @property
     def is_certain(self) -> bool:

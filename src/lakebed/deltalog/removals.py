@@ -4,7 +4,8 @@ A checkpoint drops a removal once it is older than the table's retention of dele
 once if the removal has no time. So what a checkpoint does not name proves nothing by itself. It
 does where every version since a time was read while it existed: none of them changed the table's
 metadata, and each removal in them had a time. Versions that are gone were read by the penguin that
-made a commit which is still there: its note says since when, and up to which version.
+made a commit which is still there: its note says since when, and up to which version. Where that
+commit is gone, too, transactions in the checkpoint say the same, if no version between is missing.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from typing import Any
 
 from lakebed.deltalog.actions import LogActions, moment
 from lakebed.deltalog.retention import DELTA_DEFAULT, READ_BY_ALL, RETENTION_PROPERTY, retention
+from lakebed.layout import removals_transactions
 
 CLOCKS_DIFFER = timedelta(hours=1)
 """How far clocks may be apart: those of writers, of engines that remove files, the store's."""
@@ -31,6 +33,10 @@ class RemovalNote:
 
     since: datetime
     until: int
+    table: str = ""
+    """The id of the table."""
+    carried: datetime = NEVER
+    """The same as `since` where a transaction counts, too, and not the versions alone."""
 
     @classmethod
     def of(cls, note: Mapping[str, Any]) -> "RemovalNote | None":
@@ -43,7 +49,19 @@ class RemovalNote:
 
     def document(self) -> dict[str, int]:
         """Return the note as a commit has it; the time is never an earlier one."""
-        return {"since": int(self.since.timestamp() * 1000) + 1, "until": self.until}
+        return {"since": _after(self.since), "until": self.until}
+
+    def transactions(self) -> tuple[tuple[str, int], ...]:
+        """Return the same for the version that is written next, if it removes nothing.
+
+        Checkpoints keep it when that version is gone.
+        """
+        since, until = removals_transactions(self.table)
+        return (since, _after(self.carried)), (until, self.until + 1)
+
+
+def _after(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000) + 1
 
 
 @dataclass(slots=True, kw_only=True)

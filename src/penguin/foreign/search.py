@@ -13,6 +13,7 @@ from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.file_names import known_by_links, linked_folders, without_links
 from lakebed.deltalog.files import NOTHING, LogContents, read_back, read_log
+from lakebed.deltalog.removals import RemovalNote
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import TablePath, file_id, timed_id
@@ -66,7 +67,7 @@ class ForeignFiles:
     """How many commits of such files the log has; None before the first."""
     scanned: int | None = None
     """The highest time in the names of the files that scans committed."""
-    removals: Mapping[str, int] | None = None
+    removals: RemovalNote | None = None
     """What a commit of these files says of the removals before it."""
     fresh: frozenset[str] = frozenset()
     """Files whose footers were read in this very look."""
@@ -207,7 +208,7 @@ class ForeignSearch:
             ours=tuple(one.path for one in found.new if self._is_ours(one)),
             scan=known.scan,
             scanned=known.scanned,
-            removals=None if (note := known.removal_note()) is None else note.document(),
+            removals=known.removal_note(),
             fresh=frozenset(self._fresh),
             watermarks=dict(self.watermarks),
             sweep=self._listed[0],

@@ -6,6 +6,7 @@ from enum import IntEnum, StrEnum
 
 from lakebed import layout
 from lakebed.deltalog.delta_types import TableFacts
+from lakebed.deltalog.removals import RemovalNote
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Kind
 from lakebed.documents.pending_meta import EntryName
@@ -193,7 +194,7 @@ class ForeignAdds:
     """Those that a bare watermark would have lost."""
     watermarks: Mapping[str, str] = field(default_factory=dict)
     """The highest name of each folder."""
-    removals: Mapping[str, int] | None = None
+    removals: RemovalNote | None = None
     """What is known of the removals before the commit, for when their versions are gone."""
 
     def transactions(self) -> tuple[TransactionUpdate, ...]:
@@ -221,7 +222,7 @@ class ForeignAdds:
             "late": len(self.late),
             "scan": (self.scan or 0) + 1,
             "marks": dict(self.watermarks),
-            **({} if self.removals is None else {"removals": dict(self.removals)}),
+            **({} if self.removals is None else {"removals": self.removals.document()}),
         }
 
 
@@ -306,6 +307,11 @@ class CommitPlan:
             *((update.app_id, update.after) for update in self.transaction_updates()),
             *((app_id, 1) for app_id in (self.others.app_ids() if self.others else ())),
         )
+
+    def proof(self, version: int | None) -> tuple[tuple[str, int], ...]:
+        """Return what the version after one says of removals: those that were read end with it."""
+        note = self.others.removals if self.others is not None else None
+        return note.transactions() if note and note.until == version and not self.removes else ()
 
     def current_transactions(self) -> tuple[tuple[str, int], ...]:
         """Return the current transactions, for a commit that advances none."""
