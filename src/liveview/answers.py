@@ -243,9 +243,7 @@ class Answers:
                 for one in failed_files(settings, source, history)
             ]
             failed.sort(key=lambda each: each[1].failed_at, reverse=True)
-            began = {key: known.since for key, known in history.unfinished.items()}
         for key, one in failed[:MOST_FAILED]:
-            since = began.get(key)
             # With show_values a message may quote the line that it is about.
             reason = f"{one.stage}, {one.code}" if settings.show_values else one.message
             part_way = bool(one.lines_in_table)
@@ -256,7 +254,7 @@ class Answers:
                 way_out=None if one.next_try is not None else way_out(one.code, part_way=part_way),
                 attempts=one.attempts,
                 next_try_at=None if one.next_try is None else rfc3339(one.next_try),
-                since=None if since is None else rfc3339(since),
+                since=None if one.since is None else rfc3339(one.since),
             )
 
     def _columns(self, name: str, notes: list[str]) -> list[Column]:

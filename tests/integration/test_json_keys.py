@@ -21,16 +21,16 @@ KEYS = {
         gone) last_written(entry kind at run files failed rows parquet_files parquet_bytes gone)
         writer(run host process since state seen) sources[source uri pending_files pending_bytes
         oldest_pending lag_secs failed_files failed_for_good next_try lost_files failures[path stage
-        code message line field attempts failed_at next_try lines_in_table] changed_files
-        passed_over watermarks[folder name] folders totals(batches files lines blank filtered
-        quarantined rows source_bytes rescued dropped) rescued dropped error notifications]
+        code message line field attempts since failed_at entry next_try lines_in_table]
+        changed_files passed_over watermarks[folder name] folders totals(batches files lines blank
+        filtered quarantined rows source_bytes rescued dropped) error notifications]
         totals(batches
         files lines blank filtered quarantined rows source_bytes rescued dropped) parquet_files
-        parquet_bytes quarantine(waiting replayed filtered discarded) found_columns
+        parquet_bytes quarantine(waiting replayed filtered discarded)
         held_files held_rows
         held[code reasons files rows]
         discarded_files discarded_rows unapplied_files unapplied_rows retracted_rows erased_rows
-        aside_error compactions
+        aside_error
         lag_secs error
     """,
     "blizzard why a.ndjson": """
@@ -46,15 +46,15 @@ KEYS = {
     "blizzard why bad.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
         stored(path size etag modified) read resolved
-        failure(stage code message line field attempts since last
-        entry next_try) gone backlog
+        failure(path stage code message line field attempts since failed_at
+        entry next_try lines_in_table) gone backlog
         data_files sources retraction erased inherited replaces_rows earlier_lines read_before
         taken_back_by other_bad_lines deleted_from next
     """,
     "blizzard why c.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
         stored(path size etag modified) read resolved
-        failure gone backlog(position files counted in_next_batch
+        failure gone backlog(position files in_next_batch
         trigger starts_in_secs running)
         data_files sources retraction erased inherited replaces_rows earlier_lines read_before
         taken_back_by other_bad_lines deleted_from next

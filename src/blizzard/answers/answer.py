@@ -1,9 +1,13 @@
 """What is answered about one file."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from blizzard.answers.lifecycle import FileState
+from blizzard.discover.retry import next_try
+from blizzard.model.files import UnfinishedFile
+from lakebed.documents.source_record import FailureStage
 from lakebed.storage.store import ObjectFacts
 
 
@@ -49,9 +53,10 @@ class Resolution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailedAt:
+class FailedSource:
     """Where and since when a source file fails."""
 
+    path: str
     stage: str
     code: str
     message: str
@@ -60,10 +65,36 @@ class FailedAt:
     attempts: int
     since: datetime | None
     """When it failed first; None where a snapshot of an earlier version does not tell."""
-    last: datetime
+    failed_at: datetime
+    """When it was tried last."""
     entry: int | None
     next_try: datetime | None
     """None where it is not tried again until it, or what bears on it in the settings, changes."""
+    lines_in_table: int = 0
+    """Lines of it that earlier batches have read; it cannot just be replaced then."""
+
+    @classmethod
+    def of(
+        cls, known: UnfinishedFile, bases: Mapping[FailureStage, str] | None
+    ) -> "FailedSource | None":
+        """Return how a file failed, None if it has not; without `bases` it is not tried again."""
+        failure = known.record.failure
+        if failure is None:
+            return None
+        return cls(
+            path=known.record.path,
+            stage=failure.stage.value,
+            code=failure.code,
+            message=failure.message,
+            line=failure.line,
+            field=failure.field,
+            attempts=failure.attempts,
+            since=known.since,
+            failed_at=known.at,
+            entry=known.entry,
+            next_try=None if bases is None else next_try(known, bases),
+            lines_in_table=known.record.records_read,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +105,6 @@ class FileBacklog:
     """Its place among the files that wait, from 1."""
     files: int | None = None
     """How many files wait."""
-    counted: str | None = None
-    """Where they were counted: in its `source`, or in its `folder` alone."""
     in_next_batch: bool | None = None
     trigger: str | None = None
     """What starts the batch, or what it waits for first: `rollover`, `inactivity`, `min_age`."""
@@ -181,7 +210,7 @@ class Answer:
     read: tuple[Read, ...] = ()
     resolved: tuple[Resolution, ...] = ()
     """What has become of its bad lines since."""
-    failure: FailedAt | None = None
+    failure: FailedSource | None = None
     gone: bool = False
     """Whether it left its source before all of it was read, and a run has recorded that."""
     backlog: FileBacklog | None = None

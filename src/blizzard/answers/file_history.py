@@ -29,6 +29,9 @@ from blizzard.plan.trigger import Arrivals, learned, should_start, starts_by
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import QuarantineFile
 
+MOST_NAMES = 5000
+"""Names of a source that are listed to count the files that wait."""
+
 
 def retraction_of(
     asked: PipelineEvidence,
@@ -208,49 +211,33 @@ def _lines(file: QuarantineFile | None, key: str) -> int:
 def backlog_of(asked: PipelineEvidence, spot: SpotCheck, answer: Answer) -> FileBacklog:
     """Return where a file stands among those that wait."""
     path = answer.path or ""
-    found, is_whole = _counted(asked, spot, path)
-    running = _runs(asked)
+    found, running = spot.below("", MOST_NAMES), _runs(asked)
     if found is None:
         return FileBacklog(running=running)
     paths = [file.path for file in found.take]
     beyond = [one.path for one in found.passed if one.reason is Reason.BEYOND_BATCH]
     places = {name: place for place, name in enumerate(paths + beyond, start=1)}
-    trigger, seconds = _starts(asked, found, is_whole=is_whole)
+    trigger, seconds = _starts(asked, found)
     if answer.reason == Reason.TOO_YOUNG.value and answer.stored is not None:
         age = (spot.context.now - answer.stored.modified).total_seconds()
         trigger, seconds = "min_age", max(0.0, spot.lister.source.min_age - age)
     return FileBacklog(
         position=places.get(path),
         files=len(found.take) + found.left_over,
-        counted="source" if is_whole else "folder",
-        in_next_batch=path in paths if is_whole else None,
+        in_next_batch=path in paths,
         trigger=trigger,
         starts_in_secs=seconds,
         running=running,
     )
 
 
-def _counted(asked: PipelineEvidence, spot: SpotCheck, path: str) -> tuple[Finding | None, bool]:
-    """List the source or, if it has too many names for that, the folder of the file.
-
-    Also return whether it is the whole source.
-    """
-    found = spot.below("", asked.most_names)
-    if found is not None:
-        return found, True
-    folder = path.rpartition("/")[0]
-    return spot.below(folder, asked.most_names) if folder else None, False
-
-
-def _starts(
-    asked: PipelineEvidence, found: Finding, *, is_whole: bool
-) -> tuple[str | None, float | None]:
+def _starts(asked: PipelineEvidence, found: Finding) -> tuple[str | None, float | None]:
     """Return what starts the batch at the latest, and in how many seconds; 0 where it is due."""
     policy, now = asked.settings.sink.rolling, asked.clock.now()
     if not found.take:
         return None, None
     waiting = Arrivals().waiting(found.take, more=bool(found.left_over), now=now)
-    if len(asked.settings.sources) > 1 or not is_whole:
+    if len(asked.settings.sources) > 1:
         # Files that are not counted here may still come; how long the first one waits is sure.
         policy = replace(policy, inactivity=inf)
     by = starts_by(waiting, policy, now=now)

@@ -339,14 +339,13 @@ def waits(answer: Answer, source: SourceSettings) -> str:
     if backlog is None or backlog.files is None:
         return (
             "It is waiting for a batch. Its place in the backlog is not counted, because its "
-            f"folder has too many names; --count-all counts it.{again}"
+            f"source has too many names; blizzard status counts them.{again}"
         )
     place = f"number {backlog.position:,} of " if backlog.position is not None else "one of "
-    where = "in its source" if backlog.counted == "source" else "in its folder"
     is_later = backlog.in_next_batch is False
     which = "a later batch, since the next one is full" if is_later else "the next batch"
     files = plural(backlog.files, "waiting file")
-    return f"It is waiting for {which} ({place}{files} {where}). {_starts(backlog)}{again}"
+    return f"It is waiting for {which} ({place}{files} in its source). {_starts(backlog)}{again}"
 
 
 def _starts(backlog: FileBacklog) -> str:

@@ -66,8 +66,6 @@ class PipelineEvidence:
     open_reader: OpenReader = open_reader
     check_schema: Callable[[], None] = lambda: None
     """Raise where penguin would hold every file with the declared fields."""
-    most_names: int | None = 5000
-    """Names of a source that are listed to count the files that wait; None for all."""
 
     @classmethod
     def read(
@@ -77,7 +75,6 @@ class PipelineEvidence:
         check_schema: Callable[[], None] = lambda: None,
         *,
         opening: OpenReader = open_reader,
-        most_names: int | None = 5000,
         ledger: Ledger | None = None,
         log: PipelineLog | None = None,
     ) -> "PipelineEvidence":
@@ -96,7 +93,6 @@ class PipelineEvidence:
             history=history,
             open_reader=opening,
             check_schema=check_schema,
-            most_names=most_names,
         )
 
     @cached_property

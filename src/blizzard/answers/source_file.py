@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from blizzard.answers.answer import (
     Answer,
     DataFile,
-    FailedAt,
+    FailedSource,
     Inherited,
     Read,
     Resolution,
@@ -32,7 +32,6 @@ from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.words import worded
 from blizzard.discover.filter import Decision
 from blizzard.discover.finding import Finding
-from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkippedFile
 from blizzard.journal.ledger import Before
 from blizzard.model.failure_basis import bases_of
@@ -50,39 +49,20 @@ if TYPE_CHECKING:
     from lakebed.deltalog.search import EntryInLog
 
 
-def failure_of(asked: PipelineEvidence, known: UnfinishedFile) -> FailedAt | None:
-    """Return where and since when a file fails; None where it has not failed."""
-    failure = known.record.failure
-    if failure is None:
-        return None
-    last, entry = _failed_last(asked, known)
-    sources = {source.name: source for source in asked.settings.sources}
-    return FailedAt(
-        stage=failure.stage.value,
-        code=failure.code,
-        message=failure.message,
-        line=failure.line,
-        field=failure.field,
-        attempts=failure.attempts,
-        since=known.since,
-        last=last,
-        entry=entry,
-        next_try=next_try(known, bases_of(asked.settings, sources[known.record.source])),
-    )
+def failure_of(asked: PipelineEvidence, known: UnfinishedFile) -> FailedSource | None:
+    """Return where and since when a file fails; None where it has not failed.
 
-
-def _failed_last(asked: PipelineEvidence, known: UnfinishedFile) -> tuple[datetime, int | None]:
-    """Return when a file failed last, and the entry that says so.
-
-    A later one may say that it is gone, was given up, or is to be read again.
+    A later entry may say that it is gone, was given up, or is to be read again.
     """
+    sources = {source.name: source for source in asked.settings.sources}
+    found = FailedSource.of(known, bases_of(asked.settings, sources[known.record.source]))
     number = known.entry if known.failed_in is None else known.failed_in
     is_later = number != known.entry or known.record.gone
     table = asked.table if is_later else None
     failed = None if table is None or number is None else table.journal.entry(number)
-    if failed is None:
-        return known.at, known.entry
-    return datetime.fromisoformat(failed.created), number
+    if found is None or failed is None:
+        return found
+    return replace(found, failed_at=datetime.fromisoformat(failed.created), entry=number)
 
 
 DECISIONS = {

@@ -1,24 +1,22 @@
 """How one source of a pipeline stands: what waits in it, and what failed. It looks only."""
 
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from blizzard.answers.answer import FailedSource
 from blizzard.answers.lifecycle import FileProgress, FileState, of_unfinished
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.discover.finding import Finding
-from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkipSummary
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import SegmentBroken
-from blizzard.journal.totals import JournalTotals, ValuesAt, Watermark, most_frequent
+from blizzard.journal.totals import JournalTotals, Watermark
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.settings import PipelineSettings, QueueSettings, SourceSettings
 from blizzard.model.source.part_way import CODES, ChangedPartWay
 from blizzard.notices.queue import OpenQueue
-from lakebed.documents.source_record import FailureStage
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import code_of
 from lakebed.units import plural
@@ -68,25 +66,7 @@ def queues_of(settings: PipelineSettings, open_queue: OpenQueue) -> tuple[QueueS
 
 
 FEW = 10
-"""How many failed files, folders, and places of values without a column, are named."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedSource:
-    """A source file that failed when it was last tried."""
-
-    path: str
-    stage: str
-    code: str
-    message: str
-    line: int | None
-    field: str | None
-    attempts: int
-    failed_at: datetime
-    next_try: datetime | None
-    """None where it is not tried again until it, or what bears on it in the settings, changes."""
-    lines_in_table: int = 0
-    """Lines of it that earlier batches have read; it cannot just be replaced then."""
+"""How many failed files and folders are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +99,6 @@ class SourceStatus:
     folders: int = 0
     """How many folders have files that were read."""
     totals: JournalTotals = field(default_factory=JournalTotals)
-    rescued: tuple[ValuesAt, ...] = ()
-    """Where values stood that are in `_rescued`, the most frequent first, and not all of them."""
-    dropped: tuple[ValuesAt, ...] = ()
-    """Likewise of values that were left out."""
     error: str | None = None
     notifications: QueueStatus | None = None
     """The queue that announces its new files."""
@@ -150,8 +126,6 @@ def source_status(
         watermarks=watermarks[:FEW],
         folders=len(watermarks),
         totals=books.sums.by_source.get(name, JournalTotals()),
-        rescued=most_frequent(books.placed(name, "rescued"), FEW),
-        dropped=most_frequent(books.placed(name, "dropped"), FEW),
         notifications=(
             queue_status(source.notifications, open_queue)
             if source.notifications is not None and open_queue is not None
@@ -213,10 +187,10 @@ def as_found(failed: list[FailedSource], found: Finding, now: datetime) -> list[
     before = {one.path: one for one in failed}
     new = []
     for path, record in sorted(changed.items()):
-        one, known = failed_file(UnfinishedFile(record=record, at=now), None), before.get(path)
-        if known is not None:
+        one, known = FailedSource.of(UnfinishedFile(record=record, at=now), None), before.get(path)
+        if one is not None and known is not None:
             one = replace(one, attempts=known.attempts, failed_at=known.failed_at)
-        new.append(one)
+        new += [] if one is None else [one]
     return sorted((*new, *there), key=lambda one: one.failed_at, reverse=True)
 
 
@@ -234,7 +208,8 @@ def failed_files(
     if not failed:
         return []  # A look that finds nothing amiss does not work out which settings matter.
     bases = bases_of(settings, source)
-    told = sorted((failed_file(known, bases) for known in failed), key=lambda one: one.path)
+    found = filter(None, (FailedSource.of(known, bases) for known in failed))
+    told = sorted(found, key=lambda one: one.path)
     return sorted(told, key=lambda one: one.failed_at, reverse=True)
 
 
@@ -243,23 +218,4 @@ def lost_files(source: SourceSettings, history: Ledger) -> int:
     records = (known.record for known in history.unfinished.values())
     return sum(
         record.source == source.name and record.gone and not record.discarded for record in records
-    )
-
-
-def failed_file(known: UnfinishedFile, bases: Mapping[FailureStage, str] | None) -> FailedSource:
-    """Return how a file failed; without `bases` it is not tried again."""
-    failure = known.record.failure
-    if failure is None:
-        raise AssertionError("only a failed file has a failure to report")
-    return FailedSource(
-        path=known.record.path,
-        stage=failure.stage.value,
-        code=failure.code,
-        message=failure.message,
-        line=failure.line,
-        field=failure.field,
-        attempts=failure.attempts,
-        failed_at=known.at,
-        next_try=None if bases is None else next_try(known, bases),
-        lines_in_table=known.record.records_read,
     )

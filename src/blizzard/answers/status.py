@@ -4,46 +4,26 @@ The journal says what was done, the sources say what waits, the receipt says how
 Nothing here needs a running blizzard, and none is disturbed by it.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Literal
 
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_status import SourceStatus, source_status
-from blizzard.handoff.held_rows import GONE, Aside, Fates, FilesAside, by_reason, read_aside
+from blizzard.handoff.held_rows import Aside, FilesAside, by_reason, read_aside
 from blizzard.journal.books import Retraction
 from blizzard.journal.checkpoint import past_damage
 from blizzard.journal.lease_record import WriterStatus, this_machine, writer_status
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.standings import PassedOver
-from blizzard.journal.totals import Compactions, EntrySummary, JournalTotals, QuarantineTotals
+from blizzard.journal.totals import EntrySummary, JournalTotals, QuarantineTotals
 from blizzard.model.locations import OpenReader, open_reader
 from blizzard.model.settings import PipelineSettings
 from blizzard.notices.queue import OpenQueue
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
-from lakebed.columns.schema import walk
 from lakebed.errors import LakeError, StoreUnavailable
 from lakebed.journal import latest_protocol
 from lakebed.types import Handoff
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionStatus:
-    """The compactions of a journal, and what has become of the last one."""
-
-    entries: int
-    files: int
-    into: int
-    last_entry: int
-    last_at: datetime
-    last_files: int
-    last_into: int
-    last_rows: int
-    last_state: Literal["committed", "waiting", "passed_over", "unknown"]
-    """`passed_over`: other writers came first, and the files stay as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +50,6 @@ class PipelineStatus:
     parquet_bytes: int
     quarantine: QuarantineTotals = field(default_factory=QuarantineTotals)
     """Bad lines that were set aside, and what has become of them."""
-    found_columns: Mapping[str, str] = field(default_factory=dict)
-    """The types of columns, and of fields inside of them, that were found in the data, by path."""
     held_files: int = 0
     held_rows: int = 0
     """Journaled, perhaps committed as an entry, and not in the table: penguin holds them."""
@@ -89,8 +67,6 @@ class PipelineStatus:
     """Rows that blizzard erase has taken out of the table."""
     aside_error: str | None = None
     """Why it is not known what is held."""
-    compactions: CompactionStatus | None = None
-    """None where the journal has none, as far as its books count them."""
 
     @property
     def lag_secs(self) -> float:
@@ -180,7 +156,6 @@ def pipeline_status(
         parquet_files=sums.parquet_files,
         parquet_bytes=sums.parquet_bytes,
         quarantine=sums.quarantine,
-        found_columns=found_columns(settings, history),
         held_files=counts.held_files,
         held_rows=counts.held_rows,
         held=by_reason(aside.held),
@@ -191,33 +166,6 @@ def pipeline_status(
         retracted_rows=sum(one.rows for one in done if not one.erased),
         erased_rows=sum(one.rows for one in done if one.erased),
         aside_error=aside.error or error or (last.unsure if last.receipt_fits else None),
-        compactions=_compactions(sums.compactions, last.entry, log.fates),
-    )
-
-
-def _compactions(
-    counted: Compactions, committed: int | None, fates: Fates
-) -> CompactionStatus | None:
-    """Return the compactions of a journal; None where it has none."""
-    last = counted.last
-    if last is None:
-        return None
-    state: Literal["committed", "waiting", "passed_over", "unknown"] = "waiting"
-    if last.entry <= (committed or 0):
-        try:
-            state = "passed_over" if fates([last.mark]).get(last.mark) == GONE else "committed"
-        except LakeError:
-            state = "unknown"
-    return CompactionStatus(
-        entries=counted.entries,
-        files=counted.files,
-        into=counted.into,
-        last_entry=last.entry,
-        last_at=last.at,
-        last_files=last.files,
-        last_into=last.into,
-        last_rows=last.rows,
-        last_state=state,
     )
 
 
@@ -235,10 +183,3 @@ def _not_applied(history: Ledger) -> list[Retraction]:
     """Return the replacements without effect that were not repeated since."""
     entries = {one.entry for one in history.undecided.passed_over if one.not_applied}
     return [one for entry, one in history.books.retractions.items() if int(entry) in entries]
-
-
-def found_columns(settings: PipelineSettings, history: Ledger) -> dict[str, str]:
-    """Return the undeclared columns, and undeclared fields inside of columns. Pure."""
-    declared = {path for path, _field in walk(settings.schema.fields)}
-    fields = () if history.columns is None else history.columns.fields
-    return {path: one.shown for path, one in walk(fields) if path not in declared}

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+from blizzard.answers.answer import FailedSource
 from blizzard.answers.phrases import quarantine_hint, way_out
-from blizzard.answers.source_status import FEW, FailedSource, SourceStatus
+from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import PipelineStatus, StatusReader
 from blizzard.cli.call import PipelineCall, document_of, failed_at
 from blizzard.discover.skip_reason import IN_WORDS as WHY
@@ -88,12 +89,6 @@ class WatchedPipelines:
             self.call.show(status_lines(settings, found, self.clock), document)
 
 
-COMPACTED = {
-    "committed": "committed",
-    "waiting": "waiting to be committed",
-    "passed_over": "without effect, since other writers came first",
-    "unknown": "with what effect cannot be told, since the Delta log cannot be read",
-}
 SHOWN = 3
 """How many folders of a source are shown to a person."""
 
@@ -154,44 +149,15 @@ def _standing(found: PipelineStatus, clock: Clock) -> list[str]:
         f"{plural(all_in.rows, 'row')}, {filtered}{plural(found.parquet_files, 'Parquet file')} "
         f"({in_words(found.parquet_bytes)})"
     )
-    return lines + _compacted(found, clock) + _found(found)
-
-
-def _compacted(found: PipelineStatus, clock: Clock) -> list[str]:
-    """Return how many small files were put together, and what has become of the last of them."""
-    one = found.compactions
-    if one is None:
-        return []
-    ago = span(max(0.0, (clock.now() - one.last_at).total_seconds()))
-    last = (
-        f"the last {ago} ago (entry {one.last_entry}): {one.last_files:,} into "
-        f"{one.last_into:,}, {COMPACTED[one.last_state]}"
-    )
-    all_in = f"{plural(one.files, 'file')} put into {one.into:,}"
-    return [f"{plural(one.entries, 'compaction')}: {all_in}; {last}"]
-
-
-def _found(found: PipelineStatus) -> list[str]:
-    """Return the columns that were found in the data."""
-    names = [f"{path} ({kind})" for path, kind in found.found_columns.items()]
-    if not names:
-        return []
-    more = f" and {len(names) - FEW:,} more" if len(names) > FEW else ""
-    count = plural(len(names), "column was", "columns were")
-    return [f"{count} found in the data: {', '.join(names[:FEW])}{more}"]
+    return lines
 
 
 def _values(one: SourceStatus) -> Iterator[str]:
-    """Yield the fields whose values no column takes."""
-    for count, places, what in (
-        (one.totals.rescued, one.rescued, "in _rescued"),
-        (one.totals.dropped, one.dropped, "left out"),
-    ):
+    """Yield how many values no column takes."""
+    for count, what in ((one.totals.rescued, "in _rescued"), (one.totals.dropped, "left out")):
         if count:
-            shown = ", ".join(f"{each.path} ({each.values:,})" for each in places)
-            more = ", ..." if sum(each.values for each in places) < count else ""
             values = plural(count, "value is", "values are")
-            yield f"  {one.source}: {values} {what}: {shown}{more}"
+            yield f"  {one.source}: {values} {what}; blizzard schema show lists where they were"
 
 
 def _writer(found: PipelineStatus) -> list[str]:

@@ -32,18 +32,13 @@ def why(
             show_default=False,
         ),
     ],
-    count_all: Annotated[
-        bool,
-        typer.Option("--count-all", help="Count all waiting files, even in a very large source."),
-    ] = False,
 ) -> None:
     """Show why a file is not in the table, or how it got there.
 
     URI is a source file, or a data file of the table. Nothing is written.
     """
     call.who = "why"
-    ask = _asking(call.around.clock, call.table_of, count_all=count_all)
-    asked = Pipelines(call.pipelines(), ask)
+    asked = Pipelines(call.pipelines(), _asking(call.around.clock, call.table_of))
     found = answers_to(file, asked)
     for name, trouble in asked.unread.items():
         print_error(f"warning: pipeline {name} was not asked: {trouble} [{code_of(trouble)}]")
@@ -51,16 +46,13 @@ def why(
     call.show((line for each in found for line in _text(each)), *found)
 
 
-def _asking(
-    clock: Clock, table_of: TableOf, *, count_all: bool
-) -> Callable[[PipelineSettings], PipelineEvidence]:
+def _asking(clock: Clock, table_of: TableOf) -> Callable[[PipelineSettings], PipelineEvidence]:
     opened: dict[str, PipelineEvidence] = {}
 
     def ask(settings: PipelineSettings) -> PipelineEvidence:
         if settings.name not in opened:
             check = checks_schema(settings, table_of)
-            most = None if count_all else 5000
-            opened[settings.name] = PipelineEvidence.read(settings, clock, check, most_names=most)
+            opened[settings.name] = PipelineEvidence.read(settings, clock, check)
         return opened[settings.name]
 
     return ask
@@ -90,7 +82,7 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
     failure = answer.failure
     if failure is not None:
         entry = "" if failure.entry is None else f", entry {failure.entry}"
-        yield "failed", f"last at {second(failure.last)} UTC{entry}"
+        yield "failed", f"last at {second(failure.failed_at)} UTC{entry}"
     for data_file in answer.data_files[:FEW]:
         yield "data file", _data_file(data_file)
     if len(answer.data_files) > FEW:

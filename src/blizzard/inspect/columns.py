@@ -5,20 +5,20 @@ No data file is read: entries say which columns there are, and count the values 
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from blizzard.inspect.guess.fields import allowed_name
 from blizzard.inspect.written import field_line
+from blizzard.journal.books import Books
 from blizzard.model.columns import with_found
 from blizzard.model.json_path import steps
 from blizzard.model.seen import is_column_name
 from blizzard.model.settings import PipelineSettings
 from lakebed.columns.schema import Field, Reading, Schema, walk
 from lakebed.documents.entry import Entry
-from lakebed.layout import file_name
 from lakebed.partition import table_schema
 from lakebed.types import RESCUED, FieldType
 
@@ -77,41 +77,14 @@ class PresentColumns:
     homeless: tuple[Homeless, ...]
 
 
-@dataclass(slots=True)
-class _Counts:
-    """Values in no column, by the unit that met them: units can be given up."""
-
-    rescued: dict[tuple[int, str | None], Counter[str]] = field(default_factory=dict)
-    dropped: dict[tuple[int, str | None], Counter[str]] = field(default_factory=dict)
-    unit_of: dict[str, tuple[int, str | None]] = field(default_factory=dict)
-    """By the name of a data file."""
-
-    def add(self, entry: Entry) -> None:
-        for name in entry.redone:
-            if (unit := self.unit_of.get(name)) is not None:
-                self.rescued.pop(unit, None)
-                self.dropped.pop(unit, None)
-        # What is inherited was counted by the journal that it comes from.
-        for record in entry.readings:
-            if record.failure is None:
-                unit = (entry.sequence, record.unit)
-                for counts, seen in (
-                    (self.rescued, record.rescued),
-                    (self.dropped, record.dropped),
-                ):
-                    if seen:
-                        counts.setdefault(unit, Counter()).update(seen)
-        for file in entry.files:
-            self.unit_of[file_name(file.filename)] = (entry.sequence, file.unit)
-
-
-def present_columns(settings: PipelineSettings, entries: Iterable[Entry]) -> PresentColumns:
-    """Return the columns of a pipeline after all entries of its journal. Pure."""
+def present_columns(
+    settings: PipelineSettings, entries: Iterable[Entry], books: Books
+) -> PresentColumns:
+    """Return the columns of a pipeline after all entries of its journal, and its books. Pure."""
     first: dict[str, Entry] = {}
-    counts, last, rescued = _Counts(), None, False
+    last, rescued = None, False
     for entry in entries:
         last = entry
-        counts.add(entry)
         rescued = rescued or entry.rescues
         for path, _field in walk(entry.columns.fields if entry.columns is not None else ()):
             first.setdefault(path, entry)
@@ -126,8 +99,8 @@ def present_columns(settings: PipelineSettings, entries: Iterable[Entry]) -> Pre
         last=last,
         columns=tuple(_columns(settings, schema, declared, first)),
         homeless=(
-            *_homeless(own, sum(counts.rescued.values(), Counter()), dropped=False),
-            *_homeless(own, sum(counts.dropped.values(), Counter()), dropped=True),
+            *_homeless(own, books.placed("rescued"), dropped=False),
+            *_homeless(own, books.placed("dropped"), dropped=True),
         ),
     )
 

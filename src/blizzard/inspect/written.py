@@ -1,4 +1,4 @@
-"""Columns and pipelines as a person would write them into a configuration: YAML, or DDL. Pure."""
+"""Columns and pipelines as a person would write them into a configuration. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,21 +12,6 @@ WIDTH = 80
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _NO_TEXT = frozenset(["null", "true", "false", "yes", "no", "on", "off", "y", "n"])
 """Words that YAML, or somebody who reads it, takes for something else than text."""
-_DDL = {
-    FieldType.STRING: "STRING",
-    FieldType.INT8: "TINYINT",
-    FieldType.INT16: "SMALLINT",
-    FieldType.INT32: "INT",
-    FieldType.INT64: "BIGINT",
-    FieldType.FLOAT32: "FLOAT",
-    FieldType.FLOAT64: "DOUBLE",
-    FieldType.BOOLEAN: "BOOLEAN",
-    FieldType.TIMESTAMP: "TIMESTAMP",
-    FieldType.TIMESTAMP_NTZ: "TIMESTAMP_NTZ",
-    FieldType.DATE: "DATE",
-    FieldType.JSON: "STRING",
-    FieldType.BINARY: "BINARY",
-}
 
 
 def scalar(text: str) -> str:
@@ -55,11 +40,6 @@ def field_lines(columns: Iterable[GuessedColumn], indent: int) -> Iterator[str]:
             if one.field.reading.path:
                 yield f"{margin}  from: {_list(one.field.reading.path)}"
             yield from _type_lines(one, indent + 2)
-
-
-def ddl_of(fields: Sequence[Field]) -> str:
-    """Return columns as Spark's DDL, one on each line."""
-    return ",\n".join(f"{_ddl_name(one.name)} {_ddl(one)}" for one in fields)
 
 
 def pipeline_lines(
@@ -246,21 +226,3 @@ def _comment(margin: str, text: str) -> Iterator[str]:
             line = f"{margin}#"
         line += f" {word}"
     yield line
-
-
-def _ddl_name(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else f"`{name.replace('`', '``')}`"
-
-
-def _ddl(field: Field) -> str:
-    match field.type:
-        case FieldType.DECIMAL:
-            return f"DECIMAL({field.precision},{field.scale})"
-        case FieldType.STRUCT:
-            inner = ", ".join(f"{_ddl_name(one.name)}: {_ddl(one)}" for one in field.fields)
-            return f"STRUCT<{inner}>"
-        case FieldType.LIST if field.items is not None:
-            return f"ARRAY<{_ddl(field.items)}>"
-        case FieldType.MAP if field.items is not None:
-            return f"MAP<STRING, {_ddl(field.items)}>"
-    return _DDL[field.type]

@@ -10,13 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from blizzard.journal.segments import LedgerTable
-from blizzard.journal.totals import (
-    Compactions,
-    EntrySummary,
-    JournalTotals,
-    QuarantineTotals,
-    Watermark,
-)
+from blizzard.journal.totals import EntrySummary, JournalTotals, QuarantineTotals, Watermark
 from blizzard.model.bad_lines import WaitingFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import Resolved, SourceRecord
@@ -42,7 +36,6 @@ class Sums:
     """The sources with files that are done."""
     last_batch: EntrySummary | None = None
     last_written: EntrySummary | None = None
-    compactions: Compactions = field(default_factory=Compactions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +100,6 @@ class Books:
             finished=_with_finished(sums.finished, entry.sources),
             last_batch=written if entry.is_batch else sums.last_batch,
             last_written=written,
-            compactions=sums.compactions.plus(entry),
         )
         _learn_waiting(self.waiting, entry)
         self._pass(record for record in entry.sources if record.failure is None)
@@ -209,14 +201,14 @@ class Books:
         for record in records:
             self._add_places(record, -1)
 
-    def placed(self, source: str, kind: str) -> dict[str, int]:
-        """Return where values of a source stood that were `rescued` or `dropped`; how many."""
-        start = f"{source}:{kind}:"
-        return {
-            key.removeprefix(start): count
-            for key, count in self.places.items()
-            if key.startswith(start)
-        }
+    def placed(self, kind: str) -> Counter[str]:
+        """Return where values stood that were `rescued` or `dropped`, and how many."""
+        found = Counter[str]()
+        for key, count in self.places.items():
+            _source, of, path = key.split(":", 2)
+            if of == kind and count:
+                found[path] += count
+        return found
 
     def watermarks(self, source: str) -> tuple[Watermark, ...]:
         """Return how far the folders of a source are read, the last one first."""

@@ -1,6 +1,6 @@
 """The numbers of which the books of a journal are made, and how an entry changes them. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
@@ -93,20 +93,6 @@ class QuarantineTotals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValuesAt:
-    """How many values stood in one place of the records."""
-
-    path: str
-    values: int
-
-
-def most_frequent(counts: Mapping[str, int], most: int) -> tuple[ValuesAt, ...]:
-    """Return the places with the most values, of several with as many the first by name. Pure."""
-    found = sorted((-count, path) for path, count in counts.items() if count)
-    return tuple(ValuesAt(path=path, values=-count) for count, path in found[:most])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Watermark:
     """The highest name in a folder that was read. Lower ones may still come, and are found."""
 
@@ -146,55 +132,6 @@ class EntrySummary:
             parquet_files=len(entry.files),
             parquet_bytes=sum(file.size for file in entry.files),
             gone=sum(record.gone and not record.discarded for record in entry.sources),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compaction:
-    """An entry that puts the rows of some data files into fewer."""
-
-    entry: int
-    at: datetime
-    mark: str
-    """By this the log says that it has no effect."""
-    files: int
-    into: int
-    rows: int
-
-    @classmethod
-    def of(cls, entry: Entry) -> "Compaction":
-        """Sum up an entry. Pure."""
-        return cls(
-            entry=entry.sequence,
-            at=datetime.fromisoformat(entry.created),
-            mark=entry.replacement_mark,
-            files=len(entry.outgoing),
-            into=len(entry.data_files),
-            rows=sum(one.rows for one in entry.rewrites),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compactions:
-    """The compactions of a journal."""
-
-    entries: int = 0
-    files: int = 0
-    """The data files whose rows were put into fewer files."""
-    into: int = 0
-    """Those fewer files."""
-    last: Compaction | None = None
-
-    def plus(self, entry: Entry) -> "Compactions":
-        """Add an entry, if it is a compaction. Pure."""
-        if entry.operation != "rewrite":
-            return self
-        new = Compaction.of(entry)
-        return Compactions(
-            entries=self.entries + 1,
-            files=self.files + new.files,
-            into=self.into + new.into,
-            last=new,
         )
 
 

@@ -70,7 +70,7 @@ def _steps(answer: Answer, *, quotes: bool) -> Iterator[Step]:
     if failure is not None:
         attempts = plural(failure.attempts, "attempt")
         yield Step(
-            at=rfc3339(failure.last),
+            at=rfc3339(failure.failed_at),
             what=f"failed ({failure.code})",
             detail=f"{failure.message}; {attempts}" if quotes else attempts,
             state="bad",

@@ -10,7 +10,6 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner, Result
 
 from blizzard.cli.app import app
-from lakebed.config.ddl import fields_from_ddl
 from lakebed.types import RESCUED
 from tests.support.commands import WIDTH, told
 from tests.support.desk import Desk
@@ -193,9 +192,6 @@ def test_the_files_that_wait_say_their_columns(tmp_path: Path) -> None:
         "tags[]": "struct<x: string>",
         "tags[].x": "string",
     }
-    ddl = desk.run("infer", "--ddl")
-    assert [one["name"] for one in fields_from_ddl(ddl.stdout)] == ["ts", "user", "tags"]
-    assert "DDL cannot say" in ddl.stderr
     assert desk.run("infer").stdout == done.stdout, "nothing is written by a look"
 
 
@@ -217,8 +213,6 @@ def test_other_files_can_be_looked_at_without_a_configuration(tmp_path: Path) ->
     desk.land("a.ndjson", {"id": 1, "date": "2024-01-01"})
     done = desk.run("infer", str(desk.landing.folder), config=False)
     assert yaml.safe_load(done.stdout)["fields"] == [ID, {"name": "date", "type": "date"}]
-    ddl = desk.run("infer", str(desk.landing.folder), "--ddl", config=False)
-    assert (ddl.stdout, ddl.stderr) == ("id BIGINT,\ndate DATE\n", "")
 
 
 def test_a_column_that_the_path_gives_is_not_looked_for(tmp_path: Path) -> None:
@@ -243,10 +237,9 @@ def test_nothing_to_look_at_is_an_error(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["infer", "ftp://x"], "must be a local path"),
-        (["infer", "--ddl", "--output", "json"], "exclude each other"),
         (["infer", "--sample", "-1"], "--sample"),
         (["show", "-p", "nobody"], "there is no pipeline"),
-        (["diff", "--ddl"], "No such option: --ddl"),
+        (["diff", "--sample", "1"], "No such option: --sample"),
         (["promoted"], "No such command"),
     ],
 )

@@ -2,13 +2,10 @@
 
 import os
 import re
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from blizzard.answers.progress import PipelineEvidence
-from blizzard.answers.why import Pipelines, why
 from tests.support.builders import ndjson, put, tree
 from tests.support.commands import Desk as PlainDesk
 from tests.support.commands import told
@@ -118,7 +115,7 @@ def test_a_file_waits_in_its_place_for_the_trigger_of_the_next_batch(desk):
     answer = desk.why("b.ndjson")
     assert answer["state"] == "waiting"
     backlog = answer["backlog"]
-    assert (backlog["position"], backlog["files"], backlog["counted"]) == (2, 3, "source")
+    assert (backlog["position"], backlog["files"]) == (2, 3)
     assert (backlog["in_next_batch"], backlog["trigger"]) == (True, "inactivity")
     assert 0 < backlog["starts_in_secs"] <= 60
     assert re.search(r"It starts in (1 min|\d+ s) at the latest", answer["answer"])
@@ -145,25 +142,14 @@ def test_a_file_beyond_a_full_batch_waits_for_a_later_one(desk):
     assert "a later batch, since the next one is full" in answer["answer"]
 
 
-def test_of_a_large_source_the_files_of_one_folder_are_counted(desk):
+def test_in_a_very_large_source_waiting_files_are_not_counted(desk, monkeypatch):
     for name in ("x/a", "x/b", "y/c", "y/d"):
         desk.landing.land(f"{name}.ndjson", 1)
-
-    def asked(most):
-        found = PipelineEvidence.read(desk.settings, desk.clock)
-        few = Pipelines([desk.settings], lambda _: replace(found, most_names=most))
-        (answer,) = why("y/d.ndjson", few)
-        return answer
-
-    backlog = asked(2).backlog
-    assert (backlog.position, backlog.files, backlog.counted) == (2, 2, "folder")
-    assert backlog.trigger == "rollover"
-    backlog = asked(None).backlog
-    assert (backlog.position, backlog.files, backlog.counted) == (4, 4, "source")
-    assert desk.why("y/d.ndjson", "--count-all")["backlog"]["position"] == 4
-    answer = asked(1)
-    assert (answer.state, answer.backlog.files) == ("waiting", None)
-    assert "--count-all" in answer.answer
+    assert desk.why("y/d.ndjson")["backlog"]["position"] == 4
+    monkeypatch.setattr("blizzard.answers.file_history.MOST_NAMES", 3)
+    answer = desk.why("y/d.ndjson")
+    assert (answer["state"], answer["backlog"]["files"]) == ("waiting", None)
+    assert "blizzard status counts them" in answer["answer"]
 
 
 def test_a_bad_file_says_where_it_failed_since_when_and_what_to_do(desk):
@@ -173,7 +159,7 @@ def test_a_bad_file_says_where_it_failed_since_when_and_what_to_do(desk):
     failure = answer["failure"]
     assert (answer["state"], answer["reason"]) == ("failed", "not_json")
     assert (failure["stage"], failure["line"], failure["attempts"]) == ("parse", 2, 1)
-    assert failure["since"] == failure["last"]
+    assert failure["since"] == failure["failed_at"]
     assert (failure["entry"], failure["next_try"]) == (1, None)
     assert "not tried again by itself" in answer["answer"]
     assert any("blizzard dlq retry" in way for way in answer["next"])
@@ -189,7 +175,7 @@ def test_an_order_to_try_again_and_a_second_failure_keep_since_when(desk):
     desk.blizzard()
     again = desk.why("bad.ndjson")["failure"]
     assert (again["attempts"], again["since"]) == (2, first["since"])
-    assert again["last"] > first["last"]
+    assert again["failed_at"] > first["failed_at"]
 
 
 def test_a_mended_file_waits(desk):

@@ -105,7 +105,7 @@ def test_when_it_failed_is_not_when_it_was_given_up(desk):
     gives_up(desk)
     failure = why(desk)["failure"]
     assert failure["entry"] == number
-    assert datetime.fromisoformat(failure["last"]) == failed_at
+    assert datetime.fromisoformat(failure["failed_at"]) == failed_at
 
 
 # ------------------------------------------------------------------------------ before the next run

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from blizzard.answers.answer import Answer, FailedAt
+from blizzard.answers.answer import Answer, FailedSource
 from blizzard.answers.file_counts import DayOrPartition
 from blizzard.answers.lifecycle import FileState
 from blizzard.answers.report import Reconciliation
@@ -120,7 +120,8 @@ def test_a_day_that_was_not_looked_at_is_not_complete():
 
 @pytest.mark.parametrize("quotes", [True, False])
 def test_a_failure_is_quoted_only_where_its_message_holds_nothing(quotes: bool):
-    failure = FailedAt(
+    failure = FailedSource(
+        path="a",
         stage="parse",
         code="bad_json",
         message="canary",
@@ -128,7 +129,7 @@ def test_a_failure_is_quoted_only_where_its_message_holds_nothing(quotes: bool):
         field=None,
         attempts=2,
         since=NOON,
-        last=NOON,
+        failed_at=NOON,
         entry=3,
         next_try=None,
     )

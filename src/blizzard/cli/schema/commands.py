@@ -19,21 +19,23 @@ from blizzard.inspect.columns import (
     differences,
     present_columns,
 )
-from blizzard.inspect.guess.fields import GuessedColumn, columns_in, fields_of
+from blizzard.inspect.guess.fields import GuessedColumn, columns_in
 from blizzard.inspect.guess.forms import Record, records_in
-from blizzard.inspect.written import ddl_of, field_lines
+from blizzard.inspect.written import field_lines
+from blizzard.journal.books import Books
+from blizzard.journal.checkpoint import refresh
+from blizzard.journal.ledger import Ledger
 from blizzard.model.locations import open_reader, sink_location, source_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.table_rules import table_rules
 from lakebed.clock import Clock
-from lakebed.columns.schema import Field, walk
 from lakebed.config.places import source_location as checked_location
 from lakebed.deltalog import tables
 from lakebed.errors import ObjectMissing
 from lakebed.journal import JournalReader
 from lakebed.storage.store import ObjectFacts
-from lakebed.terminal.call import Call, Output, refuse
-from lakebed.terminal.console import Line, Table, Verbatim, more, picked, print_error, second
+from lakebed.terminal.call import refuse
+from lakebed.terminal.console import Line, Table, Verbatim, more, picked, second
 from lakebed.terminal.program import program
 from lakebed.units import plural
 from penguin import inline
@@ -79,14 +81,11 @@ def schema_infer(
         ),
     ] = None,
     most: SampleSize = sample.BYTES,
-    ddl: Annotated[bool, typer.Option("--ddl", help="Print the columns as Spark DDL.")] = False,
 ) -> None:
     """Look at files and print their columns, as the configuration has them.
 
     Nothing is written, and no column of the table is changed.
     """
-    if ddl and call.output is Output.JSON:
-        refuse("--ddl and --output json exclude each other")
     call.who = "schema infer"
     if uri is not None:
         try:
@@ -97,7 +96,7 @@ def schema_infer(
     else:
         with call.one() as settings:
             found = _waiting(settings, most)
-    show_found(call, found, ddl=ddl)
+    call.show(map(Verbatim, ["fields:", *field_lines(found, 2)]), *_found_rows(found))
 
 
 @app.command(name="diff")
@@ -115,9 +114,12 @@ def _present(settings: PipelineSettings) -> PresentColumns:
     try:
         store = open_reader(sink_location(settings))
     except ObjectMissing:
-        return present_columns(settings, ())  # There is no table's folder, so no journal either.
+        # There is no table's folder, so no journal either.
+        return present_columns(settings, (), Books())
     journal = JournalReader(store, settings.name, full_paths=True)
-    return present_columns(settings, journal.entries())
+    ledger = Ledger()
+    refresh(ledger, store, settings.name)
+    return present_columns(settings, journal.entries(), ledger.books)
 
 
 def _waiting(settings: PipelineSettings, most: int) -> tuple[GuessedColumn, ...]:
@@ -203,18 +205,6 @@ def column_lines(settings: PipelineSettings, found: PresentColumns) -> Iterator[
             yield from _homeless(settings, some, "left out" if dropped else "in _rescued")
 
 
-def show_found(call: Call, some: Sequence[GuessedColumn], *, ddl: bool) -> None:
-    """Print columns that were found in files, as YAML, DDL or JSON."""
-    fields = fields_of(some)
-    lines = ddl_of(fields).splitlines() if ddl else ["fields:", *field_lines(some, 2)]
-    call.show(map(Verbatim, lines), *_found_rows(some))
-    if ddl and any(_says_more(field) for _path, field in walk(fields)):
-        print_error(
-            "warning: DDL cannot say how values are written (format, from, coerce, "
-            "null_values); fields can"
-        )
-
-
 def difference_lines(
     settings: PipelineSettings, differences: Sequence[ColumnDifference], held: Sequence[str]
 ) -> Iterator[Line]:
@@ -279,8 +269,3 @@ def _found_rows(some: Sequence[GuessedColumn], above: str = "") -> list[dict[str
         is_struct = one.field is not None and bool(one.field.fields)
         rows += _found_rows(one.inner, f"{path}." if is_struct else f"{path}[].")
     return rows
-
-
-def _says_more(field: Field) -> bool:
-    reading = field.reading
-    return bool(reading.path or reading.formats or reading.coerce or reading.null_values)

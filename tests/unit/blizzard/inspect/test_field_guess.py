@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from blizzard.config.columns import schema_of
 from blizzard.inspect.guess.fields import columns_in, fields_of
-from blizzard.inspect.written import ddl_of, field_lines
+from blizzard.inspect.written import field_lines
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.look.gather import parse
 from lakebed.columns.schema import Schema
 from lakebed.config.checks import check_fields
-from lakebed.config.ddl import fields_from_ddl
 from lakebed.config.schema import DeclaredSchema
 from lakebed.types import OnMismatch, UnknownFields
 from tests.support.growth import AT_MOST, growth
@@ -175,14 +174,6 @@ def test_what_is_written_is_read_back_as_it_was_meant(records: list[dict[str, An
     declared = DeclaredSchema.model_validate({"fields": read})
     assert not list(check_fields((), declared.fields_))
     assert schema_of(declared) == Schema(fields_of(columns))
-
-
-@given(st.lists(st.dictionaries(NAMES.filter(str.strip), VALUES, min_size=1), min_size=1))
-def test_the_ddl_names_the_same_columns(records: list[dict[str, Any]]) -> None:
-    fields = fields_of(columns_in(parsed(*records)))
-    if fields:
-        declared = DeclaredSchema.model_validate({"fields": fields_from_ddl(ddl_of(fields))})
-        assert schema_of(declared).delta() == Schema(fields).delta()
 
 
 def test_a_name_that_cannot_be_written_is_left_to_the_rescued_column() -> None:

@@ -186,7 +186,7 @@ def test_only_so_many_places_of_values_are_told_apart():
     story = Story().tell([("batch", choice) for choice in (0, 1, 2, 3, 0)])
     for entry, _body in story.entries:
         books.learn(entry)
-    assert books.placed("default", "dropped") == {"y0": 2, "y1": 2}
+    assert books.placed("dropped") == {"y0": 2, "y1": 2, "y3": 4}
     assert books.sums.totals.dropped == 1 + 2 + 3 + 4 + 1
 
 
