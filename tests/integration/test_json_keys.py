@@ -71,8 +71,7 @@ KEYS = {
     "blizzard files": """
         pipeline table_uri by groups[name landed in_table journaled held discarded failed waiting
         changed retracted removed altered deleted lost in_part not_applied overwritten bytes
-        rows bad_lines
-        quarantined_lines uncounted complete sentence] left_out passed_over errors
+        rows quarantined_lines uncounted complete sentence] left_out passed_over errors
     """,
     "blizzard files a.ndjson": """
         pipeline uri source path state at size entry partition reason deleted

@@ -18,8 +18,6 @@ from lakebed.storage.ahead import ahead
 from lakebed.units import in_words, is_are, plural
 
 By = Literal["day", "partition"]
-What = Literal["rows", "bad_lines", "replacements"]
-"""What counts of a file: rows and bad lines, bad lines alone, or those of replacements alone."""
 UNKNOWN = "unknown"
 """The day of files that landed at an unknown time, or the partition of those without."""
 
@@ -29,18 +27,12 @@ class RowCount:
     """What was read of some files."""
 
     rows: int = 0
-    bad_lines: int = 0
-    """Lines that were ever quarantined, including those resolved since."""
     unknown: int = 0
     """Files of which the journal does not say it: they were read under an earlier one."""
 
     def plus(self, other: "RowCount") -> "RowCount":
         """Return the sum of two."""
-        return RowCount(
-            rows=self.rows + other.rows,
-            bad_lines=self.bad_lines + other.bad_lines,
-            unknown=self.unknown + other.unknown,
-        )
+        return RowCount(rows=self.rows + other.rows, unknown=self.unknown + other.unknown)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,7 +68,6 @@ class DayOrPartition:
     rows: int | None = None
     """Rows that were read from them, also from parts of those that are not done; not those that
     were retracted or removed. None where that was not counted."""
-    bad_lines: int | None = None
     quarantined_lines: int = 0
     """Their bad lines that wait in quarantine, neither replayed nor discarded so far."""
     uncounted: int = 0
@@ -116,8 +107,7 @@ class DayOrPartition:
     def judge(self, *, listed: bool, refused: bool, so_far: bool, counted: RowCount | None) -> None:
         """Enter the rows, and whether everything is in; `listed` is whether all was seen."""
         if counted is not None:
-            self.rows, self.bad_lines = counted.rows, counted.bad_lines
-            self.uncounted = counted.unknown
+            self.rows, self.uncounted = counted.rows, counted.unknown
         if refused or not listed:
             why = "a start would be refused" if refused else "not every source can be listed"
             self.sentence = f"whether everything of {self.name} is in is not known: {why}"
@@ -242,8 +232,8 @@ class EntryReadings:
 
     at_ms: int
     retracts: bool
-    files: Mapping[str, tuple[int, int, int]]
-    """Rows, quarantined lines, and lines that an earlier part has read, by key."""
+    files: Mapping[str, tuple[int, int]]
+    """Rows, and lines that an earlier part has read, by key."""
 
 
 @dataclass(slots=True)
@@ -256,18 +246,13 @@ class EntryRows:
     most_kept: int = MOST_KEPT
     _kept: dict[int, EntryReadings | None] = field(default_factory=dict)
 
-    def count(self, wanted: Iterable[tuple[str, str, int, What]]) -> dict[str, RowCount]:
+    def count(self, wanted: Iterable[tuple[str, str, int]]) -> dict[str, RowCount]:
         """Return what was read of files, by group; `wanted` has groups, keys and entries."""
         sums: dict[str, RowCount] = {}
         files = list(wanted)
-        self._load({number for _group, _key, number, _what in files})
-        for group, key, number, what in files:
-            found, entry = self._of(number, key), self._kept[number]
-            if what == "replacements" and (entry is None or not entry.retracts):
-                continue
-            if what != "rows":
-                found = RowCount(bad_lines=found.bad_lines)
-            sums[group] = sums.get(group, RowCount()).plus(found)
+        self._load({number for _group, _key, number in files})
+        for group, key, number in files:
+            sums[group] = sums.get(group, RowCount()).plus(self._of(number, key))
         self._forget()
         return sums
 
@@ -301,9 +286,8 @@ class EntryRows:
             # What comes with a retraction is read whole: it is no part of anything.
             if entry is None or key not in entry.files or (part != number and entry.retracts):
                 continue
-            rows, quarantined, skipped = entry.files[key]
-            rows += self.replayed().get(f"{part}:{key}", 0)
-            total = total.plus(RowCount(rows=rows, bad_lines=quarantined))
+            rows, skipped = entry.files[key]
+            total = total.plus(RowCount(rows=rows + self.replayed().get(f"{part}:{key}", 0)))
         return total
 
     def _load(self, numbers: Iterable[int]) -> None:
@@ -331,7 +315,7 @@ def _readings(entry: Entry) -> EntryReadings:
         at_ms=round(datetime.fromisoformat(entry.created).timestamp() * 1000),
         retracts=entry.kind == "retract",
         files={
-            one.key: (one.rows, one.quarantined, one.skipped)
+            one.key: (one.rows, one.skipped)
             for one in entry.readings
             if not (one.gone or one.failure)
         },

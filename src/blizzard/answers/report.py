@@ -18,9 +18,8 @@ from blizzard.answers.file_counts import (
     EntryRows,
     RowCount,
     SourceCounts,
-    What,
 )
-from blizzard.answers.lifecycle import LANDED, NOT_APPLIED, DayOf, FileStanding, FileState
+from blizzard.answers.lifecycle import LANDED, DayOf, FileStanding, FileState
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.survey import BadLines, SourceSurvey
 from blizzard.discover.lister import SourceLister, source_listers
@@ -108,17 +107,14 @@ class CountedFiles:
     days: frozenset[str]
     keeps: Keeps
     groups: dict[str, DayOrPartition] = field(default_factory=dict)
-    read: list[tuple[str, str, int, What]] = field(default_factory=list)
-    """Groups, keys and entries of files whose rows or bad lines are counted.
-
-    Bad lines alone count where no row is in the table, nor comes. Of bad lines that entries other
-    than a file's own have set aside, those of replacements count."""
+    read: list[tuple[str, str, int]] = field(default_factory=list)
+    """Groups, keys and entries of files whose rows are counted."""
     left_out: int = 0
     files: list[FileStanding] = field(default_factory=list)
     """Those that are to be listed, also of days that are not counted."""
     unread: tuple[SkipSummary, ...] = ()
 
-    def count(self, one: FileStanding, bad_lines: BadLines) -> None:
+    def count(self, one: FileStanding) -> None:
         """Count a file, if it is asked about."""
         question = self.question
         if not question.means(one.partition):
@@ -130,15 +126,10 @@ class CountedFiles:
             return
         name = (one.day if question.by == "day" else one.partition) or UNKNOWN
         self.groups.setdefault(name, DayOrPartition(name=name)).count(one)
-        if not question.rows:
-            return
         is_read = one.in_part and one.state not in OUT
         is_read = is_read or (one.state in READ and one.reason is None)
-        is_aside = one.state is FileState.REMOVED or one.reason == NOT_APPLIED
-        if one.entry is not None and (is_read or is_aside):
-            self.read.append((name, one.key, one.entry, "rows" if is_read else "bad_lines"))
-        others = bad_lines.keys() - {one.entry}
-        self.read += [(name, one.key, entry, "replacements") for entry in others]
+        if question.rows and one.entry is not None and is_read:
+            self.read.append((name, one.key, one.entry))
 
 
 @dataclass(slots=True)
@@ -243,8 +234,8 @@ class Reconciler:
                 prefix=question.prefix,
             )
             files = CountedFiles(question, frozenset(days), keeps)
-            for one, lines in survey.files():
-                files.count(one, lines)
+            for one in survey.files():
+                files.count(one)
             files.unread = survey.scan.finding(()).unread
             return files
 

@@ -74,7 +74,7 @@ class SourceSurvey:
             written=self.written,
         )
 
-    def files(self) -> Iterator[tuple[FileStanding, BadLines]]:
+    def files(self) -> Iterator[FileStanding]:
         """Yield how each file stands, after what was read under its name before."""
         for one in self._now():
             key = one.key
@@ -85,7 +85,7 @@ class SourceSurvey:
                 yield from map(self._with_bad_lines, self._life.earlier(key))
             yield self._with_bad_lines(one)
 
-    def _with_bad_lines(self, one: FileStanding) -> tuple[FileStanding, BadLines]:
+    def _with_bad_lines(self, one: FileStanding) -> FileStanding:
         """Add the bad lines of an object: all up to its entry that are of no earlier object."""
         found = {
             entry: lines
@@ -93,7 +93,7 @@ class SourceSurvey:
             if (one.entry is None or entry <= one.entry) and (one.key, entry) not in self._counted
         }
         self._counted |= {(one.key, entry) for entry in found}
-        return (replace(one, quarantined_lines=sum(found.values())) if found else one), found
+        return replace(one, quarantined_lines=sum(found.values())) if found else one
 
     def _now(self) -> Iterator[FileStanding]:
         """Yield how each file stands, those that are no longer there in between."""
