@@ -180,7 +180,7 @@ KEYS = {
         given_up(files rows) awaiting_redo(files rows) forgotten(files rows) nowhere(files rows))
         active(files rows)
         by_others(files rows) adopted(files rows) unknown(files rows) others[version operation
-        writer files_added files_removed rows_added rows_removed changes_data] accepted
+        writer] accepted
         differences[kind message pipeline entry version file source]
         sources[pipeline states unread errors] not_covered
     """,

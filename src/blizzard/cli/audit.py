@@ -277,19 +277,14 @@ def _files(found: Audit, committer: str) -> Table:
 
 def _others(others: tuple[OtherCommit, ...]) -> Iterator[str]:
     if others:
-        yield f"  {plural(len(others), 'commit')} of other writers:"
+        yield f"  {plural(len(others), 'commit')} of other writers (penguin history says more):"
     for one in others[-FEW:]:
         yield (
             f"    version {one.version}, {one.operation or 'unknown operation'} of "
-            f"{one.writer or 'an unknown writer'}: {plural(one.files_removed, 'file')} removed "
-            f"({_rows(one.rows_removed)}), {one.files_added:,} added ({_rows(one.rows_added)})"
+            f"{one.writer or 'an unknown writer'}"
         )
     if len(others) > FEW:
         yield f"    ... and {len(others) - FEW:,} before; --output json has them all"
-
-
-def _rows(count: int | None) -> str:
-    return "rows unknown" if count is None else plural(count, "row")
 
 
 class NothingToAccept(LakeError):

@@ -211,8 +211,7 @@ def test_a_file_that_another_writer_gives_other_statistics(desk):
     damage = Damage(desk.table)
     (file,) = damage.added(2)
     damage.commit({"add": {**file, "dataChange": False}}, operation="COMPUTE STATS")
-    found = assert_balanced(desk.table)
-    assert (found.others[0].rows_removed, found.others[0].rows_added) == (7, 7)
+    assert_balanced(desk.table)
     assert amounts(desk.table) == {"in_table": (2, 12)}
 
 

@@ -99,12 +99,6 @@ class OtherCommit:
     version: int
     operation: str | None
     writer: str | None
-    files_added: int
-    files_removed: int
-    rows_added: int | None
-    """None where a file has no statistics."""
-    rows_removed: int | None
-    changes_data: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -218,30 +218,21 @@ class LogBooks:
 
     def _take_other(self, found: LogActions, gone: dict[str, Active]) -> None:
         """Enter a version of another writer."""
-        told = self.commits[found.version] = _other(found, gone)
-        counts = (told.rows_removed, told.rows_added)
-        if None not in counts and not told.changes_data and counts[0] != counts[1]:
+        version, operation = found.version, found.info.operation
+        self.commits[version] = OtherCommit(
+            version=version, operation=operation, writer=found.info.writer
+        )
+        added = _sum([one.visible_rows for one in found.adds])
+        removed = _sum([one.visible for one in gone.values()])
+        if None not in (added, removed) and not found.changes_data and added != removed:
             self.differences.append(
                 Difference(
                     kind=FindingKind.ROWS_CHANGED,
-                    message=f"version {told.version} ({told.operation}) says that it changes no "
-                    f"data, but removes {plural(counts[0] or 0, 'row')} and adds {counts[1]}",
-                    version=told.version,
+                    message=f"version {version} ({operation}) says that it changes no data, but "
+                    f"removes {plural(removed or 0, 'row')} and adds {added}",
+                    version=version,
                 )
             )
-
-
-def _other(found: LogActions, gone: dict[str, Active]) -> OtherCommit:
-    return OtherCommit(
-        version=found.version,
-        operation=found.info.operation,
-        writer=found.info.writer,
-        files_added=len(found.adds),
-        files_removed=len(found.removes),
-        rows_added=_sum([one.visible_rows for one in found.adds]),
-        rows_removed=_sum([one.visible for one in gone.values()]),
-        changes_data=found.changes_data,
-    )
 
 
 def _sum(counts: list[int | None]) -> int | None:
