@@ -40,7 +40,7 @@ KEYS = {
         committed_at counted] resolved failure gone
         backlog data_files[path rows bytes entry sources state own_rows version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction
-        erased inherited replaces_rows earlier_lines read_before
+        erased replaces_rows earlier_lines read_before
         taken_back_by other_bad_lines deleted_from next
     """,
     "blizzard why bad.ndjson": """
@@ -48,7 +48,7 @@ KEYS = {
         stored(path size etag modified) read resolved
         failure(path stage code message line field attempts since failed_at
         entry next_try lines_in_table) gone backlog
-        data_files sources retraction erased inherited replaces_rows earlier_lines read_before
+        data_files sources retraction erased replaces_rows earlier_lines read_before
         taken_back_by other_bad_lines deleted_from next
     """,
     "blizzard why c.ndjson": """
@@ -56,7 +56,7 @@ KEYS = {
         stored(path size etag modified) read resolved
         failure gone backlog(position files in_next_batch
         trigger starts_in_secs running)
-        data_files sources retraction erased inherited replaces_rows earlier_lines read_before
+        data_files sources retraction erased replaces_rows earlier_lines read_before
         taken_back_by other_bad_lines deleted_from next
     """,
     "blizzard why ID": """
@@ -65,7 +65,7 @@ KEYS = {
         failure gone backlog data_files[path rows bytes entry sources
         state own_rows version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction
-        erased inherited replaces_rows earlier_lines read_before
+        erased replaces_rows earlier_lines read_before
         taken_back_by other_bad_lines deleted_from next
     """,
     "blizzard files": """

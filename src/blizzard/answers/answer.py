@@ -179,16 +179,6 @@ class FileRetraction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inherited:
-    """The journal under which a file was read, and that another has replaced."""
-
-    pipeline: str
-    journal: str
-    last_entry: int
-    """Its last entry that counts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The answer about one file: in words, then the facts, then what to do."""
 
@@ -220,12 +210,10 @@ class Answer:
     retraction: FileRetraction | None = None
     erased: tuple[FileRetraction, ...] = ()
     """What was asked to take some of its rows out of the table by what they hold."""
-    inherited: Inherited | None = None
-    """The earlier journal that knew it."""
     replaces_rows: int | None = 0
     """Rows in the table of what it was before its new content failed; None if not known."""
     earlier_lines: int = 0
-    """Lines of it that were read under that journal, which counted their rows."""
+    """Lines of it that were read under an earlier journal, which counted their rows."""
     read_before: tuple[Read, ...] = ()
     """What was read under its name as other objects, whose rows stay (`on_change: reingest`)."""
     taken_back_by: int | None = None

@@ -285,13 +285,12 @@ def erased(one: FileRetraction) -> str:
 
 def earlier(answer: Answer) -> str:
     """Describe what was read of the file under an earlier journal; else empty."""
-    before = answer.inherited
-    if before is None or not answer.earlier_lines:
-        return ""
     which = plural(answer.earlier_lines, "line of it was", "lines of it were")
     return (
-        f" {which} read before, under journal {before.journal} of pipeline {before.pipeline}; "
-        "their rows are in the table, and only that journal has counted them."
+        f" {which} read before, under an earlier journal; their rows are in the table, and only "
+        "that journal has counted them."
+        if answer.earlier_lines
+        else ""
     )
 
 

@@ -8,7 +8,6 @@ from blizzard.answers.answer import (
     Answer,
     DataFile,
     FailedSource,
-    Inherited,
     Read,
     Resolution,
 )
@@ -201,7 +200,7 @@ def _with_unfinished(asked: PipelineEvidence, answer: Answer, known: UnfinishedF
     record = known.record
     answer = _with_parts(asked, answer, _parts_of_unfinished(asked, known), record.key)
     unseen = record.records_read - sum(one.lines for one in answer.read)
-    answer = _with_earlier(asked, answer, unseen)
+    answer = replace(answer, earlier_lines=_earlier_lines(asked, unseen))
     if answer.reason in (PART_READ, REDO):
         return answer
     is_there = answer.state is FileState.WAITING or answer.reason == ChangedPartWay.code
@@ -235,13 +234,11 @@ def _with_finished(asked: PipelineEvidence, answer: Answer, done: IngestedFile) 
     if undone is not None and answer.reason == NOT_APPLIED:
         done = undone.after
     entry = _entry_of(table, done)
-    if entry is None or not entry.has_read(done.key):
-        answer = replace(answer, inherited=_inherited(table))
-    else:
+    if entry is not None and entry.has_read(done.key):
         parts = parts_until(table.journal, done.key, entry)
         answer = _with_parts(asked, answer, parts, done.key)
-        skipped = (one.skipped for one in parts[0].readings if one.key == done.key)
-        answer = _with_earlier(asked, answer, max(skipped, default=0))
+        before = (one.skipped for one in parts[0].readings if one.key == done.key)
+        answer = replace(answer, earlier_lines=_earlier_lines(asked, max(before, default=0)))
     said = done.entry if undone is None else undone.entry
     taken = retraction_of(asked, table, replace(done, entry=said), answer.data_files)
     answer = replace(answer, retraction=taken)
@@ -281,26 +278,10 @@ def _entry_of(table: JournalEvidence, done: IngestedFile) -> Entry | None:
     return reading(table.journal, done.key, path, last) or entry
 
 
-def _inherited(table: JournalEvidence) -> Inherited | None:
-    """Return the earlier journal that knew a file; None if the present one replaced none."""
-    opening = table.journal.entry(0)
-    lineage = None if opening is None else opening.inherits
-    if lineage is None:
-        return None
-    return Inherited(
-        pipeline=lineage.pipeline, journal=lineage.journal, last_entry=lineage.sequence
-    )
-
-
-def _with_earlier(asked: PipelineEvidence, answer: Answer, lines: int) -> Answer:
-    """Add how many lines of a file were read under an earlier journal, and which one that is."""
-    table = asked.table
-    if table is None or lines <= 0:
-        return answer
-    inherited = _inherited(table)
-    if inherited is None:
-        return answer
-    return replace(answer, earlier_lines=lines, inherited=inherited)
+def _earlier_lines(asked: PipelineEvidence, lines: int) -> int:
+    """Return how many lines were read under an earlier journal, of those that this one lacks."""
+    opening = None if asked.table is None or lines <= 0 else asked.table.journal.entry(0)
+    return 0 if opening is None or opening.inherits is None else lines
 
 
 def _with_parts(

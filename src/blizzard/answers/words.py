@@ -181,18 +181,6 @@ def _failed(case: Case) -> Words:
     )
 
 
-def _inherited(case: Case) -> Words:
-    earlier = case.answer.inherited
-    if earlier is None:
-        return ("It was read before, under a journal that is not here any more.",)
-    return says(
-        f"It was read under an earlier journal, {earlier.journal} of pipeline {earlier.pipeline}, "
-        f"with entry {earlier.last_entry} at the latest; the present journal has taken that over, "
-        "so it is not read again.",
-        "the entries of a journal that was replaced are kept beside the new one, in journal-ID",
-    )
-
-
 def _changed(case: Case) -> Words:
     answer, taken, on_change = case.answer, case.answer.retraction, case.source.on_change
     if taken is not None and taken.is_not_applied:
@@ -361,7 +349,10 @@ SAYS: Mapping[tuple[FileState, str | None], Words | Callable[[Case], Words]] = {
     (FileState.JOURNALED, None): _uncommitted,
     (FileState.IN_TABLE, None): _committed,
     (FileState.IN_TABLE, NO_ROWS): _no_rows,
-    (FileState.IN_TABLE, INHERITED): _inherited,
+    (FileState.IN_TABLE, INHERITED): (
+        "It was read under an earlier journal, so it is not read again.",
+        "blizzard journal 0 names that journal; its entries are beside the new one, in journal-ID",
+    ),
     (FileState.HELD, None): _held,
     (FileState.DISCARDED, None): _discarded,
     (FileState.REMOVED, None): _removed,
