@@ -68,7 +68,6 @@ class ParquetFolder:
             wanted=Wanted(**wanted),
             store=store or Store(str(self.root), StorageOptions()),
             clock=Clock(),
-            segment=2,
         )
 
     def look(self, **wanted: Any) -> Adoption:
@@ -78,8 +77,8 @@ class ParquetFolder:
         return self.adopter(store, **wanted).adopt()
 
     def state(self) -> list[Path]:
-        """Return what runs have kept."""
-        return sorted((self.root / "_staging").rglob("*.json.gz"))
+        """Return what is left beside the table."""
+        return sorted((self.root / "_staging").rglob("*"))
 
 
 class Counting(Store):

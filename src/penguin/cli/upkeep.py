@@ -40,7 +40,6 @@ NO_TABLE = {
     "some": (),
     "failed": 0,
     "spared": 0,
-    "recorded": False,
 }
 """What is reported where there is no table yet."""
 
