@@ -1,14 +1,22 @@
-"""Every object name in a table directory, built and parsed here only."""
+"""Every object name in a table directory, built and parsed here only.
+
+The folder of a partition is `key=value` with the value escaped as Hive and Spark escape it; a null
+(and an empty string, which Delta takes for null) is `__HIVE_DEFAULT_PARTITION__`.
+"""
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from typing import NewType
+from urllib.parse import unquote
 from uuid import UUID
-
-from lakebed.partition import PartitionValues, folder
 
 TablePath = NewType("TablePath", str)
 """A path relative to the table's root. A URI is not one, and cannot be compared with one."""
+
+PartitionValues = Mapping[str, str | None]
+NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(0x20)}
 
 OURS = "_blizzard"
 PROTOCOL = f"{OURS}/protocol"
@@ -41,6 +49,23 @@ TIMED_NAME = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9
 PARQUET_SUFFIX = ".parquet"
 META_SUFFIX = ".meta.json"
 DEAD_LETTERS_NAME = re.compile(r"failures-\d{8}-\d{6}-[0-9a-f-]{36}\.ndjson")
+
+
+def escape(value: str | None) -> str:
+    """Escape a value so that it is one folder name."""
+    if not value:
+        return NULL_FOLDER
+    return "".join(f"%{ord(char):02X}" if char in ESCAPED else char for char in value)
+
+
+def unescape(name: str) -> str | None:
+    """Read a value back from a folder name."""
+    return None if name in ("", NULL_FOLDER) else unquote(name, errors="strict")
+
+
+def folder(values: PartitionValues) -> str:
+    """Name the folder of a partition, in the order of its keys; the table's root has no name."""
+    return "/".join(f"{escape(key)}={escape(value)}" for key, value in values.items())
 
 
 def data_file(values: PartitionValues, fresh_id: UUID) -> TablePath:

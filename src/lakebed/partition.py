@@ -1,8 +1,4 @@
-"""Partition keys: from a template, from a path, into a folder name and back, by the Delta rules.
-
-A folder is `key=value` with the value escaped as Hive and Spark escape it; a null (and an empty
-string, which Delta takes for null) is `__HIVE_DEFAULT_PARTITION__`.
-"""
+"""Partition keys: from a template, from a path, and checked against the columns they are of."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,10 +7,8 @@ from datetime import date
 from urllib.parse import unquote
 
 from lakebed.columns.schema import Field, Schema
+from lakebed.layout import unescape
 from lakebed.types import FieldType
-
-NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
-ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(0x20)}
 
 INTEGER_BITS: Mapping[FieldType, int] = {
     FieldType.INT8: 8,
@@ -24,25 +18,6 @@ INTEGER_BITS: Mapping[FieldType, int] = {
 }
 
 INTEGER = re.compile(r"-?[0-9]{1,40}")
-
-PartitionValues = Mapping[str, str | None]
-
-
-def escape(value: str | None) -> str:
-    """Escape a value so that it is one folder name."""
-    if not value:
-        return NULL_FOLDER
-    return "".join(f"%{ord(char):02X}" if char in ESCAPED else char for char in value)
-
-
-def unescape(name: str) -> str | None:
-    """Read a value back from a folder name."""
-    return None if name in ("", NULL_FOLDER) else unquote(name, errors="strict")
-
-
-def folder(values: PartitionValues) -> str:
-    """Name the folder of a partition, in the order of its keys; the table's root has no name."""
-    return "/".join(f"{escape(key)}={escape(value)}" for key, value in values.items())
 
 
 @dataclass(frozen=True, slots=True)

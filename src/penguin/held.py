@@ -5,9 +5,11 @@ a mark of it. The mark decides what the meta means: without one the commit was n
 meta means nothing; with one it is held, was released, or is gone for good.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Generic, TypeVar
 
 from lakebed import layout
 from lakebed.documents.data_file import FinishedFile
@@ -20,14 +22,64 @@ from lakebed.documents.pending_meta import (
 )
 from lakebed.errors import DocumentUnreadable
 from lakebed.journal import JournalReader
-from lakebed.storage.ahead import Documents, ahead
+from lakebed.storage.ahead import CONCURRENT, ahead
 from lakebed.storage.lister import objects
-from lakebed.storage.store import Reader, Store
+from lakebed.storage.store import ObjectFacts, Reader, Store
 from penguin.model.backlog import ReadyEntry, Transactions
 from penguin.model.commit import HeldState, Hold, HoldCode, Releasable
 
+LARGEST = 16 << 20
+"""Bytes of a meta: it names one data file, and the source files of it."""
+Kind = TypeVar("Kind")
 HeldMetas = Mapping[str, HeldMeta]
 """What is in `_staging/held/`, by path."""
+
+
+@dataclass(slots=True)
+class Documents(Generic[Kind]):
+    """What was read of a folder, bound to the objects: one that is written anew is read anew."""
+
+    asked: bool = False
+    """Whether anybody has looked yet."""
+    _read: dict[str, tuple[ObjectFacts, Kind]] = field(default_factory=dict)
+
+    def read(
+        self,
+        store: Reader,
+        listed: Iterable[ObjectFacts],
+        decode: Callable[[bytes, str], Kind],
+        unreadable: Callable[[str, DocumentUnreadable], Kind],
+    ) -> dict[str, Kind]:
+        """Read those of the listed documents that are not known; one that is gone is left out.
+
+        `unreadable` replaces one that cannot be decoded, or is too large to be tried.
+        """
+
+        def look(facts: ObjectFacts) -> tuple[ObjectFacts, Kind] | None:
+            known = self._read.get(facts.path)
+            if known is not None and known[0] == facts:
+                return known
+            try:
+                _require_small(facts)
+                body = store.get(facts.path)
+                # Another penguin may have deleted it since it was listed.
+                return None if body is None else (facts, decode(body, facts.path))
+            except DocumentUnreadable as why:
+                return facts, unreadable(facts.path, why)
+
+        with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="document") as pool:
+            found = [one for one in pool.map(look, listed) if one is not None]
+        self.asked = True
+        self._read = {facts.path: (facts, document) for facts, document in found}
+        return {facts.path: document for facts, document in found}
+
+
+def _require_small(facts: ObjectFacts) -> None:
+    if facts.size > LARGEST:
+        raise DocumentUnreadable(
+            f"this meta cannot be read: it has {facts.size:,} bytes, more than {LARGEST:,}",
+            path=facts.path,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,10 +94,3 @@ def test_every_good_name_is_listed_once_in_order_whatever_is_beside_it(
     odd = {odd_names.odd_name(key).shown for key in keys if not is_good(key) and key > after}
     assert bool(told) is bool(odd)
     assert {path for path, _why in told} <= odd
-
-
-def test_the_name_in_an_error_of_the_library_is_read_as_it_is() -> None:
-    """W23."""
-    text = r'InvalidPath { source: BadSegment { path: "in/q\"\\\u{b}y\u{7f}ü\t.x", source: … } }'
-    assert odd_names.name_in(text) == 'in/q"\\\x0by\x7fü\t.x'
-    assert odd_names.name_in("something else") is None

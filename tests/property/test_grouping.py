@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from blizzard.model.event_time import row_partitions
 from blizzard.worker.output.partitioner import grouped
 from lakebed.columns.schema import Field, Schema
-from lakebed.partition import NULL_FOLDER, Template, folder
+from lakebed.layout import NULL_FOLDER, folder
+from lakebed.partition import Template
 from lakebed.types import FieldType
 
 DECLARED = Schema(

@@ -18,9 +18,8 @@ from lakebed.deltalog.checkpoint import sidecar_of
 from lakebed.documents.entry import digest
 from lakebed.documents.pending_meta import Meta
 from lakebed.errors import LakeError, NameUnusable, TableUnreadable
-from lakebed.layout import TablePath, journal_folder, log_version
+from lakebed.layout import TablePath, folder, journal_folder, log_version
 from lakebed.listing.sort import is_usable, leads_elsewhere
-from lakebed.partition import folder
 from lakebed.storage.store import Store
 from lakebed.terminal.call import USAGE
 from penguin.foreign.rules import why_not_a_data_file

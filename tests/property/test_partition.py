@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebed.clock import uuid7
-from lakebed.layout import data_file
-from lakebed.partition import NULL_FOLDER, Template, TemplatePart, escape, folder, unescape
+from lakebed.layout import NULL_FOLDER, data_file, escape, folder, unescape
+from lakebed.partition import Template, TemplatePart
 from tests.support.stores import local
 
 # Half a surrogate pair is no text that a file or a log can hold.

@@ -27,9 +27,9 @@ from blizzard.discover.scan import Scan
 from blizzard.journal.ledger import Before, Ledger
 from blizzard.journal.segments import merged
 from blizzard.model.files import IngestedFile
+from lakebed.layout import folder
 from lakebed.listing.incremental import ListingPlan
 from lakebed.listing.sort import LAST, Guide, Oddity
-from lakebed.partition import folder
 from lakebed.storage.store import ObjectFacts
 from lakebed.types import OnChange
 

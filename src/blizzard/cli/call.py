@@ -87,7 +87,7 @@ class PipelineCall(Call):
 
         An error about a table's missing folder says that nothing has been journaled yet.
         """
-        from lakebed.storage.opening import local_path  # noqa: PLC0415
+        from lakebed.storage.store import local_path  # noqa: PLC0415
 
         found = self.pipelines()
         if len(found) > 1:

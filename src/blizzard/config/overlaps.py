@@ -20,7 +20,7 @@ from lakebed.config.faults import ConfigFault
 from lakebed.config.models import Document, KeyPath, Source, place_in
 from lakebed.config.profiles import key_path
 from lakebed.locations import ByPlace, Place
-from lakebed.storage.remote import is_endpoint
+from lakebed.storage.options import is_endpoint
 from lakebed.storage.store import local_path
 
 Split = Callable[[str], tuple[str, SourcePattern | None]]

@@ -13,7 +13,8 @@ from datetime import datetime
 from lakebed.columns.field_path import FieldPath, parse_path
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.data_file import FinishedFile
-from lakebed.partition import PartitionValues, Template, TemplatePart
+from lakebed.layout import PartitionValues
+from lakebed.partition import Template, TemplatePart
 from lakebed.types import FieldType
 
 ANY = "%s"

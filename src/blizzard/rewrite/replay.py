@@ -37,7 +37,8 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import Resolved
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.journal import StoredEntry
-from lakebed.partition import PartitionValues, table_schema
+from lakebed.layout import PartitionValues
+from lakebed.partition import table_schema
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit
 from lakebed.types import Handoff

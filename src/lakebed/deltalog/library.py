@@ -15,7 +15,7 @@ from lakebed.errors import (
     TableUnsupported,
 )
 from lakebed.locations import openable
-from lakebed.storage import remote
+from lakebed.storage import remote, trouble
 from lakebed.storage.store import Reader, local_path
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def translated(store: Reader) -> Iterator[None]:
 
 
 def _raise_ours(store: Reader, cause: BaseException) -> NoReturn:
-    text = remote.explained(str(cause) or type(cause).__name__, store.options)
-    told = remote.told_by_store(str(cause), uri=store.uri, options=store.options)
+    text = trouble.explained(str(cause) or type(cause).__name__, store.options)
+    told = trouble.told_by_store(str(cause), uri=store.uri, options=store.options)
     if told is not None:
         told.facts = {"table": store.uri}
         raise told from cause

@@ -4,10 +4,11 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import obstore
@@ -16,9 +17,8 @@ from obstore.exceptions import BaseError, PreconditionError
 from lakebed.errors import DocumentUnreadable, LakeError, NameUnusable, ObjectChanged, ObjectMissing
 from lakebed.layout import DELTA_LOG
 from lakebed.listing.sort import is_usable, leads_elsewhere
-from lakebed.storage.opening import local_path, open_uri
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.remote import is_no_object, translated, with_region
+from lakebed.storage.trouble import is_no_object, translated
 
 Answer = TypeVar("Answer")
 
@@ -69,21 +69,11 @@ def _local_etag(found: os.stat_result) -> str:
 class ObjectReader:
     """A store whose objects can be read by their names."""
 
-    def __init__(
-        self,
-        uri: str,
-        options: StorageOptions,
-        *,
-        make_folder: bool = False,
-        retry: Mapping[str, Any] | None = None,
-    ) -> None:
-        """`retry` says how often a request to a remote store is sent; None for the usual."""
-        self.uri = uri
-        self.options = options = with_region(options, uri)
-        self.local_root = local_path(uri)
-        self._store: Any = open_uri(
-            uri, self.local_root, options, make_folder=make_folder, retry=retry
-        )
+    uri: str
+    options: StorageOptions
+    local_root: Path | None
+    """The folder on this machine; None for a remote store."""
+    _store: Any
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.uri!r})"

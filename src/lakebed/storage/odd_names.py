@@ -1,41 +1,20 @@
 """Listing around names that the store's library cannot handle, which Arrow's S3 client can read."""
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lakebed.errors import NameUnusable
+from lakebed.errors import NameUnusable, StoreUnavailable
 from lakebed.listing.sort import CONTROL, end_of, readable
-
-if TYPE_CHECKING:
-    from lakebed.storage.store import ObjectFacts, Reader
-from collections.abc import Mapping
-from typing import Any
-
-from lakebed.errors import StoreUnavailable
 from lakebed.locations import place_of
 from lakebed.storage.options import bare
 
+if TYPE_CHECKING:
+    from lakebed.storage.store import ObjectFacts, Reader
+
 _ODD_PARTS = ("", ".", "..")
-_PATH = re.compile(r'\bpath: "((?:[^"\\]|\\.)*)"')
-_ESCAPE = re.compile(r"\\u\{([0-9a-f]+)\}|\\(.)")
-_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "0": "\0"}
-
-
 Names = Callable[[str], tuple[Sequence[str], Sequence[str]]]
 """Names the folders and the files right in a folder, the good ones, by their paths."""
-
-
-def name_in(text: str) -> str | None:
-    """Return the name that an error of the library is about, as it is in the store."""
-    found = _PATH.search(text)
-    return None if found is None else _ESCAPE.sub(_plain, found[1])
-
-
-def _plain(escape: re.Match[str]) -> str:
-    code, letter = escape.groups()
-    return chr(int(code, 16)) if code else _ESCAPES.get(letter, letter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,3 +86,8 @@ def bare(key: str) -> str:
         if key.startswith(prefix):
             return key.removeprefix(prefix)
     return key
+
+
+def is_endpoint(name: str) -> bool:
+    """Whether an option is the address of a store."""
+    return "endpoint" in name.lower() or bare(name.lower()) == "base_url"

@@ -1,4 +1,4 @@
-"""How a remote store is reached: which option goes where, how long to wait, how often to try. Pure.
+"""How a store is opened: which option goes where, how long to wait, how often to try.
 
 The store's client tries again by itself on 429, 5xx, timeouts and dropped connections, for about
 a minute at most. A longer outage is an error of the batch, and the pipeline's own backoff
@@ -10,26 +10,19 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
-from obstore.exceptions import InvalidPathError, PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import BaseError
+from obstore.store import LocalStore, S3Store, from_url
 
-from lakebed.errors import (
-    ConfigInvalid,
-    LakeError,
-    NameUnusable,
-    ObjectMissing,
-    StoreDenied,
-    StoreFull,
-    StoreUnavailable,
-)
-from lakebed.listing import sort
-from lakebed.locations import place_of
-from lakebed.storage import answers, odd_names, settings
-from lakebed.storage.answers import ARROW, CODE, CREDENTIALS_OF_THE_MACHINE, LOGIN
-from lakebed.storage.aws import sessions
-from lakebed.storage.options import PREFIXES, StorageOptions, bare
+from lakebed.errors import ConfigInvalid, ObjectMissing, StoreDenied, StoreUnavailable
+from lakebed.locations import openable, place_of
+from lakebed.storage import disk, settings
+from lakebed.storage.aws import profiles
+from lakebed.storage.options import PREFIXES, StorageOptions, bare, is_endpoint
+from lakebed.storage.trouble import explained
 
 RETRY: Mapping[str, Any] = {
     "max_retries": 4,
@@ -147,44 +140,6 @@ def fault_of(
     return ""
 
 
-def explained(text: str, options: StorageOptions) -> str:
-    """Return what a client's error comes down to, without secrets, and what to do about it."""
-    return options.redact(in_words(text)) + _way_out(text, options)
-
-
-def _way_out(text: str, options: StorageOptions) -> str:
-    """Return where a store was looked for that gave no answer, and what may be wrong with it."""
-    asked = _ASKED.search(ARROW.sub(": ", text))
-    if asked is None or _STATUS.search(ARROW.sub(": ", text)):
-        return ""
-    endpoints = {name: value for name, value in options.plain().items() if is_endpoint(name)}
-    where = LOGIN.sub(r"\1", asked[1])
-    if where == _HIDDEN:  # The library hides an address that is signed.
-        own = _HOST.match(LOGIN.sub(r"\1", next(iter(endpoints.values()), "")))
-        where = own[0] if own else ""
-    if any(place in where for place in CREDENTIALS_OF_THE_MACHINE):
-        return (
-            f"; it was asked at {where} for the credentials of this machine, because there are "
-            f"none in {options.origin.section} or in the environment: set them, or give the "
-            "machine a role"
-        )
-    proxies = [name for name in options.plain() if bare(name.lower()) == "proxy_url"]
-    proxy = f", through the proxy of {options.key(proxies[0])}" if proxies else ""
-    checked = "that proxy, " if proxies else ""
-    asked_at = f"it was asked at {where}" if where else "it was asked at its usual address"
-    if endpoints:
-        leading = (name for name, value in endpoints.items() if where in LOGIN.sub(r"\1", value))
-        name = next(leading, next(iter(endpoints)))
-        return (
-            f"; {asked_at}, as {options.key(name)} specifies{proxy}: check {checked}that "
-            "address, and that the store is up"
-        )
-    return (
-        f"; {asked_at}{proxy}: check {checked}the network, or set an endpoint in "
-        f"{options.origin.section}"
-    )
-
-
 def for_delta(
     options: Mapping[str, str], *, uri: str, environment: Mapping[str, str] | None = None
 ) -> dict[str, str]:
@@ -207,55 +162,6 @@ def for_delta(
         **client,
         **store,
     }
-
-
-def in_words(text: str) -> str:
-    """Return what a client's error comes down to: the store's answer, or that there was none.
-
-    What the store wrote beside its status is left out, except for the code that names the error:
-    stores repeat headers, signatures and keys there.
-    """
-    first = next(iter(text.splitlines()), "").strip() or "no reason given"
-    if answered := _STATUS.search(ARROW.sub(": ", text)):
-        code = CODE.search(text)
-        named = f" ({code[1]})" if code else ""
-        return f"the store answered {answered[1].strip()}{named}"
-    _request, trouble, reason = ARROW.sub(": ", text).partition(" - HTTP error: ")
-    if trouble:
-        reason = next(iter(reason.splitlines()), "").strip()
-        known = (words for sign, words in _REASONS.items() if sign in text)
-        return without_urls(f"the store gave no answer: {next(known, reason)}")
-    return without_urls(first)
-
-
-def without_urls(text: str) -> str:
-    """Take logins and queries out of the URLs in a text: they may hold passwords and signatures."""
-    return _QUERY.sub(r"\1?…", LOGIN.sub(r"\1", text))
-
-
-_STATUS = re.compile(r"status code: (\d{3}[A-Za-z ]*)")
-_QUERY = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s?]*)\?[^\s)]*", re.IGNORECASE)
-
-
-_REASONS = {
-    "ConnectionRefused": "the connection was refused",
-    "Connection refused": "the connection was refused",
-    "failed to lookup address": "there is no host of that name",
-    "dns error": "there is no host of that name",
-    "InvalidCertificate": "its certificate is not trusted",
-    "invalid peer certificate": "its certificate is not trusted",
-    "ConnectionReset": "the connection was reset",
-}
-"""What a client means by an error in sending a request, which it tells further down."""
-_UNKNOWN = re.compile(r"Configuration key: '([^']+)' is not valid")
-_ASKED = re.compile(r"Error performing [A-Z]+ (https?://[^\s/?]+|REDACTED)")
-_HIDDEN = "REDACTED"
-_HOST = re.compile(r"https?://[^\s/?]+", re.IGNORECASE)
-
-
-def is_endpoint(name: str) -> bool:
-    """Whether an option is the address of a store."""
-    return "endpoint" in name.lower() or bare(name.lower()) == "base_url"
 
 
 def _leads_somewhere(url: str) -> bool:
@@ -282,57 +188,134 @@ def _duration(time: timedelta) -> str:
     return f"{round(time / timedelta(milliseconds=1))}ms"
 
 
-NOWHERE = "the bucket, container or folder does not exist"
-READ_ONLY = "the file system is read-only"
-SIGNS: tuple[tuple[str, type[LakeError], str], ...] = (
-    ("404 Not Found", ObjectMissing, NOWHERE),
-    ("Permission denied", StoreDenied, "permission denied"),
-    ("No space left", StoreFull, "no space is left on the device; free some and try again"),
-    ("quota exceeded", StoreFull, "the disk quota is used up; free some space or raise the quota"),
-    ("Read-only file system", StoreDenied, READ_ONLY),
-    ("Input/output error", StoreUnavailable, "the disk reports an I/O error; check it with dmesg"),
-    ("File system loop", NameUnusable, "a link leads to a folder above it; remove the link"),
-)
-"""Trouble that only a library's text tells."""
+_UNKNOWN = re.compile(r"Configuration key: '([^']+)' is not valid")
 
 
-def translated(cause: Exception, where: str, *, uri: str, options: StorageOptions) -> LakeError:
-    """Return our error for one of the library's, about an object as it is shown to a person."""
-    text = str(cause)
-    if isinstance(cause, InvalidPathError) and (name := odd_names.name_in(text)) is not None:
-        root = "/".join(place_of(uri).folders)
-        unusable = NameUnusable(
-            "the store holds an object whose name cannot be used; rename or remove it",
-            object=sort.readable(name),
-        )
-        unusable.key = name.removeprefix(f"{root}/") if root else name
-        return unusable
-    if (told := told_by_store(text, uri=uri, options=options)) is not None:
-        told.facts = {"path": where}
-        return told
-    if isinstance(cause, PermissionDeniedError | UnauthenticatedError):
-        return StoreDenied(answers.REFUSED, path=where)
-    if isinstance(cause, FileNotFoundError):
-        return ObjectMissing(NOWHERE, path=where)
-    for sign, error, message in SIGNS:
-        if sign in text:
-            return error(message, path=where)
-    return StoreUnavailable(explained(text, options), path=where)
+REMOTE = ("s3", "gs", "az")
+"""The kinds of remote stores, whichever scheme or address names them."""
 
 
-def told_by_store(text: str, *, uri: str, options: StorageOptions) -> LakeError | None:
-    """Return what the store's own answer says is wrong; None if it says nothing of the kind."""
-    if (over := sessions.no_new_keys(text)) is not None:
-        return StoreUnavailable(over)
-    answer = answers.answer_in(text)
-    if answer is None:
+def local_path(uri: str) -> Path | None:
+    """Return the folder that a URI means on this machine, or None for a remote store."""
+    if uri.startswith("file://"):
+        # Not by urlsplit: in a path, `#` and `?` are characters like any other.
+        return Path(unquote(uri.removeprefix("file://").removeprefix("localhost")))
+    if "://" in uri:
         return None
-    asker = answers.Asker(uri=uri, options=options, environment=os.environ)
-    told = answers.meaning(answer, asker)
-    return told or (answers.refused(answer, asker) if answer.status in (401, 403) else None)
+    return Path(uri).expanduser()
 
 
-def is_no_object(cause: Exception) -> bool:
-    """Whether an object alone is not there: what it would be in is, as far as the store says."""
-    answer = answers.answer_in(str(cause))
-    return answer is None or not answers.has_meaning(answer)
+def is_there(uri: str) -> bool:
+    """Whether a place can be opened: a local folder has to exist, a remote one need not."""
+    folder = local_path(uri)
+    return folder is None or folder.exists()
+
+
+def open_uri(
+    uri: str,
+    root: Path | None,
+    options: StorageOptions,
+    *,
+    make_folder: bool,
+    retry: Mapping[str, Any] | None = None,
+) -> Any:  # noqa: ANN401 - obstore's stores share no public type
+    """Open what a URI means: a local folder, or a remote store."""
+    try:
+        if root is not None:
+            if make_folder:
+                disk.make_folder(root)
+            else:
+                check_readable(root)
+            return LocalStore(root.absolute())
+        if place_of(uri).scheme not in REMOTE:
+            raise ConfigInvalid(
+                [f"{uri}: cannot be opened; use a path, file://, s3://, gs:// or az://"]
+            )
+        return _open_remote(uri, options, RETRY if retry is None else retry)
+    except PermissionError as cause:
+        raise StoreDenied("permission denied", path=uri) from cause
+    except (BaseError, OSError) as cause:
+        raise StoreUnavailable(explained(str(cause), options), path=uri) from cause
+
+
+def _open_remote(uri: str, options: StorageOptions, retry: Any) -> Any:  # noqa: ANN401 - obstore's stores share no public type
+    """Open a store without asking it anything: what fails here is the configuration's fault."""
+
+    def opened(given: Mapping[str, str]) -> Any:  # noqa: ANN401 - obstore's stores share no public type
+        config: Any
+        client: Any
+        config, client = split(given, uri=uri, environment=os.environ, key=options.key)
+        login = _without_token(config) or _renewed(config, given, uri, options)
+        if settings.S3_ENDPOINT in config:
+            # The library takes this name in no call but this one.
+            place = place_of(uri)
+            return S3Store(
+                place.bucket,
+                prefix="/".join(place.folders) or None,
+                config=config,
+                client_options=client,
+                retry_config=retry,
+                **login,
+            )
+        return from_url(
+            openable(uri),
+            config=config or None,
+            client_options=client,
+            retry_config=retry,
+            **login,
+        )
+
+    try:
+        return opened(options.plain())
+    except (BaseError, ValueError) as cause:
+        words = explained(str(cause), options)
+        fault = fault_of(options.plain(), str(cause), opened)
+        told = f"{fault} ({words})" if fault else words
+        raise ConfigInvalid([f"{uri}: storage_options: {told}"]) from cause
+
+
+def _without_token(config: dict[str, str]) -> dict[str, Any]:
+    """Return what signs without a token, if the settings say so: a key that has none of its own.
+
+    The library takes what it is not given from the environment, and sends an empty token as one.
+    """
+    if config.get("aws_session_token", "unset"):
+        return {}
+    del config["aws_session_token"]
+    signs = {
+        "access_key_id": config.pop("aws_access_key_id"),
+        "secret_access_key": config.pop("aws_secret_access_key"),
+        "token": None,
+        "expires_at": None,
+    }
+    return {"credential_provider": lambda: signs}
+
+
+def _renewed(
+    config: dict[str, str], given: Mapping[str, str], uri: str, options: StorageOptions
+) -> dict[str, Any]:
+    """Return what signs with the keys of today, if it is a profile that leads to them."""
+    found = settings.resolved(given, uri=uri, environment=os.environ, key=options.key)
+    key = found.get("aws_access_key_id")
+    if key is None or key.renews is None:
+        return {}
+    for name in profiles.KEYS:
+        config.pop(name, None)
+    return {"credential_provider": key.renews}
+
+
+def check_readable(folder: Path) -> None:
+    """Raise if a folder cannot be read: obstore lists it as empty."""
+    try:
+        with os.scandir(folder) as entries:
+            next(entries, None)
+    except NotADirectoryError as cause:
+        raise ObjectMissing(
+            "this is a file, not a folder; use its folder or, for source.path, a pattern that "
+            f"matches the file, such as {folder.parent / f'[{folder.name[:1]}]{folder.name[1:]}'}",
+            path=folder,
+        ) from cause
+    except FileNotFoundError as cause:
+        raise ObjectMissing("the folder does not exist", path=folder) from cause
+    except PermissionError as cause:
+        raise StoreDenied("the folder cannot be read: permission denied", path=folder) from cause

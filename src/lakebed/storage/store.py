@@ -6,9 +6,10 @@ sync: a power cut would leave names without bytes.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
@@ -23,23 +24,24 @@ from lakebed.errors import (
 from lakebed.listing import sort
 from lakebed.storage import disk, odd_names, remote
 from lakebed.storage.answers import means_exists
-from lakebed.storage.aws import uploads
-from lakebed.storage.aws.uploads import OpenUpload, Unseen
 from lakebed.storage.objects import ObjectFacts, ObjectReader, facts_of
-from lakebed.storage.opening import check_readable, is_there, local_path
-from lakebed.storage.remote import is_no_object
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.remote import check_readable, is_there, local_path
+from lakebed.storage.trouble import is_no_object
 
 __all__ = [
     "AlreadyThere",
     "Created",
     "ObjectFacts",
-    "OpenUpload",
     "Reader",
     "Store",
-    "Unseen",
     "is_there",
     "local_path",
 ]
+
+
+UPLOAD_GONE = "NoSuchUpload"
+"""How S3 reports an upload that a lifecycle rule of the bucket has aborted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,22 @@ class AlreadyThere:
 
 class Reader(ObjectReader):
     """A store that can only be read and listed."""
+
+    def __init__(
+        self,
+        uri: str,
+        options: StorageOptions,
+        *,
+        make_folder: bool = False,
+        retry: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`retry` says how often a request to a remote store is sent; None for the usual."""
+        self.uri = uri
+        self.options = options = remote.with_region(options, uri)
+        self.local_root = local_path(uri)
+        self._store: Any = remote.open_uri(
+            uri, self.local_root, options, make_folder=make_folder, retry=retry
+        )
 
     def objects(self, prefix: str = "", *, after: str | None = None) -> Iterator[ObjectFacts]:
         """List every object below a prefix; a listing that breaks off is an error, never short.
@@ -189,13 +207,6 @@ class Reader(ObjectReader):
             if (found := self.head(path)) is not None:
                 yield found
 
-    def open_uploads(self) -> tuple[OpenUpload, ...] | Unseen:
-        """List the multipart uploads that were neither completed nor aborted; Unseen if unable.
-
-        A process that is killed leaves them. No other listing shows them.
-        """
-        return uploads.open_uploads(self.uri, self.options, environment=os.environ)
-
     def folders(self, prefix: str) -> list[str]:
         """List the folders right below a prefix."""
         return self.level(prefix)[0]
@@ -268,7 +279,7 @@ class Store(Reader):
                 )
             return facts_of(obstore.head(self._store, path))
         except (BaseError, OSError) as cause:
-            if uploads.GONE in str(cause):
+            if UPLOAD_GONE in str(cause):
                 raise StoreUnavailable(
                     "the upload was aborted before it was complete", path=self.describe(path)
                 ) from cause
@@ -314,11 +325,6 @@ class Store(Reader):
             except FileNotFoundError as cause:
                 if not is_no_object(cause):
                     raise
-
-    def abort(self, path: str, upload: str) -> None:
-        """Remove the parts of an upload that was not completed; one that is over is no error."""
-        self.require_name(path)
-        uploads.abort(self.uri, self.options, (path, upload), environment=os.environ)
 
     def sync(self, path: str) -> None:
         """Make what another writer left on a local disk survive a power cut."""

@@ -13,9 +13,8 @@ from functools import lru_cache
 
 from lakebed.deltalog.delta_types import DeltaSchema
 from lakebed.errors import ListingUnordered
-from lakebed.layout import DELTA_LOG, OURS, STAGING, is_hidden, is_parquet
+from lakebed.layout import DELTA_LOG, NULL_FOLDER, OURS, STAGING, is_hidden, is_parquet
 from lakebed.listing.sort import CONTROL, Guide, Oddity, readable
-from lakebed.partition import NULL_FOLDER
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.foreign.inspect import candidate
 from penguin.foreign.rules import is_reserved, path_values, unusable

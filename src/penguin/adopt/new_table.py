@@ -21,7 +21,8 @@ from lakebed.deltalog.delta_types import (
     struct_of,
     why_no_table,
 )
-from lakebed.partition import ESCAPED, PARTITION_TYPES
+from lakebed.layout import ESCAPED
+from lakebed.partition import PARTITION_TYPES
 from lakebed.types import Evolution
 from penguin.adopt.folder import SchemaUse, Survey, Wanted
 from penguin.foreign.rules import as_the_table_sees_it

@@ -11,14 +11,14 @@ from lakebed.documents.pending_meta import EntryName, HeldMeta, Meta, decode_met
 from lakebed.errors import JournalLost
 from lakebed.layout import PENDING, is_meta, journal_entry, journal_transaction
 from lakebed.listing.sort import Oddity
-from lakebed.storage.ahead import Documents, ahead
+from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import objects
 from lakebed.storage.store import Reader, Store
 from lakebed.types import DiscoverBy, Handoff
 from penguin.backlog.journals import TablePipelines, read_journals, read_pipelines
 from penguin.foreign.rules import WHY_UNUSABLE, wait_since, why_not_a_data_file
 from penguin.foreign.search import ForeignFiles, ForeignSearch
-from penguin.held import HeldFile, HeldFiles, read_held, sort_out
+from penguin.held import Documents, HeldFile, HeldFiles, read_held, sort_out
 from penguin.model.backlog import (
     Danger,
     PipelineBacklog,

@@ -26,10 +26,18 @@ from lakebed.deltalog.files import LogContents
 from lakebed.deltalog.removals import LONG_AGO, NEVER
 from lakebed.documents.data_file import ColumnStatistics
 from lakebed.documents.pending_meta import Meta
-from lakebed.layout import META_SUFFIX, file_name, is_hidden, is_parquet, stranger_transaction
+from lakebed.layout import (
+    ESCAPED,
+    META_SUFFIX,
+    file_name,
+    is_hidden,
+    is_parquet,
+    stranger_transaction,
+    unescape,
+)
 from lakebed.listing.lookback import Window
 from lakebed.listing.sort import CONTROL, Oddity, leads_elsewhere
-from lakebed.partition import ESCAPED, Template, typed_value, unescape
+from lakebed.partition import Template, typed_value
 from penguin.model.foreign_file import FORBIDDEN, Candidate, LeftOut
 
 MISSING = "file_missing"

@@ -17,7 +17,7 @@ from blizzard.cli.surroundings import Surroundings as BlizzardSurroundings
 from blizzard.config import load as blizzard_config
 from blizzard.execute.spark import session
 from blizzard.metrics import METRICS
-from lakebed.storage import remote
+from lakebed.storage import remote, trouble
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import StepFailed
 from lakebed.telemetry.guard import Guard
@@ -206,7 +206,7 @@ def lake_free(tmp_path: Path) -> Path:
 def test_the_pages_hold_no_canary(tmp_path: Path):
     """HOLES W17: metrics and health, in a step that failed with a message full of them."""
     options = StorageOptions({str(number): one for number, one in enumerate(CANARIES)})
-    told = remote.explained(f"Generic S3 error: {GOSSIP.decode()}", options)
+    told = trouble.explained(f"Generic S3 error: {GOSSIP.decode()}", options)
     pages = Pages(token=METRICS_TOKEN)
     parts = {HealthPart(PartKind.PIPELINE, "default"): 10.0}
     with observed(

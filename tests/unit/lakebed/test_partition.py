@@ -3,14 +3,8 @@
 import pytest
 
 from lakebed.columns.schema import Field, Schema
-from lakebed.partition import (
-    NULL_FOLDER,
-    Template,
-    check_value,
-    escape,
-    table_schema,
-    unescape,
-)
+from lakebed.layout import NULL_FOLDER, escape, unescape
+from lakebed.partition import Template, check_value, table_schema
 from lakebed.types import FieldType
 
 

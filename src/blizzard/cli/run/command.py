@@ -20,7 +20,7 @@ from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.service import Result, Service
 from lakebed.errors import LakeError
-from lakebed.storage.opening import local_path
+from lakebed.storage.store import local_path
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.levels import LogFormat, LogLevel

@@ -15,8 +15,8 @@ from blizzard.model.source.forecast import weight
 from blizzard.service import open_queue
 from blizzard.table_rules import TableOf, checks_schema
 from lakebed.clock import Clock
+from lakebed.layout import PartitionValues
 from lakebed.locations import place_of
-from lakebed.partition import PartitionValues
 from lakebed.telemetry.events import code_of
 from lakebed.terminal.console import Line, Table, fields_of, path_end, picked, second, text_width
 from lakebed.types import Codec

@@ -21,7 +21,7 @@ from blizzard.worker.output.origins import Cutter, Stretch, spread
 from blizzard.worker.output.parquet import RollingWriter, batch_cost
 from blizzard.worker.output.partitioner import Values, grouped
 from lakebed.clock import Clock
-from lakebed.partition import PartitionValues
+from lakebed.layout import PartitionValues
 
 MAX_OPEN_FILES = 64
 """Two and a half days by the hour. A task has at most two sets of files open, and a process often

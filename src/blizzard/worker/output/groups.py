@@ -40,7 +40,7 @@ from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.source_record import BadLines, FailureStage, QuarantineFile, SourceRecord
 from lakebed.errors import StoreFull
-from lakebed.partition import PartitionValues
+from lakebed.layout import PartitionValues
 from lakebed.types import Provenance
 
 LINE_BYTES = 8

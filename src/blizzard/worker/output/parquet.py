@@ -24,7 +24,7 @@ from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.field_ids import with_field_ids
 from lakebed.documents.parquet_footer import statistics
-from lakebed.partition import PartitionValues
+from lakebed.layout import PartitionValues
 from lakebed.types import RESCUED
 
 

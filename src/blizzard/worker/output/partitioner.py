@@ -17,7 +17,7 @@ from blizzard.model.event_time import DAY, RowPartitions
 from blizzard.worker.ndjson.refused_rows import RefusedRow
 from lakebed.columns.schema import Field
 from lakebed.errors import LakeError, Whose
-from lakebed.partition import NULL_FOLDER, escape
+from lakebed.layout import NULL_FOLDER, escape
 from lakebed.types import FieldType
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -9,7 +9,8 @@ import pytest
 from blizzard.model.event_time import RowPartitions, row_partitions
 from blizzard.worker.output.partitioner import NoPartition, Values, grouped, require_partitions
 from lakebed.columns.schema import Field, Schema
-from lakebed.partition import NULL_FOLDER, Template
+from lakebed.layout import NULL_FOLDER
+from lakebed.partition import Template
 from lakebed.types import FieldType
 
 DECLARED = Schema(

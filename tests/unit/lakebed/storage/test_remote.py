@@ -12,16 +12,9 @@ from blizzard.cli.app import app as blizzard
 from lakebed.errors import ConfigInvalid
 from lakebed.storage import remote
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.remote import (
-    RETRY,
-    TIMEOUTS,
-    explained,
-    for_delta,
-    in_words,
-    split,
-    without_urls,
-)
+from lakebed.storage.remote import RETRY, TIMEOUTS, for_delta, split
 from lakebed.storage.store import Reader
+from lakebed.storage.trouble import explained, in_words, name_in, without_urls
 from penguin.cli.app import app as penguin
 
 KEY = (
@@ -358,3 +351,10 @@ def test_the_delta_log_is_reached_with_the_same_bounds_unless_others_are_given()
         "backoff_config.max_backoff": "5000ms",
         "connect_timeout": "5s",
     }
+
+
+def test_the_name_in_an_error_of_the_library_is_read_as_it_is() -> None:
+    """W23."""
+    text = r'InvalidPath { source: BadSegment { path: "in/q\"\\\u{b}y\u{7f}ü\t.x", source: … } }'
+    assert name_in(text) == 'in/q"\\\x0by\x7fü\t.x'
+    assert name_in("something else") is None
