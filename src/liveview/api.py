@@ -226,7 +226,10 @@ class Api:
         with self._frame_lock:
             if self._last_frame is None or self._seconds() - self._frame_at >= FRAME_SECS:
                 found: Overview = self._answers.overview()
-                timeless = [replace(one, oldest_waiting_secs=None) for one in found.pipelines]
+                timeless = [
+                    replace(one, oldest_waiting_secs=None, behind_secs=None)
+                    for one in found.pipelines
+                ]
                 mark = replace(found, at="", pipelines=timeless)
                 self._last_frame, self._frame_at = Frame(mark, encoded(found)), self._seconds()
             return self._last_frame

@@ -10,7 +10,7 @@ import re
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from blizzard.config import load as blizzard_config
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from lakebed.config.files import Given
+from lakebed.config.files import Given, options_of
 from lakebed.errors import ConfigInvalid
 from lakebed.layout import PIPELINE_NAME
 from lakebed.telemetry.credentials import secret_of
@@ -58,6 +58,10 @@ class Lake:
     guard: Guard = field(default_factory=Guard)
     notes: Mapping[ProgramName, str] = field(default_factory=dict)
     """Why nothing is expected of a program."""
+    no_penguin: bool = False
+    """Whether blizzard commits everything itself."""
+    options: str = ""
+    """The options that name the configuration in a command."""
 
     def pipelines_of(self, table: str) -> list[str]:
         """Return the pipelines that write to a table."""
@@ -138,7 +142,7 @@ def lake_of(
             penguin = penguin_config.load(files, folders, environment)
         except ConfigInvalid:
             notes["penguin"] = "this configuration has no tables that penguin can commit to"
-    return joined(blizzard, penguin, notes)
+    return replace(joined(blizzard, penguin, notes), options=options_of(files, folders))
 
 
 def joined(
@@ -167,8 +171,9 @@ def joined(
             by_uri[sink.table_uri] = known
         table_of[name] = known
     told = dict(notes or {})
-    inline = [each for each in pipelines.values() if each.sink.commit is CommitMode.INLINE]
-    if penguin is None and pipelines and len(inline) == len(pipelines):
+    theirs = {table_of[n] for n, p in pipelines.items() if p.sink.commit is not CommitMode.INLINE}
+    no_penguin = bool(pipelines) and not theirs and set(tables) == set(table_of.values())
+    if no_penguin:
         told["penguin"] = "not needed: blizzard commits itself (sink.commit: inline)"
     some = blizzard if blizzard is not None else penguin
     return Lake(
@@ -181,6 +186,7 @@ def joined(
         },
         guard=Guard() if some is None else some.metrics_guard,
         notes=told,
+        no_penguin=no_penguin,
     )
 
 

@@ -130,20 +130,29 @@ class PipelineSummary:
     waiting_files: int | None = None
     waiting_bytes: int | None = None
     oldest_waiting_secs: float | None = None
-    failed_files: int = 0
+    uncommitted_entries: int | None = None
+    """Entries that wait for their commit."""
+    uncommitted_rows: int | None = None
+    uncommitted_since: str | None = None
+    """When the first of them was written."""
+    behind_secs: float | None = None
+    """How long the oldest file or entry that is not in the table has waited by now."""
+    failed_files: int | None = None
     changed_files: int | None = None
     """Files that changed after they were ingested, and are not read as they are now; None where
     no source was listed yet."""
-    held_entries: int = 0
-    quarantined_lines: int = 0
+    held_entries: int | None = None
+    quarantined_lines: int | None = None
     freshness: Freshness = Freshness()
     last_entry: int | None = None
-    last_entry_at: str | None = None
-    rows_24h: int = 0
-    files_24h: int = 0
-    bytes_24h: int = 0
-    spark: list[float] = field(default_factory=lambda: [0.0] * SPARK_BUCKETS)
-    """Rows per half hour of the last day, the oldest first."""
+    last_batch: int | None = None
+    """The last entry that a batch has written."""
+    last_batch_at: str | None = None
+    rows_24h: int | None = None
+    files_24h: int | None = None
+    bytes_24h: int | None = None
+    spark: list[float] = field(default_factory=list)
+    """Rows per half hour of the last day, the oldest first; empty where they are not known."""
     yesterday: DayVerdict = field(
         default_factory=lambda: DayVerdict(day="", complete=None, sentence="")
     )
@@ -181,9 +190,32 @@ class Program:
     name: Literal["blizzard", "penguin"]
     version: str | None = None
     reachable: bool
+    needed: bool = True
+    """False where blizzard commits by itself, so that no penguin has to run."""
     started_at: str | None = None
     address: str | None = None
     note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """All pipelines and tables in one sentence."""
+
+    health: Health
+    text: str
+    way_out: str | None = None
+    """The command that helps."""
+    covers: str | None = None
+    """What "up to date" covers, and what it does not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedProblem:
+    """A problem, and the pipelines and tables that have it."""
+
+    problem: Problem
+    pipelines: list[str]
+    tables: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +223,9 @@ class Overview:
     """All pipelines and tables."""
 
     at: str
+    headline: Headline
+    problems: list[SharedProblem]
+    """Those of one cause together, the worst first."""
     programs: list[Program]
     pipelines: list[PipelineSummary]
     tables: list[TableSummary]

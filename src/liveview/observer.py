@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from blizzard.answers.lateness import late_steps
 from blizzard.answers.report import Question, Reconciler, Reconciliation
 from blizzard.answers.status import PipelineStatus
 from blizzard.model.locations import OpenReader, open_reader
@@ -18,6 +19,7 @@ from lakebed.clock import Clock
 from lakebed.deltalog.versions import Commit
 from lakebed.errors import LakeError
 from lakebed.telemetry.health import PartKind
+from liveview.headline import overview_of
 from liveview.lake import Lake, ProgramName, Unreachable
 from liveview.live import Live
 from liveview.looks.desk import Busy, Desk, Patience
@@ -124,7 +126,7 @@ class Observer:
         pipelines = [self._pipeline(name, end) for name in self.pipelines]
         tables = [self._table(name, end) for name in self.tables]
         at = of_seconds(self.clock.seconds())
-        return Overview(at=at, programs=programs, pipelines=pipelines, tables=tables)
+        return overview_of(at, programs, pipelines, tables)
 
     def pipeline(self, name: str) -> PipelineSummary:
         """Return one pipeline at a glance."""
@@ -198,12 +200,16 @@ class Observer:
 
     def _program(self, name: ProgramName, heard: Live | Process | Unreachable) -> Program:
         address = self.lake.addresses.get(name)
+        needed = name == "blizzard" or not self.lake.no_penguin
         if isinstance(heard, Unreachable):
-            return Program(name=name, reachable=False, address=address, note=heard.note)
+            return Program(
+                name=name, reachable=False, needed=needed, address=address, note=heard.note
+            )
         return Program(
             name=name,
             version=heard.version,
             reachable=True,
+            needed=needed,
             started_at=heard.started_at,
             address=address,
         )
@@ -223,11 +229,19 @@ class Observer:
             self.pipelines[name],
             self.mark(name),
         )
-        before = stuck_of(self.quick.last(("summary", name)))
+        last = self.quick.last(("summary", name))
+        before, age = stuck_of(last), self._look_age(look, reported=part is not None)
+        if last is not None and any(
+            late_steps(
+                self.lake.pipelines[name], last[0], self.clock.now(), files=None, files_since=None
+            )
+        ):
+            # The program that commits may report nothing here.
+            age = min(age, self._age(ANSWER_SECS))
         self.quick.begin(
             ("summary", name),
             lambda: self._journaled(name),
-            max_age=self._look_age(look, reported=part is not None),
+            max_age=age,
             mark=mark,
         )
         if part is None or (part.waiting is None and part.state in ("idle", "stopped")):
@@ -280,6 +294,8 @@ class Observer:
         return running(
             pipeline,
             status,
+            settings=self.lake.pipelines[name],
+            options=self.lake.options,
             trouble=trouble,
             sources=self.slow.last(("sources", name)) or (),
             part=self._part(PartKind.PIPELINE, name),

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 
+from blizzard.answers.lateness import LateStep, late_steps
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import PipelineStatus
 from blizzard.journal.lease_record import Life
@@ -18,6 +19,7 @@ from liveview.looks.tables import ObservedTable, TableSize
 from liveview.model import (
     DAY_SECS,
     SPARK_BUCKETS,
+    CurrentBatch,
     DayVerdict,
     Health,
     PartReport,
@@ -131,6 +133,17 @@ def of_changed(changed: Mapping[str, int]) -> Iterator[Problem]:
             )
 
 
+def of_late(late: LateStep) -> Problem:
+    """Return what has waited too long as a problem."""
+    return Problem(
+        severity=late.severity,
+        code=late.code,
+        message=late.message,
+        way_out=late.way_out,
+        since=rfc3339(late.since),
+    )
+
+
 def of_table(status: TableStatus) -> Iterator[Problem]:
     """Yield the problems of a table."""
     for one in status.pipelines:
@@ -188,7 +201,8 @@ def journaled(
     day = [one for one in view.entries if one.at >= now - DAY_SECS]
     read = [one.batch for one in day if one.batch.kind in ("batch", "replay")]
     since = max(now - DAY_SECS, view.since or 0.0)
-    written = status.last_written
+    since_of = status.uncommitted_since
+    batch = status.last_batch
     return replace(
         pipeline,
         problems=list(of_pipeline(status, view.unreadable, view.refusal)),
@@ -197,7 +211,13 @@ def journaled(
         quarantined_lines=status.quarantine.waiting,
         freshness=freshness_of(day, committed, since=since, held=held),
         last_entry=status.last_entry,
-        last_entry_at=None if written is None else rfc3339(written.at),
+        last_batch=None if batch is None else batch.entry,
+        last_batch_at=None if batch is None else rfc3339(batch.at),
+        uncommitted_entries=(
+            status.uncommitted_entries if since_of or not status.uncommitted_entries else None
+        ),
+        uncommitted_rows=status.uncommitted_rows,
+        uncommitted_since=None if since_of is None else rfc3339(since_of),
         rows_24h=sum(one.rows for one in read),
         files_24h=sum(one.files for one in read),
         bytes_24h=sum(one.bytes_read for one in read),
@@ -211,13 +231,15 @@ def stuck_of(found: tuple[PipelineStatus, PipelineSummary] | None) -> tuple[int,
         return ()
     status, summary = found
     lost = sum(one.lost_files for one in status.sources)
-    return summary.failed_files, lost, summary.held_entries
+    return summary.failed_files or 0, lost, summary.held_entries or 0
 
 
 def running(
     pipeline: PipelineSummary,
     status: PipelineStatus | None,
     *,
+    settings: PipelineSettings,
+    options: str,
     trouble: Problem | None,
     sources: Sequence[SourceStatus],
     part: PartReport | None,
@@ -226,7 +248,7 @@ def running(
 ) -> PipelineSummary:
     """Return a pipeline with what waits for it and what its process reports.
 
-    `sources` are those that were listed last.
+    `sources` are those that were listed last; `options` name the configuration in a command.
     """
     listed = [one for one in sources if one.pending_files is not None]
     files = sum(one.pending_files or 0 for one in listed) if listed else None
@@ -239,27 +261,49 @@ def running(
             files, size = part.waiting, None
             oldest = None if at is None else datetime.fromisoformat(at)
         changed |= part.changed_files  # The run has listed later than we have.
+    clock = datetime.fromtimestamp(now, UTC)
+    late = late_steps(settings, status, clock, files=files, files_since=oldest, options=options)
     problems = [
         *(() if part is None else part.problems),
         *(() if trouble is None else (trouble,)),
         *of_sources(sources),
         *pipeline.problems,
+        *map(of_late, late),
         *of_changed(changed),
     ]
+    batch = None if part is None else part.current_batch
     age = None if oldest is None else round(max(0.0, now - oldest.timestamp()), 3)
     return replace(
         pipeline,
         state=_state(part, status, files),
         health=health_of(problems, known=status is not None),
         problems=sorted_problems(problems),
-        current_batch=None if part is None else part.current_batch,
+        current_batch=batch,
         next_look_at=None if part is None else part.next_look_at,
         waiting_files=files,
         waiting_bytes=size,
         oldest_waiting_secs=age,
+        behind_secs=_behind(status, files, oldest, batch, now),
         changed_files=sum(changed.values()) if changed else None,
         yesterday=yesterday,
     )
+
+
+def _behind(
+    status: PipelineStatus | None,
+    files: int | None,
+    oldest: datetime | None,
+    batch: CurrentBatch | None,
+    now: float,
+) -> float | None:
+    """Return how long the oldest data that is not in the table has waited, as far as is known."""
+    began = None if batch is None else datetime.fromisoformat(batch.started_at)
+    since = (oldest, began, None if status is None else status.uncommitted_since)
+    waiting = [one for one in since if one is not None]
+    if waiting:
+        return round(max(0.0, now - min(waiting).timestamp()), 3)
+    is_known = files == 0 and status is not None and not status.uncommitted_entries
+    return 0.0 if is_known else None
 
 
 def _state(part: PartReport | None, status: PipelineStatus | None, files: int | None) -> State:

@@ -30,7 +30,7 @@ KEYS = {
         held_files held_rows
         held[code reasons files rows]
         discarded_files discarded_rows unapplied_files unapplied_rows retracted_rows erased_rows
-        aside_error
+        aside_error uncommitted_rows uncommitted_since late
         lag_secs error
     """,
     "blizzard why a.ndjson": """

@@ -48,6 +48,7 @@ def configuration(root: Path, *names: str, more: str = "") -> Path:
     tables = "".join(
         f"""
   {name}-t:
+    poll_interval_secs: 600
     table_uri: "{root}/{name}-table\""""
         for name in names
     )

@@ -5,6 +5,7 @@ import random
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from liveview.headline import overview_of
 from liveview.model import (
     CurrentBatch,
     DayVerdict,
@@ -80,7 +81,14 @@ def pipeline(clock: Clock, name: str = "orders", **changes: object) -> PipelineS
             median_secs=41.3, worst_secs=188.0, measured_files=288, since=clock.ago(days=1)
         ),
         last_entry=4_812,
-        last_entry_at=clock.ago(seconds=36),
+        uncommitted_entries=0,
+        uncommitted_rows=0,
+        behind_secs=0.0,
+        failed_files=0,
+        held_entries=0,
+        quarantined_lines=0,
+        last_batch=4_812,
+        last_batch_at=clock.ago(seconds=36),
         rows_24h=int(sum(spark)),
         files_24h=288,
         bytes_24h=41_204_118_301,
@@ -170,7 +178,7 @@ def failing(clock: Clock, name: str = "payments") -> PipelineSummary:
         freshness=Freshness(
             median_secs=65.0, worst_secs=7_860.0, measured_files=242, since=clock.ago(days=1)
         ),
-        last_entry_at=clock.ago(minutes=15),
+        last_batch_at=clock.ago(minutes=15),
         yesterday=verdict(clock, complete=False),
     )
 
@@ -209,11 +217,11 @@ def programs(clock: Clock, penguin: bool = True) -> list[Program]:
 
 def overview(clock: Clock, *pipelines: PipelineSummary, penguin: bool = True) -> Overview:
     names = dict.fromkeys(each.table for each in pipelines if each.table)
-    return Overview(
-        at=stamp(clock.now),
-        programs=programs(clock, penguin),
-        pipelines=list(pipelines),
-        tables=[table(clock, name) for name in names],
+    return overview_of(
+        stamp(clock.now),
+        programs(clock, penguin),
+        pipelines,
+        [table(clock, name) for name in names],
     )
 
 

@@ -6,6 +6,7 @@ Nothing here needs a running blizzard, and none is disturbed by it.
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_status import SourceStatus, source_status
@@ -13,7 +14,7 @@ from blizzard.handoff.held_rows import Aside, FilesAside, by_reason, read_aside
 from blizzard.journal.books import Retraction
 from blizzard.journal.checkpoint import past_damage
 from blizzard.journal.lease_record import WriterStatus, this_machine, writer_status
-from blizzard.journal.ledger import Ledger
+from blizzard.journal.ledger import NEWEST, Ledger
 from blizzard.journal.standings import PassedOver
 from blizzard.journal.totals import EntrySummary, JournalTotals, QuarantineTotals
 from blizzard.model.locations import OpenReader, open_reader
@@ -22,7 +23,7 @@ from blizzard.notices.queue import OpenQueue
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
 from lakebed.errors import LakeError, StoreUnavailable
-from lakebed.journal import latest_protocol
+from lakebed.journal import JournalReader, latest_protocol
 from lakebed.types import Handoff
 
 
@@ -67,6 +68,10 @@ class PipelineStatus:
     """Rows that blizzard erase has taken out of the table."""
     aside_error: str | None = None
     """Why it is not known what is held."""
+    uncommitted_rows: int | None = 0
+    """Rows of the entries that wait for their commit; None where they are not added up."""
+    uncommitted_since: datetime | None = None
+    """When the first of these entries was written."""
 
     @property
     def lag_secs(self) -> float:
@@ -127,6 +132,8 @@ def pipeline_status(
         writer = writer_status(store, settings.name, this_machine())
         aside = read_aside(store, settings.name, log.fates)
     last = asked.last_committed(log.committed)
+    uncommitted = max(0, history.sequence - (last.entry or 0)) * last.receipt_fits
+    rows, since = (None, None) if last.unsure else _waiting_rows(asked, uncommitted)
     with suppress(LakeError):  # What cannot be asked is reported where retractions are counted.
         history.settle(log.passed_over)
 
@@ -146,7 +153,7 @@ def pipeline_status(
         journal=history.journal,
         last_entry=history.sequence if history.sequence >= 0 else None,
         committed_entry=last.entry,
-        uncommitted_entries=max(0, history.sequence - (last.entry or 0)) * last.receipt_fits,
+        uncommitted_entries=uncommitted,
         receipt_fits=last.receipt_fits,
         last_batch=sums.last_batch,
         last_written=sums.last_written,
@@ -166,7 +173,26 @@ def pipeline_status(
         retracted_rows=sum(one.rows for one in done if not one.erased),
         erased_rows=sum(one.rows for one in done if one.erased),
         aside_error=aside.error or error or (last.unsure if last.receipt_fits else None),
+        uncommitted_rows=rows,
+        uncommitted_since=since,
     )
+
+
+def _waiting_rows(asked: PipelineEvidence, count: int) -> tuple[int | None, datetime | None]:
+    """Return the rows of the last entries of a journal, and when the first was written."""
+    if asked.store is None or not count:
+        return 0, None
+    last, known = asked.history.sequence, asked.history.newest
+    journal = JournalReader(asked.store, asked.settings.name)
+    waiting = range(last - count + 1, last + 1)
+    for number in waiting if count <= NEWEST else waiting[:1]:
+        if number not in known:
+            with suppress(LakeError):
+                entry = journal.entry(number)
+                known |= {} if entry is None else {number: EntrySummary.of(entry)}
+    first = known.get(waiting[0])
+    rows = sum(known[number].rows for number in waiting) if known.keys() >= {*waiting} else None
+    return rows, None if first is None else first.at
 
 
 def _retractions(history: Ledger, passed_over: PassedOver) -> tuple[list[Retraction], str | None]:

@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Annotated
 
 import typer
 
 from blizzard.answers.answer import FailedSource
+from blizzard.answers.lateness import LateStep, late_steps
 from blizzard.answers.phrases import quarantine_hint, way_out
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import PipelineStatus, StatusReader
@@ -17,6 +19,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.service import open_queue
 from lakebed.clock import Clock
+from lakebed.config.files import options_of
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import code_of
 from lakebed.terminal.call import DONE, Output, exit_code_of
@@ -85,8 +88,28 @@ class WatchedPipelines:
                 continue
             self.call.fail_if(not found.receipt_fits or found.aside_error is not None)
             self.call.fail_if(any(one.error for one in found.sources))
-            document = fields_of(found) | {"lag_secs": found.lag_secs, "error": None}
-            self.call.show(status_lines(settings, found, self.clock), document)
+            late = self._late(settings, found)
+            document = fields_of(found) | {
+                "late": late,
+                "lag_secs": found.lag_secs,
+                "error": None,
+            }
+            lines = status_lines(settings, found, self.clock)
+            slow = (f"  {one.severity}: {one.message}; {one.way_out}" for one in late)
+            self.call.show(chain(islice(lines, 1), slow, lines), document)
+
+    def _late(self, settings: PipelineSettings, found: PipelineStatus) -> list[LateStep]:
+        oldest = [one.oldest_pending for one in found.sources if one.oldest_pending is not None]
+        return list(
+            late_steps(
+                settings,
+                found,
+                self.clock.now(),
+                files=sum(one.pending_files or 0 for one in found.sources),
+                files_since=min(oldest, default=None),
+                options=options_of(self.call.files or [], self.call.folders or []),
+            )
+        )
 
 
 SHOWN = 3

@@ -33,6 +33,7 @@ from lakebed.config.models import (
     PipelineSection,
     Sink,
     Source,
+    TableSection,
     place_in,
 )
 from lakebed.config.profiles import options_at
@@ -64,13 +65,20 @@ def load(
         yield from overlaps.faults(document, place)
 
     document = load_document(files, folders, environment, faults)
-    pipelines = tuple(
-        _pipeline(document, path, name, found) for path, name, found in document.named_pipelines()
-    )
     metrics = metrics_address(document, "blizzard")
     tables: ByPlace[str] = ByPlace()
     for name, table in document.tables.items():
         tables.setdefault(place_in(table.table_uri, table.storage_options), name)
+    table_of = {
+        name: table_name
+        for _, name, pipeline in document.named_pipelines()
+        if (sink := pipeline.sink) is not None
+        and (table_name := tables.get(place_in(sink.uri or "", sink.storage_options)))
+    }
+    pipelines = tuple(
+        _pipeline(document, path, name, found, document.tables.get(table_of.get(name, "")))
+        for path, name, found in document.named_pipelines()
+    )
     return BlizzardSettings(
         pipelines=pipelines,
         spark=settings_of(
@@ -78,12 +86,7 @@ def load(
         ),
         total_concurrency=document.global_.total_concurrency,
         poll_jitter=document.global_.poll_jitter_secs,
-        tables={
-            name: table_name
-            for _, name, pipeline in document.named_pipelines()
-            if (sink := pipeline.sink) is not None
-            and (table_name := tables.get(place_in(sink.uri or "", sink.storage_options)))
-        },
+        tables=table_of,
         metrics_address=metrics.address if document.metrics.enabled else None,
         metrics_key=metrics.key,
         metrics_guard=document.metrics.guard(),
@@ -93,7 +96,11 @@ def load(
 
 
 def _pipeline(
-    document: Document, path: KeyPath, name: str, pipeline: PipelineSection
+    document: Document,
+    path: KeyPath,
+    name: str,
+    pipeline: PipelineSection,
+    table: TableSection | None,
 ) -> PipelineSettings:
     sink = _checked(pipeline.sink)
     handling = pipeline.error_handling
@@ -119,6 +126,7 @@ def _pipeline(
                 sink.storage_options,
                 place="path" if sink.table_uri is None else "table_uri",
             ),
+            table,
         ),
         schema=schema_of(declared),
         infer=declared.is_inferred,
@@ -161,7 +169,7 @@ def _source(name: str, source: Source, sink: Sink, options: StorageOptions) -> S
     )
 
 
-def _sink(sink: Sink, options: StorageOptions) -> SinkSettings:
+def _sink(sink: Sink, options: StorageOptions, table: TableSection | None) -> SinkSettings:
     compact = sink.compact or Compact()
     return settings_of(
         SinkSettings,
@@ -178,6 +186,7 @@ def _sink(sink: Sink, options: StorageOptions) -> SinkSettings:
         upload=settings_of(UploadSettings, sink),
         template=Template.parse(sink.partition_by.prefix_template) if sink.partition_by else None,
         timestamp_field=sink.partition_by.timestamp_field if sink.partition_by else None,
+        **({} if table is None else {"commit_poll": table.poll_interval_secs}),
         compact=settings_of(CompactSettings, compact, max_bytes=mebibytes(compact.max_mb)),
     )
 

@@ -19,6 +19,7 @@ from blizzard.journal.standings import (
     nothing_decided,
     take_back,
 )
+from blizzard.journal.totals import EntrySummary
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from lakebed import layout
 from lakebed.columns.schema import Schema
@@ -107,6 +108,10 @@ class Before:
 UNKNOWN = Before()
 
 
+NEWEST = 200
+"""Entries that a ledger keeps in a few numbers."""
+
+
 @dataclass(slots=True, kw_only=True)
 class LedgerState:
     """What a snapshot has of a ledger, beside its tables and names."""
@@ -158,6 +163,8 @@ class Ledger(LedgerState):
     """What else is in the table that was read under the names of files."""
     recent: dict[str, IngestedFile] = field(default_factory=dict)
     """Files that are done since the segments were written."""
+    newest: dict[int, EntrySummary] = field(default_factory=dict)
+    """The last entries that were read, by number."""
     segments: list[Segment] = field(default_factory=list)
     """Files that are done, and the tables, the oldest segment first."""
     kept: int | None = None
@@ -217,6 +224,9 @@ class Ledger(LedgerState):
         if entry.data_files or entry.sequence == 0:
             self.columns = entry.columns
         self.books.learn(entry)
+        if self.books.sums.last_written is not None:
+            self.newest[entry.sequence] = self.books.sums.last_written
+        self.newest.pop(entry.sequence - NEWEST, None)
         for record in entry.sources:
             # Of most files nothing is known before: what need not be asked costs nothing.
             is_known = record.reingested or self.unfinished

@@ -145,6 +145,10 @@ class SinkSettings:
     upload: UploadSettings = field(default_factory=UploadSettings)
     handoff: Handoff = Handoff.JOURNAL
     commit: CommitMode = CommitMode.PENGUIN
+    commit_poll: float = 10.0
+    """Seconds between two looks of penguin at the table."""
+    late_after: float = 900.0
+    """Seconds that a file may wait to be read, or an entry to be committed, without an error."""
     template: Template | None = None
     timestamp_field: str | None = None
     """The field that gives a row's partition; None where the source path does."""

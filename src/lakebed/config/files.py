@@ -4,6 +4,7 @@ import errno
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import yaml
@@ -18,6 +19,14 @@ from lakebed.errors import ConfigInvalid
 Given = Path | Mapping[str, Any]
 """A YAML file, or what could stand in one."""
 IN_CODE = "given in Python"
+
+
+def options_of(files: Sequence[Given], folders: Sequence[Path] = ()) -> str:
+    """Return the options that name a configuration in a command: ` -c lake.yaml`."""
+    given = [f" -c {quote(str(each))}" for each in files if isinstance(each, Path)]
+    return "".join([*given, *(f" -C {quote(str(each))}" for each in folders)])
+
+
 NAMED_SECTIONS = ("pipelines", "tables")
 """Sections whose entries belong to one file each."""
 _TWO_DOCUMENTS = "expected a single document in the stream"

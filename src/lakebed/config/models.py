@@ -266,6 +266,7 @@ class Sink(Section):
     max_concurrent_parts: Count = 8
     handoff: Handoff = Handoff.JOURNAL
     commit: CommitMode = CommitMode.PENGUIN
+    late_after_secs: Seconds = 900
     partition_by: PartitionBy | None = None
     compact: Compact | None = None
 

@@ -1,27 +1,11 @@
 // What the page concludes from the documents: order, filters, sentences. Pure.
 
-import { bytes, coarse, compact, count, duration } from "./format.js";
+import { bytes, coarse, compact, duration } from "./format.js";
 
 const URGENCY = { failing: 0, warning: 1, unknown: 2, ok: 3 };
 const ACTIVITY = { failing: 0, running: 1, waiting: 2, stopped: 3, unknown: 4, idle: 5 };
 
 export const STATES = ["failing", "running", "waiting", "idle", "stopped", "unknown"];
-
-/** Return a pipeline's or table's health, which is never better than its worst problem. */
-export function healthOf(item) {
-  if (item.health === "failing" || item.state === "failing") return "failing";
-  if (item.problems.some((problem) => problem.severity === "error")) return "failing";
-  if (isBeingRead(item)) return "unknown";
-  if (item.health === "warning" || item.problems.length) return "warning";
-  return item.health;
-}
-
-/** Whether the server has yet to read what is known of a pipeline or table; that is not a problem. */
-export function isBeingRead(item) {
-  return item.problems.some(isFirstLook);
-}
-
-const isFirstLook = (problem) => problem.code === "being_read";
 
 const COLUMNS = {
   name: (item) => item.name.toLowerCase(),
@@ -30,7 +14,7 @@ const COLUMNS = {
   oldest: (item) => item.oldest_waiting_secs,
   freshness: (item) => item.freshness.median_secs,
   worst: (item) => item.freshness.worst_secs,
-  last: (item) => (item.last_entry_at ? Date.parse(item.last_entry_at) : null),
+  last: (item) => (item.last_batch_at ? Date.parse(item.last_batch_at) : null),
   version: (item) => item.version,
   committed: (item) => (item.committed_at ? Date.parse(item.committed_at) : null),
   size: (item) => item.bytes,
@@ -65,7 +49,7 @@ export function sortOf(order, column) {
 export function filtered(items, search, state) {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   return items.filter((item) => {
-    if (state && item.state !== state && !(state === "failing" && healthOf(item) === "failing")) return false;
+    if (state && state !== (item.health === "failing" ? "failing" : item.state)) return false;
     const text = [
       item.name,
       item.table,
@@ -85,71 +69,20 @@ export function perState(items) {
   return Object.fromEntries(STATES.map((state) => [state, filtered(items, "", state).length]));
 }
 
-/** Return all problems, errors first and then the oldest, each with whose it is. */
-export function problems(overview) {
-  const all = [
-    ...overview.pipelines.flatMap((item) =>
-      item.problems.map((problem) => ({ problem, item, kind: "pipeline" })),
-    ),
-    ...overview.tables.flatMap((item) => item.problems.map((problem) => ({ problem, item, kind: "table" }))),
-  ];
-  const rank = ({ problem }) => (problem.severity === "error" ? 0 : 1);
-  const since = ({ problem }) => (problem.since ? Date.parse(problem.since) : Infinity);
-  return all
-    .filter(({ problem }) => !isFirstLook(problem))
-    .sort((one, other) => rank(one) - rank(other) || compare(since(one), since(other), false));
-}
-
-/** Return the overview in one sentence, and how serious it is. */
-export function headline(overview) {
-  const all = overview.pipelines.length;
-  const bad = overview.pipelines.filter((item) => healthOf(item) === "failing").length;
-  const odd = overview.pipelines.filter((item) => healthOf(item) === "warning").length;
-  const tables = overview.tables.filter((item) => healthOf(item) === "failing").length;
-  const reading = overview.pipelines.filter(isBeingRead).length;
-  if (!all && !overview.tables.length) return { health: "unknown", text: "No pipeline has run yet" };
-  if (bad || tables) {
-    const what = [
-      bad && share(bad, all),
-      tables && count(tables, "table"),
-    ].filter(Boolean);
-    return { health: "failing", text: `${what.join(" and ")} ${bad + tables === 1 ? "is" : "are"} failing` };
-  }
-  if (reading) {
-    return { health: "unknown", text: `Reading the history of ${count(reading, "pipeline")} …` };
-  }
-  if (odd)
-    return {
-      health: "warning",
-      text: `${share(odd, all)} ${odd === 1 ? "needs" : "need"} a look`,
-    };
-  if (!all) return { health: "ok", text: `${count(overview.tables.length, "table")}, no problems` };
-  return {
-    health: "ok",
-    text: all === 1 ? "The pipeline is up to date" : `All ${all} pipelines are up to date`,
-  };
-}
-
-function share(some, all) {
-  if (some < all) return `${some} of ${all} pipelines`;
-  return all === 1 ? "The pipeline" : `All ${all} pipelines`;
-}
-
 /** Return the sums of the overview. */
 export function totals(pipelines) {
-  const sum = (part) => pipelines.reduce((all, item) => all + (part(item) ?? 0), 0);
-  const known = pipelines.map((item) => item.freshness.worst_secs).filter((secs) => secs !== null);
-  const oldest = pipelines
-    .map((item) => item.oldest_waiting_secs)
-    .filter((secs) => secs !== null && secs !== undefined);
+  const knownOf = (part) => pipelines.map(part).filter((value) => value !== null && value !== undefined);
+  const most = (part) => (knownOf(part).length ? Math.max(...knownOf(part)) : null);
+  const sum = (part) => (knownOf(part).length ? knownOf(part).reduce((all, each) => all + each, 0) : null);
   return {
     rows: sum((item) => item.rows_24h),
     files: sum((item) => item.files_24h),
     bytes: sum((item) => item.bytes_24h),
     waiting: sum((item) => item.waiting_files),
     waitingBytes: sum((item) => item.waiting_bytes),
-    oldest: oldest.length ? Math.max(...oldest) : null,
-    worst: known.length ? Math.max(...known) : null,
+    entries: sum((item) => item.uncommitted_entries),
+    behind: most((item) => item.behind_secs),
+    worst: most((item) => item.freshness.worst_secs),
     running: pipelines.filter((item) => item.state === "running").length,
     complete: pipelines.filter((item) => item.yesterday.complete === true).length,
     incomplete: pipelines.filter((item) => item.yesterday.complete === false).length,
@@ -172,7 +105,7 @@ export function announcements(before, after) {
     const known = new Map(before[kind].map((item) => [item.name, item]));
     for (const item of after[kind]) {
       const old = known.get(item.name);
-      if (old && healthOf(old) !== healthOf(item)) said.push(`${item.name}: ${HEALTH_WORDS[healthOf(item)]}`);
+      if (old && old.health !== item.health) said.push(`${item.name}: ${HEALTH_WORDS[item.health]}`);
     }
   }
   return said.length > 3 ? [...said.slice(0, 3), `and ${said.length - 3} more`] : said;
@@ -232,9 +165,9 @@ export function equation(books) {
 
 /** Return how a day stands; one that is not over is never complete, and that is no gap. */
 export function standingOf(day, now) {
-  if (day.complete === true) return "complete";
   if (day.complete === null) return "not known";
-  return day.name === new Date(now).toISOString().slice(0, 10) ? "not over yet" : "incomplete";
+  if (day.name === new Date(now).toISOString().slice(0, 10)) return "not over yet";
+  return day.complete ? "complete" : "incomplete";
 }
 
 /** Return the last week, and every day before it that is not complete, up to thirty. */
@@ -243,7 +176,7 @@ export function shortened(days) {
 }
 
 function urgency(item) {
-  return URGENCY[healthOf(item)] ?? 2;
+  return URGENCY[item.health] ?? 2;
 }
 
 function activity(item) {

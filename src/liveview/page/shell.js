@@ -91,7 +91,7 @@ function programs(overview) {
         "li",
         {
           key: program.name,
-          class: program.reachable ? "" : "gone",
+          class: program.reachable ? "" : program.needed ? "gone" : "spare",
           title: [
             program.note,
             program.address,
@@ -102,7 +102,7 @@ function programs(overview) {
         },
         h("span.dot", { "aria-hidden": "true" }),
         program.name,
-        h("span.sr", null, program.reachable ? " is reachable" : " is not reachable"),
+        h("span.sr", null, program.reachable ? " is reachable" : program.needed ? " is not reachable" : " is not needed"),
       ),
     ),
   );
@@ -225,7 +225,7 @@ export function tokenForm(tried, give) {
 }
 
 export function foot(overview, now) {
-  const gone = overview.programs.filter((program) => !program.reachable && program.note);
+  const gone = overview.programs.filter((program) => !program.reachable && program.needed && program.note);
   return [
     gone.map((program) =>
       h("p", { key: program.name }, h("b", null, program.name), ": ", h("bdi", null, program.note)),
@@ -233,7 +233,7 @@ export function foot(overview, now) {
     h(
       "p",
       null,
-      overview.programs.map((program) => `${program.name} ${program.version ?? "not reachable"}`).join(" · "),
+      overview.programs.map((program) => `${program.name} ${program.version ?? (program.needed ? "not reachable" : "not needed")}`).join(" · "),
       " · as of ",
       w.clock(overview.at, now),
       " · ",

@@ -16,7 +16,7 @@ export function title() {
 export function view(ctx) {
   const { overview } = ctx;
   if (!overview.pipelines.length && !overview.tables.length) return [nothingYet()];
-  const said = logic.headline(overview);
+  const said = overview.headline;
   return [
     h(
       "header.lead",
@@ -27,9 +27,11 @@ export function view(ctx) {
         w.icon(w.TONE_OF_HEALTH[said.health]),
         said.text,
       ),
+      said.way_out && w.command(said.way_out, ctx),
+      said.covers && h("p.caption", null, w.words(said.covers)),
     ),
-    figures(ctx),
     problems(ctx),
+    figures(ctx),
     pipelines(ctx),
     tables(ctx),
   ];
@@ -67,10 +69,15 @@ function figures(ctx) {
       w.size(sum.bytes),
     ),
     w.figure(
-      "Waiting",
-      w.number(sum.waiting),
-      w.size(sum.waitingBytes),
-      sum.oldest !== null && [", oldest ", w.span(sum.oldest)],
+      "To read",
+      sum.waiting === null ? "not known" : w.counted(sum.waiting, "file"),
+      sum.waitingBytes !== null && w.size(sum.waitingBytes),
+    ),
+    w.figure(
+      "To commit",
+      sum.entries === null ? "not known" : format.count(sum.entries, "entry", "entries"),
+      "now behind: ",
+      w.span(sum.behind),
     ),
     w.figure("Worst freshness, 24 h", w.span(sum.worst), "from source to table"),
     w.figure(
@@ -83,7 +90,7 @@ function figures(ctx) {
 }
 
 function problems(ctx) {
-  const all = logic.problems(ctx.overview);
+  const all = ctx.overview.problems;
   if (!all.length) return null;
   const open = ctx.ui.get("problems", false);
   const shown = open ? all : all.slice(0, PROBLEMS_SHOWN);
@@ -94,9 +101,11 @@ function problems(ctx) {
     h(
       "ul.problems",
       null,
-      shown.map(({ problem, item, kind }) =>
-        w.problem(problem, ctx.now, kind === "table" ? w.tableLink(item.name) : w.pipelineLink(item.name)),
-      ),
+      shown.map(({ problem, pipelines, tables }) => {
+        const links = [...pipelines.map(w.pipelineLink), ...tables.map(w.tableLink)];
+        const more = links.length > 1 && ` and ${format.exact(links.length - 1)} more`;
+        return w.problem(problem, ctx.now, [links[0], more]);
+      }),
     ),
     all.length > PROBLEMS_SHOWN &&
       h(
@@ -174,7 +183,7 @@ function pipelines(ctx) {
           title: "Yesterday",
           cell: (item) => w.dayBadge(logic.standingOf(item.yesterday, ctx.now), item.yesterday.sentence),
         },
-        { title: "Last batch", key: "last", num: true, cell: (item) => w.ago(item.last_entry_at, ctx.now) },
+        { title: "Last batch", key: "last", num: true, cell: (item) => w.ago(item.last_batch_at, ctx.now) },
       ],
       empty: w.empty(
         "No pipeline matches.",
@@ -210,7 +219,7 @@ function nameCell(item) {
 
 function stateCell(item, now) {
   const batch = item.current_batch;
-  const badge = w.stateBadge(item.state, logic.healthOf(item));
+  const badge = w.stateBadge(item.state, item.health);
   if (!batch) {
     const looks = item.next_look_at ? `looks again at ${format.clock(item.next_look_at, now)}` : null;
     return h("div.state-cell", { title: looks }, badge);
@@ -266,7 +275,7 @@ function tables(ctx) {
               h("span.sub", null, w.path(item.uri)),
             ),
         },
-        { title: "State", cell: (item) => w.stateBadge(item.state, logic.healthOf(item)) },
+        { title: "State", cell: (item) => w.stateBadge(item.state, item.health) },
         {
           title: "Version",
           key: "version",
@@ -281,7 +290,20 @@ function tables(ctx) {
         },
         { title: "Rows", key: "held", num: true, cell: (item) => w.number(item.rows) },
         { title: "Files", key: "files", num: true, cell: (item) => w.number(item.files) },
-        { title: "Size", key: "size", num: true, cell: (item) => w.size(item.bytes) },
+        {
+          title: "Size",
+          key: "size",
+          num: true,
+          cell: (item) =>
+            h(
+              "span",
+              null,
+              w.size(item.bytes),
+              item.size_version !== null &&
+                item.size_version !== item.version &&
+                h("span.sub", null, `version ${format.exact(item.size_version)}`),
+            ),
+        },
         {
           title: "Entries waiting",
           key: "entries",

@@ -46,7 +46,8 @@ function stampOf(summary) {
     summary.failed_files,
     summary.held_entries,
     summary.quarantined_lines,
-    logic.healthOf(summary),
+    summary.health,
+    summary.uncommitted_entries,
   ].join(" ");
 }
 
@@ -84,7 +85,7 @@ function figures(summary, ctx) {
       w.size(summary.bytes_24h),
     ),
     w.figure(
-      "Waiting",
+      "To read",
       summary.waiting_files === null ? "not known" : w.counted(summary.waiting_files, "file"),
       summary.waiting_files
         ? [
@@ -92,13 +93,28 @@ function figures(summary, ctx) {
             summary.oldest_waiting_secs !== null && ["oldest ", w.span(summary.oldest_waiting_secs)],
           ]
         : summary.waiting_files === 0
-          ? "nothing is left behind"
+          ? "nothing waits in the source"
           : "the source has not been listed",
     ),
     w.figure(
+      "To commit",
+      summary.uncommitted_entries === null
+        ? "not known"
+        : format.count(summary.uncommitted_entries, "entry", "entries"),
+      summary.uncommitted_since && [
+        summary.uncommitted_rows !== null && [w.counted(summary.uncommitted_rows, "row"), ", "],
+        "since ",
+        w.clock(summary.uncommitted_since, ctx.now),
+      ],
+    ),
+    w.figure(
       "Last batch",
-      w.ago(summary.last_entry_at, ctx.now),
-      summary.last_entry === null ? "none yet" : `entry ${summary.last_entry}`,
+      w.ago(summary.last_batch_at, ctx.now),
+      summary.last_batch !== null
+        ? `entry ${summary.last_batch}`
+        : summary.health === "unknown"
+          ? "not known"
+          : "none yet",
     ),
     w.figure(
       "Next look",
@@ -170,6 +186,7 @@ function trend(summary, ctx) {
 }
 
 function freshness(summary, ctx) {
+  const behind = h("p.caption", null, "Now behind: ", w.span(summary.behind_secs));
   const { median_secs: median, worst_secs: worst, measured_files: files } = summary.freshness;
   if (median === null || worst === null) {
     return w.section(
@@ -177,6 +194,7 @@ function freshness(summary, ctx) {
       "Freshness",
       null,
       w.empty("No file reached the table in the last 24 h, so there is nothing to measure."),
+      behind,
     );
   }
   return w.section(
@@ -184,6 +202,7 @@ function freshness(summary, ctx) {
     "Freshness",
     null,
     h("dl.figures.two", null, w.figure("Median", w.span(median)), w.figure("Worst", w.span(worst))),
+    behind,
     freshnessScale(median, worst),
     h(
       "p.caption",

@@ -60,7 +60,11 @@ function figures(summary, ctx) {
     w.figure(
       "Version",
       format.exact(summary.version),
-      summary.committed_at ? ["committed ", w.ago(summary.committed_at, ctx.now)] : "not committed yet",
+      summary.committed_at
+        ? ["committed ", w.ago(summary.committed_at, ctx.now)]
+        : summary.version === null && summary.health === "ok"
+          ? "not committed yet"
+          : "when is not known",
     ),
     w.figure(
       "Rows",
@@ -82,7 +86,9 @@ function figures(summary, ctx) {
         ? "not known yet"
         : summary.waiting_entries
           ? "for their commit"
-          : "everything is committed",
+          : summary.version === null
+            ? "there is no table yet"
+            : "every entry is committed",
     ),
   );
 }

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import * as format from "./format.js";
-import { healthOf, pathParts } from "./logic.js";
+import { pathParts } from "./logic.js";
 import * as routes from "./routes.js";
 
 const STATE_WORDS = {
@@ -122,6 +122,10 @@ export function path(text) {
   return h("span.path", { title: text }, folder && h("bdi.folder", null, folder), h("bdi.base", null, base));
 }
 
+/** A command to type, with a button that copies it. */
+export const command = (text, ctx) =>
+  h("div.fix", null, h("pre", { tabindex: "0" }, h("code", null, text)), copyButton(text, "the command", ctx));
+
 export const pipelineLink = (text) => h("a", { href: routes.pipeline(text) }, name(text));
 export const tableLink = (text) => h("a", { href: routes.table(text) }, name(text));
 export const fileLink = (pipeline, text) => h("a.file", { href: routes.journey(pipeline, text) }, path(text));
@@ -198,7 +202,7 @@ export function lead(what, summary, action, ...where) {
       "div.title-row",
       null,
       h("h1", null, name(summary.name)),
-      stateBadge(summary.state, healthOf(summary)),
+      stateBadge(summary.state, summary.health),
       action,
     ),
     h("dl.where", null, where),

@@ -13,12 +13,22 @@ from lakebed.shown import printable
 from lakebed.terminal.console import UNBOUNDED
 from lakebed.units import in_words, plural, took
 from lakebed.units import span as in_full
-from liveview.model import CurrentBatch, Overview, PipelineSummary, Program, TableSummary, Unit
+from liveview.model import (
+    CurrentBatch,
+    Overview,
+    PipelineSummary,
+    Problem,
+    Program,
+    SharedProblem,
+    TableSummary,
+    Unit,
+)
 
 BARS = "▁▂▃▄▅▆▇█"
 STYLES = {
     "running": "green",
     "waiting": "cyan",
+    "ok": "green",
     "failing": "bold red",
     "failed": "bold red",
     "stopped": "yellow",
@@ -30,6 +40,7 @@ STAGES = {"done": ("✓", "green"), "running": ("▶", "bold"), "waiting": ("·"
 WORST_FIRST = {"failing": 0, "unknown": 1, "warning": 2, "ok": 3}
 LEFT = ("PIPELINE", "TABLE", "UNIT", "STATE", "LAST 24 HOURS")
 NAMES = ("PIPELINE", "TABLE", "UNIT")
+MOST_PROBLEMS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +76,7 @@ def screen(
     if opened:
         body = _opened(opened[0], overview.tables, now, width)
     else:
-        body = _listed(pipelines, overview.tables, view, now, width, height)
+        body = _listed(pipelines, overview, view, now, width, height)
     return Group(*_head(overview, view, now, note), *body)
 
 
@@ -77,16 +88,21 @@ def _head(overview: Overview, view: View, now: datetime, note: str) -> Iterator[
     title = Text("blizzard top", "bold")
     title.append(f"  {now:%Y-%m-%d %H:%M:%S} UTC{'  paused' if view.paused else ''}", "not bold")
     yield title
+    head = overview.headline
+    yield _text(head.text, head.health)
+    if head.way_out is not None:
+        yield _text(f"  {head.way_out}", "")
     yield Text("  ").join(map(_program, overview.programs))
     yield Text(_summary(overview))
     notes = [f"{each.name}: {each.note}" for each in overview.programs if each.note]
     for line in (*notes, *([note] if note else [])):
         yield _text(line, "warning")
-    yield Text("")
 
 
 def _program(program: Program) -> Text:
     version = "" if program.version is None else f" {program.version}"
+    if not program.needed:
+        return Text(f"· {program.name} not needed", "dim")
     if program.reachable:
         return Text.assemble(("● ", "green"), f"{program.name}{version}")
     return Text(f"○ {program.name}{version} not reached", "yellow")
@@ -98,8 +114,10 @@ def _summary(overview: Overview) -> str:
         return "There is no pipeline in this configuration."
     states = [each.state for each in pipelines]
     counts = ", ".join(f"{states.count(each)} {each}" for each in sorted(set(states)))
-    rows = plural(sum(each.rows_24h for each in pipelines), "row")
-    parts = [f"{plural(len(pipelines), 'pipeline')}: {counts}", f"{rows} in 24 h"]
+    parts = [f"{plural(len(pipelines), 'pipeline')}: {counts}"]
+    rows = [each.rows_24h for each in pipelines if each.rows_24h is not None]
+    if rows:
+        parts.append(f"{plural(sum(rows), 'row')} in 24 h")
     waiting = [each.waiting_files for each in pipelines if each.waiting_files is not None]
     if waiting:
         parts.append(f"{plural(sum(waiting), 'file')} waiting")
@@ -108,7 +126,7 @@ def _summary(overview: Overview) -> str:
 
 def _listed(
     pipelines: Sequence[PipelineSummary],
-    tables: Sequence[TableSummary],
+    overview: Overview,
     view: View,
     now: datetime,
     width: int,
@@ -122,8 +140,8 @@ def _listed(
     yield _pipelines(shown, view, width)
     if len(pipelines) > len(shown):
         yield Text(f"… {plural(len(pipelines) - len(shown), 'more pipeline')}", "dim")
-    tables = sorted(tables, key=_rank)
-    yield from _problems([*shown, *tables], most=1)
+    tables = sorted(overview.tables, key=_rank)
+    yield from _shared(overview.problems)
     if tables:
         yield Text("")
         yield _delta_tables(tables, now)
@@ -131,7 +149,7 @@ def _listed(
 
 def _pipelines(pipelines: Iterable[PipelineSummary], view: View, width: int) -> Table:
     is_wide, is_drawn = width >= 100, UNBOUNDED > width >= 160
-    titles = ["PIPELINE", "STATE", "WAITING", "OLDEST", "FRESH", "WORST", "ROWS 24H"]
+    titles = ["PIPELINE", "STATE", "WAITING", "BEHIND", "FRESH", "WORST", "ROWS 24H"]
     titles += ["FAILED", "BAD LINES"] if is_wide else []
     table = _table(*titles, *(["LAST 24 HOURS"] if is_drawn else []))
     for each in pipelines:
@@ -140,7 +158,7 @@ def _pipelines(pipelines: Iterable[PipelineSummary], view: View, width: int) -> 
             _text(each.name, "bold"),
             _text(each.state),
             _count(each.waiting_files),
-            _span(each.oldest_waiting_secs),
+            _span(each.behind_secs),
             _span(fresh.median_secs),
             _span(fresh.worst_secs),
             _count(each.rows_24h),
@@ -163,10 +181,16 @@ def _delta_tables(tables: Iterable[TableSummary], now: datetime) -> Table:
             _span(age, " ago"),
             _count(each.files),
             Text("-" if each.bytes is None else in_words(each.bytes)),
-            _count(each.rows),
+            _count(each.rows) + _as_of(each),
             _count(each.waiting_entries),
         )
     return table
+
+
+def _as_of(table: TableSummary) -> Text:
+    """Return the version that a size is of, if a newer one is shown beside it."""
+    is_old = table.size_version not in (None, table.version)
+    return Text(f" at {table.size_version:,}" if is_old else "", "dim")
 
 
 def _opened(
@@ -179,7 +203,8 @@ def _opened(
     if width >= 60:
         facts.add_row("24 hours", Text(sparkline(pipeline.spark), "green"))
     yield facts
-    yield from _problems([pipeline])
+    for problem in pipeline.problems:
+        yield from _problem("", problem)
     yield Text("")
     if pipeline.current_batch is None:
         left = _age(pipeline.next_look_at, now)
@@ -203,12 +228,14 @@ def _facts(pipeline: PipelineSummary) -> Iterator[tuple[str, str]]:
         size = "" if pipeline.waiting_bytes is None else f", {in_words(pipeline.waiting_bytes)}"
         oldest = _span(pipeline.oldest_waiting_secs)
         waiting = f"{plural(pipeline.waiting_files, 'file')}{size}; the oldest for {oldest}"
+    yield "behind", _span(pipeline.behind_secs).plain
     yield "waiting", waiting if pipeline.waiting_files != 0 else "nothing"
-    aside = [f"{plural(pipeline.failed_files, 'file')} failed"]
+    yield "to commit", _count_of(pipeline.uncommitted_entries, "entry", "entries")
+    aside = [f"{_count_of(pipeline.failed_files, 'file')} failed"]
     if pipeline.changed_files:
         aside.append(f"{pipeline.changed_files:,} changed")
-    aside.append(f"{plural(pipeline.held_entries, 'entry', 'entries')} held")
-    aside.append(f"{plural(pipeline.quarantined_lines, 'bad line')} in quarantine")
+    aside.append(f"{_count_of(pipeline.held_entries, 'entry', 'entries')} held")
+    aside.append(f"{_count_of(pipeline.quarantined_lines, 'bad line')} in quarantine")
     yield "set aside", ", ".join(aside)
     yield "yesterday", pipeline.yesterday.sentence
 
@@ -249,16 +276,23 @@ def _units(units: Iterable[Unit]) -> Table:
     return table
 
 
-def _problems(items: Sequence[Summary], most: int | None = None) -> Iterator[Text]:
-    """Yield the first problems of each, with the way out below."""
-    if any(each.problems for each in items):
+def _shared(found: Sequence[SharedProblem]) -> Iterator[Text]:
+    """Yield the worst problems, each once for all that have it."""
+    if found:
         yield Text("")
-    for each in items:
-        for problem in each.problems[:most]:
-            said = _text(f"{problem.code}: {problem.message}", problem.severity)
-            yield Text.assemble(_text(each.name, "bold"), "  ", said)
-            if problem.way_out:
-                yield _text(f"  {problem.way_out}", "")
+    for each in found[:MOST_PROBLEMS]:
+        names = [*each.pipelines, *each.tables]
+        more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+        yield from _problem(f"{names[0]}{more}", each.problem)
+    if len(found) > MOST_PROBLEMS:
+        yield Text(f"… {plural(len(found) - MOST_PROBLEMS, 'more problem')}", "dim")
+
+
+def _problem(whose: str, problem: Problem) -> Iterator[Text]:
+    said = _text(f"{problem.code}: {problem.message}", problem.severity)
+    yield Text.assemble(_text(whose, "bold"), "  ", said)
+    if problem.way_out:
+        yield _text(f"  {problem.way_out}", "")
 
 
 def _table(*titles: str) -> Table:
@@ -273,6 +307,10 @@ def _table(*titles: str) -> Table:
 def _text(said: str, style: str | None = None) -> Text:
     """Return a text that controls no terminal, in a style or in that of the state it names."""
     return Text(printable(said), STYLES.get(said if style is None else style, style or ""))
+
+
+def _count_of(number: int | None, one: str, many: str | None = None) -> str:
+    return f"- {many or one + 's'}" if number is None else plural(number, one, many)
 
 
 def _count(number: int | None, style: str = "") -> Text:

@@ -187,6 +187,7 @@ def test_an_open_page_keeps_no_more_with_every_batch(
     defaults = EntryRows.__init__.__defaults__ or ()
     few = tuple(10 if default == MOST_KEPT else default for default in defaults)
     monkeypatch.setattr(EntryRows.__init__, "__defaults__", few)
+    monkeypatch.setattr("blizzard.journal.ledger.NEWEST", 10)
     monkeypatch.setitem(DocumentWindow.__init__.__kwdefaults__, "most", 10)  # type: ignore[arg-type]
     monkeypatch.setattr(Desk, "_is_young", lambda *_given, **_named: False)
     lake = LiveLake(tmp_path, ("orders",))

@@ -1,5 +1,6 @@
 """What the live page says of a renamed pipeline, a dead writer, and files that changed."""
 
+import json
 import os
 import re
 import shutil
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from typer.testing import CliRunner
 
+from blizzard.cli.app import app
 from blizzard.journal.lease_record import LeaseRecord, encode_lease, this_machine
 from lakebed.clock import Clock
 from lakebed.layout import writer
@@ -172,3 +175,110 @@ def test_the_status_of_a_table_that_is_looked_at_again_is_that_of_a_first_look(l
     lake.ingest("orders")
     lake.commit("orders")
     assert version() == 1
+
+
+def overview_after(lake: LiveLake, *, secs: float) -> dict[str, Any]:
+    """Return the overview as it is so many seconds later, with everything listed."""
+    asking = Asking(lake, clock=Clock(seconds=lambda: time.time() + secs))
+    try:
+        asking.observer.overview()
+        asking.observer.settle(PATIENT.first)
+        _status, found = asking.get("/api/v1/overview")
+    finally:
+        asking.api.close()
+    return dict(found)
+
+
+def test_what_waits_too_long_for_its_commit_is_the_headline_and_one_problem(tmp_path):
+    lake = LiveLake(tmp_path)
+    for name in lake.names:
+        lake.land(name, "a.ndjson", 3)
+        lake.ingest(name)
+
+    soon, late = overview_after(lake, secs=0), overview_after(lake, secs=1000)
+
+    assert soon["headline"]["health"] == "ok"
+    assert "blizzard audit" in soon["headline"]["covers"]
+    told = late["headline"]
+    since = r"Nothing journaled since .*\d\d:\d\d UTC is committed"
+    assert re.fullmatch(rf"{since}: penguin .*\. 2 entries, 6 rows wait\.", told["text"])
+    assert (told["health"], told["covers"]) == ("failing", None)
+    (problem,) = late["problems"]
+    assert (problem["pipelines"], problem["problem"]["code"]) == (
+        ["orders", "clicks"],
+        "commit_late",
+    )
+    (orders, _clicks) = late["pipelines"]
+    assert (orders["health"], orders["uncommitted_entries"], orders["uncommitted_rows"]) == (
+        "failing",
+        1,
+        3,
+    )
+    assert orders["behind_secs"] >= 1000
+
+
+def test_a_warning_comes_after_three_polls_and_the_configuration_moves_the_error(tmp_path):
+    lake = LiveLake(tmp_path, names=("orders",))
+    lake.land("orders", "a.ndjson", 1)
+    lake.ingest("orders")
+    text = lake.file.read_text().replace("poll_interval_secs: 600", "poll_interval_secs: 20")
+    lake.file.write_text(text)
+    table = '-table"}'
+    assert overview_after(lake, secs=50)["headline"]["health"] == "ok"
+    assert overview_after(lake, secs=70)["headline"]["health"] == "warning"
+    lake.file.write_text(text.replace(table, '-table", late_after_secs: 65}'))
+    assert overview_after(lake, secs=70)["headline"]["health"] == "failing"
+
+
+def test_files_that_no_program_reads_are_not_up_to_date(tmp_path):
+    lake = LiveLake(tmp_path)
+    for name in lake.names:
+        lake.land(name, "a.ndjson", 3)
+
+    found = overview_after(lake, secs=1000)
+
+    assert "2 source files not read, the oldest waiting since" in found["headline"]["text"]
+    assert found["headline"]["health"] == "failing"
+    assert found["headline"]["way_out"].startswith("blizzard")
+
+
+def test_status_has_what_the_page_has(tmp_path, monkeypatch):
+    lake = LiveLake(tmp_path, names=("orders",))
+    lake.land("orders", "a.ndjson", 3)
+    lake.ingest("orders")
+    (page,) = overview_after(lake, secs=1000)["pipelines"]
+    at = time.time() + 1000
+    monkeypatch.setattr("blizzard.cli.status.Clock", lambda: Clock(seconds=lambda: at))
+
+    found = CliRunner().invoke(app, ["status", "-c", str(lake.file), "--output", "json"])
+
+    (late,), document = json.loads(found.stdout)["late"], json.loads(found.stdout)
+    (problem,) = page["problems"]
+    assert [problem[key] for key in ("severity", "code", "message")] == [
+        late[key] for key in ("severity", "code", "message")
+    ]
+    assert late["way_out"] == f"penguin -c {lake.file}"
+    for key in ("uncommitted_entries", "uncommitted_rows"):
+        assert page[key] == document[key]
+
+
+def test_a_pipeline_without_a_batch_has_none_and_what_is_unread_is_not_nothing(tmp_path):
+    lake = LiveLake(tmp_path, names=("orders",))
+    lake.ingest("orders")
+    (found,) = overview_after(lake, secs=0)["pipelines"]
+    assert (found["last_batch"], found["last_batch_at"]) == (None, None)
+    asking = Asking(lake, failing=True)
+    _status, unread = asking.get("/api/v1/overview")
+    asking.api.close()
+    (pipeline,) = unread["pipelines"]
+    counts = ("rows_24h", "failed_files", "held_entries", "quarantined_lines", "behind_secs")
+    assert [pipeline[key] for key in counts] == [None] * 5
+    assert unread["headline"]["health"] == "failing"
+
+
+def test_where_blizzard_commits_itself_no_penguin_is_missed(tmp_path):
+    lake = LiveLake(tmp_path, names=("orders",))
+    text = lake.file.read_text().replace('-table"}', '-table", commit: inline}')
+    lake.file.write_text(text)
+    (_blizzard, penguin) = overview_after(lake, secs=0)["programs"]
+    assert penguin["needed"] is False

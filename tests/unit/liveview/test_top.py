@@ -42,7 +42,7 @@ def test_an_opened_pipeline_shows_its_batch_with_stages_and_units() -> None:
 
 
 def test_what_is_not_known_is_not_shown_as_nothing() -> None:
-    unknown = samples.pipeline(CLOCK, waiting_files=None, freshness=Freshness())
+    unknown = samples.pipeline(CLOCK, waiting_files=None, behind_secs=None, freshness=Freshness())
     line = text(samples.overview(CLOCK, unknown), View()).splitlines()[5]
     assert line.split()[:6] == ["orders", "idle", "-", "-", "-", "-"]
 

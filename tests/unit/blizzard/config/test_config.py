@@ -143,6 +143,7 @@ READ: dict[str, tuple[Any, Any, Any]] = {
     ),
     "sink.inactivity_timeout_secs": (61, lambda s: sink(s).rolling.inactivity, 61.0),
     "sink.rollover_timeout_secs": (301, lambda s: sink(s).rolling.rollover, 301.0),
+    "sink.late_after_secs": (60, lambda s: sink(s).late_after, 60.0),
     "error_handling.max_failures": (5, lambda s: s.pipelines[0].max_failures, 5),
     "error_handling.dlq_path": ("s3://b/dlq/", lambda s: s.pipelines[0].dlq_path, "s3://b/dlq"),
     "spark.master": ("local[2]", lambda s: s.spark.master, "local[2]"),

@@ -1,0 +1,156 @@
+"""What all pipelines and tables add up to: one sentence, and their problems by cause. Pure."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from blizzard.answers.lateness import minute, waiting_words
+from lakebed.units import is_are, plural
+from liveview.model import (
+    Headline,
+    Health,
+    Overview,
+    PipelineSummary,
+    Problem,
+    Program,
+    SharedProblem,
+    TableSummary,
+)
+
+Summary = PipelineSummary | TableSummary
+UP_TO_DATE = (
+    "Nothing failed, nothing is held, and nothing waits for longer than `sink.late_after_secs` "
+    "allows. Rows are not compared with the table: `blizzard audit` does that."
+)
+BEING_READ = "being_read"
+
+
+def overview_of(
+    at: str,
+    programs: Sequence[Program],
+    pipelines: Sequence[PipelineSummary],
+    tables: Sequence[TableSummary],
+) -> Overview:
+    """Return all pipelines and tables, with what they add up to."""
+    return Overview(
+        at=at,
+        headline=headline(datetime.fromisoformat(at), programs, pipelines, tables),
+        problems=_shared([*pipelines, *tables]),
+        programs=list(programs),
+        pipelines=list(pipelines),
+        tables=list(tables),
+    )
+
+
+def _shared(items: Iterable[Summary]) -> list[SharedProblem]:
+    """Return the problems of one cause together: errors first, then the oldest."""
+    found: dict[tuple[str, str, str | None], list[tuple[Summary, Problem]]] = {}
+    for item in items:
+        for one in item.problems:
+            if one.code != BEING_READ:
+                key = (one.severity, one.code, one.way_out)
+                found.setdefault(key, []).append((item, one))
+    shared = []
+    for group in found.values():
+        first = min((one for _item, one in group), key=lambda one: one.since or "~")
+        names = dict.fromkeys((isinstance(item, TableSummary), item.name) for item, _one in group)
+        shared.append(
+            SharedProblem(
+                problem=first,
+                pipelines=[name for is_table, name in names if not is_table],
+                tables=[name for is_table, name in names if is_table],
+            )
+        )
+    shared.sort(key=lambda one: (one.problem.severity != "error", one.problem.since or "~"))
+    return shared
+
+
+def headline(
+    now: datetime,
+    programs: Sequence[Program],
+    pipelines: Sequence[PipelineSummary],
+    tables: Sequence[TableSummary],
+) -> Headline:
+    """Return all pipelines and tables in one sentence: the worst, and never better than known."""
+    bad = sum(one.health == "failing" for one in pipelines)
+    bad_tables = sum(one.health == "failing" for one in tables)
+    late = _late(now, programs, pipelines)
+    if late is not None and (late.health == "failing" or not bad + bad_tables):
+        return late
+    if bad or bad_tables:
+        failing = [_share(len(pipelines), bad)] * bool(bad)
+        failing += [plural(bad_tables, "table")] * bool(bad_tables)
+        text = f"{' and '.join(failing)} {is_are(bad + bad_tables)} failing"
+        return Headline(health="failing", text=text)
+    return _unless_failing(pipelines, tables)
+
+
+def _unless_failing(
+    pipelines: Sequence[PipelineSummary], tables: Sequence[TableSummary]
+) -> Headline:
+    """Return the sentence where nothing fails: what is not known is not said to be well."""
+    all_in = len(pipelines)
+    reading = sum(any(each.code == BEING_READ for each in one.problems) for one in pipelines)
+    odd = sum(one.health == "warning" for one in pipelines)
+    unknown = sum(
+        one.health == "unknown" or None in (one.waiting_files, one.uncommitted_entries)
+        for one in pipelines
+    )
+    health: Health = "unknown"
+    if not pipelines and not tables:
+        text = "No pipeline has run yet"
+    elif reading:
+        text = f"Reading the history of {plural(reading, 'pipeline')} …"
+    elif odd:
+        health, text = "warning", f"{_share(all_in, odd)} {'needs' if odd == 1 else 'need'} a look"
+    elif unknown:
+        text = f"{_share(all_in, unknown)} {is_are(unknown)} not fully known yet"
+    elif any(one.health == "unknown" for one in tables):
+        text = "Not every table is known yet"
+    elif not pipelines:
+        health, text = "ok", f"{plural(len(tables), 'table')}, no problems"
+    else:
+        text = f"{_share(all_in, all_in)} {is_are(all_in)} up to date"
+        return Headline(health="ok", text=text, covers=UP_TO_DATE)
+    return Headline(health=health, text=text)
+
+
+def _share(all_in: int, some: int) -> str:
+    if some < all_in:
+        return f"{some} of {all_in} pipelines"
+    return "The pipeline" if some == 1 else f"All {some} pipelines"
+
+
+def _late(
+    now: datetime, programs: Sequence[Program], pipelines: Sequence[PipelineSummary]
+) -> Headline | None:
+    """Return what has waited too long, and why: entries before files, as they are nearer."""
+    for code in ("commit_late", "files_late"):
+        found = [(each, one) for each in pipelines for one in each.problems if one.code == code]
+        if not found:
+            continue
+        late = [each for each, _one in found]
+        since = min(datetime.fromisoformat(one.since) for _each, one in found if one.since)
+        at, worst = minute(since, now), min(found, key=lambda one: one[1].severity)[1]
+        if code == "commit_late":
+            counts = [one.uncommitted_rows for one in late]
+            rows = None if None in counts else sum(one or 0 for one in counts)
+            waiting = waiting_words(sum(one.uncommitted_entries or 0 for one in late), rows)
+            text = f"Nothing journaled since {at} is committed: {{}}. {waiting}"
+        else:
+            files = plural(sum(one.waiting_files or 0 for one in late), "source file")
+            text = f"{files} not read, the oldest waiting since {at}: {{}}"
+        if len(late) < len(pipelines):
+            text += f" in {_share(len(pipelines), len(late))}"
+        who = (worst.way_out or "").partition(" ")[0]
+        cause = next((_cause(one) for one in programs if one.name == who), "")
+        health: Health = "failing" if worst.severity == "error" else "warning"
+        return Headline(health=health, text=text.format(cause) + ".", way_out=worst.way_out)
+    return None
+
+
+def _cause(program: Program) -> str:
+    if program.reachable:
+        return f"{program.name} answers, and is behind"
+    if program.address is None:
+        return f"whether {program.name} runs is not known"
+    return f"{program.name} does not answer"
