@@ -133,7 +133,7 @@ def test_without_a_line_everything_is_read_again(tmp_path: Path):
 def test_no_configuration_on_the_page_reads_what_the_old_program_has_loaded():
     blocks = re.findall(r"```yaml\n(.*?)```", (DOCS / "migration.md").read_text(), re.DOTALL)
     sources = [yaml.safe_load(block)["source"] for block in blocks]
-    assert len(sources) == 3
+    assert len(sources) == 4
     for source in sources:
         assert source["path"] != "s3://my-bucket/landing" or source["partition_filter"]
 
@@ -155,7 +155,7 @@ def checkpoint(root: Path, landing: Path, *names: str) -> None:
 
 
 def script(title: str, root: Path) -> subprocess.CompletedProcess[str]:
-    code = chapter("migrate-spark-stream.md", title, "python").replace("/data/", f"{root}/")
+    code = chapter("migration.md", title, "python").replace("/data/", f"{root}/")
     command = [sys.executable, "-c", code]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
