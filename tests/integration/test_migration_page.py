@@ -26,9 +26,11 @@ BY_DATE = {"partition_by": {"prefix_template": "date=%Y-%m-%d"}}
 
 def chapter(page: str, title: str, language: str) -> str:
     """Return the block of a language in a chapter of a page."""
-    text = (DOCS / page).read_text().partition(f"\n## {title}\n")[2]
+    text = re.split(rf"\n##+ {title}\n", (DOCS / page).read_text())[1]
     found = re.search(
-        rf"```{language}[^\n]*\n(.*?)```", re.split(r"^## ", text, flags=re.MULTILINE)[0], re.DOTALL
+        rf"```{language}[^\n]*\n(.*?)```",
+        re.split(r"^##+ ", text, flags=re.MULTILINE)[0],
+        re.DOTALL,
     )
     assert found is not None
     return found[1]
@@ -131,7 +133,7 @@ def test_without_a_line_everything_is_read_again(tmp_path: Path):
 
 
 def test_no_configuration_on_the_page_reads_what_the_old_program_has_loaded():
-    blocks = re.findall(r"```yaml\n(.*?)```", (DOCS / "migration.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```yaml[^\n]*\n(.*?)```", (DOCS / "migration.md").read_text(), re.DOTALL)
     sources = [yaml.safe_load(block)["source"] for block in blocks]
     assert len(sources) == 4
     for source in sources:
