@@ -165,7 +165,7 @@ def constants(folder: Path) -> Iterator[str]:
         called = ast.unparse(node.func).rpartition(".")[2]
         if called in ("ValueRefused", "bad") and isinstance(node.args[0], ast.Constant):
             yield str(node.args[0].value)
-        if called in ("Failure", "BadLine", "NoPartition"):
+        if called in ("Failure", "BadLine"):
             for keyword in node.keywords:
                 if keyword.arg == "code" and isinstance(keyword.value, ast.Constant):
                     yield str(keyword.value.value)

@@ -183,7 +183,6 @@ def without_meant(
 ) -> tuple[Resolved, ...]:
     """Write quarantine files anew without the lines that are meant; return those with any."""
     rest = LeftBehind(
-        pipeline=settings.name,
         rolling=settings.sink.rolling,
         clock=clock,
         marks={"pipeline": settings.name, "journal": last.journal},

@@ -96,27 +96,6 @@ def lines_of(text: bytes) -> int:
     return _newlines(text) + (bool(text) and not text.endswith(b"\n"))
 
 
-def require_all(
-    count: LineCount, *, lines: int, skipped: int = 0, records: int | None = None
-) -> None:
-    """Raise unless every line of a file, or of its part, is among those that were read.
-
-    `skipped` lines were read by earlier batches; of documents, `records` is how many were cut.
-    """
-    word, counted = ("lines", count.lines) if records is None else ("records", records)
-    if not count.ended:
-        raise Miscounted(f"the reading ended before the file did, after {lines} {word}")
-    if counted != skipped + lines or count.lines != counted:
-        raise _differ(f"{counted} {word} were counted", skipped + lines)
-
-
-def require_some(count: LineCount, *, size: int, lines: int) -> None:
-    """Raise unless the first so many bytes of a file, or of its part, are so many lines."""
-    counted = count.lines_in(size)
-    if counted != lines:
-        raise _differ(f"{counted} lines were counted", lines)
-
-
 def require_explained(decoded: "Decoded") -> None:
     """Raise unless each line of a batch is a row, blank, passed over or set aside, and only one.
 
@@ -132,20 +111,8 @@ def require_explained(decoded: "Decoded") -> None:
         )
 
 
-def _differ(counted: str, read: int) -> Miscounted:
-    return Miscounted(f"{counted}, but {read} were read")
-
-
 def _newlines(data: bytes) -> int:
     return looked_at(data)[0]
-
-
-@dataclass(frozen=True, slots=True)
-class LinePlace:
-    """Where in a source file a line is, as far as it is known; the first line is 1."""
-
-    line: int | None = None
-    offset: int | None = None
 
 
 @dataclass(slots=True)
@@ -192,21 +159,23 @@ class ReadPosition:
         """Return the way to ask where a record of a document begins; None where it is lines."""
         return None if self.framer is None else self.framer.place_of
 
-    def place_in(self, file: SourceFile, line: int, offset: int | None) -> "LinePlace":
-        """Return where in a file a line is that was just read: what is not known is None.
+    def place_in(
+        self, file: SourceFile, line: int, offset: int | None
+    ) -> tuple[int | None, int | None]:
+        """Return line and offset in a file of a line that was just read: what is unknown is None.
 
-        `line` and `offset` count from where the reading began. Of a compressed file the offset is
-        one of its decompressed text.
+        The first line is 1. `line` and `offset` count from where the reading began. Of a compressed
+        file the offset is one of its decompressed text.
         """
         if self.framer is not None:
             place = self.framer.place_of(line + file.skip)
-            return LinePlace() if place is None else LinePlace(place.line, place.offset)
+            return (None, None) if place is None else (place.line, place.offset)
         if file.part is None:
-            return LinePlace(line + file.skip, None if file.skip else offset)
+            return line + file.skip, None if file.skip else offset
         if not file.part.start:
-            return LinePlace(line, offset)
+            return line, offset
         # A line of a later part has a number once the lines before it are counted.
-        return LinePlace(None, None if offset is None else self.first + offset)
+        return None, None if offset is None else self.first + offset
 
     def took(self, size: int, lines: int) -> None:
         """Note that lines were read: of how many bytes, and how many of the file by now."""
@@ -226,9 +195,14 @@ class ReadPosition:
 
     def require_all_counted(self, file: SourceFile, lines: int) -> None:
         """Raise where other lines were read of a file, up to its end, than were counted."""
-        skipped = file.skip if file.part is None else 0
-        records = None if self.framer is None else self.framer.records
-        require_all(self.count, lines=lines, skipped=skipped, records=records)
+        read = lines + (file.skip if file.part is None else 0)
+        word, counted = "lines", self.count.lines
+        if self.framer is not None:
+            word, counted = "records", self.framer.records
+        if not self.count.ended:
+            raise Miscounted(f"the reading ended before the file did, after {lines} {word}")
+        if counted != read or self.count.lines != counted:
+            raise Miscounted(f"{counted} {word} were counted, but {read} were read")
 
     def require_counted(self, file: SourceFile, lines: int) -> None:
         """Raise where other lines were read so far, of a file that is left here, than were counted.
@@ -237,8 +211,9 @@ class ReadPosition:
         them again.
         """
         if self._goes_by_bytes(file):
-            size = self.first + self.taken - self.counted_from
-            require_some(self.count, size=size, lines=lines)
+            counted = self.count.lines_in(self.first + self.taken - self.counted_from)
+            if counted != lines:
+                raise Miscounted(f"{counted} lines were counted, but {lines} were read")
 
     def noticed(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """Pass the pieces of a file's start on; its first line starts after a byte order mark."""

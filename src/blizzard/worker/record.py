@@ -7,11 +7,10 @@ from pathlib import Path
 
 from blizzard.model.files import SourceFile
 from blizzard.model.source.part_way import failed
-from blizzard.model.source.unread import untouched
+from blizzard.model.source.unread import record_with, untouched
 from blizzard.worker.compression import CorruptStream
 from blizzard.worker.ndjson.decoder import BadLine, Decoded
 from blizzard.worker.ndjson.lines import BrokenDocument, TextPosition
-from blizzard.worker.output.partitioner import NoPartition
 from blizzard.worker.position import Miscounted, require_explained
 from lakebed.documents.source_record import Failure, FailureStage, SourceRecord, Unread
 from lakebed.errors import LakeError, machine_trouble
@@ -58,14 +57,8 @@ def record_of(
     """
     if failure is not None:
         return failed(untouched(file), failure)
-    # Written out, as there is one for each of many small files: `replace` takes five times as long.
-    return SourceRecord(
-        source=file.source,
-        path=file.path,
-        size=file.size,
-        etag=file.etag,
-        skipped=file.skip,
-        form=file.form.counted_as,
+    return record_with(
+        file,
         modified=file.modified_ms,
         lines=tally.lines,
         blank=tally.blank,
@@ -76,21 +69,6 @@ def record_of(
         unread=unread or (),
         dropped=dict(tally.dropped),
         rescued=dict(tally.rescued),
-        unit=unit,
-    )
-
-
-def record_of_rows(file: SourceFile, rows: int, *, unit: str) -> SourceRecord:
-    """Return the record of a file that was read whole, and each of whose lines is a row."""
-    return SourceRecord(
-        source=file.source,
-        path=file.path,
-        size=file.size,
-        etag=file.etag,
-        form=file.form.counted_as,
-        modified=file.modified_ms,
-        lines=rows,
-        rows=rows,
         unit=unit,
     )
 
@@ -150,7 +128,7 @@ def _where(error: Exception) -> str:
 
 def _failure(error: Exception, stage: FailureStage) -> Failure:
     match machine_trouble(error) or error:
-        case BadLine() | NoPartition() as bad:
+        case BadLine() as bad:
             return Failure(
                 stage=FailureStage.PARSE,
                 code=bad.code,

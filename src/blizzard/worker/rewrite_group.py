@@ -78,7 +78,7 @@ def rewrite_group(group: FileGroup, work: Rewriting, store: Store) -> RewriteOut
 
 def _rewritten(old: ActiveFile, work: Rewriting, store: Store, folder: Path) -> Rewritten:
     deleted = deleted_rows(store, old.vector)
-    change = RowChange.of(old, work, deleted)
+    change = RowChange(old, work, deleted)
     local = downloaded(old, store, folder / "old.parquet")
     name = work.clock.fresh_id()
     path = folder / f"{name}.parquet"

@@ -8,7 +8,7 @@ in their order.
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,14 +28,14 @@ from blizzard.model.rewriting import (
     RowRanges,
     RowsWhere,
 )
-from blizzard.worker.deleted_rows import NONE, Places, marked
+from blizzard.worker.deleted_rows import NONE, Places, marked, ranges_of
 from blizzard.worker.matching import Columns, matches
 from blizzard.worker.ndjson import grammar
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.output.origins import runs_without
 from blizzard.worker.table_file import TableFile
 from lakebed.columns.schema import Schema
-from lakebed.documents.data_file import FinishedFile, Run
+from lakebed.documents.data_file import FinishedFile
 from lakebed.types import RESCUED, OnMismatch, Provenance, UnknownFields
 
 MOST_ROWS = 65_536
@@ -199,23 +199,63 @@ def _with_column(table: pa.Table, name: str, column: Array) -> pa.Table:
 FILE = Provenance.FILE.column
 
 
-class LeavingOut:
-    """Leaves rows out of one file, table by table in their order, and counts.
+class RowChange:
+    """Changes the rows of one file, table by table in their order, and counts.
 
-    `deleted` are the places of rows that are deleted already: they are left out, and not counted.
+    It leaves some out, and may fill a column. `deleted` are the places of rows that are deleted
+    already: they are left out, and not counted.
     """
 
-    def __init__(self, file: ActiveFile, columns: Schema, deleted: Places = NONE) -> None:
-        self._file = file
-        self._kinds = {one.name: one.arrow_type() for one in columns.fields}
+    def __init__(self, old: ActiveFile, work: Rewriting, deleted: Places = NONE) -> None:
+        self._old = old
+        self._filling: Filling | None = None
+        if isinstance(work.transform, FillColumn):
+            versions = None if work.row_columns is None else work.row_columns.versions
+            self._filling = Filling(work.transform.target, versions=versions)
+        self._kinds = {one.name: one.arrow_type() for one in work.columns.fields}
         self._deleted = deleted
         self._at = 0
         self._gone: list[tuple[int, int]] = []
-        self.removed = 0
-        self.removed_from: Counter[str] = Counter()
+        self._removed = 0
+        self._removed_from: Counter[str] = Counter()
         """The rows that were left out, by their source files where their column says it."""
 
-    def leave_out(self, table: pa.Table) -> pa.Table:
+    def may_change(self, file: TableFile) -> bool:
+        """Whether the file can have a row that changes."""
+        return self._filling is None or RESCUED in file.names
+
+    def change(self, table: pa.Table) -> pa.Table:
+        """Return the next rows, changed."""
+        left = self._leave_out(table)
+        return left if self._filling is None else self._filling.fill(left)
+
+    def outcome(self, new: FinishedFile | None) -> Rewritten:
+        """Return what came of the file, once all of its rows were changed."""
+        old, filling = self._old, self._filling
+        if new is not None and (filling is None or old.deleted):
+            names, runs = runs_without(old.source_files, old.runs, self._gone)
+            new = replace(new, source_files=names, runs=runs)
+        return Rewritten(
+            group=FileGroup(files=(old,)),
+            new=() if new is None else (new,),
+            removed=self._removed,
+            removed_from=dict(self._removed_from),
+            taken=0 if filling is None else filling.taken,
+            left=0 if filling is None else filling.left,
+        )
+
+    def rows_left(self, rows: int) -> int:
+        """Count the rows that the new file must have; 0 where there is to be none."""
+        deleted = self._old.deleted
+        if self._filling is not None:
+            return rows - deleted if self._filling.taken else 0
+        told = sum(run.rows for run in self._old.runs)
+        if told not in (0, rows):
+            # Its places in the file would be those of other rows.
+            raise AssertionError("a file has another number of rows than the journal says")
+        return rows - deleted - self._removed if self._removed or deleted else 0
+
+    def _leave_out(self, table: pa.Table) -> pa.Table:
         """Return the next rows of the file without those that are to go."""
         deleted = marked(self._deleted, self._at, table.num_rows)
         meant = self._is_meant(table) & ~deleted
@@ -225,18 +265,14 @@ class LeavingOut:
         self._at += table.num_rows
         return table.filter(pa.array(~gone)) if gone.any() else table
 
-    def origins(self) -> tuple[tuple[str, ...], tuple[Run, ...]]:
-        """Return the source files of the rows that are left, and which rows came from which."""
-        return runs_without(self._file.source_files, self._file.runs, self._gone)
-
     def _is_meant(self, table: pa.Table) -> npt.NDArray[np.bool_]:
         meant = np.zeros(table.num_rows, np.bool_)
-        match self._file.without:
+        match self._old.without:
             case RowRanges(ranges=ranges):
                 for start, end in ranges:
                     meant[max(0, start - self._at) : max(0, end - self._at)] = True
             case RowsWhere(predicate=predicate):
-                partition = self._file.partition_values
+                partition = self._old.partition_values
                 columns = Columns(table, table.num_rows, partition, self._kinds)
                 # As in SQL, a row whose value is not known is not meant.
                 found: Any = pc.fill_null(matches(predicate, columns), pa.scalar(value=False))
@@ -247,67 +283,14 @@ class LeavingOut:
 
     def _note(self, gone: npt.NDArray[np.bool_]) -> None:
         """Keep the places of the rows that are left out, as ranges."""
-        edges = np.flatnonzero(np.diff(np.concatenate(([False], gone, [False]))))
-        for start, end in (edges.reshape(-1, 2) + self._at).tolist():
+        for start, end in ranges_of(np.flatnonzero(gone) + self._at):
             goes_on = self._gone and self._gone[-1][1] == start
             self._gone.append((self._gone.pop()[0] if goes_on else start, end))
 
     def _count(self, table: pa.Table, meant: npt.NDArray[np.bool_]) -> None:
-        self.removed += int(meant.sum())
+        self._removed += int(meant.sum())
         if FILE in table.column_names and meant.any():
             names: Any = table[FILE].filter(pa.array(meant))
             for one in pc.value_counts(names).to_pylist():
                 if one["values"] is not None:
-                    self.removed_from[one["values"]] += one["counts"]
-
-
-@dataclass(frozen=True, slots=True)
-class RowChange:
-    """Changes the rows of one file: leaves some out, and may fill a column."""
-
-    old: ActiveFile
-    leaving: LeavingOut
-    filling: Filling | None = None
-
-    @classmethod
-    def of(cls, old: ActiveFile, work: Rewriting, deleted: Places) -> "RowChange":
-        """Return the change of one file's rows by a transform."""
-        if not isinstance(work.transform, FillColumn):
-            return cls(old, LeavingOut(old, work.columns, deleted))
-        kept = work.row_columns
-        filling = Filling(work.transform.target, versions=None if kept is None else kept.versions)
-        return cls(old, LeavingOut(old, Schema(()), deleted), filling)
-
-    def may_change(self, file: TableFile) -> bool:
-        """Whether the file can have a row that changes."""
-        return self.filling is None or RESCUED in file.names
-
-    def change(self, table: pa.Table) -> pa.Table:
-        """Return the next rows, changed."""
-        left = self.leaving.leave_out(table)
-        return left if self.filling is None else self.filling.fill(left)
-
-    def outcome(self, new: FinishedFile | None) -> Rewritten:
-        """Return what came of the file, once all of its rows were changed."""
-        if new is not None and (self.filling is None or self.old.deleted):
-            names, runs = self.leaving.origins()
-            new = replace(new, source_files=names, runs=runs)
-        return Rewritten(
-            group=FileGroup(files=(self.old,)),
-            new=() if new is None else (new,),
-            removed=self.leaving.removed,
-            removed_from=dict(self.leaving.removed_from),
-            taken=0 if self.filling is None else self.filling.taken,
-            left=0 if self.filling is None else self.filling.left,
-        )
-
-    def rows_left(self, rows: int) -> int:
-        """Count the rows that the new file must have; 0 where there is to be none."""
-        if self.filling is not None:
-            return rows - self.old.deleted if self.filling.taken else 0
-        told = sum(run.rows for run in self.old.runs)
-        if told not in (0, rows):
-            # Its places in the file would be those of other rows.
-            raise AssertionError("a file has another number of rows than the journal says")
-        removed = self.leaving.removed
-        return rows - self.old.deleted - removed if removed or self.old.deleted else 0
+                    self._removed_from[one["values"]] += one["counts"]

@@ -16,19 +16,20 @@ from pathlib import Path
 from blizzard.model.files import Effort, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.source.byte_range import lines_of, without_first_lines
 from blizzard.model.source.forecast import Forecast
+from blizzard.model.source.unread import record_with
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads, in_advance
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
 from blizzard.worker.ndjson.together import Together
 from blizzard.worker.output.groups import OutputGroup, OutputGroups
 from blizzard.worker.output.kept import ON_DISK, KeptRows
-from blizzard.worker.output.partitioner import refused_rows, require_partitions
+from blizzard.worker.output.partitioner import refused_rows
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import Opened, ReadPosition, is_plain
 from blizzard.worker.position import lines_of as lines_in
 from blizzard.worker.progress import ProgressChannel
 from blizzard.worker.quarantine.writer import BadOfFile
-from blizzard.worker.record import LineTally, failure_of, record_of, record_of_rows
+from blizzard.worker.record import LineTally, failure_of, record_of
 from blizzard.worker.stores import Stores
 from lakebed.columns.schema import Schema
 from lakebed.documents.source_record import SourceRecord, Unread
@@ -111,7 +112,7 @@ def decoder_of(
         on_mismatch=work.on_mismatch,
         limits=work.sizing.decoding,
         on_bad_record=OnBadRecord.QUARANTINE if aside else OnBadRecord.FAIL,
-        refuse_rows=partial(refused_rows, by=by) if by is not None and aside else None,
+        refuse_rows=partial(refused_rows, by=by) if by is not None else None,
     )
 
 
@@ -220,7 +221,9 @@ class _UnitRun:
         if not self.outputs.write_together(shared, found, self.decoded_budget):
             return False
         records = [
-            record_of_rows(one.file, rows, unit=shared.name)
+            record_with(
+                one.file, modified=one.file.modified_ms, lines=rows, rows=rows, unit=shared.name
+            )
             for one, rows in zip(found.keys, counted, strict=True)
         ]
         shared.records += records
@@ -301,9 +304,6 @@ class _UnitRun:
                 if position.reached is None:
                     position.reached = self.work.clock.seconds()
                 self.channel.progress.records += decoded.batch.num_rows
-                if self.work.row_partitions is not None and self.work.quarantine is None:
-                    lines_before = None if decoded.blank or decoded.filtered else tally.lines
-                    require_partitions(decoded.batch, self.work.row_partitions, lines_before)
                 tally.add(decoded)
                 self.looks.at_rescued(decoded)
                 bad_bytes += bad.take(decoded.bad, position, tally)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from blizzard.model.limits import MAX_LINE_BYTES, DecodeLimits
 from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.exact import ExactPath
+from blizzard.worker.ndjson.forms.skip import Skipper
 from blizzard.worker.ndjson.lines import BLANK, BadLine, BadRecord, Block, Decoded, blocks
 from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK, ended
 from blizzard.worker.ndjson.refused_rows import RefuseRows, without_refused
@@ -80,7 +81,7 @@ class Decoder:
         limits: DecodeLimits = USUAL_LIMITS,
         refuse_rows: RefuseRows | None = None,
     ) -> None:
-        """`refuse_rows` says which rows cannot be written; their lines are set aside."""
+        """`refuse_rows` says which rows cannot be written: their lines are bad ones."""
         if not schema.fields and unknown not in KEEPING:
             raise ValueError("a schema without fields has no rows to decode")
         # It brings a compiler along, which costs a second. Only who reads rows pays for it.
@@ -171,8 +172,6 @@ class Decoder:
         )
         if skip is None:
             return found
-        from blizzard.worker.ndjson.forms.skip import Skipper  # noqa: PLC0415 - compiled, seldom used
-
         return map(Skipper(skip, self._max_line_bytes).blanked, found)
 
     def _read(self, of_file: Iterable[Block]) -> Iterator[Decoded]:
@@ -184,7 +183,7 @@ class Decoder:
         """Return a decoded block without the rows that cannot be written."""
         refused = {} if self._refuse_rows is None else self._refuse_rows(decoded.batch)
         if refused:
-            block = without_refused(block, decoded, refused)
+            block = without_refused(block, decoded, refused, self._on_bad_record)
             decoded = self._path.read(block)
         return _counted(_capped(decoded, names, self._limits), block)
 

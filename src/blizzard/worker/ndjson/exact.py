@@ -383,30 +383,23 @@ class _Line:
         elsewhere: Mapping[str, MemberPlace],
     ) -> Cell | None:
         """Return what a value means that is more than one, or is kept as it is written."""
+        if one.type is FieldType.JSON:
+            return source
+        opening, wanted = ("[", "an array") if one.type is FieldType.LIST else ("{", "an object")
+        if not isinstance(value, Nested) or source[0] != opening:
+            raise self._refused(ValueRefused("wrong_type", wanted), value, source, path)
         match one.type:
-            case FieldType.JSON:
-                return source
             case FieldType.STRUCT:
-                if not _is_object(value, source):
-                    raise self._refused(
-                        ValueRefused("wrong_type", "an object"), value, source, path
-                    )
                 inner = self.known.level(one, elsewhere)
                 cells = self.object(inner, self._members(source, path), path)
                 return dict(zip((each.name for each in one.fields), cells, strict=True))
             case FieldType.LIST:
-                if not isinstance(value, Nested) or source[0] != "[":
-                    raise self._refused(ValueRefused("wrong_type", "an array"), value, source, path)
                 items = _items(one)
                 return [
                     self._cell(items, member, element_path(path, index))
                     for index, member in enumerate(grammar.elements(source))
                 ]
             case FieldType.MAP:
-                if not _is_object(value, source):
-                    raise self._refused(
-                        ValueRefused("wrong_type", "an object"), value, source, path
-                    )
                 items = _items(one)
                 return [
                     (name, self._cell(items, member, member_path(path, name)))

@@ -6,39 +6,31 @@ import numpy as np
 import numpy.typing as npt
 from numba import int64, types
 
-from blizzard.worker.ndjson.compiled.vector import (
-    WIDTH,
-    beyond_ascii,
-    compiled,
-    newlines_in,
-    pointer,
-    separators_in,
-)
+from blizzard.worker.ndjson.compiled.vector import compiled
 
 _NEWLINE, _SEPARATOR = b"\n\x1e"
 _ASCII = 128
+_STEP = 128
+"""Bytes whose newlines a byte can count, so that many are counted in one instruction."""
 _BYTES = types.Array(types.uint8, 1, "C", readonly=True)
 _THREE: Any = types.Tuple((int64, int64, int64))  # type: ignore[no-untyped-call]  # numba has no types
 
 
 def looked_at(data: bytes) -> tuple[int, bool, bool]:
     """Count the newlines, and say whether all is ASCII and whether there are record separators."""
-    newlines_found, high, separators = _looked_at(np.frombuffer(data, np.uint8))
-    return newlines_found, not high, separators != 0
+    newlines_found, any_bits, separators = _looked_at(np.frombuffer(data, np.uint8))
+    return newlines_found, any_bits < _ASCII, separators != 0
 
 
 @compiled(_THREE(_BYTES))
 def _looked_at(data: npt.NDArray[np.uint8]) -> tuple[int, int, int]:
-    here = pointer(data)
-    count = high = separators = at = 0
-    while at + 2 * WIDTH <= len(data):
-        count += newlines_in(here, at) + newlines_in(here, at + WIDTH)
-        high |= beyond_ascii(here, at) | beyond_ascii(here, at + WIDTH)
-        separators |= separators_in(here, at) | separators_in(here, at + WIDTH)
-        at += 2 * WIDTH
-    while at < len(data):
-        count += data[at] == _NEWLINE
-        high |= data[at] >= _ASCII
-        separators |= data[at] == _SEPARATOR
-        at += 1
-    return count, high, separators
+    count = 0
+    any_bits = separators = np.uint8(0)
+    for start in range(0, len(data), _STEP):
+        newlines = np.uint8(0)
+        for at in range(start, min(start + _STEP, len(data))):
+            newlines = np.uint8(newlines + np.uint8(data[at] == _NEWLINE))
+            any_bits = np.uint8(any_bits | data[at])
+            separators = np.uint8(separators | np.uint8(data[at] == _SEPARATOR))
+        count += int(newlines)
+    return count, int(any_bits), int(separators)

@@ -20,13 +20,6 @@ def leaves(rows: pa.Table) -> Iterator[tuple[str, Values]]:
         yield from _leaves(name, rows[name])
 
 
-def renamed_leaves(paths: list[str], before: pa.Schema, after: pa.Schema) -> list[str]:
-    """Return the paths of leaves by the names of another schema that has the same fields."""
-    both = (tuple(path for path, _ in leaves(one.empty_table())) for one in (before, after))
-    names = dict(zip(*both, strict=True))
-    return [names[path] for path in paths]
-
-
 def fields_in(kind: Any) -> int:  # noqa: ANN401 - as above
     """Count a field and all fields inside it."""
     inner = range(kind.num_fields) if pa.types.is_nested(kind) else ()
@@ -85,30 +78,26 @@ class Encoding:
     incompressible: tuple[str, ...] = ()
     """Those that are left as they are."""
 
-    def within(self, schema: pa.Schema) -> "Encoding":
-        """Return the encoding of a file that may lack some columns of the sample."""
-        there = {path for path, _values in leaves(schema.empty_table())}
-        return Encoding(
-            tuple(path for path in self.repeating if path in there),
-            tuple(path for path in self.incompressible if path in there),
-        )
+    def options(
+        self, schema: pa.Schema, codec: ParquetCodec, named: pa.Schema | None = None
+    ) -> dict[str, Any]:
+        """Return the options of Parquet's writer for a file with these columns.
 
-    def renamed(self, before: pa.Schema, after: pa.Schema) -> "Encoding":
-        """Return it with the paths of another schema that has the same fields."""
-        return Encoding(
-            tuple(renamed_leaves(list(self.repeating), before, after)),
-            tuple(renamed_leaves(list(self.incompressible), before, after)),
+        The file may lack some columns of the sample, and have them `named` otherwise.
+        """
+        paths, names = (
+            [path for path, _values in leaves(one.empty_table())]
+            for one in (schema, named or schema)
         )
-
-    def options(self, schema: pa.Schema, codec: ParquetCodec) -> dict[str, Any]:
-        """Return the options of Parquet's writer for a file with these columns."""
-        compression: Codec | dict[str, Codec] = PARQUET_CODEC[codec]
-        if self.incompressible:
-            # A column that is not named would not be compressed at all.
-            paths = [path for path, _values in leaves(schema.empty_table())]
-            compression = dict.fromkeys(paths, PARQUET_CODEC[codec])
-            compression |= dict.fromkeys(self.incompressible, "none")
-        return {"compression": compression, "use_dictionary": list(self.repeating)}
+        # A column that is not named would not be compressed at all.
+        compression = {
+            name: "none" if path in self.incompressible else PARQUET_CODEC[codec]
+            for path, name in zip(paths, names, strict=True)
+        }
+        repeating = [
+            name for path, name in zip(paths, names, strict=True) if path in self.repeating
+        ]
+        return {"compression": compression, "use_dictionary": repeating}
 
 
 LookAt = Callable[[pa.Table], Encoding]

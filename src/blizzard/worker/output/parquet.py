@@ -248,22 +248,20 @@ class RollingWriter:
         rows = stamped if self._mapping is None else as_in_files(stamped, self._mapping)
         if self._open is None:
             name = self._clock.fresh_id()
-            # The sample may have columns that this file has not, as `_rescued`.
-            encoding = self._look_at(table).within(schema)
+            encoding = self._look_at(table)
             if self._stamps:
                 repeating = (*encoding.repeating, *self._stamps.names)
                 encoding = replace(encoding, repeating=repeating)
             self._names = {}
             if self._mapping is not None:
                 self._names = logical_paths(stamped.schema, self._mapping)
-                encoding = encoding.renamed(stamped.schema, rows.schema)
             file = pa.OSFile(str(self._folder / f"{name}.parquet"), "wb")
             writer = pq.ParquetWriter(
                 file,
                 rows.schema if self._mapping is not None else with_field_ids(rows.schema),
                 store_schema=False,
                 write_statistics=True,
-                **encoding.options(rows.schema, self._policy.codec),
+                **encoding.options(stamped.schema, self._policy.codec, rows.schema),
             )
             writer.add_key_value_metadata(self._marks)
             self._open = (name, file, writer)

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from blizzard.model.event_time import DAY, RowPartitions
 from blizzard.worker.ndjson.refused_rows import RefusedRow
 from lakebed.columns.schema import Field
-from lakebed.errors import LakeError, Whose
 from lakebed.layout import NULL_FOLDER, escape
 from lakebed.types import FieldType
 
@@ -31,19 +30,6 @@ Column = Any
 Values = tuple[str | None, ...]
 Numbers = npt.NDArray[np.int64]
 Numbered = tuple[Numbers, list[Values]]
-
-
-class NoPartition(LakeError):
-    """A row whose partition values cannot be written: `code` says why, `line` and `field` where."""
-
-    code: str  # type: ignore[misc]  # each row has its own reason
-    whose = Whose.USER
-
-    def __init__(self, message: str, *, code: str, line: int | None, field: str) -> None:
-        super().__init__(message, field=field)
-        self.code = code
-        self.line = line
-        self.field = field
 
 
 def grouped(
@@ -71,21 +57,12 @@ def grouped(
         start = end
 
 
-def require_partitions(batch: pa.RecordBatch, by: RowPartitions, lines_before: int | None) -> None:
-    """Refuse the first row whose partition is impossible: NoPartition names the field.
+def refused_rows(batch: pa.RecordBatch, by: RowPartitions) -> dict[int, RefusedRow]:
+    """Return the rows whose partition is impossible, each with what is wrong with it first.
 
     Such a value would be found when the file is uploaded, or by penguin, where it stops more than
-    the file that it is in. `lines_before` is None where blank lines hide which line a row is.
+    the file that it is in.
     """
-    for name, code, why, found in _faults(batch, by):
-        row = pc.index(found, True).as_py()
-        if row >= 0:
-            line = None if lines_before is None else lines_before + row + 1
-            raise NoPartition(why, code=code, line=line, field=name)
-
-
-def refused_rows(batch: pa.RecordBatch, by: RowPartitions) -> dict[int, RefusedRow]:
-    """Return the rows whose partition is impossible, each with what is wrong with it first."""
     refused: dict[int, RefusedRow] = {}
     for name, code, why, found in _faults(batch, by):
         rows: list[Any] = pc.indices_nonzero(found).to_pylist()

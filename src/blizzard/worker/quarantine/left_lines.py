@@ -20,7 +20,6 @@ from lakebed.documents.source_record import BadLines, QuarantineFile
 class LeftBehind:
     """How the lines of a quarantine file that go on waiting are written."""
 
-    pipeline: str
     rolling: RollingPolicy
     clock: Clock
     marks: dict[str, str]
@@ -51,7 +50,7 @@ def leave(
             for _none in writer.write(batch, file.filename):
                 raise AssertionError("a file that is never full was closed")
         (closed,) = writer.close()
-        name = layout.quarantine_file(rest.pipeline, closed.name)
+        name = layout.quarantine_file(rest.marks["pipeline"], closed.name)
         said = _said(line for line, stays in zip(lines, keep, strict=True) if stays)
         written = uploads.set_aside(closed, name, unit=file.unit, of=said).result()
     return replace(written, lines_before=file.lines_before)

@@ -101,12 +101,7 @@ def _replayed(
         raise AssertionError("lines that can be read are not read one by one")
     gone = places | readable.passed_over
     keep = [place not in gone for place in range(len(lines))]
-    rest = LeftBehind(
-        pipeline=work.marks["pipeline"],
-        rolling=work.rolling,
-        clock=work.clock,
-        marks=dict(work.marks),
-    )
+    rest = LeftBehind(rolling=work.rolling, clock=work.clock, marks=dict(work.marks))
     with Uploads(sink, work.upload, pause=work.clock.sleep) as uploads:
         left = leave(table, lines, file, keep, rest, uploads)
     return UnitOutcome(

@@ -33,9 +33,9 @@ def aside_of(found: Sequence[BadRecord], file: SourceFile, position: ReadPositio
     columns: list[list[Any]] = [
         [file.source] * len(found),
         [file.path] * len(found),
-        [place.line for place in places],
+        [line for line, _offset in places],
         [one.line + (file.skip if file.part is None else 0) for one in found],
-        [place.offset for place in places],
+        [offset for _line, offset in places],
         *([getattr(one, field.name) for one in found] for field in list(SCHEMA)[5:]),
     ]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
@@ -43,7 +43,7 @@ def aside_of(found: Sequence[BadRecord], file: SourceFile, position: ReadPositio
         source=file.key,
         lines=len(found),
         # Of a part it is counted from there, until the driver knows what comes before.
-        first=first.line if file.part is not None else places[0].line,
+        first=first.line if file.part is not None else places[0][0],
         code=first.code,
         message=first.message,
         field=first.field,

@@ -156,12 +156,11 @@ def test_a_row_without_a_possible_partition_fails_its_file_by_line_and_the_other
     )  # fmt: skip
 
 
-def test_the_line_is_left_out_where_records_were_passed_over_before_it(place):
-    """Which line a row is cannot be told then, and a wrong number would mislead."""
+def test_the_line_is_known_where_records_were_passed_over_before_it(place):
     put(place.source, "a.ndjson", ndjson([{"index": 1}, row(1), row(2, 1, "x" * 300)]))
     failure = place.run(form=Form(skip=SkipRule(only_key=("index",)))).sources[0].failure
     assert failure is not None
-    assert (failure.code, failure.line) == ("partition_value_too_long", None)
+    assert (failure.code, failure.line) == ("partition_value_too_long", 3)
 
 
 def test_of_a_template_the_rows_give_what_they_can_and_the_path_the_rest(tmp_path):

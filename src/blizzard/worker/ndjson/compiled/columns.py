@@ -172,27 +172,9 @@ def converted(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
                 raise Doubtful
             return numbers_read
         case FieldType.DECIMAL:
-            return _decimals(texts, field)
+            # Arrow makes other numbers of some: what overflows while it moves the point is cut off.
+            return one_by_one(texts, field, Number)
     return texts.cast(field.arrow_type()) if field.type in INTEGERS else one_by_one(texts, field)
-
-
-def _decimals(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
-    """Convert numbers; those that are not written with the digits of the column, one by one.
-
-    Of those, Arrow would make other numbers without a word: what overflows while it moves the
-    point is cut off.
-    """
-    whole = field.precision - field.scale
-    digits = f"[0-9]{{1,{whole}}}" if whole else "0"
-    fraction = f"([.][0-9]{{1,{field.scale}}})?" if field.scale else ""
-    written = pc.match_substring_regex(texts, f"^-?{digits}{fraction}$")
-    plain: Any = pc.fill_null(cast("Any", written), cast("Any", True))
-    if pc.all(plain, min_count=0).as_py():
-        return texts.cast(field.arrow_type())
-    others = pc.invert(plain)
-    usual = pc.if_else(plain, texts, None).cast(field.arrow_type())
-    exact = one_by_one(texts.filter(others), field, Number)
-    return cast("pa.Array[Any]", pc.replace_with_mask(usual, others, exact))
 
 
 def one_by_one(

@@ -5,7 +5,6 @@ They are known to be JSON: a scan of what they stand in has said so.
 
 from numba import boolean, int32, int64, uint8
 
-from blizzard.worker.ndjson.compiled.names import hash_of, is_next
 from blizzard.worker.ndjson.compiled.syntax import (
     ABSENT,
     BYTES,
@@ -90,31 +89,3 @@ def items(
                 at = after_space(data, at + 1)
     offsets[len(outer_kinds)] = to
     return to
-
-
-@compiled(int64(uint8[::1], _INTS, _INTS, _INTS, uint8[::1]))
-def repeats(texts: Array, offsets: Array, groups: Array, buckets: Array, twice: Array) -> int:
-    """Find the groups that have a text `twice`, and return how often that is.
-
-    Of `buckets` there is a power of two, more than texts. Behind the texts there must be room for a
-    step.
-    """
-    data, mask = pointer(texts), len(buckets) - 1
-    buckets[:] = -1
-    count = 0
-    for group in range(len(groups) - 1):
-        for number in range(groups[group], groups[group + 1]):
-            start, end = offsets[number], offsets[number + 1]
-            bucket = (hash_of(data, start, end) + group * 40503) & mask
-            while buckets[bucket] >= 0:
-                other = buckets[bucket]
-                if (
-                    other >= groups[group]
-                    and offsets[other + 1] - offsets[other] == end - start
-                    and is_next(data, start, data, offsets[other], offsets[other + 1])
-                ):
-                    twice[group] = 1
-                    count += 1
-                bucket = (bucket + 1) & mask
-            buckets[bucket] = number
-    return count

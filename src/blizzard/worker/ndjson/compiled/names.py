@@ -6,7 +6,14 @@ import numpy as np
 from numba import int32, int64, void
 
 from blizzard.worker.ndjson.compiled.syntax import BYTES, Array, Pointer, string
-from blizzard.worker.ndjson.compiled.vector import WIDTH, agreeing, compiled, part, pointer
+from blizzard.worker.ndjson.compiled.vector import (
+    WIDTH,
+    compiled,
+    differing,
+    first_of,
+    part,
+    pointer,
+)
 
 MAX_REMEMBERED = 1000
 MAX_PLACES = 4096
@@ -21,7 +28,7 @@ def is_next(data: Pointer, at: int, names: Pointer, start: int, end: int) -> boo
     """Whether a name stands here."""
     same = WIDTH
     while start < end and same == WIDTH:
-        same = agreeing(data, at, names, start)
+        same = first_of(differing(data, at, names, start))
         at, start = at + same, start + same
     return start >= end
 

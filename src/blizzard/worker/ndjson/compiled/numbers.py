@@ -22,13 +22,7 @@ from blizzard.worker.ndjson.compiled.syntax import (
     Array,
     Pointer,
 )
-from blizzard.worker.ndjson.compiled.vector import (
-    compiled,
-    digits_ahead,
-    few_digits,
-    part,
-    pointer,
-)
+from blizzard.worker.ndjson.compiled.vector import compiled, part, pointer
 from blizzard.worker.ndjson.values import FIRST_MICROS, LAST_MICROS
 
 _MOST_DIGITS = 18
@@ -37,8 +31,6 @@ _LARGEST_EXACT = 1 << 53
 """Up to here every integer is a double."""
 _POWERS = np.array([float(f"1e{power}") for power in range(23)])
 """The powers of ten that are doubles: what is made of two doubles in one step is rounded once."""
-_FEW = 8
-"""So many digits are read in one step."""
 _TENS = np.array([10**power for power in range(_MOST_DIGITS + 1)])
 _LARGE_T, _LARGE_Z = b"TZ"
 _MONTH_DAYS = np.array([0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
@@ -49,11 +41,9 @@ _BAD = -(1 << 62)
 def _digits(data: Pointer, at: int, count: int) -> int:
     """Return the number that up to 18 digits are."""
     number = 0
-    while count > _FEW:
-        number = number * _TENS[_FEW] + few_digits(data, at, _FEW)
-        at, count = at + _FEW, count - _FEW
-    few: int = few_digits(data, at, count)
-    return number * int(_TENS[count]) + few if number else few
+    for place in range(at, at + count):
+        number = number * 10 + (data[place] - ZERO)
+    return number
 
 
 @compiled(int64(BYTES, int32[::1], int32[::1], uint8[::1], int64, int64, int64[::1]))
@@ -103,20 +93,19 @@ def _unsigned(data: Pointer, at: int, end: int) -> tuple[int, int]:
 
     More digits than are read here are a number far below zero.
     """
-    whole, places = digits_ahead(data, at), 0
-    after = at + whole
-    if after < end and data[after] == DOT:
-        places = digits_ahead(data, after + 1)
-        after += 1 + places
-    if whole + places > _MOST_DIGITS:
+    digits = count = places = 0
+    is_fraction = False
+    while at < end and data[at] <= NINE:  # An exponent begins with a letter.
+        if data[at] == DOT:
+            is_fraction = True
+        else:
+            digits = digits * 10 + (data[at] - ZERO)
+            count += 1
+            places += is_fraction
+        at += 1
+    if count > _MOST_DIGITS:
         return _BAD, 0
-    digits = _digits(data, at, whole)
-    if places:
-        digits = digits * int(_TENS[places]) + _digits(data, after - places, places)
-    power = -places
-    if after < end:
-        power += _exponent(data, after + 1, end)
-    return digits, power
+    return digits, (_exponent(data, at + 1, end) if at < end else 0) - places
 
 
 @compiled(int64(BYTES, int32[::1], int32[::1], uint8[::1], float64[::1]))

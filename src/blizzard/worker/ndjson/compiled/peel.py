@@ -313,12 +313,16 @@ class _Items:
         """Return the names of entries; a map with one of them twice is refused."""
         count = len(names.kinds)
         ends, texts = gathered(page.data, names, as_written=False)
-        twice = np.zeros(len(offsets) - 1, np.uint8)
-        room = np.empty(2 << count.bit_length(), np.int32)
-        if containers.repeats(texts, ends, offsets, room, twice):
-            page.refusals.add_rows(np.flatnonzero(twice), trail)
         buffers = [None, pa.py_buffer(ends.data), pa.py_buffer(texts.data)]
-        return pa.Array.from_buffers(pa.string(), count, buffers, 0)
+        keys = pa.Array.from_buffers(pa.string(), count, buffers, 0)
+        encoded: Any = keys.dictionary_encode()
+        rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        entries = rows * len(encoded.dictionary) + encoded.indices.to_numpy()
+        twice = np.ones(count, np.bool_)
+        twice[np.unique(entries, return_index=True)[1]] = False
+        if twice.any():
+            page.refusals.add_rows(rows[twice], trail)
+        return keys
 
     def _values(
         self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]

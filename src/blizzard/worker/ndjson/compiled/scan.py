@@ -24,9 +24,10 @@ from blizzard.worker.ndjson.compiled.syntax import (
 )
 from blizzard.worker.ndjson.compiled.vector import (
     WIDTH,
-    agreeing,
     compiled,
     copy_step,
+    differing,
+    first_of,
     part,
     pointer,
 )
@@ -61,7 +62,7 @@ def _member(
     it means the same: the comma, the name and the colon are known to be right without a look.
     """
     name, size = order[2 * place], order[2 * place + 1]
-    if size and agreeing(data, end, leads, WIDTH * place) >= size:
+    if size and first_of(differing(data, end, leads, WIDTH * place)) >= size:
         return name, after_space(data, end + size)
     at = after_space(data, end)
     if place:

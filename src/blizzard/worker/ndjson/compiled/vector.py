@@ -1,14 +1,18 @@
-"""What compiled functions need beyond Python: bare pointers, and many bytes looked at in one step.
+"""What compiled functions need beyond Python: bare pointers, and many bytes inspected in one step.
 
 numba has no words for these, so they are written as LLVM's own instructions, which become vector
-instructions of the processor they are compiled on.
+instructions of the processor they are compiled on. This is the one module that uses interfaces of
+numba which are not public:
 
-numba keeps what it compiled by the time and size of the file of the compiled function, and does not
-look at the files of its parts. So what is kept is named after these, too.
+- The cache. numba keeps what it compiled by the time and size of the file of the compiled function,
+  and does not look at the files of its parts. So what is kept is named after these, too.
+- `NUMBA_DISABLE_JIT`, which a user sets for code of their own. Only while something of ours is
+  compiled it does not hold: ours is nothing without a compiler.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
@@ -18,11 +22,8 @@ from numba import config, int64, njit, types, void
 from numba.core.caching import FunctionCache
 from numba.extending import intrinsic
 
-# Somebody's NUMBA_DISABLE_JIT is meant for code of his own; this one is nothing without a compiler.
-config.DISABLE_JIT = 0  # type: ignore[attr-defined]  # it is read from the environment
-
 WIDTH = 32
-"""How many bytes are looked at in one step; so many beyond the last one must be there to read."""
+"""How many bytes are inspected in one step; so many beyond the last one must be there to read."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Numbas = Any
@@ -34,18 +35,29 @@ _FLAGS = ir.IntType(WIDTH)
 _INT64 = ir.IntType(64)
 
 
+@contextmanager
+def _compiling() -> Iterator[None]:
+    settings: Numbas = config
+    before, settings.DISABLE_JIT = settings.DISABLE_JIT, 0
+    try:
+        yield
+    finally:
+        settings.DISABLE_JIT = before
+
+
 def compiled(signature: Numbas) -> Callable[[Function], Function]:
     """Compile a function at once, or load what was compiled before, on this machine."""
 
     def compile_it(function: Function) -> Function:
-        try:
-            kept: Numbas = njit(nogil=True)(function)
-            kept._cache = _Cache(function)  # noqa: SLF001 - as numba does with its cache option
-            kept.compile(signature)
-            kept.disable_compile()
-            return cast("Function", kept)
-        except Exception:  # noqa: BLE001 - no folder to keep it in, a full disk, a file cut short
-            return cast("Function", njit(signature, nogil=True)(function))
+        with _compiling():
+            try:
+                kept: Numbas = njit(nogil=True)(function)
+                kept._cache = _Cache(function)  # noqa: SLF001 - as numba does with its cache option
+                kept.compile(signature)
+                kept.disable_compile()
+            except Exception:  # noqa: BLE001 - no folder to keep it in, a full disk, a file cut short
+                kept = njit(signature, nogil=True)(function)
+        return cast("Function", kept)
 
     return compile_it
 
@@ -78,7 +90,8 @@ def part(function: Function) -> Function:
     It becomes part of their code: one that is called hands two answers over in memory, written as
     two and read as one, and the processor waits for that longer than it takes to find them.
     """
-    return cast("Function", njit(nogil=True, forceinline=True)(function))
+    with _compiling():
+        return cast("Function", njit(nogil=True, forceinline=True)(function))
 
 
 def _instructions(function: Callable[..., Any]) -> Numbas:
@@ -100,144 +113,60 @@ def pointer(_: Numbas, array: Numbas) -> Numbas:
     return bare(array.dtype)(array), generate
 
 
+def _which(test: Callable[[Numbas, Numbas], Numbas]) -> Numbas:
+    """Make a test of bytes a function that returns which of WIDTH bytes pass, as bits."""
+
+    def typed(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
+        def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
+            return _bits(builder, test(builder, _load(builder, *arguments)))
+
+        return int64(data, int64), generate
+
+    typed.__name__ = test.__name__
+    return intrinsic(typed)
+
+
+@_which
+def special_in(builder: Numbas, found: Numbas) -> Numbas:
+    """Return which bytes are quotes, backslashes or control characters."""
+    return _any_of(builder, found, '"\\', builder.icmp_unsigned("<", found, _each(" ")))
+
+
+@_which
+def backslashes_in(builder: Numbas, found: Numbas) -> Numbas:
+    """Return which bytes are backslashes."""
+    return builder.icmp_unsigned("==", found, _each("\\"))
+
+
+@_which
+def brackets_in(builder: Numbas, found: Numbas) -> Numbas:
+    """Return which bytes are quotes, brackets, braces or control characters."""
+    special = _any_of(builder, found, '"', builder.icmp_unsigned("<", found, _each(" ")))
+    # The codes of brackets and of braces differ in one bit.
+    return _any_of(builder, builder.or_(found, _each(" ")), "{}", special)
+
+
 @_instructions
-def ordinary(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
-    """Count the bytes before the next quote, backslash or control character, or WIDTH."""
+def differing(_: Numbas, data: Numbas, _at: Numbas, other: Numbas, _start: Numbas) -> Numbas:
+    """Return which of WIDTH bytes differ in two places, as bits."""
 
     def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
-        return _before_first(builder, _special(builder, *arguments))
+        one, two = _load(builder, *arguments[:2]), _load(builder, *arguments[2:])
+        return _bits(builder, builder.icmp_unsigned("!=", one, two))
 
-    return int64(data, int64), generate
-
-
-@_instructions
-def special_in(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
-    """Return which of WIDTH bytes are quotes, backslashes or control characters: none are zero."""
-
-    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
-        special = _special(builder, *arguments)
-        return builder.zext(builder.bitcast(special, _FLAGS), _INT64)
-
-    return int64(data, int64), generate
-
-
-@_instructions
-def backslashes_in(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
-    """Return which of WIDTH bytes are backslashes: none are zero."""
-
-    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
-        same = builder.icmp_unsigned("==", _load(builder, *arguments), _each("\\"))
-        return builder.zext(builder.bitcast(same, _FLAGS), _INT64)
-
-    return int64(data, int64), generate
+    return int64(data, int64, other, int64), generate
 
 
 @_instructions
 def first_of(_: Numbas, _found: Numbas) -> Numbas:
-    """Return the place of the first of the bytes that were found; there must be one."""
+    """Return the place of the first of the bytes that were found, or WIDTH if there is none."""
 
     def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+        zeros_defined = ir.Constant(ir.IntType(1), 0)
+        flags = builder.trunc(arguments[0], _FLAGS)
+        return builder.zext(builder.cttz(flags, zeros_defined), _INT64)
 
     return int64(int64), generate
-
-
-@_instructions
-def flat(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
-    """Count the bytes before the next quote, bracket, brace or control character, or WIDTH."""
-
-    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
-        found = _load(builder, *arguments)
-        special = builder.icmp_unsigned("<", found, _each(" "))
-        special = builder.or_(special, builder.icmp_unsigned("==", found, _each('"')))
-        # The codes of brackets and of braces differ in one bit.
-        folded = builder.or_(found, _each(" "))
-        for character in "{}":
-            same = builder.icmp_unsigned("==", folded, _each(character))
-            special = builder.or_(special, same)
-        return _before_first(builder, special)
-
-    return int64(data, int64), generate
-
-
-@_instructions
-def newlines_in(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
-    """Count the newlines among WIDTH bytes."""
-
-    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
-        same = builder.icmp_unsigned("==", _load(builder, *arguments), _each("\n"))
-        return builder.zext(builder.ctpop(builder.bitcast(same, _FLAGS)), _INT64)
-
-    return int64(data, int64), generate
-
-
-@_instructions
-def beyond_ascii(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
-    """Return which of WIDTH bytes are not ASCII: none are zero."""
-
-    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
-        high = builder.icmp_signed("<", _load(builder, *arguments), _each("\0"))
-        return builder.zext(builder.bitcast(high, _FLAGS), _INT64)
-
-    return int64(data, int64), generate
-
-
-@_instructions
-def separators_in(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
-    """Return which of WIDTH bytes separate records, as RFC 7464 has it: none are zero."""
-
-    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
-        same = builder.icmp_unsigned("==", _load(builder, *arguments), _each("\x1e"))
-        return builder.zext(builder.bitcast(same, _FLAGS), _INT64)
-
-    return int64(data, int64), generate
-
-
-@_instructions
-def digits_ahead(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
-    """Count the digits before the next byte that is none, or WIDTH."""
-
-    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
-        return _before_first(builder, builder.not_(_digits(builder, *arguments)))
-
-    return int64(data, int64), generate
-
-
-@_instructions
-def few_digits(_: Numbas, data: Numbas, _at: Numbas, _count: Numbas) -> Numbas:
-    """Return the number that up to eight digits are; none are zero. Eight bytes are read.
-
-    Neighbours are put together, then pairs of them, then fours: three multiplications for all.
-    """
-
-    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
-        base, at, count = arguments
-        place = builder.bitcast(builder.gep(base, [at]), _INT64.as_pointer())
-        # What follows the digits goes out at the top; zeros come in below, before the first one.
-        missing = builder.and_(builder.sub(_wide(8), count), _wide(7))
-        number = builder.shl(builder.load(place, align=1), builder.shl(missing, _wide(3)))
-        for mask, factor, size in (
-            (0x0F0F0F0F0F0F0F0F, 10 * (1 << 8) + 1, 8),
-            (0x00FF00FF00FF00FF, 100 * (1 << 16) + 1, 16),
-            (0x0000FFFF0000FFFF, 10_000 * (1 << 32) + 1, 32),
-        ):
-            number = builder.mul(builder.and_(number, _wide(mask)), _wide(factor))
-            number = builder.lshr(number, _wide(size))
-        none = builder.icmp_unsigned("==", count, _wide(0))
-        return builder.select(none, _wide(0), number)
-
-    return int64(data, int64, int64), generate
-
-
-@_instructions
-def agreeing(_: Numbas, data: Numbas, _at: Numbas, other: Numbas, _start: Numbas) -> Numbas:
-    """Return how many bytes are the same in two places, at most WIDTH."""
-
-    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
-        one, two = _load(builder, *arguments[:2]), _load(builder, *arguments[2:])
-        return _before_first(builder, builder.icmp_unsigned("!=", one, two))
-
-    return int64(data, int64, other, int64), generate
 
 
 @_instructions
@@ -264,27 +193,14 @@ def _each(character: str) -> Numbas:
     return ir.Constant(_BYTES, [ir.Constant(_BYTE, ord(character))] * WIDTH)
 
 
-def _wide(number: int) -> Numbas:
-    return ir.Constant(_INT64, number)
-
-
-def _special(builder: Numbas, base: Numbas, at: Numbas) -> Numbas:
-    """Return which bytes are quotes, backslashes or control characters."""
-    found = _load(builder, base, at)
-    special = builder.icmp_unsigned("<", found, _each(" "))
-    for character in '"\\':
+def _any_of(builder: Numbas, found: Numbas, characters: str, others: Numbas) -> Numbas:
+    """Return which bytes are one of some characters, or are among the others."""
+    for character in characters:
         same = builder.icmp_unsigned("==", found, _each(character))
-        special = builder.or_(special, same)
-    return special
+        others = builder.or_(others, same)
+    return others
 
 
-def _digits(builder: Numbas, base: Numbas, at: Numbas) -> Numbas:
-    """Return which bytes are digits."""
-    above = builder.sub(_load(builder, base, at), _each("0"))
-    return builder.icmp_unsigned("<", above, ir.Constant(_BYTES, [ir.Constant(_BYTE, 10)] * WIDTH))
-
-
-def _before_first(builder: Numbas, flags: Numbas) -> Numbas:
-    """Count the unset flags before the first set one. The lowest bit is the first byte's."""
-    zeros_defined = ir.Constant(ir.IntType(1), 0)
-    return builder.zext(builder.cttz(builder.bitcast(flags, _FLAGS), zeros_defined), _INT64)
+def _bits(builder: Numbas, flags: Numbas) -> Numbas:
+    """Return flags as a number; the lowest bit is the first byte's."""
+    return builder.zext(builder.bitcast(flags, _FLAGS), _INT64)

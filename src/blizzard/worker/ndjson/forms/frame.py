@@ -9,83 +9,149 @@ one space, and in strings, where JSON has none, another control character.
 All that is known between two bytes is in `state`, so a document may be cut anywhere.
 """
 
-from typing import Any
+import numpy as np
+from numba import int64, uint8
 
-from numba import int64, types, uint8
-
+from blizzard.worker.ndjson.compiled.syntax import BYTES, DIGIT, MEANING, Array, Pointer
 from blizzard.worker.ndjson.compiled.vector import (
     WIDTH,
+    brackets_in,
     compiled,
     copy_step,
-    flat,
-    ordinary,
+    first_of,
     part,
     pointer,
-)
-from blizzard.worker.ndjson.forms.framing import (
-    AFTER_VALUE,
-    ASK,
-    AT,
-    BASE,
-    BROKEN,
-    COLON,
-    DEPTH,
-    FIRST_KEY,
-    FIRST_VALUE,
-    FULL,
-    IN_KEY,
-    IN_RECORDS,
-    IS_ESCAPED,
-    IS_MATCH,
-    KEY,
-    KEY_LENGTH,
-    LEFT,
-    LINE,
-    MATCHED,
-    MINUS,
-    MORE,
-    NO_COLON,
-    NO_COMMA_IN_ARRAY,
-    NO_COMMA_IN_OBJECT,
-    NO_ENVELOPE,
-    NO_KEY,
-    NO_MEMBER,
-    NO_OBJECT,
-    NO_RECORDS,
-    NO_TEXT,
-    NO_VALUE,
-    OFFSET,
-    PLACES,
-    RECORD,
-    RECORD_BARE,
-    RECORD_DEPTH,
-    RECORD_ESCAPE,
-    RECORD_GAP,
-    RECORD_TEXT,
-    RECORDS,
-    SEPARATED,
-    STATE,
-    TEXT,
-    TO,
-    TWICE,
-    VALUE,
-    WORD,
-    WORDS,
-    after_number,
-    begin_skipped,
-    in_text,
-    open_bracket,
+    special_in,
 )
 
-Pointer = Any
-Array = Any
-_BYTES = types.Array(uint8, 1, "C", readonly=True)
+# What the numbers of `state` are.
+(
+    STATE, AT, TO, DEPTH, BASE, MATCHED, IN_RECORDS, IS_MATCH, RECORD_DEPTH, RECORDS, PLACES,
+    OFFSET, LINE, KEY_LENGTH, IS_ESCAPED, LEFT, SIZE,
+) = range(17)  # fmt: skip
+"""AT and TO are where the reading and the writing are, OFFSET and LINE where the chunk begins and
+how many lines have ended so far. DEPTH counts the open brackets around records, BASE those around
+an envelope, MATCHED the keys of the path whose objects are open. IS_MATCH says whether the member
+that is being read is the next key of the path. RECORDS counts those that have begun, PLACES those
+in this call."""
 
+# What comes next: around records ...
+(
+    VALUE, FIRST_VALUE, AFTER_VALUE, KEY, FIRST_KEY, COLON,
+    IN_KEY, KEY_ESCAPE, KEY_HEX, TEXT, TEXT_ESCAPE, TEXT_HEX, WORD,
+    MINUS, ZERO, DIGITS, DOT, FRACTION, EXPONENT, SIGNED, POWER,
+    # ... and in a record.
+    RECORD, RECORD_TEXT, RECORD_ESCAPE, RECORD_GAP, RECORD_BARE,
+) = range(26)  # fmt: skip
+
+# How a call ended.
+(
+    MORE, FULL, ASK,
+    NO_TEXT, NO_VALUE, NO_COMMA_IN_ARRAY, NO_COMMA_IN_OBJECT, NO_KEY, NO_COLON, BROKEN, TOO_DEEP,
+    SEPARATED, NO_ENVELOPE, NO_OBJECT, NO_RECORDS, NO_MEMBER, TWICE,
+) = range(17)  # fmt: skip
+"""MORE wants the next chunk, FULL the same one again with room for places, ASK an answer in
+IS_MATCH; the others are errors."""
+
+MAX_DEPTH = 500
+"""How deep brackets may be nested around records."""
 
 _TAB, _NEWLINE, _RETURN, _SPACE = b"\t\n\r "
 _SEPARATOR = 0x1E
-_QUOTE, _COMMA, _COLON, _BACKSLASH = b'",:\\'
+_QUOTE, _COMMA, _COLON, _BACKSLASH, _DASH, _PLUS, _POINT = b'",:\\-+.'
 _OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET = b"{}[]"
+_ZERO, _NINE, _LARGE_E, _E, _F, _N, _T, _U = b"09Eefntu"
+
+_WORDS = np.frombuffer(b"\0eurt\0eslaf\0llun", np.uint8)
+"""What follows a letter of a word, read backwards from the word's first one to a zero."""
+
+
+@part
+def _open_bracket(byte: int, state: Pointer, stack: Pointer) -> int:
+    """Go into an object or an array around records, unless it is too deep."""
+    if state[DEPTH] == MAX_DEPTH:
+        return TOO_DEEP
+    stack[state[DEPTH]] = byte
+    state[DEPTH] += 1
+    state[STATE] = FIRST_KEY if byte == _OPEN_BRACE else FIRST_VALUE
+    return MORE
+
+
+@part
+def _begin_skipped(byte: int, state: Pointer, stack: Pointer) -> int:
+    """Begin with a value that is no record."""
+    if byte in (_OPEN_BRACE, _OPEN_BRACKET):
+        return _open_bracket(byte, state, stack)
+    if byte == _QUOTE:
+        state[STATE] = TEXT
+    elif byte == _DASH:
+        state[STATE] = MINUS
+    elif byte == _ZERO:
+        state[STATE] = ZERO
+    elif _ZERO < byte <= _NINE:
+        state[STATE] = DIGITS
+    elif byte in (_T, _F, _N):
+        state[STATE] = WORD
+        state[LEFT] = 3 if byte == _T else (9 if byte == _F else 14)
+    else:
+        return NO_VALUE
+    return MORE
+
+
+@part
+def _after_number(byte: int, state: Pointer) -> int:
+    """Go on with a number; 1 where it has ended before this byte, 2 where it is none."""
+    inside = state[STATE]
+    is_digit = _ZERO <= byte <= _NINE
+    if is_digit and inside in (DIGITS, FRACTION, POWER):
+        return 0
+    if inside == MINUS and is_digit:
+        state[STATE] = ZERO if byte == _ZERO else DIGITS
+    elif inside == DOT and is_digit:
+        state[STATE] = FRACTION
+    elif inside in (EXPONENT, SIGNED) and is_digit:
+        state[STATE] = POWER
+    elif inside == EXPONENT and byte in (_PLUS, _DASH):
+        state[STATE] = SIGNED
+    elif inside in (ZERO, DIGITS) and byte == _POINT:
+        state[STATE] = DOT
+    elif inside in (ZERO, DIGITS, FRACTION) and byte in (_E, _LARGE_E):
+        state[STATE] = EXPONENT
+    elif inside in (ZERO, DIGITS, FRACTION, POWER) and not is_digit:
+        return 1
+    else:
+        return 2
+    return 0
+
+
+@part
+def _in_text(byte: int, state: Pointer) -> int:
+    """Go on with a string, a key or another; 1 where this byte ends it, 2 where it is none."""
+    inside = state[STATE]
+    start = IN_KEY if inside in (IN_KEY, KEY_ESCAPE, KEY_HEX) else TEXT
+    if inside == start:
+        if byte == _QUOTE:
+            return 1
+        if byte < _SPACE:
+            return 2
+        if byte == _BACKSLASH:
+            state[STATE] = start + 1
+            state[IS_ESCAPED] = 1
+    elif inside == start + 1:
+        if byte == _U:
+            state[STATE] = start + 2
+            state[LEFT] = 4
+        elif MEANING[byte]:
+            state[STATE] = start
+        else:
+            return 2
+    else:
+        if DIGIT[byte] < 0:
+            return 2
+        state[LEFT] -= 1
+        if state[LEFT] == 0:
+            state[STATE] = start
+    return 0
 
 
 @part
@@ -108,7 +174,7 @@ def _record(  # noqa: C901, PLR0912, PLR0915 - one loop over all
     code = MORE
     while at < end and not ended:
         if inside == RECORD:
-            ahead = flat(data, at)
+            ahead = first_of(brackets_in(data, at))
             copy_step(data, at, out, to)
             at, to = at + ahead, to + ahead
             if ahead == WIDTH or at >= end:
@@ -126,7 +192,7 @@ def _record(  # noqa: C901, PLR0912, PLR0915 - one loop over all
                 byte = _SPACE
                 inside = RECORD_GAP
         elif inside == RECORD_TEXT:
-            ahead = ordinary(data, at)
+            ahead = first_of(special_in(data, at))
             copy_step(data, at, out, to)
             at, to = at + ahead, to + ahead
             if ahead == WIDTH or at >= end:
@@ -212,23 +278,23 @@ def _value(  # noqa: C901, PLR0911 - all that a value can be
         state[BASE] = byte == _OPEN_BRACKET
         state[MATCHED] = 0
         if byte == _OPEN_BRACKET:
-            return open_bracket(byte, state, stack), 0
+            return _open_bracket(byte, state, stack), 0
     if keys == 0 or (state[IN_RECORDS] and depth == state[BASE] + 2 + state[MATCHED]):
         return _begin_record(byte, at, state, offsets, lines, room), 1
     if depth == state[BASE]:
         seen[0] = 0
-        return (open_bracket(byte, state, stack) if byte == _OPEN_BRACE else NO_ENVELOPE), 0
+        return (_open_bracket(byte, state, stack) if byte == _OPEN_BRACE else NO_ENVELOPE), 0
     if not (_is_on_path(state, keys) and state[IS_MATCH]):
-        return begin_skipped(byte, state, stack), 0
+        return _begin_skipped(byte, state, stack), 0
     if state[MATCHED] + 1 < keys:
         if byte != _OPEN_BRACE:
             return NO_OBJECT, 0
         state[MATCHED] += 1
         seen[state[MATCHED]] = 0
-        return open_bracket(byte, state, stack), 0
+        return _open_bracket(byte, state, stack), 0
     if byte == _OPEN_BRACKET:
         state[IN_RECORDS] = 1
-        return open_bracket(byte, state, stack), 0
+        return _open_bracket(byte, state, stack), 0
     if byte == _OPEN_BRACE:
         return _begin_record(byte, at, state, offsets, lines, room), 1
     return NO_RECORDS, 0
@@ -276,7 +342,7 @@ def _end_key(
 
 @compiled(
     int64(
-        _BYTES, int64, _BYTES, int64[::1], int64[::1], uint8[::1], uint8[::1], uint8[::1],
+        BYTES, int64, BYTES, int64[::1], int64[::1], uint8[::1], uint8[::1], uint8[::1],
         uint8[::1], int64[::1], int64[::1],
     )
 )  # fmt: skip
@@ -309,7 +375,7 @@ def frame(  # noqa: C901, PLR0912, PLR0915 - one loop over all
             at, to, code = _record(data, at, end, state, out, to)
             continue
         if inside == TEXT:
-            at += ordinary(data, at)
+            at += first_of(special_in(data, at))
             if at >= end:
                 continue
         byte = data[at]
@@ -318,20 +384,20 @@ def frame(  # noqa: C901, PLR0912, PLR0915 - one loop over all
         if byte == _SEPARATOR and not (inside == VALUE and state[DEPTH] == 0):
             code = SEPARATED
         elif inside >= MINUS:
-            ended = after_number(byte, state)
+            ended = _after_number(byte, state)
             if ended == 1:
                 _end_value(state)
                 state[LINE] -= byte == _NEWLINE  # It is looked at once more.
                 continue
             code = BROKEN if ended else MORE
         elif inside == WORD:
-            code = MORE if byte == WORDS[state[LEFT]] else BROKEN
+            code = MORE if byte == _WORDS[state[LEFT]] else BROKEN
             state[LEFT] -= 1
-            if WORDS[state[LEFT]] == 0:
+            if _WORDS[state[LEFT]] == 0:
                 _end_value(state)
         elif inside >= IN_KEY:
             is_key = inside < TEXT
-            ended = in_text(byte, state)
+            ended = _in_text(byte, state)
             if ended == 2:
                 code = BROKEN
             elif ended == 1 and is_key:

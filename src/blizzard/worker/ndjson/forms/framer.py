@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from blizzard.model.limits import BLOCK_BYTES, MAX_LINE_BYTES
 from blizzard.worker.ndjson.compiled.vector import WIDTH
-from blizzard.worker.ndjson.forms import framing
-from blizzard.worker.ndjson.forms.frame import frame
+from blizzard.worker.ndjson.forms import frame
 from blizzard.worker.ndjson.lines import BrokenDocument, TextPosition
 from blizzard.worker.ndjson.plain_text import without_mark
 
@@ -25,13 +24,13 @@ _PADDING = bytes(WIDTH)
 _NEWLINE = ord("\n")
 
 _EXPECTED = {
-    framing.NO_TEXT: "the next JSON text or the end of the file",
-    framing.NO_VALUE: "a JSON value",
-    framing.NO_COMMA_IN_ARRAY: "a comma or the end of the array",
-    framing.NO_COMMA_IN_OBJECT: "a comma or the end of the object",
-    framing.NO_KEY: "a field name in quotes",
-    framing.NO_COLON: "a colon",
-    framing.BROKEN: "a JSON value",
+    frame.NO_TEXT: "the next JSON text or the end of the file",
+    frame.NO_VALUE: "a JSON value",
+    frame.NO_COMMA_IN_ARRAY: "a comma or the end of the array",
+    frame.NO_COMMA_IN_OBJECT: "a comma or the end of the object",
+    frame.NO_KEY: "a field name in quotes",
+    frame.NO_COLON: "a colon",
+    frame.BROKEN: "a JSON value",
 }
 """What JSON has in a place, by how the scan ended there."""
 
@@ -57,8 +56,8 @@ class Framer:
         self._max_record_bytes = max_record_bytes
         self._path = np.frombuffer(b"".join(keys), np.uint8)
         self._path_starts = np.cumsum([0, *map(len, keys)], dtype=np.int64)
-        self._state = np.zeros(framing.SIZE, np.int64)
-        self._stack = np.zeros(framing.MAX_DEPTH, np.uint8)
+        self._state = np.zeros(frame.SIZE, np.int64)
+        self._stack = np.zeros(frame.MAX_DEPTH, np.uint8)
         self._seen = np.zeros(max(1, len(keys)), np.uint8)
         # An escape takes up to six bytes for one: no key of the path is written longer.
         self._key = np.zeros(max([1, *(6 * len(key) for key in keys)]), np.uint8)
@@ -76,7 +75,7 @@ class Framer:
         What is no document raises `BrokenDocument`, after all that comes before it.
         """
         # A byte order mark counts where bytes are counted.
-        self._state[framing.OFFSET], rest = without_mark(chunks)
+        self._state[frame.OFFSET], rest = without_mark(chunks)
         pieces = (
             chunk[start : start + BLOCK_BYTES]
             for chunk in rest
@@ -89,7 +88,7 @@ class Framer:
     @property
     def records(self) -> int:
         """Return how many records have begun so far."""
-        return int(self._state[framing.RECORDS])
+        return int(self._state[frame.RECORDS])
 
     def place_of(self, record: int) -> TextPosition | None:
         """Return where a record begins, counted from 1; None where that is forgotten."""
@@ -108,30 +107,30 @@ class Framer:
         data = np.frombuffer(piece + _PADDING, np.uint8)
         if len(self._out) < 2 * len(data):
             self._out = np.empty(2 * len(data), np.uint8)
-        state[framing.AT] = 0
-        code = framing.FULL
-        while code in (framing.FULL, framing.ASK):
-            state[framing.TO] = state[framing.PLACES] = 0
-            code = frame(
+        state[frame.AT] = 0
+        code = frame.FULL
+        while code in (frame.FULL, frame.ASK):
+            state[frame.TO] = state[frame.PLACES] = 0
+            code = frame.frame(
                 data, len(piece), self._path, self._path_starts, state, self._stack, self._seen,
                 self._key, self._out, self._offsets, self._lines,
             )  # fmt: skip
             self._note_places()
-            if state[framing.TO]:
-                yield self._out[: state[framing.TO]].tobytes()
-            if code == framing.ASK:
+            if state[frame.TO]:
+                yield self._out[: state[frame.TO]].tobytes()
+            if code == frame.ASK:
                 code = self._answer()
-        at = int(state[framing.AT])
-        if code != framing.MORE:
+        at = int(state[frame.AT])
+        if code != frame.MORE:
             raise self._broken(code, piece, at)
-        state[framing.OFFSET] += at
+        state[frame.OFFSET] += at
         self._require_short()
 
     def _note_places(self) -> None:
-        count = int(self._state[framing.PLACES])
+        count = int(self._state[frame.PLACES])
         if not count:
             return
-        first = int(self._state[framing.RECORDS]) - count + 1
+        first = int(self._state[frame.RECORDS]) - count + 1
         offsets, lines = self._offsets[:count].copy(), self._lines[:count].copy()
         self._places.append((first, offsets, lines))
         self._begun = TextPosition(int(offsets[-1]), int(lines[-1]))
@@ -140,26 +139,26 @@ class Framer:
     def _answer(self) -> int:
         """Find out whether a key that is written with escapes is the next one of the path."""
         state = self._state
-        written = self._key[: state[framing.KEY_LENGTH]].tobytes()
+        written = self._key[: state[frame.KEY_LENGTH]].tobytes()
         try:
             key = json.loads(b'"' + written + b'"')
         except ValueError:  # not UTF-8
-            return framing.FULL
-        level = int(state[framing.MATCHED])
+            return frame.FULL
+        level = int(state[frame.MATCHED])
         if key != self._records[level]:
-            return framing.FULL
+            return frame.FULL
         if self._seen[level]:
-            return framing.TWICE
-        self._seen[level] = state[framing.IS_MATCH] = 1
-        return framing.FULL
+            return frame.TWICE
+        self._seen[level] = state[frame.IS_MATCH] = 1
+        return frame.FULL
 
     @property
     def _is_in_record(self) -> bool:
-        return bool(self._state[framing.STATE] >= framing.RECORD)
+        return bool(self._state[frame.STATE] >= frame.RECORD)
 
     def _require_short(self) -> None:
         """Raise where a record is longer than any may be; it may be that it has no end."""
-        length = int(self._state[framing.OFFSET]) - self._begun.offset
+        length = int(self._state[frame.OFFSET]) - self._begun.offset
         if self._is_in_record and length > self._max_record_bytes:
             raise self._error(
                 f"found a record longer than {self._max_record_bytes:,} bytes, the longest that is "
@@ -171,11 +170,11 @@ class Framer:
     def _ended(self) -> Iterator[bytes]:
         """Come to the end of the file, where every document must have had its own."""
         state = self._state
-        in_bare = state[framing.STATE] == framing.RECORD_BARE
-        if state[framing.DEPTH] == 0 and in_bare:
+        in_bare = state[frame.STATE] == frame.RECORD_BARE
+        if state[frame.DEPTH] == 0 and in_bare:
             yield b"\n"
-        elif state[framing.DEPTH] or self._is_in_record:
-            here = TextPosition(int(state[framing.OFFSET]), int(state[framing.LINE]) + 1)
+        elif state[frame.DEPTH] or self._is_in_record:
+            here = TextPosition(int(state[frame.OFFSET]), int(state[frame.LINE]) + 1)
             raise self._error(
                 "found the end of the file in the middle of "
                 + (self._this_record() if self._is_in_record else "a document")
@@ -191,23 +190,23 @@ class Framer:
     def _broken(self, code: int, piece: bytes, at: int) -> BrokenDocument:
         state = self._state
         byte = piece[at] if at < len(piece) else 0
-        line = int(state[framing.LINE]) + 1 - (byte == _NEWLINE)
-        place = TextPosition(int(state[framing.OFFSET]) + at, line)
+        line = int(state[frame.LINE]) + 1 - (byte == _NEWLINE)
+        place = TextPosition(int(state[frame.OFFSET]) + at, line)
         path = ".".join(self._records)
         match code:
-            case framing.SEPARATED:
+            case frame.SEPARATED:
                 where = self._this_record() if self._is_in_record else "a document"
                 message = (
                     f"found a record separator (0x1E) in the middle of {where}: it is cut short"
                 )
                 return self._error(message, code="truncated", place=place)
-            case framing.TOO_DEEP:
-                message = f"found values nested more than {framing.MAX_DEPTH} deep"
+            case frame.TOO_DEEP:
+                message = f"found values nested more than {frame.MAX_DEPTH} deep"
                 return self._error(message, code="too_deep", place=place)
-            case framing.TWICE:
+            case frame.TWICE:
                 message = f"found {path} twice in one document (source.records)"
                 return self._error(message, code="duplicate_field", place=place)
-            case framing.NO_ENVELOPE | framing.NO_OBJECT | framing.NO_RECORDS | framing.NO_MEMBER:
+            case frame.NO_ENVELOPE | frame.NO_OBJECT | frame.NO_RECORDS | frame.NO_MEMBER:
                 message = f"{self._no_records(code, byte)} (source.records)"
                 return self._error(message, code="records_missing", place=place)
         message = f"found {_kind_of(byte)}, expected {_EXPECTED[code]}"
@@ -216,18 +215,18 @@ class Framer:
     def _no_records(self, code: int, byte: int) -> str:
         path = ".".join(self._records)
         match code:
-            case framing.NO_ENVELOPE:
+            case frame.NO_ENVELOPE:
                 return f"found {_value_of(byte)}, expected an object with the records at {path}"
-            case framing.NO_OBJECT:
-                here = ".".join(self._records[: int(self._state[framing.MATCHED]) + 1])
+            case frame.NO_OBJECT:
+                here = ".".join(self._records[: int(self._state[frame.MATCHED]) + 1])
                 return f"found {_value_of(byte)} at {here}, expected an object"
-            case framing.NO_RECORDS:
+            case frame.NO_RECORDS:
                 return f"found {_value_of(byte)} at {path}, expected an array of records"
             case _:
                 return f"found a document without {path}, expected the records there"
 
     def _error(self, message: str, *, code: str, place: TextPosition) -> BrokenDocument:
-        record = int(self._state[framing.RECORDS]) + (not self._is_in_record)
+        record = int(self._state[frame.RECORDS]) + (not self._is_in_record)
         return BrokenDocument(message, code=code, line=record - self._skip, place=place)
 
 
