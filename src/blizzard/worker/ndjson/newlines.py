@@ -26,11 +26,16 @@ def looked_at(data: bytes) -> tuple[int, bool, bool]:
 def _looked_at(data: npt.NDArray[np.uint8]) -> tuple[int, int, int]:
     count = 0
     any_bits = separators = np.uint8(0)
-    for start in range(0, len(data), _STEP):
+    steps = len(data) // _STEP * _STEP
+    for start in range(0, steps, _STEP):
         newlines = np.uint8(0)
-        for at in range(start, min(start + _STEP, len(data))):
+        for at in range(start, start + _STEP):
             newlines = np.uint8(newlines + np.uint8(data[at] == _NEWLINE))
             any_bits = np.uint8(any_bits | data[at])
             separators = np.uint8(separators | np.uint8(data[at] == _SEPARATOR))
         count += int(newlines)
+    for at in range(steps, len(data)):
+        count += data[at] == _NEWLINE
+        any_bits = np.uint8(any_bits | data[at])
+        separators = np.uint8(separators | np.uint8(data[at] == _SEPARATOR))
     return count, int(any_bits), int(separators)
