@@ -79,7 +79,7 @@ def dlq_list(count: int) -> Figures:
         def open_reader(place: Location) -> Reader:
             return store if place.uri == store.uri else _Below(store, place.uri)
 
-        queue = dead_letter_queue(SETTINGS, open_reader, every=False)
+        queue = dead_letter_queue(SETTINGS, open_reader)
         return queue, quarantine_of(SETTINGS, open_reader)
 
     return _asked(count, ask)

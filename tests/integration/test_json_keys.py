@@ -38,7 +38,7 @@ KEYS = {
         stored(path size etag modified)
         read[entry at lines blank filtered quarantined rescued dropped rows version committed
         committed_at counted] resolved failure gone
-        backlog data_files[path rows bytes entry sources state own_rows version
+        running data_files[path rows bytes entry sources state own_rows version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction
         erased replaces_rows earlier_lines read_before
         taken_back_by other_bad_lines deleted_from next
@@ -47,22 +47,21 @@ KEYS = {
         kind state uri pipeline table_uri source path answer reason detail
         stored(path size etag modified) read resolved
         failure(path stage code message line field attempts since failed_at
-        entry next_try lines_in_table) gone backlog
+        entry next_try lines_in_table) gone running
         data_files sources retraction erased replaces_rows earlier_lines read_before
         taken_back_by other_bad_lines deleted_from next
     """,
     "blizzard why c.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
         stored(path size etag modified) read resolved
-        failure gone backlog(position files in_next_batch
-        trigger starts_in_secs running)
+        failure gone running
         data_files sources retraction erased replaces_rows earlier_lines read_before
         taken_back_by other_bad_lines deleted_from next
     """,
     "blizzard why ID": """
         kind state uri pipeline table_uri source path answer reason detail
         stored(path size etag modified) read resolved
-        failure gone backlog data_files[path rows bytes entry sources
+        failure gone running data_files[path rows bytes entry sources
         state own_rows version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction
         erased replaces_rows earlier_lines read_before
@@ -96,7 +95,7 @@ KEYS = {
         pipeline table_uri entry files bytes units[unit partition_values files[path size bytes
         format]]
         not_taken[source reason files bytes some detail until] left_out[source path size reason
-        detail until] refusal looks_at notifications
+        detail until] refusal notifications
     """,
     "blizzard dlq list": """
         path error stage timestamp retry_count code line field pipeline source batch size etag

@@ -41,7 +41,6 @@ COMMANDS = (
     "blizzard journal show 1",
     "blizzard journal new --empty",
     "blizzard dlq list",
-    "blizzard dlq list --all",
     "blizzard dlq show bad.ndjson",
     "blizzard dlq retry --file nothing",
     "blizzard dlq replay --all",

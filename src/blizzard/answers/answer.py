@@ -98,23 +98,6 @@ class FailedSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileBacklog:
-    """What a file waits for. What is not known without listing a very large source is None."""
-
-    position: int | None = None
-    """Its place among the files that wait, from 1."""
-    files: int | None = None
-    """How many files wait."""
-    in_next_batch: bool | None = None
-    trigger: str | None = None
-    """What starts the batch, or what it waits for first: `rollover`, `inactivity`, `min_age`."""
-    starts_in_secs: float | None = None
-    """In how many seconds that is, at the latest."""
-    running: bool | None = None
-    """Whether a blizzard runs; None where it runs on another machine, if it does."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
     """A data file with rows of the file that is asked about."""
 
@@ -203,7 +186,8 @@ class Answer:
     failure: FailedSource | None = None
     gone: bool = False
     """Whether it left its source before all of it was read, and a run has recorded that."""
-    backlog: FileBacklog | None = None
+    running: bool | None = None
+    """Of a file that waits: whether a blizzard runs; None if it runs on another machine, if any."""
     data_files: tuple[DataFile, ...] = ()
     sources: tuple[str, ...] = ()
     """Of a data file: the source files with rows in it."""

@@ -1,14 +1,12 @@
 """The dead letter queue as it is now: what failed, and the state of each file since. Read-only."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from blizzard.answers.lifecycle import FileProgress, FileState, of_unfinished
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.handoff.dead_letters import DeadLetter, decode, queue_at
-from blizzard.journal.books import dead_letters_of
 from blizzard.journal.ledger import Ledger
-from blizzard.journal.source_names import KnownSources
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.locations import OpenReader, source_uris_of
 from blizzard.model.settings import PipelineSettings
@@ -67,94 +65,57 @@ def described(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailedLetter:
-    """A letter, and the state of its file now."""
-
-    letter: DeadLetter
-    state: FileState
-    deleted: bool = False
-    """Whether the file has left its source and was not given up."""
-    repeated: bool = False
-    """Whether a later letter reports the same file."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether this letter says why the file is not in the table."""
-        return self.state is FileState.FAILED and not self.repeated
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterQueue:
     """What the queue of one pipeline holds."""
 
     pipeline: str
-    failures: tuple[FailedLetter, ...] = ()
-    """The newest first."""
+    letters: tuple[DeadLetter, ...] = ()
+    """Those of files that are failed now and still there, one of each file; the newest first."""
     gone: tuple[str, ...] = ()
     """Objects that entries name and that are not there any more."""
-    unsure: tuple[str, ...] = ()
-    """Why the states of files are not known for sure."""
     inherited: int = 0
     """Files that failed under an earlier journal, which has their letters."""
-    unread: int = 0
-    """Letters in objects that were not read, because none is of a file that is failed now."""
+    over: int = 0
+    """Letters of failures that need no action."""
     lost: tuple[LostFile, ...] = ()
     """Files that were not given up: their days stay open. The newest first."""
 
-    @property
-    def letters(self) -> tuple[DeadLetter, ...]:
-        """Return all letters."""
-        return tuple(one.letter for one in self.failures)
 
-    @property
-    def current(self) -> tuple[DeadLetter, ...]:
-        """Return the letters of files that are failed now and still there, one of each file."""
-        return tuple(one.letter for one in self.failures if one.is_open and not one.deleted)
-
-    @property
-    def over(self) -> int:
-        """Count the letters of failures that need no action."""
-        return sum(not one.is_open for one in self.failures) + self.unread
-
-
-def dead_letter_queue(
-    settings: PipelineSettings, open_reader: OpenReader, *, every: bool = True
-) -> DeadLetterQueue:
+def dead_letter_queue(settings: PipelineSettings, open_reader: OpenReader) -> DeadLetterQueue:
     """Read a pipeline's dead letter queue. It is handed readers only, so it cannot write.
 
-    Without `every` only objects with letters of files that are failed now: the newest snapshot and
-    the entries after it say which entries name those. With it, every entry is read.
+    Only objects with letters of files that are failed now are read: the newest snapshot and the
+    entries after it say which entries name those.
     """
     asked = PipelineEvidence.read(settings, Clock(), opening=open_reader)
     if asked.store is None:
         return DeadLetterQueue(pipeline=settings.name)
     journal, ledger = JournalReader(asked.store, settings.name), asked.history
     lost = lost_among(ledger)
-    progress, unsure = FileProgress(committed=None), tuple[str, ...]()
-    if every:
-        entries = list(journal.entries())
-        progress, unsure = asked.progress()
-    else:
-        failed_in = {
-            known.failed_in
-            for key, known in ledger.unfinished.items()
-            if known.record.failure is not None
-            and known.failed_in is not None
-            and (key in lost or not known.record.gone)
-        }
-        entries = [journal.listed(one).entry for one in sorted(failed_in)]
-    letters, gone = _read(entries, lambda uri: open_reader(queue_at(settings, uri)))
-    failures = (_now(letter, entry, asked.known, progress, lost) for letter, entry in letters)
-    there = sum(dead_letters_of(entry) for entry in entries)
+    failed_in = {
+        key: known.failed_in
+        for key, known in ledger.unfinished.items()
+        if known.failed_in is not None
+        and not _failed_before(known, ledger)
+        and of_unfinished(known, FileProgress(committed=None))[0] is FileState.FAILED
+    }
+    there = {key: entry for key, entry in failed_in.items() if key not in lost}
+    entries = [journal.listed(one).entry for one in sorted(set(there.values()))]
+    found, gone = _read(entries, lambda uri: open_reader(queue_at(settings, uri)))
+    current = (one for one, entry in found if there.get(_key(one, entry)) == entry.sequence)
     return DeadLetterQueue(
         pipeline=settings.name,
-        failures=tuple(failures),
+        letters=tuple(current),
         gone=gone,
-        unsure=unsure,
-        unread=0 if every else ledger.books.sums.dead_letters - there,
         inherited=sum(_failed_before(known, ledger) for known in ledger.unfinished.values()),
+        over=ledger.books.sums.dead_letters - len(failed_in),
         lost=described(settings, ledger, lost.values()),
     )
+
+
+def _key(letter: DeadLetter, entry: Entry) -> str:
+    root = entry.source_uris.get(letter.source, "").rstrip("/")
+    return f"{letter.source}:{letter.path.removeprefix(f'{root}/')}"
 
 
 def _failed_before(known: UnfinishedFile, ledger: Ledger) -> bool:
@@ -162,31 +123,6 @@ def _failed_before(known: UnfinishedFile, ledger: Ledger) -> bool:
     entry = known.entry if known.failed_in is None else known.failed_in
     before = entry is None or entry <= ledger.awaits
     return known.record.failure is not None and not known.record.gone and before
-
-
-def _now(
-    letter: DeadLetter,
-    entry: Entry,
-    known: KnownSources,
-    progress: FileProgress,
-    lost: Collection[str],
-) -> FailedLetter:
-    """Return a letter of an entry with the state of its file."""
-    root = entry.source_uris.get(letter.source, "").rstrip("/")
-    key = f"{letter.source}:{letter.path.removeprefix(f'{root}/')}"
-    before = known(key)
-    unfinished, done = before.unfinished, before.finished
-    if unfinished is None:
-        state = FileState.MISSING if done is None else progress.of(done)
-        return FailedLetter(letter=letter, state=state)
-    state, _reason = of_unfinished(unfinished, progress)
-    is_failed = state is FileState.FAILED
-    return FailedLetter(
-        letter=letter,
-        state=state,
-        deleted=is_failed and key in lost,
-        repeated=is_failed and unfinished.failed_in not in (None, entry.sequence),
-    )
 
 
 def _read(

@@ -9,7 +9,6 @@ from blizzard.discover.finding import Finding
 from blizzard.handoff.publish import CommitsBehind, check_commits
 from blizzard.journal.checkpoint import past_damage
 from blizzard.journal.checks import refuse_beside
-from blizzard.journal.ledger import Ledger
 from blizzard.journal.start_note import started_before
 from blizzard.model.files import WorkUnit
 from blizzard.model.locations import OpenReader, source_uris_of
@@ -33,8 +32,6 @@ class NextBatch:
     units: tuple[WorkUnit, ...]
     refusal: LakeError | None = None
     """Why a start would not get as far as this batch."""
-    looks_at: int = 0
-    """How many bytes of the files are looked at first, to find the columns."""
 
 
 def explain(
@@ -93,12 +90,4 @@ def explain(
         findings=found.findings,
         units=units,
         refusal=refusal,
-        looks_at=_looked_at(settings, history, units),
     )
-
-
-def _looked_at(settings: PipelineSettings, history: Ledger, units: tuple[WorkUnit, ...]) -> int:
-    """Return how many bytes a batch looks at before it is read. Pure."""
-    if not settings.infer or history.columns is not None:
-        return 0
-    return min(settings.infer_max_bytes, sum(unit.to_read for unit in units))

@@ -1,12 +1,10 @@
 """What happened to a source file since it was read, and what it waits for if it was not."""
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from math import inf
 
-from blizzard.answers.answer import Answer, DataFile, FileBacklog, FileRetraction, Resolution
+from blizzard.answers.answer import Answer, DataFile, FileRetraction, Resolution
 from blizzard.answers.entries import (
     became,
     dealing_with_lines,
@@ -17,20 +15,12 @@ from blizzard.answers.entries import (
 from blizzard.answers.evidence import JournalEvidence
 from blizzard.answers.phrases import REPLAY
 from blizzard.answers.progress import PipelineEvidence
-from blizzard.discover.finding import Finding
-from blizzard.discover.skip_reason import Reason
-from blizzard.discover.spot_check import SpotCheck
 from blizzard.handoff.held_rows import GONE
 from blizzard.journal.checks import uris_of
 from blizzard.journal.lease_record import Life, this_machine, writer_status
 from blizzard.model.files import IngestedFile
-from blizzard.model.source.forecast import Forecast
-from blizzard.plan.trigger import Arrivals, learned, should_start, starts_by
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import QuarantineFile
-
-MOST_NAMES = 5000
-"""Names of a source that are listed to count the files that wait."""
 
 
 def retraction_of(
@@ -208,50 +198,8 @@ def _lines(file: QuarantineFile | None, key: str) -> int:
     return 0 if file is None else sum(one.lines for one in file.sources if one.source == key)
 
 
-def backlog_of(asked: PipelineEvidence, spot: SpotCheck, answer: Answer) -> FileBacklog:
-    """Return where a file stands among those that wait."""
-    path = answer.path or ""
-    found, running = spot.below("", MOST_NAMES), _runs(asked)
-    if found is None:
-        return FileBacklog(running=running)
-    paths = [file.path for file in found.take]
-    beyond = [one.path for one in found.passed if one.reason is Reason.BEYOND_BATCH]
-    places = {name: place for place, name in enumerate(paths + beyond, start=1)}
-    trigger, seconds = _starts(asked, found)
-    if answer.reason == Reason.TOO_YOUNG.value and answer.stored is not None:
-        age = (spot.context.now - answer.stored.modified).total_seconds()
-        trigger, seconds = "min_age", max(0.0, spot.lister.source.min_age - age)
-    return FileBacklog(
-        position=places.get(path),
-        files=len(found.take) + found.left_over,
-        in_next_batch=path in paths,
-        trigger=trigger,
-        starts_in_secs=seconds,
-        running=running,
-    )
-
-
-def _starts(asked: PipelineEvidence, found: Finding) -> tuple[str | None, float | None]:
-    """Return what starts the batch at the latest, and in how many seconds; 0 where it is due."""
-    policy, now = asked.settings.sink.rolling, asked.clock.now()
-    if not found.take:
-        return None, None
-    waiting = Arrivals().waiting(found.take, more=bool(found.left_over), now=now)
-    if len(asked.settings.sources) > 1:
-        # Files that are not counted here may still come; how long the first one waits is sure.
-        policy = replace(policy, inactivity=inf)
-    by = starts_by(waiting, policy, now=now)
-    due = should_start(
-        waiting,
-        policy,
-        parallelism=os.cpu_count() or 1,
-        now=now,
-        forecast=learned(Forecast(), asked.history.last, asked.settings),
-    )
-    return by.trigger.value, 0.0 if due else by.seconds
-
-
-def _runs(asked: PipelineEvidence) -> bool | None:
+def is_running(asked: PipelineEvidence) -> bool | None:
+    """Return whether a blizzard runs; None where it runs on another machine, if it does."""
     if asked.store is None:
         return False
     writer = writer_status(asked.store, asked.settings.name, this_machine())

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from blizzard.answers.answer import Answer, DataFile, FileBacklog, FileRetraction, Read, Resolution
+from blizzard.answers.answer import Answer, DataFile, FileRetraction, Read, Resolution
 from blizzard.answers.lifecycle import FileState
 from blizzard.discover.skip_reason import Reason
-from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.model.settings import PipelineSettings, RollingPolicy, SourceSettings
 from lakebed.deltalog.versions import REPAIR
 from lakebed.types import OnChange
 from lakebed.units import is_are, plural, span
@@ -318,11 +318,10 @@ def _beside(reads: list[Read], until: str = "") -> str:
 # --------------------------------------------------------------------------------------- waiting
 
 
-def waits(answer: Answer, source: SourceSettings) -> str:
-    """Describe what a file waits for, and how long at most."""
-    backlog = answer.backlog
-    if answer.reason == Reason.TOO_YOUNG.value:
-        left = 0.0 if backlog is None else backlog.starts_in_secs or 0.0
+def waits(answer: Answer, source: SourceSettings, policy: RollingPolicy, now: datetime) -> str:
+    """Describe what a file waits for."""
+    if answer.reason == Reason.TOO_YOUNG.value and answer.stored is not None:
+        left = source.min_age - (now - answer.stored.modified).total_seconds()
         return (
             f"It is waiting: it is younger than min_age_secs ({source.min_age:g}), so that nobody "
             f"still writes to it. It is old enough in {span(max(1.0, left))}."
@@ -335,36 +334,19 @@ def waits(answer: Answer, source: SourceSettings) -> str:
             again += " Its rows are taken out of the table with the commit that has the new ones."
         elif answer.read:
             again += " The rows of the one before stay in the table, too."
-    if backlog is None or backlog.files is None:
-        return (
-            "It is waiting for a batch. Its place in the backlog is not counted, because its "
-            f"source has too many names; blizzard status counts them.{again}"
-        )
-    place = f"number {backlog.position:,} of " if backlog.position is not None else "one of "
-    is_later = backlog.in_next_batch is False
-    which = "a later batch, since the next one is full" if is_later else "the next batch"
-    files = plural(backlog.files, "waiting file")
-    return f"It is waiting for {which} ({place}{files} in its source). {_starts(backlog)}{again}"
-
-
-def _starts(backlog: FileBacklog) -> str:
-    if not backlog.starts_in_secs:
-        return "The next batch is due: enough is waiting, or has waited for long enough."
-    why = "the first file has waited for rollover_timeout_secs"
-    if backlog.trigger == "inactivity":
-        why = "no new file has come for inactivity_timeout_secs"
     return (
-        f"It starts in {span(max(1.0, backlog.starts_in_secs))} at the latest, once {why}, or "
-        "as soon as more files are waiting; with --once it starts right away."
+        "It is waiting for a batch. One starts as soon as enough files are waiting, no new one has "
+        f"come for inactivity_timeout_secs ({policy.inactivity:g}), or the first has waited for "
+        f"rollover_timeout_secs ({policy.rollover:g}); with --once it starts right away.{again}"
     )
 
 
-def ways_of_waiting(backlog: FileBacklog | None) -> tuple[str, ...]:
+def ways_of_waiting(*, running: bool | None) -> tuple[str, ...]:
     """Return what an operator can do about a file that waits."""
-    if backlog is not None and backlog.running is False:
-        return ("start blizzard: none is running for this pipeline",)
-    if backlog is not None and backlog.running is None:
+    if running is None:
         return ("make sure that blizzard still runs on the machine that blizzard status names",)
+    if not running:
+        return ("start blizzard: none is running for this pipeline",)
     return ("nothing, if blizzard is running; blizzard --dry-run shows what the next batch takes",)
 
 

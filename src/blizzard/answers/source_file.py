@@ -13,7 +13,7 @@ from blizzard.answers.answer import (
 )
 from blizzard.answers.entries import parts_until, reading
 from blizzard.answers.evidence import JournalEvidence
-from blizzard.answers.file_history import backlog_of, erasures_of, resolutions, retraction_of
+from blizzard.answers.file_history import erasures_of, is_running, resolutions, retraction_of
 from blizzard.answers.lifecycle import (
     INHERITED,
     NO_ROWS,
@@ -111,7 +111,7 @@ def why_source_file(asked: PipelineEvidence, source: SourceSettings, path: str) 
     if refusal is not None:
         answer = replace(answer, reason=code_of(refusal), detail=str(refusal))
     elif answer.state is FileState.WAITING and answer.reason not in (PART_READ, REDO):
-        answer = replace(answer, backlog=backlog_of(asked, spot, answer))
+        answer = replace(answer, running=is_running(asked))
     answer = worded(answer, asked.settings, source, asked.clock.now())
     doubt = "".join(f" This is not known for sure: {one}." for one in unsure)
     return replace(answer, answer=f"{answer.answer}{doubt}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blizzard.answers.answer import FailedSource
+from blizzard.answers.dead_letters import lost_among
 from blizzard.answers.lifecycle import FileProgress, FileState, of_unfinished
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.discover.finding import Finding
@@ -122,7 +123,7 @@ def source_status(
     told = SourceStatus(
         source=source.name,
         uri=source.uri,
-        lost_files=lost_files(source, history),
+        lost_files=sum(one.record.source == name for one in lost_among(history).values()),
         watermarks=watermarks[:FEW],
         folders=len(watermarks),
         totals=books.sums.by_source.get(name, JournalTotals()),
@@ -211,11 +212,3 @@ def failed_files(
     found = filter(None, (FailedSource.of(known, bases) for known in failed))
     told = sorted(found, key=lambda one: one.path)
     return sorted(told, key=lambda one: one.failed_at, reverse=True)
-
-
-def lost_files(source: SourceSettings, history: Ledger) -> int:
-    """Count the files of a source that failed, are deleted since, and were not given up."""
-    records = (known.record for known in history.unfinished.values())
-    return sum(
-        record.source == source.name and record.gone and not record.discarded for record in records
-    )

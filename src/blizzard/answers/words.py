@@ -118,7 +118,7 @@ def _partial(case: Case) -> Words:
         read = "a part of it is in the table"
     return says(
         f"It is being read over several batches: {read}. The next batch reads on.",
-        *ways_of_waiting(None),
+        *ways_of_waiting(running=True),
     )
 
 
@@ -143,7 +143,9 @@ def _waiting(case: Case) -> Words:
     if taken is not None and taken.is_not_applied and not taken.others:
         sentence, _way = phrases.not_applied(case.answer.path, taken)
         return sentence, "the next run puts it in place"
-    return phrases.waits(case.answer, case.source), *ways_of_waiting(case.answer.backlog)
+    policy, running = case.settings.sink.rolling, case.answer.running
+    sentence = phrases.waits(case.answer, case.source, policy, case.now)
+    return sentence, *ways_of_waiting(running=running)
 
 
 def _failed(case: Case) -> Words:
@@ -174,7 +176,7 @@ def _failed(case: Case) -> Words:
             "blizzard dlq list shows what was written about it",
         )
     if failure.next_try <= case.now:
-        return f"{sentence} It is tried again with the next batch.", *ways_of_waiting(None)
+        return f"{sentence} It is tried again with the next batch.", *ways_of_waiting(running=True)
     return says(
         f"{sentence} It is tried again at {phrases.moment(failure.next_try)}.",
         f"blizzard dlq retry --file {answer.path} has it read right away",

@@ -1,4 +1,4 @@
-"""What a sweep makes of one file, or of a folder, decided by the same look and without the rest."""
+"""What a sweep makes of one file, decided by the same look and without the rest."""
 
 import os
 from collections.abc import Iterator
@@ -12,13 +12,9 @@ from lakebed.listing.incremental import Range
 from lakebed.storage.store import ObjectFacts
 
 
-class _TooMany(Exception):
-    """More names are listed than were to be."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotCheck:
-    """Looks at parts of one source."""
+    """Looks at single names of one source."""
 
     lister: SourceLister
     context: DiscoveryContext
@@ -36,19 +32,6 @@ class SpotCheck:
         else:
             scan.beyond_horizon(facts)
         return scan.finding(())
-
-    def below(self, folder: str, most: int | None) -> Finding | None:
-        """Return what a sweep of a folder takes; None where it lists more than so many names."""
-
-        def look() -> Finding | None:
-            scan = self._scan()
-            try:
-                scan.over(_at_most(self._listed(scan, Range(prefix=folder)), most))
-            except _TooMany:
-                return None
-            return scan.finding(())
-
-        return self.lister.lister.attempt(look)
 
     def _scan(self) -> Scan:
         return self.lister.scan(self.context, sweep=True)
@@ -72,10 +55,3 @@ class SpotCheck:
             return self.context.store.head(path)
         except StoreDenied:
             return None
-
-
-def _at_most(listed: Iterator[ObjectFacts], most: int | None) -> Iterator[ObjectFacts]:
-    for count, facts in enumerate(listed, start=1):
-        if most is not None and count > most:
-            raise _TooMany
-        yield facts

@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 
 from blizzard.model.files import SourceFile
 from blizzard.model.settings import PipelineSettings, RollingPolicy
@@ -62,7 +61,7 @@ def should_start(
     return (
         waiting.more
         or is_full(waiting.files, policy, parallelism=parallelism, forecast=forecast)
-        or starts_by(waiting, policy, now=now).seconds <= 0
+        or starts_by(waiting, policy, now=now) <= 0
     )
 
 
@@ -83,30 +82,11 @@ def is_full(
     return sum(map(math.floor, filled)) >= parallelism
 
 
-class Trigger(StrEnum):
-    """What starts a batch of small files."""
-
-    ROLLOVER = "rollover"
-    """The first of them has waited long enough."""
-    INACTIVITY = "inactivity"
-    """No more have come for long enough."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deadline:
-    """In how many seconds a batch starts at the latest, and why; less than none: it is due."""
-
-    seconds: float
-    trigger: Trigger
-
-
-def starts_by(waiting: WaitingFiles, policy: RollingPolicy, *, now: datetime) -> Deadline:
-    """Return when waiting files make a batch at the latest, if no more of them come. Pure."""
+def starts_by(waiting: WaitingFiles, policy: RollingPolicy, *, now: datetime) -> float:
+    """Return in how many seconds waiting files make a batch at the latest; 0 or less: now. Pure."""
     by_first = policy.rollover - (now - waiting.oldest).total_seconds()
     by_last = policy.inactivity - (now - waiting.newest).total_seconds()
-    if by_last < by_first:
-        return Deadline(seconds=by_last, trigger=Trigger.INACTIVITY)
-    return Deadline(seconds=by_first, trigger=Trigger.ROLLOVER)
+    return min(by_first, by_last)
 
 
 def learned(forecast: Forecast, entry: Entry | None, settings: PipelineSettings) -> Forecast:
@@ -140,7 +120,7 @@ class Timing:
     ) -> bool:
         """Whether the waiting files make a batch now."""
         waiting = self._arrivals.waiting(files, more=more, now=now)
-        self.due_in = max(0.0, starts_by(waiting, self.settings.sink.rolling, now=now).seconds)
+        self.due_in = max(0.0, starts_by(waiting, self.settings.sink.rolling, now=now))
         return should_start(
             waiting,
             self.settings.sink.rolling,

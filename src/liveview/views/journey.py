@@ -5,7 +5,7 @@ from datetime import datetime
 
 from blizzard.answers.answer import Answer
 from blizzard.answers.lifecycle import PART_READ, REDO, FileState
-from lakebed.units import in_words, plural, span
+from lakebed.units import in_words, plural
 from liveview.details import Journey, Step
 from liveview.model import rfc3339
 
@@ -84,27 +84,14 @@ def _steps(answer: Answer, *, quotes: bool) -> Iterator[Step]:
     waits = WAITS.get((answer.state, answer.reason)) or WAITS.get((answer.state, None))
     if waits is not None:
         is_refused = answer.state is FileState.WAITING and answer.detail is not None
-        detail = answer.detail if is_refused else _backlog(answer)
+        idle = "no blizzard is running" if answer.running is False else None
+        detail = answer.detail if is_refused else idle
         yield Step(at=None, what=waits, detail=detail, state="bad" if is_refused else "now")
 
 
 def _plainly(answer: Answer) -> str:
     code = "" if answer.failure is None else answer.failure.code
     return f"It failed and is not in the table, or not all of it: {code}."
-
-
-def _backlog(answer: Answer) -> str | None:
-    backlog = answer.backlog
-    if backlog is None:
-        return None
-    parts = []
-    if backlog.position is not None and backlog.files is not None:
-        parts.append(f"place {backlog.position:,} of {backlog.files:,}")
-    if backlog.starts_in_secs is not None:
-        parts.append(f"a batch begins in {span(backlog.starts_in_secs)} at the latest")
-    if backlog.running is False:
-        parts.append("no blizzard is running")
-    return "; ".join(parts) or None
 
 
 def _words(answer: Answer) -> str:

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-from lakebed.types import RESCUED
 from tests.support.builders import entries
 from tests.support.open_table import ID, OpenTable
 
@@ -59,16 +58,3 @@ def test_what_a_redo_gives_up_is_counted_once(tmp_path):
     desk.ingest()
     assert status(desk)["totals"]["rescued"] == 2
     assert places(desk) == {"x": 2}
-
-
-def test_a_dry_run_says_that_columns_have_yet_to_be_found(tmp_path):
-    desk = OpenTable(tmp_path, None)
-    desk.land("a.ndjson", {"id": 1})
-    size = (desk.landing.folder / "a.ndjson").stat().st_size
-    assert json.loads(desk.cli("--dry-run", "--output", "json").stdout)["looks_at"] == size
-    assert "would be looked at first: no columns are declared" in shown(desk, "--dry-run")
-    desk.ingest()
-    desk.ends_well()
-    desk.land("b.ndjson", {"id": 2})
-    assert json.loads(desk.cli("--dry-run", "--output", "json").stdout)["looks_at"] == 0
-    assert RESCUED not in desk.types

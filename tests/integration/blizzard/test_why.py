@@ -1,6 +1,5 @@
 """`blizzard why` for a source file that is not in the table, in every state it can be in."""
 
-import os
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -103,53 +102,18 @@ def test_a_young_file_waits_until_it_is_old_enough(desk):
     desk.landing.land("a.ndjson", 2)
     answer = desk.why("a.ndjson")
     assert (answer["state"], answer["reason"]) == ("waiting", "too_young")
-    assert answer["backlog"]["trigger"] == "min_age"
-    assert 3000 < answer["backlog"]["starts_in_secs"] <= 3600
     assert "younger than min_age_secs (3600)" in answer["answer"]
     assert re.search(r"old enough in (1 h|5\d min)\b", answer["answer"])
 
 
-def test_a_file_waits_in_its_place_for_the_trigger_of_the_next_batch(desk):
-    for name in ("a", "b", "c"):
-        desk.landing.land(f"{name}.ndjson", 2)
-    answer = desk.why("b.ndjson")
-    assert answer["state"] == "waiting"
-    backlog = answer["backlog"]
-    assert (backlog["position"], backlog["files"]) == (2, 3)
-    assert (backlog["in_next_batch"], backlog["trigger"]) == (True, "inactivity")
-    assert 0 < backlog["starts_in_secs"] <= 60
-    assert re.search(r"It starts in (1 min|\d+ s) at the latest", answer["answer"])
-    assert backlog["running"] is False
-    assert answer["next"] == ["start blizzard: none is running for this pipeline"]
-
-
-def test_a_file_that_has_waited_long_enough_is_due(desk):
+def test_a_file_that_waits_says_what_starts_the_next_batch(desk):
     desk.landing.land("a.ndjson", 2)
-    long_ago = datetime.now(UTC).timestamp() - 4000
-    os.utime(desk.landing.folder / "a.ndjson", (long_ago, long_ago))
     answer = desk.why("a.ndjson")
-    assert answer["backlog"]["starts_in_secs"] == 0.0
-    assert "is due" in answer["answer"]
-
-
-def test_a_file_beyond_a_full_batch_waits_for_a_later_one(desk):
-    desk.configure(source="max_files_per_batch: 1")
-    desk.landing.land("a.ndjson", 2)
-    desk.landing.land("b.ndjson", 2)
-    answer = desk.why("b.ndjson")
-    assert answer["backlog"]["position"] == 2
-    assert answer["backlog"]["in_next_batch"] is False
-    assert "a later batch, since the next one is full" in answer["answer"]
-
-
-def test_in_a_very_large_source_waiting_files_are_not_counted(desk, monkeypatch):
-    for name in ("x/a", "x/b", "y/c", "y/d"):
-        desk.landing.land(f"{name}.ndjson", 1)
-    assert desk.why("y/d.ndjson")["backlog"]["position"] == 4
-    monkeypatch.setattr("blizzard.answers.file_history.MOST_NAMES", 3)
-    answer = desk.why("y/d.ndjson")
-    assert (answer["state"], answer["backlog"]["files"]) == ("waiting", None)
-    assert "blizzard status counts them" in answer["answer"]
+    assert answer["state"] == "waiting"
+    assert "no new one has come for inactivity_timeout_secs (60)" in answer["answer"]
+    assert "rollover_timeout_secs (300)" in answer["answer"]
+    assert answer["running"] is False
+    assert answer["next"] == ["start blizzard: none is running for this pipeline"]
 
 
 def test_a_bad_file_says_where_it_failed_since_when_and_what_to_do(desk):

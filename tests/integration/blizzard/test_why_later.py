@@ -137,4 +137,4 @@ def test_where_a_start_would_be_refused_nothing_is_said_to_wait(desk: OpenTable)
         assert (answer["state"], answer["reason"]) == ("waiting", "journal_lost")
         assert "a start as things are, which would be refused" in answer["answer"]
         assert "blizzard journal new" in answer["answer"]
-        assert answer["backlog"] is None
+        assert answer["running"] is None

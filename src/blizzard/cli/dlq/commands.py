@@ -1,13 +1,12 @@
 """`blizzard dlq`: failed source files and quarantined lines; reading them again."""
 
 from collections.abc import Iterator, Mapping
-from itertools import zip_longest
 from typing import Annotated
 
 import typer
 
 from blizzard.answers.bad_lines import groups_of, quarantine_of
-from blizzard.answers.dead_letters import DeadLetterQueue, FailedLetter, dead_letter_queue
+from blizzard.answers.dead_letters import DeadLetterQueue, dead_letter_queue
 from blizzard.answers.phrases import quarantine_hint
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.cli.call import PipelineCall
@@ -35,42 +34,36 @@ Letters = tuple[DeadLetter, ...]
 
 app = program()
 
-Over = Annotated[bool, typer.Option("--all", help="Also failures that are resolved.")]
-
 
 @app.callback(invoke_without_command=True)
-def dlq(call: PipelineCall, every: Over = False) -> None:
+def dlq(call: PipelineCall) -> None:
     """Show which source files failed and which bad lines are set aside, or have them read again.
 
     Without a command this is `list`.
     """
     if not call.has_subcommand:
-        dlq_list(call, every)
+        dlq_list(call)
 
 
 @app.command(name="list")
-def dlq_list(call: PipelineCall, every: Over = False) -> None:
+def dlq_list(call: PipelineCall) -> None:
     """Show which source files failed and why, the newest first, and which lines are set aside."""
     for settings in call.pipelines():
         with call.guard(settings.name):
-            _list(call, settings, every=every)
+            _list(call, settings)
 
 
-def _list(call: PipelineCall, settings: PipelineSettings, *, every: bool) -> None:
+def _list(call: PipelineCall, settings: PipelineSettings) -> None:
     refusal = PipelineEvidence.read(settings, Clock()).refusal_without_journal()
     if refusal is not None:
         raise refusal
-    queue = dead_letter_queue(settings, open_reader, every=every)
-    letters = queue.letters if every else queue.current
-    uris = source_uris_of(settings)
-    call.show(letter_lines(queue, letters, uris, every=every), *letters, *queue.lost)
-    hint = quarantine_hint(settings, (letter.line for letter in queue.current))
+    queue = dead_letter_queue(settings, open_reader)
+    call.show(letter_lines(queue, source_uris_of(settings)), *queue.letters, *queue.lost)
+    hint = quarantine_hint(settings, (letter.line for letter in queue.letters))
     if hint is not None:
         call.show([f"pipeline {settings.name}: {hint}"])
     for uri in queue.gone:
         print_error(f"warning: {settings.name}: {printable(uri)} is not there any more")
-    for doubt in queue.unsure:
-        print_error(f"warning: {settings.name}: states are not known for sure: {doubt}")
     quarantine = quarantine_of(settings, open_reader)
     groups, rules = groups_of(quarantine, Meant(everything=True)), quarantine.rules
     documents = bad_lines.group_documents(settings, groups, rules)
@@ -197,19 +190,17 @@ def _retried(
         yield f"pipeline {pipeline}: no source file has failed"
 
 
-def letter_lines(
-    queue: DeadLetterQueue, letters: Letters, uris: Mapping[str, str], *, every: bool
-) -> Iterator[Line]:
+def letter_lines(queue: DeadLetterQueue, uris: Mapping[str, str]) -> Iterator[Line]:
     """Yield what failed, the newest first, and which files are lost.
 
-    `letters` are those to show; `uris` are those of the sources, by name.
+    `uris` are those of the sources, by name.
     """
     yield from _inherited(queue)
-    if letters:
-        yield from _failures(queue, letters, uris, every=every)
-    elif queue.letters or queue.unread:
-        yield f"pipeline {queue.pipeline}: no file is in a failed state now{_over(queue, every)}"
-    elif not queue.lost:
+    if queue.letters:
+        yield from _failures(queue, uris)
+    elif queue.over or queue.lost:
+        yield f"pipeline {queue.pipeline}: no file is in a failed state now{_over(queue)}"
+    else:
         since = " under this journal" if queue.inherited else ""
         yield f"pipeline {queue.pipeline}: no failures{since}"
     yield from _lost(queue)
@@ -225,32 +216,28 @@ def _inherited(queue: DeadLetterQueue) -> Iterator[str]:
         )
 
 
-def _over(queue: DeadLetterQueue, every: bool) -> str:
-    if every or not queue.over:
-        return ""
+def _over(queue: DeadLetterQueue) -> str:
     failures = plural(queue.over, "earlier failure is", "earlier failures are")
-    return f"; {failures} over, and --all lists {'it' if queue.over == 1 else 'them'} too"
+    return f"; {failures} over" if queue.over else ""
 
 
-def _failures(
-    queue: DeadLetterQueue, letters: Letters, uris: Mapping[str, str], *, every: bool
-) -> Iterator[Line]:
+def _failures(queue: DeadLetterQueue, uris: Mapping[str, str]) -> Iterator[Line]:
+    letters = queue.letters
     below = f", below {uris[letters[0].source]}" if _is_one(letters, uris) else ""
     failures = f"{plural(len(letters), 'failure')}, the newest first"
-    yield f"pipeline {queue.pipeline}: {failures}{below}{_over(queue, every)}"
+    yield f"pipeline {queue.pipeline}: {failures}{below}{_over(queue)}"
     yield Table(
-        ("stage", "code", ">line", "message", *(("now",) if every else ()), ">retries", "path"),
+        ("stage", "code", ">line", "message", ">retries", "path"),
         [
             (
                 letter.stage,
                 letter.code,
                 "" if letter.line is None else str(letter.line),
                 f"{'' if letter.field is None else f'{letter.field}: '}{letter.error}",
-                *([] if failed is None else [_now(failed)]),
                 letter.retry_count,
                 _named(letter, uris, alone=bool(below)),
             )
-            for letter, failed in zip_longest(letters, queue.failures if every else ())
+            for letter in letters
         ],
     )
 
@@ -275,12 +262,6 @@ def _lost(queue: DeadLetterQueue) -> Iterator[str]:
         f"  put {them} back, or run blizzard dlq discard PATH --yes (--deleted instead of PATH for "
         "all)"
     )
-
-
-def _now(failed: FailedLetter) -> str:
-    """Return the state of a failed file as `blizzard files` prints it."""
-    more = ", deleted" if failed.deleted else " again" if failed.repeated else ""
-    return f"{failed.state.value}{more}"
 
 
 def _is_one(letters: Letters, uris: Mapping[str, str]) -> bool:

@@ -98,7 +98,6 @@ def batch_document(found: NextBatch, queues: Queues = ()) -> dict[str, object]:
             for one in finding.passed
         ],
         "refusal": refusal and {"code": code_of(refusal), "error": str(refusal)},
-        "looks_at": found.looks_at,
         "notifications": queues,
     }
 
@@ -121,11 +120,6 @@ def batch_lines(found: NextBatch, queues: Queues = ()) -> Iterator[Line]:
     units = plural(len(found.units), "unit")
     what = f"batch {found.entry} would read {amount} in {units}" if files else "nothing to read"
     yield f"pipeline {found.pipeline}: {what} into {found.table_uri}"
-    if found.looks_at:
-        yield (
-            f"  {in_words(found.looks_at)} of them would be looked at first: no columns are "
-            "declared, and none have been found so far"
-        )
     # An example leaves room for the reasons beside it.
     room = max(text_width() - 52, 28)
     if files:

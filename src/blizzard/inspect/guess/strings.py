@@ -30,13 +30,13 @@ PATTERNS = (
 """Web servers' logs, tweets, mails and HTTP (RFC 2822), and nginx's log of errors."""
 _FIRST_SECOND, _LAST_SECOND = 946_684_800, 4_102_444_800
 """A number is taken for a time from 2000 to 2099: in each unit those are other numbers."""
-_PER_SECOND = {"epoch_s": 1, "epoch_ms": 10**3, "epoch_us": 10**6, "epoch_ns": 10**9}
-SPOKEN = {
-    "epoch_s": "epoch seconds",
-    "epoch_ms": "epoch milliseconds",
-    "epoch_us": "epoch microseconds",
-    "epoch_ns": "epoch nanoseconds",
+_UNITS = {
+    "epoch_s": ("seconds", 1, 6),
+    "epoch_ms": ("milliseconds", 10**3, 3),
+    "epoch_us": ("microseconds", 10**6, 0),
+    "epoch_ns": ("nanoseconds", 10**9, 0),
 }
+"""The units of times: name, how many make a second, digits that may be behind the point."""
 _TIME_WORDS = frozenset([
     "time", "timestamp", "ts", "date", "datetime", "at", "on", "when", "epoch", "created",
     "updated", "modified", "changed", "expires", "expiry", "expiration", "started", "finished",
@@ -252,7 +252,7 @@ def of_numbers(name: str, values: Values) -> Guess | None:
 
 
 def _timestamp(epoch: str, values: Values, *, coerce: bool = False) -> Guess:
-    remark = f"{SPOKEN[epoch]}{' as text' if coerce else ''}"
+    remark = f"epoch {_UNITS[epoch][0]}{' as text' if coerce else ''}"
     if epoch == "epoch_ns" and not values.whole_micros:
         kind = FieldType.STRING if coerce else FieldType.INT64
         shape = f"{{type: timestamp, format: {epoch}, truncate: true}}"
@@ -266,8 +266,7 @@ def _epoch(name: str, values: Values) -> str | None:
     least, greatest = values.least, values.greatest
     if least is None or greatest is None or not words(name) & _TIME_WORDS:
         return None
-    for unit, per_second in _PER_SECOND.items():
+    for unit, (_name, per_second, finest) in _UNITS.items():
         if _FIRST_SECOND * per_second <= least and greatest < _LAST_SECOND * per_second:
-            finest = {"epoch_s": 6, "epoch_ms": 3, "epoch_us": 0, "epoch_ns": 0}[unit]
             return unit if values.finest <= finest else None
     return None

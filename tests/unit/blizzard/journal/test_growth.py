@@ -76,7 +76,7 @@ def bare(store: Bucket) -> Bucket:
 
 ASKED: dict[str, Callable[[Bucket], object]] = {
     "status": status,
-    "dlq list": lambda store: dead_letter_queue(SETTINGS, lambda _place: store, every=False),
+    "dlq list": lambda store: dead_letter_queue(SETTINGS, lambda _place: store),
     "dlq show": lambda store: quarantine_of(SETTINGS, lambda _place: store).files,
     "dlq replay": lambda store: replay.plan_replay(store, "default", None).files,
     "dlq retry": lambda store: find_failed(store, "default", frozenset({"bad-000007.ndjson"})),
