@@ -1,11 +1,15 @@
 """Tables in a real Hive metastore: registered once, kept up, and found by Spark by their names."""
 
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from lakebed.clock import Clock
@@ -25,8 +29,59 @@ from penguin.catalog.hive import HiveCatalog, protocol
 from penguin.model.settings import CatalogSettings
 from penguin.pipeline import TableRun
 from tests.support.delta_spark import CONF
-from tests.support.metastore import metastore
 from tests.support.tables import TableDirectory, rows_of
+
+SITE = """<configuration>
+<property><name>hive.async.log.enabled</name><value>false</value></property>
+</configuration>
+"""
+
+
+@contextmanager
+def metastore(folder: Path) -> Iterator[str]:
+    """Run a metastore until the end of the block; give its address."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "hive-site.xml").write_text(SITE)
+    jars = Path(pyspark.__file__).parent / "jars" / "*"
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = int(held.getsockname()[1])
+    given = {
+        "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder}/db;create=true",
+        "datanucleus.schema.autoCreateAll": "true",
+        "hive.metastore.schema.verification": "false",
+        "hive.metastore.warehouse.dir": str(folder / "warehouse"),
+    }
+    process = subprocess.Popen(
+        [
+            *("java", "-Xmx300m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+            *("-Dlog4j.configuration=none", f"-Dderby.stream.error.file={folder}/derby.log"),
+            *("-cp", f"{folder}:{jars}", "org.apache.hadoop.hive.metastore.HiveMetaStore"),
+            *("-p", str(port)),
+            *(part for name, value in given.items() for part in ("--hiveconf", f"{name}={value}")),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=folder,
+    )
+    try:
+        _wait_for(port, process)
+        yield f"thrift://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _wait_for(port: int, process: "subprocess.Popen[bytes]") -> None:
+    end = time.monotonic() + 300
+    while True:
+        assert process.poll() is None, "the metastore did not start"
+        assert time.monotonic() < end
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.2)
+
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 

@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 
 from blizzard.execute.spark import session
@@ -18,6 +19,7 @@ THREATS = [
 ]
 
 
+@cache
 def functions_in(path: Path) -> set[str]:
     found = ast.walk(ast.parse(path.read_text()))
     return {node.name for node in found if isinstance(node, ast.FunctionDef)}

@@ -1,6 +1,7 @@
 """Batches from discovery to hand-off, of sources of every kind, in one process."""
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,6 @@ from lakebed.errors import ObjectMissing, StoreUnavailable
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template
 from lakebed.types import OnChange, UnknownFields
-from tests.support.benches import drain, ids, noting
 from tests.support.builders import (
     Bench,
     ndjson,
@@ -24,7 +24,32 @@ from tests.support.builders import (
     rows,
     source_settings,
 )
+from tests.support.readers import parquet_ids
 from tests.support.stores import DropsWrites
+
+
+def ids(bench: Bench) -> list[Any]:
+    """Read the rows that the journal names."""
+    return parquet_ids(bench.entries(), bench.table)
+
+
+def noting(seen: list[Any], look: Callable[[], object]) -> Publisher:
+    """Hand on by noting what an onlooker would see at that moment."""
+
+    def commit() -> int:
+        seen.append(look())
+        return 1
+
+    return Publisher(commit=commit)
+
+
+def drain(bench: Bench) -> list[bool]:
+    pipeline = bench.pipeline()
+    steps = [pipeline.step()]
+    while steps[-1]:
+        steps.append(pipeline.step())
+    return steps
+
 
 BAD = b'{"id": "one"}\n'
 

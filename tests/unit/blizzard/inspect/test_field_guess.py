@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blizzard.config.columns import schema_of
@@ -166,6 +166,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(st.lists(st.dictionaries(NAMES, VALUES, max_size=5), max_size=4))
 def test_what_is_written_is_read_back_as_it_was_meant(records: list[dict[str, Any]]) -> None:
     columns = columns_in(parsed(*records))
@@ -183,6 +184,7 @@ def test_a_name_that_cannot_be_written_is_left_to_the_rescued_column() -> None:
     assert line.encode().startswith(b"#")
 
 
+@settings(max_examples=50)
 @given(st.lists(st.dictionaries(NAMES, VALUES, min_size=1, max_size=5), min_size=1, max_size=4))
 def test_every_value_that_was_seen_fits_its_column(records: list[dict[str, Any]]) -> None:
     """HOLES W34: the same rules decide what is written and what is read."""

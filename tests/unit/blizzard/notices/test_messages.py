@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blizzard.model.notices import NoticeKind
@@ -188,6 +188,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
+@settings(max_examples=50)
 @given(st.text() | JSON.map(json.dumps) | JSON.map(json.dumps).map(sns_body) | JSON.map(in_base64))
 def test_no_message_is_an_error(body: str):
     contents = contents_of(body)

@@ -265,9 +265,9 @@ def stalled_run(folder: Path, count: int) -> dict[str, int]:
 def test_with_a_stalled_uploader_downloads_stop_and_memory_is_that_of_few_files(
     tmp_path: Path,
 ) -> None:
-    """W18: 300 waiting source files cost no more than 10."""
+    """W18: 150 waiting source files cost no more than 10."""
     few = stalled_run(tmp_path / "few", 10)
-    many = stalled_run(tmp_path / "many", 300)
+    many = stalled_run(tmp_path / "many", 150)
 
     assert many["begun"] <= 20, "two uploads, eight closed files, four downloads ahead, one in hand"
     assert many["peak"] - few["peak"] < 32 * 1024 * 1024

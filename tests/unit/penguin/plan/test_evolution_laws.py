@@ -248,20 +248,12 @@ def test_a_date_becomes_a_time_without_a_zone_where_the_table_may_have_such():
     assert isinstance(widened("date", "timestamp_ntz", features=features), Evolves)
 
 
-def test_nothing_is_widened_in_strict_mode():
-    assert isinstance(widened("integer", "long", Evolution.STRICT), EntryRefused)
-
-
 @pytest.mark.parametrize("said", [{}, {"delta.enableTypeWidening": "false"}])
 def test_nothing_is_widened_while_it_is_not_switched_on(said):
     assert isinstance(widened("integer", "long", configuration=said), EntryRefused)
     by_force = widened("integer", "long", Evolution.OVERWRITE, configuration=said)
     assert isinstance(by_force, EntryRefused)
     assert "with delta.enableTypeWidening set" in by_force.reasons[0]
-
-
-def test_nothing_is_widened_in_merge_where_the_table_does_not_record_it():
-    assert isinstance(widened("integer", "long", features=()), EntryRefused)
 
 
 def test_a_partition_column_keeps_its_type():
@@ -306,9 +298,3 @@ def test_a_change_inside_a_struct_is_recorded_by_the_field_of_the_struct():
     assert column["metadata"] == {}
     (inner,) = column["type"]["elementType"]["fields"]
     assert inner["metadata"] == {CHANGES: [{"fromType": "float", "toType": "double"}]}
-
-
-def test_a_table_that_is_wider_already_reads_narrower_files():
-    found = widened("long", "integer")
-    assert isinstance(found, Evolves)
-    assert found.changes == Changes()

@@ -11,7 +11,7 @@ import pytest
 from blizzard.model.limits import BLOCK_BYTES, DecodeLimits
 from blizzard.worker.ndjson.compiled.fast import FastPath, MixedPath
 from blizzard.worker.ndjson.compiled.page import Refusals
-from blizzard.worker.ndjson.decoder import OTHER_FIELDS, USUAL_LIMITS, BadLine, Decoded, Decoder
+from blizzard.worker.ndjson.decoder import USUAL_LIMITS, BadLine, Decoded, Decoder
 from blizzard.worker.ndjson.exact import ExactPath, Span
 from blizzard.worker.ndjson.lines import Block, blocks
 from lakebed.columns.arrow_types import ARROW
@@ -105,35 +105,6 @@ def test_undeclared_fields_are_counted_on_the_fast_path(extra: dict[str, object]
     assert dropped == {name or "``": 6000 for name, value in extra.items() if value is not None}
     assert len(batches) > 2
     assert decoder.slow == []
-
-
-@pytest.mark.parametrize("ending", [b"\r\n", b"\n\n", b" \n", b"\n \t\r\n"])
-def test_space_and_blank_lines_do_not_slow_a_file_down(ending: bytes):
-    data = ndjson(*[RECORD] * 100).replace(b"\n", ending)
-    decoder = Watched(ALL)
-    (decoded,) = decoder.decode([data])
-    assert decoded.batch.num_rows == 100
-    assert decoded.lines == data.count(b"\n")
-    assert decoder.slow == []
-
-
-def test_naive_timestamps_and_zoned_ones_take_the_fast_path():
-    schema = Schema((Field(name="t", type=FieldType.TIMESTAMP),))
-    decoder = Watched(schema)
-    for moment in ("2024-01-02T03:04:05", "2024-01-02 03:04", "2024-01-02", "2024-01-02T03:04+01"):
-        list(decoder.decode([ndjson(*[{"t": moment}] * 10)]))
-    assert decoder.slow == []
-
-
-def test_one_doubtful_line_does_not_slow_the_others_down():
-    schema = Schema((Field(name="t", type=FieldType.TIMESTAMP),))
-    good = ndjson(*[{"t": "2024-01-02T03:04:05Z", "pad": "x" * 100}] * 30_000)
-    data = good + b'{"t":"2024-01-02T03:04:05.123456000Z"}\n' + good
-    decoder = Watched(schema)
-    batches = list(decoder.decode([data]))
-    assert sum(batch.batch.num_rows for batch in batches) == 60_001
-    assert decoder.slow == []
-    assert len(batches) > 5
 
 
 def test_the_unknown_names_of_earlier_files_do_not_slow_later_ones_down():
@@ -410,13 +381,6 @@ def test_fields_of_structs_and_lists_count_as_columns():
     assert all(batch.lines >= 2 * 500 // 19 for batch in batches[:-1])
 
 
-def test_names_beyond_the_limit_are_counted_together():
-    data = ndjson(*[{f"name {number}": 1} for number in range(5000)])
-    (decoded,) = decode(ID, data)
-    assert len(decoded.dropped) == USUAL_LIMITS.max_names + 1
-    assert decoded.dropped[OTHER_FIELDS] == 5000 - USUAL_LIMITS.max_names
-
-
 def test_the_limit_of_names_holds_for_the_whole_file():
     data = ndjson(*[{f"name {number // 20_000}": 1, "pad": "x" * 50} for number in range(80_000)])
     more = ndjson(*[{f"other {number}": 1} for number in range(500)])
@@ -433,27 +397,6 @@ def test_a_new_name_on_every_line_leaves_the_fast_path():
 
 def opened(*files: bytes) -> Iterator[tuple[int, Generator[bytes]]]:
     return ((place, (piece for piece in [file])) for place, file in enumerate(files))
-
-
-def test_short_files_are_read_together_and_each_keeps_its_own_counts():
-    files = [
-        b'{"id":1}\n{"id":2,"x":1}',
-        b"",
-        b'\n\n{"id":3,"x":1,"y":2}\n{"id":4,"x":1}\n',
-        b'\xef\xbb\xbf{"id":5}\n',
-    ]
-    decoder = Watched(ID)
-    found = {
-        place: [(each.batch["id"].to_pylist(), each.lines, each.blank, each.dropped) for each in of]
-        for place, of in decode_all(decoder, opened(*files))
-    }
-    assert found == {
-        0: [([1, 2], 2, 0, {"x": 1})],
-        1: [],
-        2: [([3, 4], 4, 2, {"x": 2, "y": 1})],
-        3: [([5], 1, 0, {})],
-    }
-    assert decoder.together == [3]
 
 
 @pytest.mark.parametrize(
