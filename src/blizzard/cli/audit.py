@@ -25,7 +25,7 @@ from lakebed.documents.reading import encode_document
 from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.locations import written_out
 from lakebed.storage.store import AlreadyThere, Store, local_path
-from lakebed.terminal.call import FAILED, USAGE, refuse
+from lakebed.terminal.call import FAILED, USAGE, reading, refuse
 from lakebed.terminal.console import Line, Table, picked
 from lakebed.units import plural
 
@@ -83,9 +83,9 @@ def audit(
     for uri, place in tables.items():
         own = [one for one in call.loaded.pipelines if written_out(one.sink.table_uri) == uri]
         with call.guard(place.uri, _exit_code):
-            with call.opens(place.uri) as opens:
-                found = audit_of(place, deep=deep, pipelines=own, opens=opens)
-                sources = [source_counts(each, opens, clock) for each in own]
+            with reading(place.uri, call.output):
+                found = audit_of(place, deep=deep, pipelines=own)
+                sources = [source_counts(each, clock) for each in own]
             if version is not None and reason is not None:
                 _accept(place, found, version, reason, clock.now())
                 found = audit_of(place, deep=deep, pipelines=own)
@@ -135,10 +135,10 @@ def audit_of(
     )
 
 
-def source_counts(settings: PipelineSettings, opens: OpenReader, clock: Clock) -> SourceCounts:
+def source_counts(settings: PipelineSettings, clock: Clock) -> SourceCounts:
     """Count the source files of a pipeline by state; what keeps it from counting is no error."""
     try:
-        return Reconciler(settings, opens, clock).count()
+        return Reconciler(settings, open_reader, clock).count()
     except LakeError as trouble:
         return SourceCounts(pipeline=settings.name, states={}, errors=(str(trouble),))
 

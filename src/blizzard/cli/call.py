@@ -15,7 +15,6 @@ from lakebed.terminal.call import Call, refuse
 
 if TYPE_CHECKING:
     from blizzard.cli.surroundings import Surroundings
-    from blizzard.model.locations import OpenReader
     from blizzard.model.settings import BlizzardSettings, PipelineSettings
     from blizzard.table_rules import TableOf
 
@@ -104,14 +103,6 @@ class PipelineCall(Call):
                 "no batch has been journaled yet: nothing has been written to this table",
                 path=settings.sink.table_uri,
             ) from missing
-
-    @contextmanager
-    def opens(self, what: str) -> "Iterator[OpenReader]":
-        """Yield a function that opens readers; a person sees how much they read."""
-        from lakebed.terminal.progress import CountedReader  # noqa: PLC0415
-
-        with self.progress(what) as progress:
-            yield lambda place: CountedReader(place.uri, place.options, progress)
 
 
 def document_of(settings: "PipelineSettings") -> dict[str, str]:

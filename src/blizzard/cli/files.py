@@ -20,7 +20,7 @@ from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.locations import below, place_of
 from lakebed.shown import typed
-from lakebed.terminal.call import Output
+from lakebed.terminal.call import Output, reading
 from lakebed.terminal.console import Line, Table, fields_of, more, print_error, second
 from lakebed.units import in_words, plural
 
@@ -165,8 +165,8 @@ class _Asked:
         answers = []
         for question in self._questions(settings):
             self.met = True
-            with call.opens(settings.name) as opens:
-                reconciler = Reconciler(settings, opens, self.clock)
+            with reading(settings.name, call.output):
+                reconciler = Reconciler(settings, open_reader, self.clock)
                 found, files = reconciler.reconcile_and_list(question, self._lists)
             answers.append(found)
             lines = day_lines(found, nothing=_nothing(question, settings))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.model.locations import sink_location
+from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.gc import Collected, Garbage, GarbageKind, GarbagePiece, collect, find_garbage
@@ -15,7 +15,7 @@ from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
-from lakebed.terminal.call import refuse
+from lakebed.terminal.call import reading, refuse
 from lakebed.terminal.console import Line, Table, first
 from lakebed.units import in_words, parse_span, plural
 
@@ -60,9 +60,9 @@ def _collect(
 
     found, done = Garbage(), None
     try:
-        with call.opens(settings.name) as opens:
+        with reading(settings.name, call.output):
             found = find_garbage(
-                opens(place),
+                open_reader(place),
                 settings.name,
                 log_names,
                 now=clock.now(),

@@ -27,7 +27,6 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import local_path
 from lakebed.terminal.call import FAILED, Output, complain, exit_code_of, reading, refuse
 from lakebed.terminal.console import print_error
-from lakebed.terminal.progress import CountedReader
 from lakebed.units import in_words, plural
 
 STANDARD_OUTPUT = "-"
@@ -118,13 +117,8 @@ def init(
 
 def look(uri: str, most: int, output: Output = Output.TEXT) -> tuple[Sample, Records]:
     """Return what is read of the files at a place; warn about what cannot be read."""
-    with reading(uri, output) as progress:
-        found = sample.take(
-            uri,
-            StorageOptions(),
-            most,
-            open_reader=lambda at, options: CountedReader(at, options, progress),
-        )
+    with reading(uri, output):
+        found = sample.take(uri, StorageOptions(), most)
     read = records_of(found.files)
     warn((*found.unread, *read.strange))
     if not read.records:

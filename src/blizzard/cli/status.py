@@ -22,7 +22,7 @@ from lakebed.clock import Clock
 from lakebed.config.files import options_of
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import code_of
-from lakebed.terminal.call import DONE, Output, exit_code_of
+from lakebed.terminal.call import DONE, Output, exit_code_of, reading
 from lakebed.terminal.console import Line, Table, console, fields_of, second
 from lakebed.units import in_words, plural, span
 
@@ -77,8 +77,8 @@ class WatchedPipelines:
             if number:
                 self.call.show([""])
             try:
-                with self.call.opens(settings.name) as opens:
-                    _asked, found = self.readers[settings.name].read(opens, open_queue=open_queue)
+                with reading(settings.name, self.call.output):
+                    _asked, found = self.readers[settings.name].read(open_queue=open_queue)
             except LakeError as trouble:
                 code = code_of(trouble)
                 line = f"pipeline {settings.name}: {trouble} [{code}]"

@@ -13,7 +13,7 @@ from blizzard.cli.call import PipelineCall
 from blizzard.config.columns import columns_from
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.model.columns import with_found
-from blizzard.model.locations import OpenReader, open_reader, sink_location
+from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.predicate import Predicate, parse
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.line_search import LineMatch, LineSearch, lines_in
@@ -25,6 +25,7 @@ from lakebed.deltalog.versions import added_in
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Reader
+from lakebed.terminal.call import reading
 from lakebed.terminal.console import Verbatim, plain
 
 
@@ -72,22 +73,15 @@ def trace(
 
     Bad lines that wait in quarantine are searched, too.
     """
-    with call.one() as settings, call.opens(settings.name) as opens:
-        found = list(islice(traced(settings, where, limit + 1, opens, raw=raw), limit + 1))
+    with call.one() as settings, reading(settings.name, call.output):
+        found = list(islice(traced(settings, where, limit + 1, raw=raw), limit + 1))
     call.show(_text(found, limit), *found[:limit])
 
 
-def traced(
-    settings: PipelineSettings,
-    where: str,
-    most: int,
-    opens: OpenReader = open_reader,
-    *,
-    raw: bool,
-) -> Iterator[TraceRow]:
+def traced(settings: PipelineSettings, where: str, most: int, *, raw: bool) -> Iterator[TraceRow]:
     """Yield the rows for which a condition holds, each with its origin."""
     predicate = parse(where)
-    sink, store = settings.sink, opens(sink_location(settings))
+    sink, store = settings.sink, open_reader(sink_location(settings))
     table = tables.look_at(sink.table_uri, sink.storage_options)
     schema = None if table is None else columns_from(table.facts.schema)
     if table is None or schema is None:

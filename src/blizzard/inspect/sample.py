@@ -6,7 +6,7 @@ that cannot be read is reported, and the others are looked at.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -96,8 +96,6 @@ _KEY = re.compile(r"[A-Za-z_]\w*")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MONTH = re.compile(r"\d{4}-\d\d")
 
-OpenReader = Callable[[str, StorageOptions], Reader]
-
 
 class NothingToLookAt(LakeError):
     """There is no file at a place from which anything could be learned."""
@@ -122,20 +120,14 @@ class Sample:
     """What kept files from being read, a sentence for each."""
 
 
-def take(
-    uri: str,
-    options: StorageOptions,
-    most: int = BYTES,
-    *,
-    open_reader: OpenReader = Reader,
-) -> Sample:
+def take(uri: str, options: StorageOptions, most: int = BYTES) -> Sample:
     """Return the beginnings of files at a folder, a pattern or a file; raise where there is none.
 
     A folder is narrowed, or opened, by a pattern where that takes more of its files than the folder
     by itself: those of another suffix, and those that were put aside when a log was rotated.
     """
-    path, folder, asked = _place(uri, options, open_reader)
-    reader = open_reader(folder, options)
+    path, folder, asked = _place(uri, options)
+    reader = Reader(folder, options)
     listed = list(islice(reader.in_order(after=asked.after if asked else ""), LISTED + 1))
     seen = listed[:LISTED]
     pattern = asked or pattern_for([facts.path for facts in seen if facts.size])
@@ -197,16 +189,14 @@ def _plain(chunks: Iterator[bytes]) -> Iterator[bytes]:
     return decompress(*recognised(chunks, Codec.NONE))
 
 
-def _place(
-    uri: str, options: StorageOptions, open_reader: OpenReader
-) -> tuple[str, str, SourcePattern | None]:
+def _place(uri: str, options: StorageOptions) -> tuple[str, str, SourcePattern | None]:
     """Return a place as `source.path` would name it, its folder, and what is meant below it."""
     parent, slash, name = uri.rpartition("/")
     parent = parent if slash else "."
     if not WILD.search(uri):
         local = local_path(uri)
         bucket = parent.endswith(":/") or not name
-        if local is None and not bucket and open_reader(parent, options).head(name) is not None:
+        if local is None and not bucket and Reader(parent, options).head(name) is not None:
             return _one_file(parent, name)
     folder, pattern = place(uri)
     return uri, folder, pattern

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
 
@@ -15,9 +16,10 @@ from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict, StoreMisc
 from lakebed.shown import printable
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.terminal.console import Line, print_error, print_json, print_text
+from lakebed.units import plural
 
 if TYPE_CHECKING:
-    from lakebed.terminal.progress import StoreProgress
+    from rich.status import Status
 
 DONE, FAILED, USAGE = 0, 1, 2
 FILES_FAILED = 3
@@ -88,14 +90,40 @@ def complain(error: LakeError, who: str = "", shape: LogFormat = LogFormat.TEXT)
         log_events(LogLevel.ERROR, shape)(FaultFound(code=error.code, error=fault))
 
 
-@contextmanager
-def reading(what: str, output: Output) -> "Iterator[StoreProgress]":
-    """Count what is read from stores; show it to a person who waits at a terminal for text."""
-    from lakebed.terminal.progress import store_progress  # noqa: PLC0415 - it loads rich
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What a person at a terminal sees while a command works; nobody sees anything elsewhere."""
 
-    is_shown = output is Output.TEXT and sys.stderr.isatty()
-    with store_progress(what, is_shown=is_shown) as progress:
-        yield progress
+    what: str
+    status: "Status | None" = None
+
+    @property
+    def write(self) -> Callable[[str], None] | None:
+        """Take log lines while the terminal shows a status; None where it shows none."""
+        if self.status is None:
+            return None
+        return partial(self.status.console.print, markup=False, highlight=False, soft_wrap=True)
+
+    def rewritten(self, done: int, groups: int) -> None:
+        """Show how many of the groups of files are rewritten."""
+        if self.status is not None:
+            from rich.text import Text  # noqa: PLC0415 - most commands do without it
+
+            of = plural(groups, "group")
+            self.status.update(Text(f"{self.what}: {done:,} of {of} of files rewritten"))
+
+
+@contextmanager
+def reading(what: str, output: Output) -> Iterator[Waiting]:
+    """Show that stores are read, to a person who waits at a terminal for text."""
+    if output is not Output.TEXT or not sys.stderr.isatty():
+        yield Waiting(what)
+        return
+    from rich.console import Console  # noqa: PLC0415 - most commands do without it
+    from rich.text import Text  # noqa: PLC0415
+
+    with Console(stderr=True).status(Text(f"{what}: reading")) as status:
+        yield Waiting(what, status)
 
 
 ExitCode = Callable[[LakeError], int]
@@ -151,12 +179,6 @@ class Call:
         except LakeError as error:
             complain(error, who, self.log_format)
             self.at_least(code(error))
-
-    @contextmanager
-    def progress(self, what: str) -> "Iterator[StoreProgress]":
-        """Count what is read from stores; a person at a terminal sees it after a moment."""
-        with reading(what, self.output) as progress:
-            yield progress
 
 
 def bound(function: Callable[..., None]) -> Callable[..., None]:

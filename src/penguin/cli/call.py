@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lakebed.terminal.call import Call
+from lakebed.terminal.call import Call, reading
 
 if TYPE_CHECKING:
     from lakebed.storage.store import Store
@@ -29,16 +29,12 @@ class TableCall(Call):
 
     @contextmanager
     def store(self, table: "TableSettings") -> "Iterator[Store | None]":
-        """Open a table's directory, if there is one; a person sees how much is read of it."""
-        from lakebed.storage.store import is_there  # noqa: PLC0415
-        from lakebed.terminal.progress import CountedStore  # noqa: PLC0415
+        """Open a table's directory, if there is one; a person sees that it is read."""
+        from lakebed.storage.store import Store, is_there  # noqa: PLC0415
 
-        with self.progress(table.name) as progress:
-            yield (
-                CountedStore(table.table_uri, table.storage_options, progress)
-                if is_there(table.table_uri)
-                else None
-            )
+        with reading(table.name, self.output):
+            there = is_there(table.table_uri)
+            yield Store(table.table_uri, table.storage_options) if there else None
 
 
 def _refused_properties(properties: Mapping[str, str]) -> Mapping[str, str]:

@@ -49,7 +49,7 @@ def compact(
         clock = call.around.clock
         done = RewriteCommand(call, settings).run(
             sure=yes,
-            plan=lambda _opens, reader: plan_compaction(
+            plan=lambda reader: plan_compaction(
                 reader, settings, now=clock.now(), partition=values
             ),
             apply=lambda store, runner, progress: put_together(

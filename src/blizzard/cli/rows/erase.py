@@ -7,7 +7,7 @@ import typer
 
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.rows.rewriting import RewriteCommand
-from blizzard.model.locations import sink_location
+from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.predicate import parse
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.erase import ErasePlan, FileWithRows, plan_erasure
@@ -22,7 +22,7 @@ from blizzard.rewrite.still_held import (
 )
 from blizzard.rewrite.transaction import RewriteDone
 from lakebed.deltalog import tables
-from lakebed.terminal.call import Confirmed
+from lakebed.terminal.call import Confirmed, reading
 from lakebed.terminal.console import first, picked, second
 from lakebed.types import CommitMode
 from lakebed.units import in_words, plural
@@ -72,14 +72,14 @@ def erase(
         command, predicate = RewriteCommand(call, settings), parse(where)
         done = command.run(
             sure=yes,
-            plan=lambda _opens, reader: plan_erasure(reader, settings, predicate),
+            plan=lambda reader: plan_erasure(reader, settings, predicate),
             apply=lambda store, runner, _progress: append_erasure(
                 store, settings, predicate, runner, clock=call.around.clock, reason=reason
             ),
         )
-        with call.opens(settings.name) as opens:
-            reader = opens(sink_location(settings))
-            left = still_held(reader, settings, predicate, done.found, opens)
+        with reading(settings.name, call.output):
+            reader = open_reader(sink_location(settings))
+            left = still_held(reader, settings, predicate, done.found, open_reader)
     call.show(_text(command, done, left, sure=yes), erasure_document(settings, done, left))
     call.fail_if(done.found.files and not yes)
 

@@ -12,7 +12,7 @@ from blizzard.cli.rows.rewriting import RewriteCommand, file_documents
 from blizzard.execute.runner import ServiceRunner
 from blizzard.ingest import Ingest
 from blizzard.journal.source_names import the_key
-from blizzard.model.locations import OpenReader, open_reader
+from blizzard.model.locations import open_reader
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.rewrite.replace import exchange_of, replace_rows
@@ -69,10 +69,10 @@ def retract(
         command, clock = RewriteCommand(call, settings), call.around.clock
         keys, new = _keys(settings, sources, other, clock)
 
-        def plan(opens: OpenReader, reader: Reader) -> RetractPlan:
+        def plan(reader: Reader) -> RetractPlan:
             some = keys
             if new is not None:
-                some, _new = exchange_of(reader, settings, keys, new, opens, now=clock.now())
+                some, _new = exchange_of(reader, settings, keys, new, open_reader, now=clock.now())
             return plan_retraction(reader, settings, some, rows_deleted=rows_deleted)
 
         def apply(store: Store, runner: ServiceRunner, _progress: object) -> Retracted:

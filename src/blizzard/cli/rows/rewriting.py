@@ -8,7 +8,7 @@ from functools import partial
 from blizzard.cli.call import PipelineCall
 from blizzard.events import SparkStarting
 from blizzard.execute.runner import ServiceRunner
-from blizzard.model.locations import OpenReader, sink_location
+from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.promote import SchemaCheck
@@ -18,7 +18,7 @@ from blizzard.table_rules import table_entry, table_rules
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
-from lakebed.terminal.progress import CountedStore, StoreProgress
+from lakebed.terminal.call import Waiting, reading
 from lakebed.types import CommitMode
 from penguin import inline
 from penguin.model.settings import TableSettings
@@ -40,19 +40,19 @@ class RewriteCommand:
         self,
         *,
         sure: bool,
-        plan: Callable[[OpenReader, Reader], Plan],
-        apply: Callable[[Store, ServiceRunner, StoreProgress], RewriteDone[Plan]],
+        plan: Callable[[Reader], Plan],
+        apply: Callable[[Store, ServiceRunner, Waiting], RewriteDone[Plan]],
     ) -> RewriteDone[Plan]:
         """Apply the command and commit its entry; if the operator is not sure, only plan it."""
         name, place = self.settings.name, sink_location(self.settings)
         if not sure:
-            with self.call.opens(name) as opens:
-                return RewriteDone(found=plan(opens, opens(place)))
+            with reading(name, self.call.output):
+                return RewriteDone(found=plan(open_reader(place)))
         with (
-            self.call.progress(name) as progress,
+            reading(name, self.call.output) as progress,
             rewriter(self.call, write=progress.write) as runner,
         ):
-            done = apply(CountedStore(place.uri, place.options, progress), runner, progress)
+            done = apply(Store(place.uri, place.options), runner, progress)
         commit_inline(self.call, self.settings, done.entry)
         return done
 

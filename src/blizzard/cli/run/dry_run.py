@@ -9,7 +9,7 @@ from blizzard.answers.source_status import QueueStatus, queues_of
 from blizzard.cli.call import PipelineCall
 from blizzard.discover.skip_reason import IN_WORDS, SkipSummary
 from blizzard.model.files import SourceFile
-from blizzard.model.locations import OpenReader, open_reader, source_uris_of
+from blizzard.model.locations import open_reader, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.forecast import weight
 from blizzard.service import open_queue
@@ -18,6 +18,7 @@ from lakebed.clock import Clock
 from lakebed.layout import PartitionValues
 from lakebed.locations import place_of
 from lakebed.telemetry.events import code_of
+from lakebed.terminal.call import reading
 from lakebed.terminal.console import Line, Table, fields_of, path_end, picked, second, text_width
 from lakebed.types import Codec
 from lakebed.units import in_words, plural
@@ -33,8 +34,8 @@ def show_next_batches(call: PipelineCall) -> None:
     pipelines = call.pipelines()
     for pipeline in pipelines:
         with call.guard(pipeline.name):
-            with call.opens(pipeline.name) as opens:
-                found = explained(pipeline, pipelines, call.table_of, opens)
+            with reading(pipeline.name, call.output):
+                found = explained(pipeline, pipelines, call.table_of)
             queues = queues_of(pipeline, open_queue)
             call.show(batch_lines(found, queues), batch_document(found, queues))
             if found.refusal is not None:
@@ -45,12 +46,11 @@ def explained(
     pipeline: PipelineSettings,
     all_of_them: tuple[PipelineSettings, ...],
     table_of: TableOf,
-    opens: OpenReader = open_reader,
 ) -> NextBatch:
     """Return what the next batch of a pipeline would do, started with the others beside it."""
     return explain(
         pipeline,
-        opens,
+        open_reader,
         parallelism=os.cpu_count() or 1,
         clock=Clock(),
         beside={

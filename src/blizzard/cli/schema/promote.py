@@ -45,7 +45,7 @@ def promote(
         check = schema_check(settings, table_entry(settings, call.table_of))
         done = command.run(
             sure=yes,
-            plan=lambda _opens, reader: plan_promotion(reader, settings, wanted, check),
+            plan=lambda reader: plan_promotion(reader, settings, wanted, check),
             apply=lambda store, runner, _progress: append_promotion(
                 store, settings, wanted, check, runner, clock=call.around.clock
             ),
