@@ -7,10 +7,9 @@ from datetime import datetime
 from typing import TypeVar
 
 from lakebed.clock import Clock
-from lakebed.telemetry.events import Emit, code_of
+from lakebed.telemetry.events import FEW, Emit, code_of
 from penguin.backlog.look import TableView
 from penguin.events.backlog import (
-    FEW,
     BacklogSeen,
     EntryNotHandedOff,
     FilesLeftOut,

@@ -14,13 +14,13 @@ from lakebed.errors import CommitUnconfirmed
 from lakebed.layout import CREATE_ONLY_PROOF, log_version, protocol, receipt
 from lakebed.storage.create_only import probe, prove
 from lakebed.storage.store import Reader, Store, is_there
-from lakebed.telemetry.events import Emit
+from lakebed.telemetry.events import FEW, Emit
 from penguin.announcer import Announcer
 from penguin.backlog.look import LookCache, TableView, delete_metas, look
 from penguin.committer import Committer, PlanOvertaken
 from penguin.delta.maintenance import Begin, Maintenance, OnDisk, at_once
 from penguin.delta.table import Log
-from penguin.events.backlog import FEW, LateFilesCommitted, TableWaiting
+from penguin.events.backlog import LateFilesCommitted, TableWaiting
 from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded, SettledEntry
 from penguin.foreign.inspect import unnamed
 from penguin.foreign.search import ForeignSearch

@@ -12,7 +12,7 @@ from lakebed.documents.entry import Entry
 from lakebed.telemetry.events import Emit, Event, Level
 from lakebed.telemetry.health import Mark, Sign
 from lakebed.telemetry.measures import Measure
-from lakebed.units import in_words, plural, span, took
+from lakebed.units import in_words, plural, took
 
 
 class SourcesWatched(PipelineEvent):
@@ -21,9 +21,7 @@ class SourcesWatched(PipelineEvent):
     places: tuple[str, ...]
     every_secs: float
 
-    def message(self) -> str:
-        """Return what is watched, and how often."""
-        return f"watching {', '.join(self.places)} every {span(self.every_secs)}"
+    says = "watching {places:list} every {every_secs:span}"
 
 
 class FilesGather(PipelineEvent):
@@ -32,10 +30,7 @@ class FilesGather(PipelineEvent):
     files: int
     starts_in_secs: float
 
-    def message(self) -> str:
-        """Return how many, and when the batch starts at the latest."""
-        due = span(self.starts_in_secs)
-        return f"{plural(self.files, 'file')} waiting, next batch in {due} at the latest"
+    says = "{files:#file} waiting, next batch in {starts_in_secs:span} at the latest"
 
 
 class NextBatchDue(PipelineEvent, level=Level.TRACE):
@@ -65,15 +60,13 @@ class Retried(StrEnum):
     DLQ = "dlq"
 
 
-class WriteRetried(PipelineEvent, level=Level.WARN):
+class WriteRetried(
+    PipelineEvent, level=Level.WARN, counts="blizzard_retries_total", labels=("stage",)
+):
     """The driver could not write a document and will try again."""
 
     stage: Retried
     next_try_secs: float
-
-    def measures(self) -> Iterable[Measure]:
-        """Count it now: a batch that is never journaled must show why."""
-        yield self.count("blizzard_retries_total", stage=self.stage.value)
 
     says = (
         "the store did not accept a write of the {stage.value}; trying again in "

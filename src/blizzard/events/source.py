@@ -29,17 +29,19 @@ class FilesNoticed(PipelineEvent, level=Level.DEBUG):
             yield self.observe("blizzard_notice_duration_seconds", lag)
 
 
-class NoticesSettled(PipelineEvent, level=Level.TRACE):
+class NoticesSettled(
+    PipelineEvent,
+    level=Level.TRACE,
+    counts="blizzard_notices_total",
+    amount="notices",
+    labels=("kind",),
+):
     """Nothing more is to be done about some notices."""
 
     kind: str
     notices: int
 
     says = "settled {notices:#notice}: {kind}"
-
-    def measures(self) -> Iterable[Measure]:
-        """Count them."""
-        yield self.count("blizzard_notices_total", self.notices, kind=self.kind)
 
 
 class NoticeUnreadable(PipelineEvent, level=Level.WARN):
@@ -54,7 +56,9 @@ class NoticeUnreadable(PipelineEvent, level=Level.WARN):
     )
 
 
-class QueueFailed(PipelineEvent, level=Level.WARN):
+class QueueFailed(
+    PipelineEvent, level=Level.WARN, counts="blizzard_queue_failures_total", labels=("code",)
+):
     """A queue could not be asked; files are found by listing until it answers."""
 
     queue: str
@@ -66,10 +70,6 @@ class QueueFailed(PipelineEvent, level=Level.WARN):
         "no notices from the queue: {error} [{code}]; source files are found by listing "
         "meanwhile. Next try in {next_try_secs:.0f} s"
     )
-
-    def measures(self) -> Iterable[Measure]:
-        """Count it."""
-        yield self.count("blizzard_queue_failures_total", code=self.code)
 
     def signs(self) -> Iterable[Sign]:
         """Yield a sign that the pipeline works, and later than it could."""
@@ -159,7 +159,12 @@ class NamesPassedOver(PipelineEvent, level=Level.WARN):
         return f"source {self.source}: passed over {self.example}{more}: {self.why}"
 
 
-class SourceFileFailed(PipelineEvent, level=Level.WARN):
+class SourceFileFailed(
+    PipelineEvent,
+    level=Level.WARN,
+    counts="blizzard_source_file_failures_total",
+    labels=("stage", "code"),
+):
     """A source file is not in the table; the journal says why."""
 
     path: str
@@ -169,16 +174,7 @@ class SourceFileFailed(PipelineEvent, level=Level.WARN):
     line: int | None
     field: str | None
 
-    def message(self) -> str:
-        """Return the file, line, field and reason."""
-        line = f", line {self.line}" if self.line is not None else ""
-        field = f", field {self.field}" if self.field is not None else ""
-        return f"skipped {self.path}{line}{field}: {self.reason} [{self.stage}/{self.code}]"
-
-    def measures(self) -> Iterable[Measure]:
-        """Count it, by where and why."""
-        metric = "blizzard_source_file_failures_total"
-        yield self.count(metric, stage=self.stage, code=self.code)
+    says = "skipped {path}{line:?, line *}{field:?, field *}: {reason} [{stage}/{code}]"
 
 
 class LinesQuarantined(PipelineEvent, level=Level.WARN):
@@ -193,14 +189,10 @@ class LinesQuarantined(PipelineEvent, level=Level.WARN):
     code: str
     reason: str
 
-    def message(self) -> str:
-        """Return how many, and what is wrong with the first."""
-        line = f" is line {self.line}" if self.line is not None else ""
-        field = f", field {self.field}" if self.field is not None else ""
-        return (
-            f"batch {self.entry}: set aside {plural(self.lines, 'bad line')} of "
-            f"{self.path}; the first{line}{field}: {self.reason} [{self.code}]"
-        )
+    says = (
+        "batch {entry}: set aside {lines:#bad line} of {path}; the first{line:? is line *}"
+        "{field:?, field *}: {reason} [{code}]"
+    )
 
 
 class SourceFilesGone(

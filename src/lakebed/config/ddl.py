@@ -11,22 +11,8 @@ from typing import Any, NoReturn
 
 from lakebed.types import DEEPEST_COLUMN, NESTED_TYPES, FieldType
 
-
-class Declared(dict[str, Any]):
-    """A field, or a type, as `schema.fields` has it."""
-
-    line: int | None = None
-    """The line of the text that a field begins on, where that is certain."""
-
-
-class SchemaUnreadable(ValueError):
-    """What is wrong with a schema, and on which line of the text if that is certain."""
-
-    def __init__(self, message: str, line: int | None = None) -> None:
-        super().__init__(message)
-        self.line = line
-
-
+Declared = dict[str, Any]
+"""A field, or a type, as `schema.fields` has it."""
 _OWN_NAMES = {
     kind.value: kind.value for kind in FieldType if kind not in {*NESTED_TYPES, FieldType.DECIMAL}
 }
@@ -84,79 +70,57 @@ _TOO_DEEP = f"is nested deeper than {DEEPEST_COLUMN} levels, which no column is;
 
 
 def schema_from(text: str) -> list[Declared]:
-    """Read a schema that is Spark's or Delta's JSON, or DDL; SchemaUnreadable says why not."""
+    """Read a schema that is Spark's or Delta's JSON, or DDL; a ValueError says why not."""
     if not text.lstrip().startswith("{"):
         return fields_from_ddl(text)
     try:
-        document = json.loads(text)
+        return _not_empty(fields_from_json(json.loads(text)))
     except RecursionError:
-        raise SchemaUnreadable(_TOO_DEEP) from None
+        raise ValueError(_TOO_DEEP) from None
     except json.JSONDecodeError as wrong:
-        message = f"is not JSON: {wrong.msg} at column {wrong.colno}"
-        raise SchemaUnreadable(message, wrong.lineno) from None
-    return _not_empty(fields_from_json(document, text))
+        where = f"line {wrong.lineno} column {wrong.colno}"
+        raise ValueError(f"is not JSON: {wrong.msg} at {where}") from None
 
 
 def _not_empty(fields: list[Declared]) -> list[Declared]:
     if not fields:
-        raise SchemaUnreadable("declares no column")
+        raise ValueError("declares no column")
     return fields
 
 
-def fields_from_json(
-    document: Any,  # noqa: ANN401 - any JSON
-    text: str = "",
-    depth: int = 1,
-) -> list[Declared]:
-    """Read a StructType as Spark and Delta write it; `text` is what it was read from."""
+def fields_from_json(document: Any, depth: int = 1) -> list[Declared]:  # noqa: ANN401 - any JSON
+    """Read a StructType as Spark and Delta write it."""
     if not isinstance(document, dict) or document.get("type") != "struct":
-        raise SchemaUnreadable('is not a schema of Spark or Delta, which begins {"type": "struct"')
+        raise ValueError('is not a schema of Spark or Delta, which begins {"type": "struct"')
     fields = document.get("fields", [])
     if not isinstance(fields, list):
-        raise SchemaUnreadable("has fields that are no list")
+        raise ValueError("has fields that are no list")  # noqa: TRY004 - a fault of a file
     found = []
     for one in fields:
         if not isinstance(one, dict) or not isinstance(one.get("name"), str):
-            raise SchemaUnreadable("has a field without a name")
+            raise ValueError("has a field without a name")  # noqa: TRY004 - as above
         name, nullable = one["name"], one.get("nullable", True)
-        line = _line_of(name, text)
-        try:
-            kind = _json_type(one.get("type"), name, text, depth)
-        except SchemaUnreadable:
-            raise  # It knows the line of a field inside.
-        except ValueError as wrong:
-            raise SchemaUnreadable(str(wrong), line) from None
-        found.append(Declared({"name": name, **kind, "nullable": nullable}))
-        found[-1].line = line
+        found.append(
+            Declared(name=name, **_json_type(one.get("type"), name, depth), nullable=nullable)
+        )
     return found
 
 
-def _line_of(name: str, text: str) -> int | None:
-    """Return the line of the only field in a JSON text that has this name; of several, none."""
-    written = re.escape(json.dumps(name, ensure_ascii=False))
-    found = list(re.finditer(rf'"name"\s*:\s*{written}', text))
-    return _line_at(text, found[0].start()) if len(found) == 1 else None
-
-
-def _line_at(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
-
-
-def _json_type(kind: Any, path: str, text: str, depth: int = 1) -> Declared:  # noqa: ANN401
+def _json_type(kind: Any, path: str, depth: int) -> Declared:  # noqa: ANN401
     if depth > DEEPEST_COLUMN:
         raise ValueError(f"{path}: {_TOO_DEEP}")
     if isinstance(kind, str):
         return Declared(type=_plain(kind, path))
     match kind:
         case {"type": "struct"}:
-            return Declared(type="struct", fields=fields_from_json(kind, text, depth + 1))
+            return Declared(type="struct", fields=fields_from_json(kind, depth + 1))
         case {"type": "array", "elementType": element}:
-            items = _json_type(element, f"{path}[]", text, depth + 1)
+            items = _json_type(element, f"{path}[]", depth + 1)
             nullable = kind.get("containsNull", True)
             return Declared(type="list", items={**items, "nullable": nullable})
         case {"type": "map", "keyType": key, "valueType": value}:
             _require_text_keys(key, path)
-            values = _json_type(value, f"{path}[]", text, depth + 1)
+            values = _json_type(value, f"{path}[]", depth + 1)
             nullable = kind.get("valueContainsNull", True)
             return Declared(type="map", values={**values, "nullable": nullable})
     raise ValueError(f"{path}: has no type that is known")
@@ -210,13 +174,7 @@ def _of(path: str, message: str) -> str:
 
 def fields_from_ddl(text: str) -> list[Declared]:
     """Read columns as Spark's DDL declares them: `id BIGINT NOT NULL, tags ARRAY<STRING>`."""
-    reader = _Ddl(text)
-    try:
-        return _not_empty(reader.fields("", ends=None))
-    except SchemaUnreadable:
-        raise
-    except ValueError as wrong:
-        raise SchemaUnreadable(str(wrong), reader.line()) from None
+    return _not_empty(_Ddl(text).fields("", ends=None))
 
 
 class _Ddl:
@@ -226,10 +184,6 @@ class _Ddl:
         self._text = text
         self._at = 0
         self._depth = 0
-
-    def line(self) -> int:
-        """Return the line of what was read last."""
-        return _line_at(self._text, self._at)
 
     def only_type(self) -> Declared:
         found = self._type("")
@@ -242,12 +196,11 @@ class _Ddl:
         while not self._takes(ends):
             if found:
                 self._require(",", "a comma or the end")
-            name, line = self._name(), self.line()
+            name = self._name()
             self._takes(":")
             path = f"{above}.{name}" if above else name
             kind = self._type(path)
-            found.append(Declared({"name": name, **kind, "nullable": self._nullable()}))
-            found[-1].line = line
+            found.append(Declared(name=name, **kind, nullable=self._nullable()))
         return found
 
     def _type(self, path: str) -> Declared:
@@ -331,5 +284,4 @@ class _Ddl:
     def _wrong(self, expected: str) -> NoReturn:
         rest = self._text[self._at :].lstrip()
         found = f"at {rest[:20].rstrip()!r}" if rest else "at its end"
-        line = _line_at(self._text, len(self._text) - len(rest)) if rest else self.line()
-        raise SchemaUnreadable(f"expected {expected} {found}", line)
+        raise ValueError(f"expected {expected} {found}")

@@ -20,8 +20,6 @@ class ConfigFault:
     near: tuple[KeyPath, ...] | None = None
     """Where a fault that was already reported makes this one redundant; by default, its own path.
     """
-    line: int | None = None
-    """The line that is meant of the text that the key holds or names, counted from 1."""
 
 
 def columns_of(path: KeyPath) -> tuple[KeyPath, ...]:

@@ -92,19 +92,6 @@ class Written:
             line = mark.line + 1
         return self.file if line is None else f"{self.file}:{line}"
 
-    def place_within(self, path: KeyPath, line: int) -> str:
-        """Return file and line of a line of the text at a key, as far as they are certain."""
-        node, text = self.node, value_at(self.content, path)
-        for part in path:
-            found = _below(node, part)
-            node = found[1] if found else None
-        if "${" in str(text):  # What a variable holds may have lines of its own.
-            return self.place(path)
-        if isinstance(node, yaml.ScalarNode) and node.style == "|":
-            return f"{self.file}:{node.start_mark.line + 1 + line}"
-        several = "\n" in str(text).strip()
-        return f"{self.place(path)}, line {line} of it" if several else self.place(path)
-
 
 def _below(node: yaml.Node | None, part: str | int) -> tuple[yaml.Mark, yaml.Node] | None:
     """Return where an entry of a mapping or a list begins, and its value."""
@@ -293,10 +280,8 @@ class Merged:
 
     def _place(self, fault: ConfigFault, origin: Written) -> str:
         place = origin.place(fault.path)
-        if (file := self.named.get(fault.path)) is not None:
-            line = "" if fault.line is None else f":{fault.line}"
-            return f"{file}{line}, named in {place}"
-        return place if fault.line is None else origin.place_within(fault.path, fault.line)
+        file = self.named.get(fault.path)
+        return place if file is None else f"{file}, named in {place}"
 
     def text_of(self, path: KeyPath, name: str) -> str:
         """Return the text of a file that is named at a key; a ValueError says why it cannot be.

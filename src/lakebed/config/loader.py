@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from lakebed.config.checks import check_sections, check_written
-from lakebed.config.ddl import Declared, SchemaUnreadable, schema_from
+from lakebed.config.ddl import Declared, schema_from
 from lakebed.config.faults import ConfigFault, in_words, kind_of, value_at
 from lakebed.config.files import Given, Merged, merge, read_all
 from lakebed.config.models import Document, KeyPath
@@ -129,8 +129,7 @@ def _declare(
             try:
                 section["fields"] = _fields((*path, key), value, merged)
             except ValueError as wrong:
-                line = wrong.line if isinstance(wrong, SchemaUnreadable) else None
-                faults.append(ConfigFault((*path, key), str(wrong), near=(), line=line))
+                faults.append(ConfigFault((*path, key), str(wrong), near=()))
                 section["fields"] = None
     return given[-1] if given else "fields"
 
@@ -164,23 +163,21 @@ def _as_written(
     for length in range(len(fault.path) + 1):
         fields, rest = fault.path[:length], fault.path[length:]
         if written_as.get(fields, fields) != fields:
-            above = list(_fields_above(value_at(tree, fields), rest))
-            names = ".".join(field["name"] for field in above)
+            names = ".".join(_fields_above(value_at(tree, fields), rest))
             message = f"{names}: {fault.message}" if names else fault.message
-            line = above[-1].line if above else None
-            return replace(fault, path=written_as[fields], message=message, line=line)
+            return replace(fault, path=written_as[fields], message=message)
     return fault
 
 
-def _fields_above(fields: Any, path: KeyPath) -> Iterator[Declared]:  # noqa: ANN401
-    """Yield the declared fields that lead to a place in `fields`."""
+def _fields_above(fields: Any, path: KeyPath) -> Iterator[str]:  # noqa: ANN401
+    """Yield the names of the declared fields that lead to a place in `fields`."""
     for part in path:
         try:
             fields = fields[part]
         except (LookupError, TypeError):
             return
-        if isinstance(fields, Declared) and isinstance(part, int):
-            yield fields
+        if isinstance(fields, dict) and isinstance(part, int):
+            yield fields["name"]
 
 
 def _validated(

@@ -5,7 +5,7 @@ Code that emits it knows no logger, no metric and no page.
 
 import contextlib
 import string
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, dataclass_transform
 
@@ -20,13 +20,39 @@ class _SentenceFormatter(string.Formatter):
     """Fills facts into a sentence, as people write them."""
 
     def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401 - any fact
-        """Return a fact: `#file` or `#entry|entries` counts, `size`, `took` and `span` measure."""
+        """Return a fact in words.
+
+        `#file` or `#entry|entries` counts, `size`, `took` and `span` measure, `list`, `why` and
+        `some` join texts, the last one those at the start. `?, line *` puts a fact in the place of
+        the star; without the fact it is nothing.
+        """
         if format_spec.startswith("#"):
-            return plural(value, *format_spec[1:].split("|"))
-        shown = {"size": in_words, "took": took, "span": span}.get(format_spec)
+            count = len(value) if isinstance(value, tuple) else value
+            return plural(count, *format_spec[1:].split("|"))
+        if format_spec.startswith("?"):
+            return "" if value is None else format_spec[1:].replace("*", str(value))
+        shown = FORMATS.get(format_spec)
         return shown(value) if shown else format(value, format_spec)
 
 
+FEW = 10
+"""How many of a long list are named."""
+
+
+def first_of(texts: Sequence[str]) -> str:
+    """Return the first texts of many, and how many more there are."""
+    more = f" and {len(texts) - FEW} more" if len(texts) > FEW else ""
+    return f"{', '.join(texts[:FEW])}{more}"
+
+
+FORMATS: Mapping[str, Callable[[Any], str]] = {
+    "size": in_words,
+    "took": took,
+    "span": span,
+    "list": ", ".join,
+    "why": "; ".join,
+    "some": first_of,
+}
 WORDS = _SentenceFormatter()
 
 
@@ -80,18 +106,26 @@ class Event:
 class PartEvent(Event):
     """Something that happened to a pipeline or table, whose name starts the sentence.
 
-    A subclass may name the counter that it moves (`counts`) and the field that says by how much
-    (`amount`); without that field it counts itself.
+    A subclass may name the counter that it moves (`counts`), the field that says by how much
+    (`amount`: a number, or a list of which each counts) and those that are labels (`labels`).
+    Without an amount it counts itself.
     """
 
     part_kind: ClassVar[PartKind]
     _counts: ClassVar[str] = ""
     _amount: ClassVar[str] = ""
+    _counted_by: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(
-        cls, *, level: Level | None = None, says: str = "", counts: str = "", amount: str = ""
+        cls,
+        *,
+        level: Level | None = None,
+        says: str = "",
+        counts: str = "",
+        amount: str = "",
+        labels: tuple[str, ...] = (),
     ) -> None:
-        cls._counts, cls._amount = counts, amount
+        cls._counts, cls._amount, cls._counted_by = counts, amount, labels
         super().__init_subclass__(level=level, says=says)
 
     @property
@@ -110,7 +144,11 @@ class PartEvent(Event):
     def measures(self) -> Iterable[Measure]:
         """Move the counter that the class names."""
         if self._counts:
-            yield self.count(self._counts, getattr(self, self._amount) if self._amount else 1)
+            amount = getattr(self, self._amount) if self._amount else 1
+            labels = {name: str(getattr(self, name)) for name in self._counted_by}
+            yield self.count(
+                self._counts, len(amount) if isinstance(amount, tuple) else amount, **labels
+            )
 
     def count(self, metric: str, amount: float = 1, **labels: str) -> Count:
         """Return a step of a counter."""

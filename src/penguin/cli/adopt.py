@@ -8,12 +8,12 @@ import typer
 
 from lakebed.clock import Clock
 from lakebed.columns.schema import DELTA
-from lakebed.config.ddl import schema_from
+from lakebed.config.ddl import plain_type
 from lakebed.config.places import location
 from lakebed.deltalog.delta_types import TableFacts, by_name, type_name
 from lakebed.locations import place_of
 from lakebed.partition import PARTITION_TYPES, Template
-from lakebed.terminal.call import Confirmed, DryRun, refuse
+from lakebed.terminal.call import Confirmed, refuse
 from lakebed.terminal.console import first, picked
 from lakebed.types import FieldType
 from lakebed.units import in_words, is_are, plural
@@ -44,7 +44,6 @@ def adopt(
         bool,
         typer.Option("--skip-unreadable", help="Leave out files that cannot be read as Parquet."),
     ] = False,
-    dry_run: DryRun = False,
     sure: Confirmed = False,
 ) -> None:
     """Make a folder of Parquet files a Delta table; no file is moved or rewritten.
@@ -61,7 +60,7 @@ def adopt(
     except ValueError as wrong:
         refuse(f"--partition-by: {wrong}")
     settings = _settings(call, place)
-    call.who, does = place, sure and not dry_run
+    call.who = place
     columns = columns or PartitionColumns.of_template(settings.partition_template)
     wanted = Wanted(
         partition_columns=None if columns is None else columns.names,
@@ -72,10 +71,10 @@ def adopt(
         if store is None:
             refuse(f"there is no folder {place}")
         adopter = Adopter(settings=settings, wanted=wanted, store=store, clock=Clock())
-        found = adopter.adopt() if does else adopter.look()
+        found = adopter.adopt() if sure else adopter.look()
     call.show(_text(place, found), _document(place, found))
     call.fail_if(found.troubles)
-    if not found.troubles and not does and not dry_run and found.version is None:
+    if not found.troubles and not sure and found.version is None:
         call.needs_yes()
 
 
@@ -187,19 +186,10 @@ def parse_partition_columns(text: str) -> PartitionColumns:
 
 def _type(name: str, kind: str) -> str:
     allowed = tuple(PARTITION_TYPES)
-    found = FieldType(kind) if kind in allowed else _from_ddl(kind)
-    if found is None or found not in allowed:
+    found = plain_type(kind)
+    if found not in allowed:
         raise ValueError(
             f"{name} cannot be of type {kind}; a partition column is one of "
             f"{', '.join(one.value for one in allowed)}"
         )
-    return DELTA[found]
-
-
-def _from_ddl(kind: str) -> FieldType | None:
-    """Return a type by the name that Spark has for it; None for one that is no plain type."""
-    try:
-        (declared,) = schema_from(f"c {kind}")
-        return FieldType(declared["type"])
-    except (ValueError, KeyError):
-        return None
+    return DELTA[FieldType(found)]

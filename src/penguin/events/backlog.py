@@ -1,25 +1,17 @@
 """What waits to be committed: entries, files of other programs, and what makes a table unwell."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import ClassVar
 
 from lakebed.telemetry.events import Level, PartEvent
 from lakebed.telemetry.health import Mark, PartKind, Sign
 from lakebed.telemetry.measures import Age, Measure
-from lakebed.units import plural, span
+from lakebed.units import plural
 from penguin.model.commit import HoldCode
 
-FEW = 10
-"""How many of a long list are named."""
 VACUUM = "vacuum may take files that wait"
 """The name under which a table's health shows files that have waited too long."""
-
-
-def first_of(paths: Sequence[str]) -> str:
-    """Return the first paths of many, and how many more there are."""
-    more = f" and {len(paths) - FEW} more" if len(paths) > FEW else ""
-    return f"{', '.join(paths[:FEW])}{more}"
 
 
 class TableEvent(PartEvent):
@@ -37,18 +29,16 @@ class TableWaiting(
     table_uri: str
 
 
-class TableWatched(TableEvent):
+class TableWatched(TableEvent, says="watching {table_uri} every {every_secs:span}"):
     """Nothing is left to commit for now; the table's directory is inspected again and again."""
 
     table_uri: str
     every_secs: float
 
-    def message(self) -> str:
-        """Return what is watched, and how often."""
-        return f"watching {self.table_uri} every {span(self.every_secs)}"
 
-
-class BacklogSeen(TableEvent, level=Level.TRACE):
+class BacklogSeen(
+    TableEvent, level=Level.TRACE, says="waiting: {entries:#entry|entries} with {files:#file}"
+):
     """A table was inspected: its version, and what waits to be committed."""
 
     version: int | None
@@ -61,11 +51,6 @@ class BacklogSeen(TableEvent, level=Level.TRACE):
     seconds: float = 0.0
     """How long the inspection has taken."""
 
-    def message(self) -> str:
-        """Return how much waits."""
-        entries = plural(self.entries, "entry", "entries")
-        return f"waiting: {entries} with {plural(self.files, 'file')}"
-
     def measures(self) -> Iterable[Measure]:
         """Yield the backlog, and how far the table is behind."""
         yield self.reading("penguin_pending_entries", self.entries)
@@ -77,15 +62,11 @@ class BacklogSeen(TableEvent, level=Level.TRACE):
             yield self.reading("penguin_table_version", self.version)
 
 
-class FilesLookedAt(TableEvent, level=Level.TRACE):
+class FilesLookedAt(TableEvent, level=Level.TRACE, says="looked at {done} of {files:#file}"):
     """The files of the next commit are being checked, before it is made."""
 
     done: int
     files: int
-
-    def message(self) -> str:
-        """Return how far it is."""
-        return f"looked at {self.done} of {plural(self.files, 'file')}"
 
 
 class EntryNotHandedOff(
@@ -98,29 +79,23 @@ class EntryNotHandedOff(
     reason: str
 
 
-class MetasLeftAlone(TableEvent, level=Level.WARN):
+class MetasLeftAlone(TableEvent, level=Level.WARN, says="left alone: {paths:some}: {reason}"):
     """Metas that penguin neither commits nor deletes; reported once."""
 
     reason: str
     paths: tuple[str, ...]
 
-    def message(self) -> str:
-        """Name them and the reason."""
-        return f"left alone: {first_of(self.paths)}: {self.reason}"
 
-
-class FilesUnnamed(TableEvent, level=Level.WARN):
+class FilesUnnamed(
+    TableEvent,
+    level=Level.WARN,
+    says="left alone because no journal entry names them: {files:#file} written by blizzard: "
+    "{some:some}",
+):
     """Files of blizzard in the table's folders that no entry names; reported once."""
 
     files: int
     some: tuple[str, ...]
-
-    def message(self) -> str:
-        """Count them and name some."""
-        return (
-            "left alone because no journal entry names them: "
-            f"{plural(self.files, 'file')} written by blizzard: {first_of(self.some)}"
-        )
 
 
 class OthersSeen(TableEvent, level=Level.TRACE):
@@ -152,47 +127,43 @@ class OthersSeen(TableEvent, level=Level.TRACE):
         yield self.reading("penguin_other_files_passed_over", self.passed_over)
 
 
-class LateFilesCommitted(TableEvent, counts="penguin_late_files_total", amount="files"):
+class LateFilesCommitted(
+    TableEvent,
+    counts="penguin_late_files_total",
+    amount="files",
+    says="{files:#file} arrived later than files with higher names in the same folder: {some:some}",
+):
     """Files were committed that a bare watermark would have lost."""
 
     files: int
     some: tuple[str, ...]
 
-    def message(self) -> str:
-        """Count them and name some."""
-        return (
-            f"{plural(self.files, 'file')} arrived later than files with higher names in the same "
-            f"folder: {first_of(self.some)}"
-        )
 
-
-class FilesLeftOut(TableEvent, level=Level.WARN):
+class FilesLeftOut(
+    TableEvent,
+    level=Level.WARN,
+    counts="penguin_files_left_out_total",
+    amount="paths",
+    labels=("code",),
+    says="not committed: {paths:some}: {reason} [{code}]",
+):
     """Files of other programs are not committed; reported once for each reason."""
 
     code: str
     reason: str
     paths: tuple[str, ...]
 
-    def message(self) -> str:
-        """Name them and the reason."""
-        return f"not committed: {first_of(self.paths)}: {self.reason} [{self.code}]"
 
-    def measures(self) -> Iterable[Measure]:
-        """Count them."""
-        yield self.count("penguin_files_left_out_total", len(self.paths), code=self.code)
-
-
-class FilesPassedOver(TableEvent, level=Level.WARN):
+class FilesPassedOver(
+    TableEvent,
+    level=Level.WARN,
+    says="passed over {files:#Parquet file}: {some:some}: {reason}",
+):
     """A scan passes over Parquet files; reported when a sweep finds different ones than before."""
 
     files: int
     some: tuple[str, ...]
     reason: str
-
-    def message(self) -> str:
-        """Count them, name some, and say how they get in."""
-        files = plural(self.files, "Parquet file")
-        return f"passed over {files}: {first_of(self.some)}: {self.reason}"
 
 
 class FilterBoundsOthersOnly(TableEvent):

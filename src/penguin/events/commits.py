@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lakebed.telemetry.events import WORDS, Level
+from lakebed.telemetry.events import Level
 from lakebed.telemetry.measures import Measure
 from lakebed.units import plural
-from penguin.events.backlog import TableEvent, first_of
+from penguin.events.backlog import TableEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,15 @@ class EntriesCommitted(TableEvent):
             yield self.count("penguin_schema_changes_total")
 
 
-class FilesHeld(TableEvent, level=Level.ERROR):
+class FilesHeld(
+    TableEvent,
+    level=Level.ERROR,
+    counts="penguin_files_held_total",
+    amount="paths",
+    labels=("code",),
+    says="held: {paths:#file} with {rows:#row} of entry {entry} of pipeline {pipeline}: "
+    "{reasons:why} [{code}]; `penguin held` shows them: {paths:some}",
+):
     """Files of an entry are held: the table does not have their rows."""
 
     pipeline: str
@@ -94,18 +102,6 @@ class FilesHeld(TableEvent, level=Level.ERROR):
     reasons: tuple[str, ...]
     paths: tuple[str, ...]
     rows: int
-
-    def message(self) -> str:
-        """Name them, and say why and what to do."""
-        return (
-            f"held: {plural(len(self.paths), 'file')} with {plural(self.rows, 'row')} of entry "
-            f"{self.entry} of pipeline {self.pipeline}: {'; '.join(self.reasons)} [{self.code}]; "
-            f"`penguin held` shows them: {first_of(self.paths)}"
-        )
-
-    def measures(self) -> Iterable[Measure]:
-        """Count them."""
-        yield self.count("penguin_files_held_total", len(self.paths), code=self.code)
 
 
 class EntryRejected(TableEvent):
@@ -117,17 +113,13 @@ class EntryRejected(TableEvent):
     kind: str
     """The kind of the entry."""
 
-    def message(self) -> str:
-        """Return why, and what to do."""
-        return WORDS.vformat(self.says, (), {**vars(self), "reasons": "; ".join(self.reasons)})
-
 
 class PromotionPassedOver(
     EntryRejected,
     level=Level.WARN,
     counts="penguin_promotions_passed_over_total",
-    says="the promotion in entry {entry} of pipeline {pipeline} was not applied: {reasons}; no row "
-    "changed, run blizzard schema promote again",
+    says="the promotion in entry {entry} of pipeline {pipeline} was not applied: {reasons:why}; no "
+    "row changed, run blizzard schema promote again",
 ):
     """A promotion was settled without effect: the table is as it was, and so are its rows."""
 
@@ -136,7 +128,8 @@ class RetractionPassedOver(
     EntryRejected,
     level=Level.WARN,
     counts="penguin_retractions_passed_over_total",
-    says="in entry {entry} of pipeline {pipeline} was not applied: {reasons}; it removed no row",
+    says="in entry {entry} of pipeline {pipeline} was not applied: {reasons:why}; it removed "
+    "no row",
 ):
     """A retraction or erasure was settled without effect: it removed no row."""
 
@@ -154,7 +147,7 @@ class RetractionPassedOver(
 class CompactionPassedOver(
     EntryRejected,
     counts="penguin_compactions_passed_over_total",
-    says="the compaction in entry {entry} of pipeline {pipeline} gave way: {reasons}; no file "
+    says="the compaction in entry {entry} of pipeline {pipeline} gave way: {reasons:why}; no file "
     "changed, the next compaction tries again",
 ):
     """A compaction gave way to another writer: the table is as it was, and so are its rows."""
@@ -167,16 +160,15 @@ REJECTED: Mapping[str, type[EntryRejected]] = {
 """The event of a rejected entry by its kind; all others are retractions."""
 
 
-class CommittedByOther(TableEvent):
+class CommittedByOther(
+    TableEvent,
+    says="another penguin has committed {entries:#entry|entries}; the table is at version "
+    "{version}",
+):
     """Another writer committed the entries that were planned."""
 
     version: int
     entries: int
-
-    def message(self) -> str:
-        """Return that nothing was done twice."""
-        entries = plural(self.entries, "entry", "entries")
-        return f"another penguin has committed {entries}; the table is at version {self.version}"
 
     def measures(self) -> Iterable[Measure]:
         """Count it."""
@@ -257,18 +249,17 @@ class CheckpointFailed(
     error: str
 
 
-class LogCleanedUp(TableEvent, counts="penguin_log_versions_removed_total", amount="removed"):
+class LogCleanedUp(
+    TableEvent,
+    counts="penguin_log_versions_removed_total",
+    amount="removed",
+    says="{removed:#version} of the log removed, as delta.logRetentionDuration requires; the log "
+    "now begins at version {first}",
+):
     """Expired versions of the Delta log were removed."""
 
     first: int
     removed: int
-
-    def message(self) -> str:
-        """Return how far back the log reaches now."""
-        return (
-            f"{plural(self.removed, 'version')} of the log removed, as delta.logRetentionDuration "
-            f"requires; the log now begins at version {self.first}"
-        )
 
 
 class LogCleanUpFailed(

@@ -20,9 +20,9 @@ from lakebed.documents.reading import encode_document
 from lakebed.errors import CommitUnconfirmed, LakeError, TableUnreadable, TableUnsupported, Whose
 from lakebed.layout import accepted, file_name, held_transaction, repaired
 from lakebed.storage.store import Store
+from lakebed.telemetry.events import first_of
 from penguin.delta.table import Log
 from penguin.delta.version import REPAIR, WRITER, NextVersion, removed
-from penguin.events.backlog import first_of
 from penguin.model.commit import HeldState
 from penguin.upkeep.fsck import Checked, Damaged, FileOrigin, check
 

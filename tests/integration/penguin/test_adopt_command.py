@@ -47,8 +47,6 @@ def test_without_yes_it_shows_what_would_be_done(folder):
     assert "columns: id long, name string" in done.stdout
     assert "partitions: date string" in done.stdout
     assert done.stderr == "add --yes to do it\n"
-    assert penguin(folder.root, "--dry-run").exit_code == 0
-    assert penguin(folder.root, "--dry-run", "--yes").exit_code == 0
     assert not (folder.root / "_delta_log").exists()
     assert folder.state() == []
 

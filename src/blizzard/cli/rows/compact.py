@@ -7,31 +7,25 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.cli.rows.rewriting import RewriteCommand
+from blizzard.cli.rows.rewriting import FEW, RewriteCommand
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.small_files import MergeGroup
 from blizzard.rewrite.compact import CompactionPlan, Partition, plan_compaction
 from blizzard.rewrite.compact import compact as put_together
 from blizzard.rewrite.transaction import RewriteDone
-from lakebed.terminal.call import Confirmed, DryRun, refuse
+from lakebed.terminal.call import Confirmed, refuse
 from lakebed.terminal.console import first
-from lakebed.types import CommitMode
 from lakebed.units import in_words, is_are, plural
 
-FEW = 10
 Compacted = RewriteDone[CompactionPlan]
 
 
 def compact(
     call: PipelineCall,
-    name: Annotated[
-        str | None, typer.Argument(metavar="PIPELINE", help="The pipeline, if there are several.")
-    ] = None,
     partition: Annotated[
         str | None,
         typer.Option(metavar="KEY=VALUE", help="Only this partition: date=2024-01-01/hour=05."),
     ] = None,
-    dry_run: DryRun = False,
     at_once: Annotated[
         bool, typer.Option("--now", help="Take files that are younger than quiet_secs, too.")
     ] = False,
@@ -41,13 +35,12 @@ def compact(
 
     They are rewritten on Spark; no row changes, and penguin commits it all at once.
     """
-    if yes and dry_run:
-        refuse("--yes and --dry-run contradict each other")
-    values, call.pipeline = _partition(partition), name or call.pipeline
+    values = _partition(partition)
     with call.one() as named:
         settings = _without_quiet(named) if at_once else named
         clock = call.around.clock
-        done = RewriteCommand(call, settings).run(
+        command = RewriteCommand(call, settings)
+        done = command.run(
             sure=yes,
             plan=lambda reader: plan_compaction(
                 reader, settings, now=clock.now(), partition=values
@@ -61,11 +54,8 @@ def compact(
                 progress=progress.rewritten,
             ),
         )
-    call.show(_text(settings, done, sure=yes), compaction_document(settings, done))
-    if yes:
-        call.fail_if(done.failed or done.gave_way)
-    else:
-        call.fail_if(done.found.groups and not dry_run)
+    call.show(_text(command, done, sure=yes), compaction_document(settings, done))
+    call.fail_if(done.failed or done.gave_way or (done.found.groups and not yes))
 
 
 def _without_quiet(settings: PipelineSettings) -> PipelineSettings:
@@ -112,8 +102,8 @@ def compaction_document(settings: PipelineSettings, done: Compacted) -> dict[str
     }
 
 
-def _text(settings: PipelineSettings, done: Compacted, *, sure: bool) -> Iterator[str]:
-    groups = done.found.groups
+def _text(command: RewriteCommand, done: Compacted, *, sure: bool) -> Iterator[str]:
+    settings, groups = command.settings, done.found.groups
     if not groups:
         yield f"{settings.name}: {_why_nothing(settings, done)}"
         return
@@ -129,10 +119,9 @@ def _text(settings: PipelineSettings, done: Compacted, *, sure: bool) -> Iterato
     yield from (f"  not compacted: {failed}" for failed in _failures(done))
     if done.gave_way is not None:
         yield f"  gave way: {done.gave_way}; nothing was changed, run it again later"
-    if done.entry is not None and settings.sink.commit is CommitMode.PENGUIN:
-        yield f"  entry {done.entry} waits for its commit: run penguin --once"
+    yield from command.committed(done.entry, "replaces the files")
     if not sure:
-        yield "  nothing was changed; --yes does it"
+        yield "add --yes to do it"
 
 
 def _why_nothing(settings: PipelineSettings, done: Compacted) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.cli.rows.rewriting import RewriteCommand
+from blizzard.cli.rows.rewriting import FEW, RewriteCommand, file_lines
 from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.predicate import parse
 from blizzard.model.settings import PipelineSettings
@@ -21,13 +21,10 @@ from blizzard.rewrite.still_held import (
     still_held,
 )
 from blizzard.rewrite.transaction import RewriteDone
-from lakebed.deltalog import tables
 from lakebed.terminal.call import Confirmed, reading
 from lakebed.terminal.console import first, picked, second
-from lakebed.types import CommitMode
-from lakebed.units import in_words, plural
+from lakebed.units import plural
 
-FEW = 10
 Erased = RewriteDone[ErasePlan]
 NOT_SEARCHED_PLACES = (
     "not looked at: other tables, backups and copies, the quarantine of other pipelines, and the "
@@ -109,20 +106,18 @@ def _file(one: FileWithRows) -> dict[str, object]:
 def _text(command: RewriteCommand, done: Erased, left: StillHeld, *, sure: bool) -> Iterator[str]:
     settings, found = command.settings, done.found
     yield f"pipeline {settings.name}: {_in_short(done, left)}"
-    to_be = "" if sure else "to be "
-    for what, files in (
-        (f"{to_be}removed, with no other rows", [one for one in found.files if one.is_whole]),
-        (f"{to_be}rewritten without them", [one for one in found.files if not one.is_whole]),
+    for is_whole, what in (
+        (True, "removed, with no other rows"),
+        (False, "rewritten without them"),
     ):
-        if files:
-            size = in_words(sum(one.file.size for one in files))
-            yield f"  {plural(len(files), 'data file')} ({size}) {what}:"
-            yield from _first([_file_line(one) for one in files])
-    if done.entry is not None:
-        yield command.committed(done.entry, "takes the rows out")
-        if settings.sink.commit is CommitMode.PENGUIN:
-            yield "  -> run penguin, then this again: it says what is left"
-    yield from _still_held(settings, done, left)
+        some = [one for one in found.files if one.is_whole is is_whole]
+        named = [
+            f"{one.file.path}: {one.rows:,} of {plural(one.file.rows or 0, 'row')}" for one in some
+        ]
+        yield from file_lines([one.file for one in some], what, sure=sure, named=named)
+    then = ", then this again: it says what is left"
+    yield from command.committed(done.entry, "takes the rows out", then)
+    yield from _still_held(command, done, left)
     yield NOT_SEARCHED_PLACES
     if found.files and not sure:
         yield "add --yes to take the rows out of the table; nothing was changed"
@@ -145,26 +140,15 @@ def _in_short(done: Erased, left: StillHeld) -> str:
     return f"the condition holds for {rows} in {files}{every}{also}"
 
 
-def _file_line(one: FileWithRows) -> str:
-    return f"{one.file.path}: {one.rows:,} of {plural(one.file.rows or 0, 'row')}"
-
-
-def _still_held(settings: PipelineSettings, done: Erased, left: StillHeld) -> Iterator[str]:
+def _still_held(command: RewriteCommand, done: Erased, left: StillHeld) -> Iterator[str]:
     if left.is_nothing and not done.found.files:
         return
     yield "what still holds such rows:"
     if done.found.files:
-        sink = settings.sink
-        days = tables.file_retention(sink.table_uri, sink.storage_options).total_seconds() / 86_400
-        count = len(done.found.files)
-        which, them = ("data file", "it") if count == 1 else (f"{count:,} data files", "them")
-        yield (
-            f"  time travel reads the {which} above until VACUUM deletes {them}, {days:g} days "
-            "after the commit at the earliest"
-        )
+        yield command.time_travel()
     for why in Why:
         files = [one for one in left.data_files if one.why is why]
-        yield from _data_files(why, files, settings.sink.committer)
+        yield from _data_files(why, files, command.settings.sink.committer)
     yield from _bad_lines(left)
     yield from _sources(left)
     yield from _not_searched(left)

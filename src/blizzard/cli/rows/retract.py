@@ -8,7 +8,7 @@ import typer
 
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.cli.rows.rewriting import RewriteCommand, file_documents
+from blizzard.cli.rows.rewriting import FEW, RewriteCommand, file_documents, file_lines
 from blizzard.execute.runner import ServiceRunner
 from blizzard.ingest import Ingest
 from blizzard.journal.source_names import the_key
@@ -20,17 +20,14 @@ from blizzard.rewrite.retract import RetractPlan, plan_retraction
 from blizzard.rewrite.retract import retract as append_retraction
 from blizzard.rewrite.transaction import RewriteDone
 from lakebed.clock import Clock
-from lakebed.deltalog import tables
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import Confirmed
 from lakebed.terminal.console import first
-from lakebed.types import CommitMode
-from lakebed.units import in_words, is_are, plural
+from lakebed.units import plural
 
-FEW = 10
 Retracted = RewriteDone[RetractPlan]
 
 
@@ -152,7 +149,10 @@ def _text(
             lines = plural(found.waiting_lines, "bad line")
             yield f"  {lines} of them in quarantine: blizzard dlq discard gives those up"
         return
-    yield from _files(done, sure=sure)
+    files = found.rows
+    yield from file_lines(files.whole, "removed, with no other rows", sure=sure)
+    yield from file_lines(files.mixed, "rewritten without them", sure=sure)
+    yield from file_lines(files.unnamed, "rewritten without them, told apart by _file", sure=sure)
     if found.waiting_lines:
         verb = "given up" if sure else "to be given up"
         yield f"  {plural(found.waiting_lines, 'bad line')} in quarantine {verb}"
@@ -163,38 +163,9 @@ def _text(
     elif other is not None:
         yield f"  the rows of {other} are to come in their place"
     if sure:
-        yield from _next(command, done)
+        yield from command.committed(done.entry, "takes the rows out")
+        yield command.time_travel()
     elif other is not None:
         yield f"add --yes to do it; {other} is read now, and nothing else is read again"
     else:
         yield "add --yes to do it; the source files stay known and are not read again"
-
-
-def _files(done: Retracted, *, sure: bool) -> Iterator[str]:
-    rows = done.found.rows
-    for what, files in (
-        ("removed, with no other rows", rows.whole),
-        ("rewritten without them", rows.mixed),
-        ("rewritten without them, told apart by _file", rows.unnamed),
-    ):
-        if files:
-            # Rewritten files are written by now; removed ones go with the commit.
-            were = "was" if len(files) == 1 else "were"
-            done_by = is_are(len(files)) if files is rows.whole else were
-            size = in_words(sum(one.size for one in files))
-            verb = done_by if sure else "to be"
-            yield f"  {plural(len(files), 'data file')} ({size}) {verb} {what}:"
-            yield from first([one.path for one in files], FEW, indent="    ")
-
-
-def _next(command: RewriteCommand, done: Retracted) -> Iterator[str]:
-    sink = command.settings.sink
-    if done.entry is not None:
-        yield command.committed(done.entry, "takes the rows out")
-    if sink.commit is CommitMode.PENGUIN:
-        yield "  -> run penguin"
-    days = tables.file_retention(sink.table_uri, sink.storage_options).total_seconds() / 86_400
-    yield (
-        f"  time travel still reads them until VACUUM deletes the files, {days:g} days after the "
-        "commit at the earliest"
-    )

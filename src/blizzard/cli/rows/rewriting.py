@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 
 from blizzard.cli.call import PipelineCall
@@ -15,18 +16,35 @@ from blizzard.rewrite.promote import SchemaCheck
 from blizzard.rewrite.transaction import Plan, RewriteDone
 from blizzard.service import SPARK_SAID
 from blizzard.table_rules import table_entry, table_rules
+from lakebed.deltalog import tables
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import Waiting, reading
+from lakebed.terminal.console import first
 from lakebed.types import CommitMode
+from lakebed.units import in_words, plural
 from penguin import inline
 from penguin.model.settings import TableSettings
+
+FEW = 10
 
 
 def file_documents(files: Sequence[ActiveFile]) -> list[dict[str, object]]:
     """Return data files as JSON has them; `rows` are all rows of a file."""
     return [{"path": one.path, "rows": one.rows, "bytes": one.size} for one in files]
+
+
+def file_lines(
+    files: Sequence[ActiveFile], what: str, *, sure: bool, named: Sequence[str] | None = None
+) -> Iterator[str]:
+    """Yield what is done, or would be, with data files, and the names of the first of them."""
+    if files:
+        rows = plural(sum(one.rows or 0 for one in files), "row")
+        size = in_words(sum(one.size for one in files))
+        verb = ("was" if len(files) == 1 else "were") if sure else "to be"
+        yield f"  {plural(len(files), 'file')} with {rows} ({size}) {verb} {what}:"
+        yield from first(named or [one.path for one in files], FEW, indent="    ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +74,24 @@ class RewriteCommand:
         commit_inline(self.call, self.settings, done.entry)
         return done
 
-    def committed(self, entry: int, effect: str) -> str:
-        """Describe when an entry takes effect: at once, or when penguin commits it."""
+    def committed(self, entry: int | None, effect: str, then: str = "") -> Iterator[str]:
+        """Yield when an entry takes effect, if there is one, and what is to be done for it."""
+        if entry is None:
+            return
         if self.settings.sink.commit is CommitMode.INLINE:
-            return f"  entry {entry} is committed"
-        return f"  entry {entry} {effect} once penguin has committed it"
+            yield f"  entry {entry} is committed"
+        else:
+            yield f"  entry {entry} {effect} once penguin has committed it"
+            yield f"  -> run penguin{then}"
+
+    def time_travel(self) -> str:
+        """Return how long the old data files can still be read."""
+        sink = self.settings.sink
+        days = tables.file_retention(sink.table_uri, sink.storage_options) / timedelta(days=1)
+        return (
+            f"  time travel still reads them until VACUUM deletes the files, {days:g} days after "
+            "the commit at the earliest"
+        )
 
 
 @contextmanager

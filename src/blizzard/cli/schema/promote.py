@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.cli.rows.rewriting import RewriteCommand, file_documents, schema_check
+from blizzard.cli.rows.rewriting import RewriteCommand, file_documents, file_lines, schema_check
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.promote import PromotedField, PromotionPlan, plan_promotion
@@ -14,10 +14,8 @@ from blizzard.rewrite.promote import promote as append_promotion
 from blizzard.rewrite.transaction import RewriteDone
 from blizzard.table_rules import table_entry
 from lakebed.terminal.call import Confirmed
-from lakebed.terminal.console import first
-from lakebed.units import in_words, plural
+from lakebed.units import plural
 
-FEW = 10
 Promoted = RewriteDone[PromotionPlan]
 
 
@@ -85,7 +83,7 @@ def _text(command: RewriteCommand, done: Promoted, *, sure: bool) -> Iterator[st
     elif sure:
         yield from _result(command, done)
     else:
-        yield from _file_lines("to be rewritten", _files(done))
+        yield from file_lines(_files(done), "rewritten", sure=sure)
         if found.unknown:
             some = plural(len(found.unknown), "of them was", "of them were")
             yield f"  {some} written by another program and may have no such value"
@@ -101,18 +99,10 @@ def _result(command: RewriteCommand, done: Promoted) -> Iterator[str]:
     if done.entry is None:
         yield "  nothing was changed: no value in _rescued fits the column"
     else:
-        yield from _file_lines("rewritten", _files(done))
+        yield from file_lines(_files(done), "rewritten", sure=True)
         taken = sum(one.taken for one in done.rewritten)
         yield f"  {plural(taken, 'value')} moved from _rescued to the column"
     if left:
         values = plural(left, "value")
         yield f"  {values} left in _rescued: of another type, or the column has one"
-    if done.entry is not None:
-        yield command.committed(done.entry, "replaces the files")
-
-
-def _file_lines(verb: str, files: tuple[ActiveFile, ...]) -> Iterator[str]:
-    rows = plural(sum(one.rows or 0 for one in files), "row")
-    size = in_words(sum(one.size for one in files))
-    yield f"  {plural(len(files), 'file')} with {rows} ({size}) {verb}:"
-    yield from first([one.path for one in files], FEW, indent="    ")
+    yield from command.committed(done.entry, "replaces the files")
