@@ -1,6 +1,7 @@
 """Every metric of blizzard. An event may move these and no others."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import lakebed.errors
 import penguin.model.errors
@@ -10,9 +11,7 @@ from blizzard.model.notices import NoticeKind
 from blizzard.notices.queue import QUEUE_ERRORS
 from lakebed.documents.source_record import FailureStage
 from lakebed.errors import codes_in
-from lakebed.telemetry.measures import DELAY, LONG, QUICK, MetricKind, Spec, each
-
-PIPELINE = ("pipeline",)
+from lakebed.telemetry.measures import DELAY, LONG, QUICK, MetricKind, Specs, each
 
 STORE = (
     "library_panicked",
@@ -67,31 +66,10 @@ QUEUE_FAILURES = tuple(sorted({*(error.code for error in QUEUE_ERRORS), "interna
 """How a queue of notices can fail, which fails no step."""
 
 
-def _counter(name: str, text: str, *more: str, series: tuple[tuple[str, ...], ...] = ((),)) -> Spec:
-    return Spec(
-        name=name, kind=MetricKind.COUNTER, help=text, labels=PIPELINE + more, series=series
-    )
-
-
-def _gauge(name: str, text: str, *more: str, series: tuple[tuple[str, ...], ...] = ((),)) -> Spec:
-    return Spec(name=name, kind=MetricKind.GAUGE, help=text, labels=PIPELINE + more, series=series)
-
-
-def _seconds(
-    name: str,
-    text: str,
-    *more: str,
-    buckets: tuple[float, ...],
-    series: tuple[tuple[str, ...], ...] = ((),),
-) -> Spec:
-    return Spec(
-        name=name,
-        kind=MetricKind.HISTOGRAM,
-        help=text,
-        labels=PIPELINE + more,
-        buckets=buckets,
-        series=series,
-    )
+SPECS = Specs("blizzard", "pipeline")
+_counter = partial(SPECS.declare, MetricKind.COUNTER)
+_gauge = partial(SPECS.declare, MetricKind.GAUGE)
+_seconds = partial(SPECS.declare, MetricKind.HISTOGRAM)
 
 
 SOURCE_OUTCOMES = each(("ingested", "failed"))
@@ -99,20 +77,7 @@ RECORD_OUTCOMES = each(("ingested", "blank", "filtered", "quarantined"))
 
 
 METRICS = (
-    Spec(
-        name="blizzard_build_info",
-        kind=MetricKind.GAUGE,
-        help="1; its labels say what is running.",
-        labels=("version", "python", "pyspark"),
-        series=(),
-    ),
-    _gauge(
-        "blizzard_last_step_timestamp_seconds",
-        "When a step last succeeded, or the program started.",
-        series=(),
-    ),
-    _gauge("blizzard_disk_free_bytes", "Free space where a local table lies.", series=()),
-    _gauge("blizzard_disk_size_bytes", "Size of the disk where a local table lies.", series=()),
+    *SPECS.common("pyspark"),
     _counter("blizzard_bytes_written_total", "Bytes of the Parquet files written."),
     _counter("blizzard_bytes_discarded_total", "Of those bytes, the ones not journaled."),
     _counter("blizzard_parquet_files_written_total", "Parquet files written."),

@@ -1,12 +1,13 @@
 """Every metric of penguin. An event may move these and no others."""
 
+from functools import partial
+
 import lakebed.errors
 import penguin.model.errors
 from lakebed.errors import codes_in
-from lakebed.telemetry.measures import DELAY, QUICK, MetricKind, Spec, each
+from lakebed.telemetry.measures import DELAY, QUICK, MetricKind, Specs, each
 from penguin.model.commit import HoldCode
 
-TABLE = ("table",)
 LEFT_OUT = (
     "file_missing",
     "file_name_taken",
@@ -27,33 +28,14 @@ STEP_FAILURES = tuple(
 """How a step can fail: each is a series that is there before it happens."""
 
 
-def _counter(name: str, text: str, *more: str, series: tuple[tuple[str, ...], ...] = ((),)) -> Spec:
-    return Spec(name=name, kind=MetricKind.COUNTER, help=text, labels=TABLE + more, series=series)
-
-
-def _gauge(name: str, text: str, *more: str, series: tuple[tuple[str, ...], ...] = ((),)) -> Spec:
-    return Spec(name=name, kind=MetricKind.GAUGE, help=text, labels=TABLE + more, series=series)
-
-
-def _seconds(name: str, text: str, *, buckets: tuple[float, ...]) -> Spec:
-    return Spec(name=name, kind=MetricKind.HISTOGRAM, help=text, labels=TABLE, buckets=buckets)
+SPECS = Specs("penguin", "table")
+_counter = partial(SPECS.declare, MetricKind.COUNTER)
+_gauge = partial(SPECS.declare, MetricKind.GAUGE)
+_seconds = partial(SPECS.declare, MetricKind.HISTOGRAM)
 
 
 METRICS = (
-    Spec(
-        name="penguin_build_info",
-        kind=MetricKind.GAUGE,
-        help="1; its labels say what is running.",
-        labels=("version", "python"),
-        series=(),
-    ),
-    _gauge(
-        "penguin_last_step_timestamp_seconds",
-        "When a step last succeeded, or the program started.",
-        series=(),
-    ),
-    _gauge("penguin_disk_free_bytes", "Free space where a local table lies.", series=()),
-    _gauge("penguin_disk_size_bytes", "Size of the disk where a local table lies.", series=()),
+    *SPECS.common(),
     _counter("penguin_commits_total", "Delta commits made."),
     _seconds(
         "penguin_commit_duration_seconds",

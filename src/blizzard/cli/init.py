@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from blizzard.config import overlaps
-from blizzard.config.checks import place
 from blizzard.discover.skip_reason import Reason
 from blizzard.inspect import sample
 from blizzard.inspect.guess.fields import GuessedColumn, columns_in, fields_of
@@ -151,7 +150,7 @@ def _checked(what: str, text: str, check: Callable[[str], str]) -> str:
 def _require_apart(source: str, table: str) -> None:
     """Refuse what every other command would refuse: files in the table, or the table in them."""
     document = Document.model_validate({"source": {"path": source}, "sink": {"path": table}})
-    faults = [f"{dotted(one.path)}: {one.message}" for one in overlaps.faults(document, place)]
+    faults = [f"{dotted(one.path)}: {one.message}" for one in overlaps.faults(document)]
     if faults:
         refuse("\nerror: ".join(faults))
 

@@ -246,16 +246,10 @@ def _aside(found: PipelineStatus) -> list[str]:
             f"{plural(found.unapplied_rows, 'row')} that were to replace others: penguin could not "
             "apply that, and the old rows are in the table; run blizzard retract --replace again"
         )
-    if found.retracted_rows:
-        lines.append(
-            f"NOT in the table: {plural(found.retracted_rows, 'row')} that blizzard retract has "
-            "taken out"
-        )
-    if found.erased_rows:
-        lines.append(
-            f"NOT in the table: {plural(found.erased_rows, 'row')} that blizzard erase has taken "
-            "out"
-        )
+    for rows, command in ((found.retracted_rows, "retract"), (found.erased_rows, "erase")):
+        if rows:
+            taken_out = f"{plural(rows, 'row')} that blizzard {command} has taken out"
+            lines.append(f"NOT in the table: {taken_out}")
     if found.quarantine.waiting:
         lines.append(
             f"NOT in the table: {plural(found.quarantine.waiting, 'bad line')} in quarantine; see "

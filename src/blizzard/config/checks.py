@@ -112,7 +112,7 @@ def _check_queue(path: KeyPath, handling: ErrorHandling) -> Iterator[ConfigFault
 def _check_overlap(path: KeyPath, pipeline: PipelineSection) -> Iterator[ConfigFault]:
     """Refuse sources of which one holds the other's files: they would be ingested twice."""
     places = [
-        (name_path, name, place_in(_folder(source), source.storage_options))
+        (name_path, name, place_in(folder_and_pattern(source)[0], source.storage_options))
         for name_path, name, source in pipeline.named_sources()
     ]
     for (here, name, outer), (_there, other, inner) in permutations(places, 2):
@@ -165,11 +165,12 @@ def place(path: str) -> tuple[str, SourcePattern | None]:
     return split(path)
 
 
-def _folder(source: Source) -> str:
+def folder_and_pattern(source: Source) -> tuple[str, SourcePattern | None]:
+    """Return the place of a source; of a path that cannot be read, which is a fault, the path."""
     try:
-        return place(source.path)[0]
+        return place(source.path)
     except ValueError:
-        return source.path
+        return source.path, None
 
 
 def time_template(source: Source, sink: Sink | None) -> str | None:

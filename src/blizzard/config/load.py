@@ -62,7 +62,7 @@ def load(
     def faults(document: Document) -> Iterator[ConfigFault]:
         yield from check(document)
         yield from overlaps.unreachable(document, master)
-        yield from overlaps.faults(document, place)
+        yield from overlaps.faults(document)
 
     document = load_document(files, folders, environment, faults)
     metrics = metrics_address(document, "blizzard")

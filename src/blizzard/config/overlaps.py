@@ -4,12 +4,13 @@ Dead letters are NDJSON: below a source they would be read as data, fail, and pr
 letters. To a VACUUM, a source below a table is untracked data.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import SecretStr
 
+from blizzard.config.checks import folder_and_pattern
 from blizzard.config.spark_master import (
     leads_to_loopback,
     runs_in_this_process,
@@ -17,14 +18,11 @@ from blizzard.config.spark_master import (
 )
 from blizzard.model.source.glob import SourcePattern, is_hidden
 from lakebed.config.faults import ConfigFault
-from lakebed.config.models import Document, KeyPath, Source, place_in
+from lakebed.config.models import Document, KeyPath, place_in
 from lakebed.config.profiles import key_path
 from lakebed.locations import ByPlace, Place
 from lakebed.storage.options import is_endpoint
 from lakebed.storage.store import local_path
-
-Split = Callable[[str], tuple[str, SourcePattern | None]]
-"""Divides the path of a source into its folder and the names that are meant below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +33,9 @@ class _SourceRoot:
     pattern: SourcePattern | None
 
 
-def faults(document: Document, split: Split) -> Iterator[ConfigFault]:
+def faults(document: Document) -> Iterator[ConfigFault]:
     """Yield a fault for each dead letter queue in a source, and each source in a table."""
-    sources = list(_sources(document, split))
+    sources = list(_sources(document))
     written: ByPlace[str] = ByPlace()
     for path, name, pipeline in document.named_pipelines():
         queue = pipeline.error_handling.dlq_path
@@ -56,20 +54,13 @@ def faults(document: Document, split: Split) -> Iterator[ConfigFault]:
             yield from _source_in_table(f"tables.{name}", table, sources)
 
 
-def _sources(document: Document, split: Split) -> Iterator[_SourceRoot]:
+def _sources(document: Document) -> Iterator[_SourceRoot]:
     for path, _name, pipeline in document.named_pipelines():
         for inner, name, source in pipeline.named_sources():
-            folder, pattern = _placed(source, split)
+            folder, pattern = folder_and_pattern(source)
             key = (*path, *inner, "path")
             found = place_in(folder, source.storage_options)
             yield _SourceRoot(key=key, name=name, folder=found, pattern=pattern)
-
-
-def _placed(source: Source, split: Split) -> tuple[str, SourcePattern | None]:
-    try:
-        return split(source.path)
-    except ValueError:
-        return source.path, None  # That is a fault of its own.
 
 
 def _queue_in_source(

@@ -8,7 +8,6 @@ never repeats it: it may be a secret.
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -387,14 +386,7 @@ class Metrics(Section):
 
     def guard(self) -> Guard:
         """Return who may read, and how it travels."""
-        token, token_file = self.token, self.token_file
-        cert, key = self.tls_cert_file, self.tls_key_file
-        return Guard(
-            token=token.get_secret_value() if token else None,
-            token_file=Path(token_file) if token_file else None,
-            tls_cert_file=Path(cert) if cert else None,
-            tls_key_file=Path(key) if key else None,
-        )
+        return settings_of(Guard, self)
 
 
 class Document(Section):

@@ -58,9 +58,9 @@ def may_read(header: str, secret: bytes | None) -> bool:
     return same and scheme.lower() == "bearer"
 
 
-def _read(key: str, path: Path) -> bytes:
+def _read(key: str, path: str | Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with Path(path).open("rb") as file:
             return file.read(LONGEST_FILE)
     except OSError as cause:
         raise ConfigInvalid(

@@ -19,9 +19,9 @@ class Guard:
     """
 
     token: str | None = field(default=None, repr=False)
-    token_file: Path | None = None
-    tls_cert_file: Path | None = None
-    tls_key_file: Path | None = None
+    token_file: str | Path | None = None
+    tls_cert_file: str | Path | None = None
+    tls_key_file: str | Path | None = None
 
 
 def token(text: str) -> str:

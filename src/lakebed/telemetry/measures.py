@@ -3,7 +3,7 @@
 Nothing here knows who shows the metrics: `lakebed.telemetry.prometheus` does.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -73,6 +73,9 @@ class MetricKind(StrEnum):
     HISTOGRAM = "histogram"
 
 
+Series = tuple[tuple[str, ...], ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
     """One metric of a program: its name, what it says, and the labels it has, no more, no less."""
@@ -83,12 +86,49 @@ class Spec:
     labels: tuple[str, ...]
     buckets: tuple[float, ...] = ()
     """The upper bounds of a histogram, in seconds."""
-    series: tuple[tuple[str, ...], ...] = ((),)
+    series: Series = ((),)
     """The values of its labels after the first, one set of them for each series that is shown from
     the start. Where a metric has such labels and this is not given, no series is."""
 
 
-def each(values: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+@dataclass(frozen=True, slots=True)
+class Specs:
+    """Declares the metrics of a program, each with the label of its pipelines or tables."""
+
+    program: str
+    label: str
+
+    def declare(
+        self,
+        kind: MetricKind,
+        name: str,
+        text: str,
+        *more: str,
+        series: Series = ((),),
+        buckets: tuple[float, ...] = (),
+    ) -> Spec:
+        """Declare a metric, with labels beside the first."""
+        labels = (self.label, *more)
+        return Spec(name=name, kind=kind, help=text, labels=labels, buckets=buckets, series=series)
+
+    def common(self, *libraries: str) -> Iterator[Spec]:
+        """Yield what every program shows: what it is, when it worked, and its disks."""
+        yield Spec(
+            name=f"{self.program}_build_info",
+            kind=MetricKind.GAUGE,
+            help="1; its labels say what is running.",
+            labels=("version", "python", *libraries),
+            series=(),
+        )
+        for name, text in (
+            ("last_step_timestamp_seconds", "When a step last succeeded, or the program started."),
+            ("disk_free_bytes", "Free space where a local table lies."),
+            ("disk_size_bytes", "Size of the disk where a local table lies."),
+        ):
+            yield self.declare(MetricKind.GAUGE, f"{self.program}_{name}", text, series=())
+
+
+def each(values: Iterable[str]) -> Series:
     """Return the series of a metric whose second label is its last."""
     return tuple((str(value),) for value in values)
 
