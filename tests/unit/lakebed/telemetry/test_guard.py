@@ -388,7 +388,7 @@ def written(tmp_path: Path, **metrics: object) -> Path:
 
 def test_both_programs_take_the_token_from_the_environment(tmp_path: Path):
     file = written(tmp_path, token="${METRICS_TOKEN}", tls_cert_file="c", tls_key_file="k")
-    expected = Guard(token=TOKEN, tls_cert_file=Path("c"), tls_key_file=Path("k"))
+    expected = Guard(token=TOKEN, tls_cert_file="c", tls_key_file="k")
     for load in (blizzard.config.load.load, penguin.config.load.load):
         settings = load([file], [], {"METRICS_TOKEN": TOKEN})
         assert settings.metrics_guard == expected
