@@ -2,7 +2,6 @@
 
 import json
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
@@ -12,14 +11,11 @@ from tests.support.erasures import FIELDS
 from tests.support.promotions import ID, PRICE
 
 TOLD = {**FIELDS, "provenance": ["file", "line"]}
-KEPT_ORDER: tuple[dict[str, Any], dict[str, Any]] = (FIELDS, {})
-SORTED: tuple[dict[str, Any], dict[str, Any]] = (TOLD, {"cluster_by": ["user"]})
 
 
-@pytest.fixture(params=[KEPT_ORDER, SORTED], ids=["in order", "sorted"])
+@pytest.fixture(params=[FIELDS, TOLD], ids=["no provenance", "provenance"])
 def desk(tmp_path, request):
-    schema, compact = request.param
-    return crowded(tmp_path, schema, compact=compact)
+    return crowded(tmp_path, request.param)
 
 
 def amounts(desk):
@@ -159,11 +155,8 @@ def test_a_promoted_file_is_compacted_with_the_origins_of_the_one_before(tmp_pat
     }
 
 
-@pytest.mark.parametrize("many", [False, True], ids=["one file", "several"])
-def test_sorted_rows_that_another_program_rewrote_are_still_taken_back(tmp_path, many):
-    desk = crowded(
-        tmp_path, TOLD, compact={"cluster_by": ["user"]}, file_size_mb=0.004 if many else 1
-    )
+def test_rows_that_another_program_rewrote_are_still_taken_back(tmp_path):
+    desk = crowded(tmp_path, TOLD)
     desk.tidy()
     desk.optimize()
     desk.take_back("2.ndjson")

@@ -89,10 +89,9 @@ def compaction_document(settings: PipelineSettings, done: Compacted) -> dict[str
             {
                 "partition": dict(group.files[0].partition),
                 "files": len(group.files),
-                "into": group.outputs,
+                "into": 1,
                 "rows": group.rows,
                 "bytes": group.size,
-                "sorted_by": group.sorted_by,
             }
             for group in done.found.groups
         ],
@@ -113,8 +112,7 @@ def _text(command: RewriteCommand, done: Compacted, *, sure: bool) -> Iterator[s
     else:
         files = plural(sum(len(one.files) for one in groups), "data file")
         size = in_words(sum(one.size for one in groups))
-        into = sum(one.outputs for one in groups)
-        yield f"{settings.name}: {files} ({size}) would become {into:,}"
+        yield f"{settings.name}: {files} ({size}) would become {len(groups):,}"
     yield from first([_group_line(one) for one in groups], FEW)
     yield from (f"  not compacted: {failed}" for failed in _failures(done))
     if done.gave_way is not None:
@@ -142,6 +140,5 @@ def _why_nothing(settings: PipelineSettings, done: Compacted) -> str:
 
 def _group_line(one: MergeGroup) -> str:
     where = "/".join(f"{key}={value or ''}" for key, value in one.files[0].partition)
-    by = f", sorted by {', '.join(one.sorted_by)}" if one.sorted_by else ""
-    counts = f"{plural(len(one.files), 'file')} -> {one.outputs:,}, {in_words(one.size)}"
-    return f"{where or 'the table'}: {counts}{by}"
+    counts = f"{plural(len(one.files), 'file')} -> 1, {in_words(one.size)}"
+    return f"{where or 'the table'}: {counts}"
