@@ -16,7 +16,7 @@ from rich.console import Console
 from blizzard.config import load as config_file
 from blizzard.execute.runner import MakeRunner
 from blizzard.execute.spark.cds_archive import require_java
-from blizzard.execute.spark.runner import SparkRunner
+from blizzard.execute.spark.runner import SparkRunner, checked, on_lent_session
 from blizzard.listeners import BatchDisplay, exporting
 from blizzard.service import Result, Service
 from blizzard.table_rules import tables_of
@@ -117,8 +117,6 @@ def _master(spark: Any) -> str | None:  # noqa: ANN401 - any session object
     """Return where the tasks of a session run, which its executors must reach all places from."""
     if spark is None:
         return None
-    from blizzard.execute.spark.lent import checked  # noqa: PLC0415 - pyspark is heavy
-
     return str(checked(spark).sparkContext.master)
 
 
@@ -126,10 +124,7 @@ def _runner(spark: Any) -> MakeRunner:  # noqa: ANN401
     if spark is None:
         require_java(os.environ)
         return SparkRunner
-    from blizzard.execute.spark.lent import on_lent_session  # noqa: PLC0415 - pyspark is heavy
-
-    made: MakeRunner = on_lent_session(spark)
-    return made
+    return on_lent_session(spark)
 
 
 def _emitter(*, progress: bool | None) -> Emit:

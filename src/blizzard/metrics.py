@@ -156,7 +156,6 @@ METRICS = (
     _counter("blizzard_compacted_bytes_total", "Bytes of the data files that they became."),
     _counter("blizzard_compactions_gave_way_total", "Compactions that gave way to a writer."),
     _counter("blizzard_compaction_failures_total", "Compactions that did not work."),
-    _counter("blizzard_late_files_total", "Files that a bare watermark would have missed."),
     _counter(
         "blizzard_source_files_found_total",
         "Ingested source files, by what found them.",

@@ -145,10 +145,6 @@ def journaled(
         yield events.RowsWithoutTime(
             pipeline=name, entry=entry.sequence, field=format_path(by.timestamp_path), rows=rows
         )
-    late = proposal.late
-    too_late = [record.path for record in entry.sources if record.key in late] if late else []
-    if too_late:
-        yield events.LateFiles(pipeline=name, files=len(too_late), example=too_late[0])
     read = [each for each in entry.sources if each.failure is None and not each.gone]
     done = {each.key for each in read if each.complete}
     if done:

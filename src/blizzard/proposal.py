@@ -77,11 +77,6 @@ class BatchProposal:
         return replace(self, renew=(), misplaced=self.misplaced + failed)
 
     @property
-    def late(self) -> frozenset[str]:
-        """Return the keys of files that a bare watermark would have missed."""
-        return frozenset(key for finding in self.findings.values() for key in finding.late)
-
-    @property
     def noticed(self) -> frozenset[str]:
         """Return the keys of files that were found because a message named them."""
         return frozenset(key for finding in self.findings.values() for key in finding.noticed)

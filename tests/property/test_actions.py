@@ -16,7 +16,8 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakebed.deltalog.files import LogContents, read_back, read_log
+from lakebed.deltalog.files import read_back, read_log
+from lakebed.deltalog.log_contents import LogContents
 from lakebed.deltalog.removals import LONG_AGO
 from lakebed.deltalog.snapshot import LogReader
 from lakebed.storage.options import StorageOptions

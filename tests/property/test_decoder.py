@@ -13,9 +13,9 @@ from blizzard.model.columns import kept_exact
 from blizzard.model.limits import DecodeLimits
 from blizzard.model.seen import Integers, Seen, column_of
 from blizzard.worker.ndjson.compiled.fast import FastPath
-from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
+from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.lines import Block, blocks
+from blizzard.worker.ndjson.lines import BadLine, Block, Decoded, blocks
 from lakebed.columns.arrow_types import ARROW
 from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.types import RESCUED, FieldType, OnMismatch, UnknownFields

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blizzard.model.limits import DecodeLimits
-from blizzard.worker.ndjson.decoder import BadLine, BadRecord, Decoded, Decoder
+from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.lines import blocks
+from blizzard.worker.ndjson.lines import BadLine, BadRecord, Decoded, blocks
 from lakebed.columns.schema import Schema
 from lakebed.types import OnBadRecord, OnMismatch, UnknownFields
 from tests.support import damage

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from blizzard.model.limits import DecodeLimits
 from blizzard.worker.ndjson.compiled.fast import FastPath
-from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
+from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.lines import Block, blocks
+from blizzard.worker.ndjson.lines import BadLine, Block, Decoded, blocks
 from lakebed.columns.schema import Schema
 from lakebed.types import OnMismatch, UnknownFields
 from tests.support.nested import JSON_FREE, Lines, sharing, some_fields

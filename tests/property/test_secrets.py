@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app
-from blizzard.worker.ndjson.decoder import BadLine, Decoder
+from blizzard.worker.ndjson.decoder import Decoder
+from blizzard.worker.ndjson.lines import BadLine
 from blizzard.worker.record import failure_of
 from lakebed.columns.arrow_types import ARROW
 from lakebed.columns.schema import Field, Schema

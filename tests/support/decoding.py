@@ -3,7 +3,8 @@
 from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
-from blizzard.worker.ndjson.decoder import Decoded, Decoder
+from blizzard.worker.ndjson.decoder import Decoder
+from blizzard.worker.ndjson.lines import Decoded
 from blizzard.worker.ndjson.together import Together
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from lakebed.storage.store import Store
 
 READS = ("get", "fetch", "head", "part", "objects", "folders", "level")
-CHANGES = ("create", "replace", "upload", "move", "delete", "abort", "sync")
+CHANGES = ("create", "replace", "upload", "move", "delete", "sync")
 
 
 class Died(BaseException):

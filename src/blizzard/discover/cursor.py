@@ -38,16 +38,12 @@ class FolderCursor:
     """The name after which a quick look lists the folder."""
     names: dict[str, SeenName] = field(default_factory=dict)
     """Names after that one that are done."""
-    top: str = ""
-    """The highest name that is done: a bare watermark would stand here."""
     reach: str = ""
     """The highest name that was listed."""
     waiting: bool = False
     """Whether a name after that one is listed and neither done nor taken."""
     taken: dict[str, SeenName] = field(default_factory=dict)
     """Names after that one that are done once the batch that takes them is journaled."""
-    fresh: list[str] = field(default_factory=list)
-    """New names since the last one that is done: if another done one follows, they are late."""
 
     @property
     def is_live(self) -> bool:
@@ -56,21 +52,17 @@ class FolderCursor:
 
     def settled(self, late_after: float, unsettled: Collection[str]) -> "FolderCursor":
         """Return a copy in which the taken names are done, except for those not journaled."""
-        start_after, top, waiting = self.start_after, self.top, self.waiting
+        start_after, waiting = self.start_after, self.waiting
         names = dict(sorted((self.names | self.taken).items())) if self.taken else dict(self.names)
         for path in self.taken:
             if path in unsettled:
                 del names[path]
                 waiting = True
-            else:
-                top = max(top, path)
         if not waiting:
             for path in list(takewhile(lambda path: names[path].arrived <= late_after, names)):
                 start_after = path
                 del names[path]
-        return FolderCursor(
-            start_after=start_after, names=names, top=top, reach=self.reach, waiting=waiting
-        )
+        return FolderCursor(start_after=start_after, names=names, reach=self.reach, waiting=waiting)
 
 
 @dataclass(slots=True)
@@ -137,8 +129,6 @@ class CursorBuilder:
     before: ListingCursor
     sweep: bool
     limits: LookLimits = field(default_factory=LookLimits)
-    late: set[str] = field(default_factory=set)
-    """New names that sort before one that is done: a bare watermark would have missed them."""
     _open: list[tuple[str, FolderCursor]] = field(default_factory=list)
     _live: dict[str, bool] = field(default_factory=dict)
     _last: dict[str, tuple[str, FolderCursor]] = field(default_factory=dict)
@@ -155,10 +145,6 @@ class CursorBuilder:
     def done(self, name: IngestedFile, path: str, arrived: float) -> None:
         """Take in a name that needs nothing more."""
         folder = self._enter(path)
-        if folder.fresh:
-            self.late.update(folder.fresh)
-            folder.fresh.clear()
-        folder.top = max(folder.top, path)
         folder.reach = max(folder.reach, path)
         if arrived <= self.late_after and not folder.is_live:
             folder.start_after = path
@@ -173,20 +159,15 @@ class CursorBuilder:
         folder.waiting = True
         folder.reach = max(folder.reach, path)
 
-    def takes(self, name: IngestedFile, path: str, arrived: float, *, is_new: bool) -> None:
+    def takes(self, name: IngestedFile, path: str, arrived: float) -> None:
         """Take in a name that the next batch takes."""
         folder = self._enter(path)
         folder.taken[path] = SeenName(name=name, arrived=arrived)
         folder.reach = max(folder.reach, path)
-        if is_new:
-            if path < folder.top:
-                self.late.add(path)
-            else:
-                folder.fresh.append(path)
 
     def resumed(self, late_after: float, unsettled: Collection[str]) -> "CursorBuilder":
         """Return a copy that goes on, now that the taken names are journaled except for some."""
-        copy = replace(self, late_after=late_after, late=set(), _live=dict(self._live))
+        copy = replace(self, late_after=late_after, _live=dict(self._live))
         copy.settle(unsettled)
         return copy
 
@@ -257,9 +238,7 @@ class CursorBuilder:
             self._folders[name] = (
                 _beginning(name)
                 if before is None
-                else FolderCursor(
-                    start_after=before.start_after, top=before.top, reach=before.reach
-                )
+                else FolderCursor(start_after=before.start_after, reach=before.reach)
             )
         return self._folders[name]
 

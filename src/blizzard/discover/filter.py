@@ -186,7 +186,6 @@ class FileFilter:
     def finding(
         self,
         *,
-        late: frozenset[str],
         swept: bool,
         gone: tuple[SourceRecord, ...] = (),
         failing: tuple[SourceRecord, ...] = (),
@@ -204,7 +203,6 @@ class FileFilter:
             not_taken=not_taken,
             passed=self.tally.named(),
             left_over=self._left_over,
-            late=late,
             again=frozenset(self._again),
             changed=tuple(self._changed),
             gone=gone,

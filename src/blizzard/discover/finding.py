@@ -23,8 +23,6 @@ class Finding:
     """The files that are not taken and not done, one by one; of many, the first."""
     left_over: int = 0
     """New files beyond the limits of one batch; where a look stopped at the first of them, 1."""
-    late: frozenset[str] = frozenset()
-    """Keys of those that a bare watermark would have missed."""
     noticed: frozenset[str] = frozenset()
     """Keys of those that were found because a message named them."""
     again: frozenset[str] = frozenset()

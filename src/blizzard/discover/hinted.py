@@ -163,7 +163,6 @@ class HintedLook:
             take=found.take,
             misplaced=known.misplaced + found.misplaced,
             left_over=max(known.left_over, self._left_over),
-            late=known.late | found.late,
             again=known.again | found.again,
             changed=known.changed + found.changed,
             noticed=known.noticed | new,

@@ -14,7 +14,7 @@ from blizzard.discover.filter import Decision, FileFilter, is_same
 from blizzard.discover.finding import Finding
 from blizzard.discover.names import why_not_below, why_not_ours
 from blizzard.discover.skip_reason import Reason, SkipSummary, SkipTally
-from blizzard.journal.ledger import UNKNOWN, Before
+from blizzard.journal.ledger import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import gone_part_way, is_part_way, settled
@@ -98,7 +98,7 @@ class Scan:
         """Return what becomes of a file that is looked at by itself; no position moves by it."""
         decision = self.file_filter.consider(facts, before)
         if decision is Decision.TAKE:
-            self._takes(facts, self.context.now.timestamp(), is_new=before == UNKNOWN)
+            self._takes(facts, self.context.now.timestamp())
         return decision
 
     def guide(self, counts: Callable[[], FileFilter] | None = None) -> Guide:
@@ -125,7 +125,6 @@ class Scan:
         missing = [self.context.unfinished[self._key(path)].record for path in sought[:most]]
         self.sought.difference_update(record.path for record in missing)
         return self.file_filter.finding(
-            late=frozenset(f"{self.source.name}:{path}" for path in self.cursor_builder.late),
             swept=self.cursor_builder.sweep and not stopped and not self.sought,
             amiss=amiss,
             gone=tuple(gone(each) for each in missing if not is_part_way(each)),
@@ -147,15 +146,14 @@ class Scan:
             name = before.finished or IngestedFile(key=key, size=facts.size, etag=facts.etag)
             self.cursor_builder.done(name, facts.path, self._arrival(facts, seen))
         elif decision is Decision.TAKE or decision is Decision.FAIL:
-            is_new = decision is Decision.TAKE and (before is UNKNOWN or before == UNKNOWN)
-            self._takes(facts, self._arrival(facts, seen), is_new=is_new)
+            self._takes(facts, self._arrival(facts, seen))
         elif decision is Decision.WAIT:
             self.cursor_builder.waits(facts.path)
         return decision
 
-    def _takes(self, facts: ObjectFacts, arrived: float, *, is_new: bool) -> None:
+    def _takes(self, facts: ObjectFacts, arrived: float) -> None:
         name = IngestedFile(key=self._key(facts.path), size=facts.size, etag=facts.etag)
-        self.cursor_builder.takes(name, facts.path, arrived, is_new=is_new)
+        self.cursor_builder.takes(name, facts.path, arrived)
 
     def _arrival(self, facts: ObjectFacts, seen: SeenName | None) -> float:
         """Return when a file came: when we first saw it or, at a sweep, when the store says so.

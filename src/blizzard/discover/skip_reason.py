@@ -1,11 +1,8 @@
 """Why a file of a source is not taken: a small, closed set of answers, counted. Pure."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import TypeVar
-
-T = TypeVar("T")
 
 FEW = 5
 """How many names stand for all files with the same reason."""
@@ -99,13 +96,20 @@ class SkipSummary:
 
 
 @dataclass(slots=True)
+class _TalliedReason:
+    """The files with one reason."""
+
+    files: int = 0
+    bytes: int = 0
+    first: list[SkippedFile] = field(default_factory=list)
+    until: datetime | None = None
+
+
+@dataclass(slots=True)
 class SkipTally:
     """Counts files by their reason, and names the first of each; those that are done, a few."""
 
-    _files: dict[Reason, int] = field(default_factory=dict)
-    _bytes: dict[Reason, int] = field(default_factory=dict)
-    _first: dict[Reason, list[SkippedFile]] = field(default_factory=dict)
-    _until: dict[Reason, datetime] = field(default_factory=dict)
+    _by_reason: dict[Reason, _TalliedReason] = field(default_factory=dict)
 
     def add(
         self,
@@ -116,49 +120,49 @@ class SkipTally:
         until: datetime | None = None,
     ) -> None:
         """Count a file."""
-        first = self._first.get(reason)
-        if first is None:
-            first = self._first[reason] = []
-            self._files[reason] = self._bytes[reason] = 0
-        self._files[reason] += 1
-        self._bytes[reason] += size
-        if len(first) < (FEW if reason is Reason.INGESTED else MOST_NAMED):
-            first.append(
+        one = self._by_reason.get(reason)
+        if one is None:
+            one = self._by_reason[reason] = _TalliedReason()
+        one.files += 1
+        one.bytes += size
+        if len(one.first) < (FEW if reason is Reason.INGESTED else MOST_NAMED):
+            one.first.append(
                 SkippedFile(path=path, size=size, reason=reason, detail=detail, until=until)
             )
         if until is not None:
-            self._until[reason] = min(until, self._until.get(reason, until))
+            one.until = min(until, one.until or until)
 
     def resumed(self) -> "SkipTally":
         """Return a copy for a look that goes on, which comes by the files beyond its last batch."""
-
-        def copied(by_reason: dict[Reason, T]) -> dict[Reason, T]:
-            return {each: by_reason[each] for each in by_reason if each is not Reason.BEYOND_BATCH}
-
-        first = {reason: list(some) for reason, some in copied(self._first).items()}
-        return SkipTally(copied(self._files), copied(self._bytes), first, copied(self._until))
-
-    def count(self, *reasons: Reason) -> int:
-        """Count the files with one of some reasons."""
-        return sum(self._files.get(reason, 0) for reason in reasons)
+        return SkipTally(
+            {
+                reason: replace(one, first=list(one.first))
+                for reason, one in self._by_reason.items()
+                if reason is not Reason.BEYOND_BATCH
+            }
+        )
 
     def summed_up(self) -> tuple[SkipSummary, ...]:
         """Put the files with the same reason together, in the order of the reasons."""
         return tuple(
             SkipSummary(
                 reason=reason,
-                files=self._files[reason],
-                bytes=self._bytes[reason],
-                some=tuple(one.path for one in self._first[reason][:FEW]),
-                detail=self._first[reason][0].detail,
-                until=self._until.get(reason),
+                files=one.files,
+                bytes=one.bytes,
+                some=tuple(each.path for each in one.first[:FEW]),
+                detail=one.first[0].detail,
+                until=one.until,
             )
             for reason in Reason
-            if reason in self._files
+            if (one := self._by_reason.get(reason)) is not None
         )
 
     def named(self) -> tuple[SkippedFile, ...]:
         """Return the files that are reported one by one, in the order of their paths."""
-        told = (one for reason, first in self._first.items() for one in first)
-        open_ones = (one for one in told if one.reason is not Reason.INGESTED)
-        return tuple(sorted(open_ones, key=lambda one: one.path))
+        some = (
+            one
+            for reason, tallied in self._by_reason.items()
+            if reason is not Reason.INGESTED
+            for one in tallied.first
+        )
+        return tuple(sorted(some, key=lambda one: one.path))

@@ -245,20 +245,6 @@ class ReplacementWaits(PipelineEvent):
     says = "changed source files wait to be replaced: {reason}"
 
 
-class LateFiles(
-    PipelineEvent, level=Level.DEBUG, counts="blizzard_late_files_total", amount="files"
-):
-    """Files were ingested that sort before others of their folder that came earlier."""
-
-    files: int
-    example: str
-
-    says = (
-        "{files:#source file} arrived late and would have been missed by a bare watermark, such "
-        "as {example}"
-    )
-
-
 class RowsWithoutTime(
     PipelineEvent, level=Level.WARN, counts="blizzard_rows_without_time_total", amount="rows"
 ):

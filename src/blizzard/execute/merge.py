@@ -13,7 +13,7 @@ from blizzard.model.bad_lines import TOO_MANY, in_words
 from blizzard.model.files import Effort, SourceFile, UnitOutcome, WorkUnit
 from blizzard.model.limits import QuarantineLimits
 from blizzard.model.source.part_way import failed
-from blizzard.model.source.unread import left_of, lines_before, parts_of, untouched
+from blizzard.model.source.unread import FilePart, left_of, lines_before, parts_of, untouched
 from blizzard.worker.position import Miscounted
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.source_record import (
@@ -131,15 +131,21 @@ def settle(
         else:
             # Units are in the order of the parts.
             shared.setdefault(first.key, []).append((first, outcome))
-    for parts in shared.values():
-        of_parts = [file for file, _outcome in parts]
-        came = [outcome for _file, outcome in parts]
-        aside = _numbered(of_parts, came)
-        record = _within(limits, of_parts[0], _whole(of_parts, came), aside)
+    for each in shared.values():
+        parts = parts_of(
+            [file for file, _outcome in each],
+            [outcome.sources[0] if outcome.sources else None for _file, outcome in each],
+        )
+        came = [
+            (outcome, lines_before(parts, number)) for number, (_file, outcome) in enumerate(each)
+        ]
+        aside = [_counted_from(file, before) for one, before in came for file in one.quarantine]
+        record = _within(limits, each[0][0], _whole(each[0][0], parts), aside)
         if record is not None:
             sources.append(record)
             if record.failure is None and record.unit is not None:
-                files += [replace(file, unit=record.unit) for file in _traced(parts)]
+                written = (_traced(file, before) for one, before in came for file in one.files)
+                files += [replace(file, unit=record.unit) for file in written]
                 quarantine += [replace(file, unit=record.unit) for file in aside]
     settled = balanced(
         SettledBatch(
@@ -190,16 +196,14 @@ def _together(outcomes: Sequence[UnitOutcome], files: Sequence[FinishedFile]) ->
     )
 
 
-def _whole(files: Sequence[SourceFile], outcomes: Sequence[UnitOutcome]) -> SourceRecord | None:
+def _whole(file: SourceFile, parts: Sequence[FilePart]) -> SourceRecord | None:
     """Add the parts of a file up; None if nothing was read."""
-    records = [outcome.sources[0] if outcome.sources else None for outcome in outcomes]
-    parts = parts_of(files, records)
     read: list[SourceRecord] = []
-    for number, record in enumerate(records):
-        if record is not None and record.failure is not None:
-            return _failed(record, lines_before=lines_before(parts, number))
-        if record is not None:
-            read.append(record)
+    for number, part in enumerate(parts):
+        if part.record is not None and part.record.failure is not None:
+            return _failed(part.record, lines_before=lines_before(parts, number))
+        if part.record is not None:
+            read.append(part.record)
     left = left_of(parts)
     if left and not any(record.lines for record in read):
         return None
@@ -209,7 +213,7 @@ def _whole(files: Sequence[SourceFile], outcomes: Sequence[UnitOutcome]) -> Sour
         dropped.update(record.dropped)
         rescued.update(record.rescued)
     return replace(
-        untouched(files[0]),
+        untouched(file),
         lines=sum(record.lines for record in read),
         blank=sum(record.blank for record in read),
         filtered=sum(record.filtered for record in read),
@@ -223,29 +227,10 @@ def _whole(files: Sequence[SourceFile], outcomes: Sequence[UnitOutcome]) -> Sour
     )
 
 
-def _traced(parts: Sequence[tuple[SourceFile, UnitOutcome]]) -> Iterator[FinishedFile]:
-    """Yield the data files of a file's parts; the records are numbered where that is known."""
-    outcomes = [outcome for _file, outcome in parts]
-    cuts = parts_of(
-        [file for file, _outcome in parts],
-        [outcome.sources[0] if outcome.sources else None for outcome in outcomes],
-    )
-    for number, outcome in enumerate(outcomes):
-        before = lines_before(cuts, number)
-        for file in outcome.files:
-            runs = file.runs if before is None else tuple(run.after(before) for run in file.runs)
-            yield replace(file, runs=runs)
-
-
-def _numbered(files: Sequence[SourceFile], outcomes: Sequence[UnitOutcome]) -> list[QuarantineFile]:
-    """Return the quarantine files of all parts, with how many lines come before each part."""
-    parts = parts_of(files, [one.sources[0] if one.sources else None for one in outcomes])
-    found: list[QuarantineFile] = []
-    for number, outcome in enumerate(outcomes):
-        if outcome.quarantine:
-            before = lines_before(parts, number)
-            found += [_counted_from(file, before) for file in outcome.quarantine]
-    return found
+def _traced(file: FinishedFile, before: int | None) -> FinishedFile:
+    """Count the records of a data file from the start of the source file, where that is known."""
+    runs = file.runs if before is None else tuple(run.after(before) for run in file.runs)
+    return replace(file, runs=runs)
 
 
 def _counted_from(file: QuarantineFile, before: int | None) -> QuarantineFile:

@@ -97,7 +97,7 @@ def find_object(
         now=now,
     )
     taken = chosen.is_ours(facts) and chosen.consider(facts, UNKNOWN) is Decision.TAKE
-    finding = chosen.finding(late=frozenset(), swept=False)
+    finding = chosen.finding(swept=False)
     if not taken:
         why = ", ".join(one.reason.value for one in finding.not_taken)
         raise ContentNotRead(f"blizzard would not read {key}: {why}; nothing was changed", file=key)

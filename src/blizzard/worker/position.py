@@ -254,4 +254,4 @@ def is_plain(file: SourceFile, body: bytes) -> bool:
 
 
 if TYPE_CHECKING:
-    from blizzard.worker.ndjson.decoder import Decoded
+    from blizzard.worker.ndjson.lines import Decoded

@@ -19,7 +19,8 @@ from blizzard.model.source.forecast import Forecast
 from blizzard.model.source.unread import record_with
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads, in_advance
-from blizzard.worker.ndjson.decoder import Decoded, Decoder
+from blizzard.worker.ndjson.decoder import Decoder
+from blizzard.worker.ndjson.lines import Decoded
 from blizzard.worker.ndjson.together import Together
 from blizzard.worker.output.groups import OutputGroup, OutputGroups
 from blizzard.worker.output.kept import ON_DISK, KeptRows

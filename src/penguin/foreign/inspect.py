@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from lakebed.deltalog.files import NOTHING, LogContents, read_log
+from lakebed.deltalog.files import read_log
+from lakebed.deltalog.log_contents import NOTHING, LogContents
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.pending_meta import Meta
 from lakebed.errors import LakeError, ObjectChanged, ObjectMissing, StoreDenied

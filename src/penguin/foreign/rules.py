@@ -22,7 +22,7 @@ from lakebed.deltalog.delta_types import (
     struct_of,
     why_no_table,
 )
-from lakebed.deltalog.files import LogContents
+from lakebed.deltalog.log_contents import LogContents
 from lakebed.deltalog.removals import LONG_AGO, NEVER
 from lakebed.documents.data_file import ColumnStatistics
 from lakebed.documents.pending_meta import Meta

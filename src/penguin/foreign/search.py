@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.file_names import known_by_links, linked_folders, without_links
-from lakebed.deltalog.files import NOTHING, LogContents, read_back, read_log
+from lakebed.deltalog.files import read_back, read_log
+from lakebed.deltalog.log_contents import NOTHING, LogContents
 from lakebed.deltalog.removals import RemovalNote
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.pending_meta import Meta

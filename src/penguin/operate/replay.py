@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lakebed.deltalog.actions import moment
-from lakebed.deltalog.files import LogContents, read_back, read_log
+from lakebed.deltalog.files import read_back, read_log
+from lakebed.deltalog.log_contents import LogContents
 from lakebed.deltalog.removals import LONG_AGO
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.documents.data_file import FinishedFile

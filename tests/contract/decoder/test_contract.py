@@ -10,9 +10,9 @@ import pytest
 
 from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.worker.ndjson.compiled.fast import FastPath
-from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
+from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.lines import blocks
+from blizzard.worker.ndjson.lines import BadLine, Decoded, blocks
 from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.types import FieldType
 from tests.contract.decoder.cases import CASES, GOOD, Bad, Case, Value

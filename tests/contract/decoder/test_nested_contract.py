@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from blizzard.config.columns import schema_of
-from blizzard.worker.ndjson.decoder import BadLine, Decoder
+from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.lines import Block
+from blizzard.worker.ndjson.lines import BadLine, Block
 from lakebed.config.schema import DeclaredSchema
 from lakebed.types import RESCUED, OnMismatch, UnknownFields
 from tests.contract.decoder.nested_cases import CASES, Bad, Nested

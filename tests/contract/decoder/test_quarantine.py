@@ -7,9 +7,9 @@ import pytest
 
 from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson import lines
-from blizzard.worker.ndjson.decoder import BadLine, BadRecord, Decoded, Decoder
+from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.forms.framer import Framer
-from blizzard.worker.ndjson.lines import RAW_BYTES, BrokenDocument
+from blizzard.worker.ndjson.lines import RAW_BYTES, BadLine, BadRecord, BrokenDocument, Decoded
 from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.types import FieldType, OnBadRecord, OnMismatch, UnknownFields
 from tests.contract.decoder.cases import CASES, Bad, Case

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import blizzard
 import penguin
-from blizzard.execute.spark.lent import checked
+from blizzard.execute.spark.runner import checked
 from lakebed.config.files import IN_CODE
 from tests.support.receiver import receiving
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lakebed.clock import Clock
-from lakebed.deltalog.files import LogContents
+from lakebed.deltalog.log_contents import LogContents
 from lakebed.documents.entry import DirectoryProtocol, Receipt, digest, encode
 from lakebed.errors import ProtocolConflict
 from lakebed.layout import (

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import tempfile
 import traceback
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from typer.testing import CliRunner, Result
 from blizzard.cli import app as blizzard_cli
 from blizzard.cli.surroundings import Surroundings as BlizzardSurroundings
 from blizzard.config import load as blizzard_config
-from blizzard.execute.spark import session
 from blizzard.metrics import METRICS
 from lakebed.storage import remote, trouble
 from lakebed.storage.options import StorageOptions
@@ -260,19 +258,3 @@ def test_a_run_on_spark_leaves_no_canary_on_disk(s3: str, bucket: str, tmp_path:
     assert holding == []
     lake.commit()
     assert lake.ids() == list(range(9))
-
-
-def test_the_logging_settings_of_the_jvm_are_nobody_elses(tmp_path: Path, monkeypatch):
-    """In a folder for everybody's temporary files, another user may take the name first."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    mine = session._log_settings()
-    assert mine == session._log_settings()
-    assert mine.stat().st_mode & 0o077 == 0
-    victim = tmp_path / "victim"
-    victim.write_text(session.QUIET)
-    mine.unlink()
-    mine.symlink_to(victim)
-    again = session._log_settings()
-    victim.write_text("appender = theirs")
-    assert not again.is_symlink()
-    assert again.read_text() == session.QUIET

@@ -109,7 +109,7 @@ def java_options(*, users: str, archive: Archive | None, log_settings: Path) -> 
     ours = list(JAVA)
     if re.search(r"-XX:\+Use\w+GC\b", users):
         ours.remove("-XX:+UseSerialGC")
-    ours.append(f"-Dlog4j2.configurationFile=file:{log_settings}")
+    ours.append(f"-Dlog4j2.configurationFile={log_settings.as_uri()}")
     if archive is not None and archive.there and may_share(users):
         ours += [f"-XX:SharedArchiveFile={archive.path}", *CHECKED, *SILENT]
     return " ".join([*(_quoted(option) for option in ours), users]).strip()

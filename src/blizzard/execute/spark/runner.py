@@ -9,6 +9,7 @@ import pickle
 import secrets
 import threading
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,7 @@ from pyspark.sql import Row, SparkSession
 from blizzard.config.spark_master import runs_in_this_process, unreachable_driver
 from blizzard.execute.runner import (
     ExecutorsUnfit,
+    MakeRunner,
     RunFailed,
     RunnerDied,
     RunStopped,
@@ -57,6 +59,7 @@ from blizzard.worker.unit import run_unit
 from lakebed.errors import ConfigInvalid, LakeError
 from lakebed.storage.store import Store
 
+CONNECT = "pyspark.sql.connect"
 CONTEXT_IS_GONE = ("SparkContext was shut down", "Master removed our application")
 """What is said while a context is being stopped. Its bare name is in every stack trace."""
 STOPPED = "a stop was requested before Spark could run anything"
@@ -336,3 +339,33 @@ def _rewrites_groups(work: Rewriting) -> Do[FileGroup]:
         return outcome
 
     return do
+
+
+def on_lent_session(spark: Any) -> MakeRunner:  # noqa: ANN401 - any session object
+    """Return what makes the runner of a run on this session; a session that cannot is refused."""
+    session = checked(spark)
+
+    def make(settings: SparkSettings, **told: Any) -> SparkRunner:  # noqa: ANN401 - MakeRunner says what
+        master = str(session.sparkContext.master)
+        return SparkRunner(replace(settings, master=master), lent=session, **told)
+
+    return make
+
+
+def checked(spark: Any) -> SparkSession:  # noqa: ANN401
+    """Return a session that tasks can be run on; ConfigInvalid says why one is not."""
+    if type(spark).__module__.startswith(CONNECT):
+        raise ConfigInvalid(
+            [
+                (
+                    "spark: this is a Spark Connect session, and blizzard's tasks report to the "
+                    "process that starts them, which Connect does not allow; pass a classic "
+                    "SparkSession, or none, and blizzard starts its own"
+                )
+            ]
+        )
+    if not isinstance(spark, SparkSession):
+        raise ConfigInvalid([f"spark: must be a SparkSession, is a {type(spark).__name__}"])
+    if is_gone(spark):
+        raise ConfigInvalid(["spark: this session has been stopped; pass one that is running"])
+    return spark

@@ -2,9 +2,7 @@
 
 import os
 import re
-import stat
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -41,25 +39,7 @@ from blizzard.execute.spark.jvm_output import JvmOutput, Said, on_standard_error
 from blizzard.model.settings import SparkSettings
 from lakebed.errors import ConfigInvalid
 
-QUIET = """
-rootLogger.level = error
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %-5p spark: %m%n%ex{short}
-logger.task.name = org.apache.spark.scheduler.TaskSetManager
-logger.task.level = warn
-logger.scheduler.name = org.apache.spark.scheduler.TaskSchedulerImpl
-logger.scheduler.level = warn
-logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = error
-"""
-"""Spark says what matters (a task that failed, a cluster without room) and nothing of its start.
-
-The gateway's level equals the root's, or Spark announces that it changed the level.
-"""
+LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 REDACTED = (
     "(?i)secret|password|passwd|token|credential|signature|access[._]?key|account[._]?key|sas"
@@ -188,7 +168,7 @@ def _started(
     jvm: Jvm, master: str, conf: Mapping[str, str], archive: Archive | None, said: Said
 ) -> SparkSession:
     options = java_options(
-        users=conf.get(USERS_JAVA, ""), archive=archive, log_settings=_log_settings()
+        users=conf.get(USERS_JAVA, ""), archive=archive, log_settings=LOG_SETTINGS
     )
     all_of_it = {**conf, USERS_JAVA: options}
     try:
@@ -334,30 +314,3 @@ def capped_master(settings: SparkSettings) -> str:
 
 def _writing(archive: Path) -> str:
     return " ".join([f'"-XX:ArchiveClassesAtExit={archive}"', *SILENT])
-
-
-def _log_settings() -> Path:
-    """Write the logging settings where the JVM can read them when it starts."""
-    file = Path(tempfile.gettempdir()) / f"blizzard-log4j2-{os.getuid()}.properties"
-    if _is_private(file) and file.read_text() == QUIET:
-        return file
-    # Whole at once: another process may be starting with it in this moment.
-    handle, part = tempfile.mkstemp(prefix=f"{file.stem}-", suffix=file.suffix)
-    with os.fdopen(handle, "w") as body:
-        body.write(QUIET)
-    try:
-        return Path(part).replace(file)
-    except OSError:
-        return Path(part)  # Somebody else has taken the name, and may not be trusted with it.
-
-
-def _is_private(file: Path) -> bool:
-    """Whether no other user can have written a file, or can write it: no link, and ours."""
-    try:
-        found = file.lstat()
-    except OSError:
-        return False
-    others = stat.S_IWGRP | stat.S_IWOTH
-    return (
-        stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & others
-    )

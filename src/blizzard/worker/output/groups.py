@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -16,12 +16,13 @@ from blizzard.model.files import ClosedFile, SourceFile, Work, WorkUnit
 from blizzard.model.progress import Done
 from blizzard.model.source.part_way import failed
 from blizzard.model.source.unread import untouched
-from blizzard.worker.ndjson.decoder import Decoded
+from blizzard.worker.ndjson.lines import Decoded
 from blizzard.worker.ndjson.together import Together
 from blizzard.worker.output.encoding import LookAt
 from blizzard.worker.output.fan_out import PartitionedWriter
 from blizzard.worker.output.origins import (
     Cutter,
+    Slice,
     Stamps,
     Stretch,
     record_numbers,
@@ -47,16 +48,6 @@ LINE_BYTES = 8
 """What the number of a record takes in memory."""
 
 Uploaded = TypeVar("Uploaded", FinishedFile, QuarantineFile)
-
-
-class Slice(NamedTuple):
-    """Rows of one source file."""
-
-    batch: pa.RecordBatch
-    size: int
-    """The memory that they take."""
-    stretches: tuple[Stretch, ...] = ()
-    """The records that they come from."""
 
 
 def _slices(batch: pa.RecordBatch, size: int, most: int, known: Sequence[Stretch]) -> list[Slice]:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from blizzard.worker.output.groups import Slice
-from blizzard.worker.output.origins import Stretch
+from blizzard.worker.output.origins import Slice, Stretch
 
 ON_DISK = 8
 """How many times what is kept in memory is kept on the disk at most, the former included."""

@@ -12,7 +12,7 @@ that repeat.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,16 @@ class Stretch:
     def is_exact(self) -> bool:
         """Whether each record gave one row."""
         return self.rows == self.records
+
+
+class Slice(NamedTuple):
+    """Rows of one source file."""
+
+    batch: pa.RecordBatch
+    size: int
+    """The memory that they take."""
+    stretches: tuple[Stretch, ...] = ()
+    """The records that they come from."""
 
 
 def stretches_of(decoded: Decoded, first: int) -> tuple[Stretch, ...]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from blizzard.model.bad_lines import TOO_MANY, in_words
 from blizzard.model.files import ClosedFile, SourceFile
 from blizzard.model.limits import QuarantineLimits
-from blizzard.worker.ndjson.decoder import BadLine, BadRecord
+from blizzard.worker.ndjson.lines import BadLine, BadRecord
 from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.position import ReadPosition
 from blizzard.worker.quarantine.reader import SCHEMA

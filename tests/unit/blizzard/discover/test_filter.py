@@ -69,7 +69,7 @@ def look(*listed: ObjectFacts, before=None, tried=(), now=NOON, **given) -> Find
     for each in listed:
         if filtering.is_ours(each):
             filtering.consider(each, books.get(f"{filtering.source.name}:{each.path}", Before()))
-    return filtering.finding(late=frozenset(), swept=True)
+    return filtering.finding(swept=True)
 
 
 def taken(finding: Finding) -> list[str]:
@@ -249,7 +249,7 @@ def test_the_rest_of_an_object_that_was_taken_again_is_read_and_its_first_lines_
     )
     filtering = file_filter(source=source_settings(on_change=on_change))
     assert filtering.consider(facts("a.ndjson", etag="e2"), before) is Decision.TAKE
-    finding = filtering.finding(late=frozenset(), swept=True)
+    finding = filtering.finding(swept=True)
     assert [file.skip for file in finding.take] == [7]
     assert finding.again == {"default:a.ndjson"}
 

@@ -24,7 +24,6 @@ def test_files_that_finish_in_another_order_than_their_names_are_found_quickly()
     finding = site.look(later=10 * SECOND)
     assert not finding.swept
     assert taken(finding) == ["00000102.ndjson"]
-    assert finding.late == {"default:00000102.ndjson"}
 
 
 def test_an_arrival_is_looked_behind_until_the_late_window_has_passed():
@@ -46,7 +45,6 @@ def test_an_arrival_is_looked_behind_until_the_late_window_has_passed():
     found = site.look(later=10**6 * SECOND)
     assert found.swept
     assert taken(found) == ["00001002.ndjson"]
-    assert found.late == {"default:00001002.ndjson"}
 
 
 def test_a_name_from_the_future_does_not_hide_what_comes_after_it():
@@ -95,7 +93,6 @@ def test_late_data_for_an_old_folder_is_found_by_the_next_sweep_and_its_folder_i
     assert site.look(later=10 * SECOND).take == ()
     finding = site.look(later=HOUR)
     assert taken(finding) == ["date=2024-01-03/late.ndjson"]
-    assert finding.late == {"default:date=2024-01-03/late.ndjson"}
     site.finish("date=2024-01-03/late.ndjson")
     site.arrive("date=2024-01-03/later.ndjson")
     finding = site.look(later=10 * SECOND)

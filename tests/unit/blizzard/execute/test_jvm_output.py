@@ -20,7 +20,7 @@ from blizzard.execute.spark.cds_archive import (
     unfinished,
 )
 from blizzard.execute.spark.jvm_output import JvmOutput, Severity, graded, on_standard_error
-from blizzard.execute.spark.session import QUIET, did_not_start
+from blizzard.execute.spark.session import LOG_SETTINGS, did_not_start
 from blizzard.service import SPARK_SAID
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.events import Level
@@ -70,7 +70,11 @@ def test_a_line_of_the_jvm_matters_as_much_as_it_says(
 
 def test_our_own_settings_of_sparks_log_are_understood() -> None:
     """The pattern that the JVM is given, and the one that is looked for."""
-    pattern = QUIET.partition("appender.stderr.layout.pattern = ")[2].partition("\n")[0]
+    pattern = (
+        LOG_SETTINGS.read_text()
+        .partition("appender.stderr.layout.pattern = ")[2]
+        .partition("\n")[0]
+    )
     line = pattern.replace("%d{yyyy-MM-dd HH:mm:ss}", "2026-11-16 10:36:44")
     line = line.replace("%-5p", "WARN ").replace("%m", "a word").partition("%n")[0]
 

@@ -14,7 +14,8 @@ from blizzard.model.progress import Overseer
 from blizzard.model.settings import Sizing
 from blizzard.model.source.byte_range import cut
 from blizzard.model.source.form import Form
-from blizzard.worker.ndjson.decoder import Decoded, Decoder
+from blizzard.worker.ndjson.decoder import Decoder
+from blizzard.worker.ndjson.lines import Decoded
 from blizzard.worker.ndjson.together import Together
 from blizzard.worker.position import Miscounted, require_explained
 from blizzard.worker.stores import OpenedStores

@@ -9,8 +9,8 @@ from typing import Any
 from blizzard.model.files import SourceFile
 from blizzard.model.json_path import any_element, member_path
 from blizzard.model.seen import Objects, Seen
-from blizzard.worker.ndjson.decoder import Decoded, Decoder
-from blizzard.worker.ndjson.lines import Block
+from blizzard.worker.ndjson.decoder import Decoder
+from blizzard.worker.ndjson.lines import Block, Decoded
 from blizzard.worker.ndjson.look.compiled import FastLook
 from blizzard.worker.ndjson.look.gather import MOST_PATHS, look, parse
 from blizzard.worker.progress import ProgressChannel

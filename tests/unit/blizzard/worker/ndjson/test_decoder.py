@@ -11,9 +11,9 @@ import pytest
 from blizzard.model.limits import BLOCK_BYTES, DecodeLimits
 from blizzard.worker.ndjson.compiled.fast import FastPath, MixedPath
 from blizzard.worker.ndjson.compiled.page import Refusals
-from blizzard.worker.ndjson.decoder import USUAL_LIMITS, BadLine, Decoded, Decoder
+from blizzard.worker.ndjson.decoder import USUAL_LIMITS, Decoder
 from blizzard.worker.ndjson.exact import ExactPath, Span
-from blizzard.worker.ndjson.lines import Block, blocks
+from blizzard.worker.ndjson.lines import BadLine, Block, Decoded, blocks
 from lakebed.columns.arrow_types import ARROW
 from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.errors import LakeError, Whose

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
+from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.exact import ExactPath, Span
-from blizzard.worker.ndjson.lines import Block
+from blizzard.worker.ndjson.lines import BadLine, Block, Decoded
 from lakebed.columns.schema import ELEMENT, Field, Reading, Schema
 from lakebed.types import RESCUED, FieldType, OnBadRecord, OnMismatch, UnknownFields
 

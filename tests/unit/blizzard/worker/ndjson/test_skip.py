@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.model.source.form import SkipRule
-from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
+from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.forms.skip import Skipper
-from blizzard.worker.ndjson.lines import Block
+from blizzard.worker.ndjson.lines import BadLine, Block, Decoded
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
 from tests.support.decoding import decode_all
