@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from http import HTTPStatus
 
+from blizzard.answers.answer import Answer
 from blizzard.answers.phrases import way_out
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.report import Question
@@ -18,13 +19,11 @@ from liveview.details import (
     BadLineGroup,
     Batch,
     Batches,
-    Column,
     Days,
     FailedFile,
     Files,
     FreshnessSeries,
     HeldEntry,
-    Journey,
     PipelineDetail,
     Series,
     TableDetail,
@@ -33,12 +32,12 @@ from liveview.details import (
 from liveview.looks.bad_lines import BadLineGroups
 from liveview.looks.files import FileSearch
 from liveview.looks.pipelines import PipelineView
-from liveview.looks.tables import ObservedTable
 from liveview.model import Overview, Process, of_text, rfc3339
 from liveview.observer import Observer
 from liveview.routes import BEFORE, DAYS, HOURS, LIMIT, PATH, POINTS, SEARCH, RequestRefused, route
 from liveview.summaries import HELD
 from liveview.views.entries import (
+    ObservedTable,
     batch_of,
     changes_of,
     columns_of,
@@ -46,8 +45,7 @@ from liveview.views.entries import (
     since_versions,
     version_of,
 )
-from liveview.views.journey import journey_of
-from liveview.views.over_time import days_of, freshness_series, series_of, yesterday_of
+from liveview.views.over_time import days_of, freshness_series, series_of
 
 RECENT = 10
 MOST_FAILED = 200
@@ -91,7 +89,6 @@ class Answers:
             bad_lines=bad_lines,
             failed=failed,
             held=held,
-            schema=self._columns(name, notes),
             note="; ".join(notes) or None,
         )
 
@@ -139,7 +136,7 @@ class Answers:
         "The journey of one source file: the answer of `blizzard why`",
         PATH,
     )
-    def journey(self, name: str, *, path: str) -> Journey:
+    def journey(self, name: str, *, path: str) -> Answer:
         """Return where one source file is; raise Refused if there is no such file."""
         settings = self._on.lake.pipelines[name]
         if _leads_out(path):
@@ -155,7 +152,7 @@ class Answers:
             answers = why(key, Pipelines((settings,), lambda _settings: asked))
         except FileUnknown as unknown:
             raise _no_such_file(unknown.message) from unknown
-        return replace(journey_of(answers[0], quotes=not settings.show_values), path=key)
+        return without_quotes(answers[0]) if settings.show_values else answers[0]
 
     @route(
         "pipelines/{name}/days",
@@ -168,7 +165,7 @@ class Answers:
         now = self._on.clock.now()
         days = Question(most=limit).window(now)
         found = self._on.reconciled(name, Question(days=days, most=limit))
-        return days_of(found, yesterday_of(now))
+        return days_of(found)
 
     @route(
         "pipelines/{name}/throughput", "Rows, bytes and files over time", HOURS, POINTS, max_age=5.0
@@ -257,24 +254,6 @@ class Answers:
                 since=None if one.since is None else rfc3339(one.since),
             )
 
-    def _columns(self, name: str, notes: list[str]) -> list[Column]:
-        settings = self._on.lake.pipelines[name]
-        with _noting(notes, "the log of the table"):
-            view = self._on.log(self._on.lake.table_of[name])
-            if view.facts is not None:
-                return columns_of(view.facts, since_versions(view.commits.values()))
-        apart = settings.sink.template.keys if settings.sink.template else ()
-        return [
-            Column(
-                name=one.name,
-                type=one.shown,
-                nullable=one.nullable,
-                since_version=None,
-                partition=one.name in apart,
-            )
-            for one in settings.table_schema.fields
-        ]
-
 
 def _held(view: PipelineView) -> Iterator[HeldEntry]:
     for entry in dict.fromkeys(meta.entry for meta in view.aside.held):
@@ -298,6 +277,18 @@ def _read(journal: JournalReader, number: int) -> Batch:
     if entry is None:
         return Batch(entry=number, kind="unknown", error="this entry is not there")
     return batch_of(entry)
+
+
+def without_quotes(answer: Answer) -> Answer:
+    """Return an answer that names a failure by its code: the message may quote a line."""
+    if answer.failure is None:
+        return answer
+    return replace(
+        answer,
+        answer=f"It failed and is not in the table, or not all of it: {answer.failure.code}.",
+        detail=None,
+        failure=replace(answer.failure, message=answer.failure.code),
+    )
 
 
 def _leads_out(path: str) -> bool:

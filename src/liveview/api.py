@@ -1,10 +1,12 @@
 """Requests in, documents out. Every failure is a document, too, and never a traceback."""
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from importlib.metadata import version as installed_version
 
 from pydantic_core import to_json
 
@@ -16,7 +18,16 @@ from liveview.answers import Answers
 from liveview.looks.desk import Busy
 from liveview.model import Fault, Overview, Refusal
 from liveview.observer import Observer
-from liveview.routes import OPENAPI, ROUTES, STREAM, RequestRefused, Route, segments_of, values_of
+from liveview.routes import (
+    OPENAPI,
+    OVERVIEW,
+    ROUTES,
+    STREAM,
+    RequestRefused,
+    Route,
+    segments_of,
+    values_of,
+)
 
 EVERY_SECS = 1.0
 BEAT_SECS = 15.0
@@ -192,7 +203,7 @@ class Api:
                 "the overview has all names",
                 HTTPStatus.NOT_FOUND,
             )
-        if route.answer is Answers.overview:
+        if route.path == OVERVIEW:
             return self._frame().body
 
         def compute() -> bytes:
@@ -267,3 +278,7 @@ def place_of(error: BaseException) -> str:
         return type(error).__name__
     file = at.tb_frame.f_code.co_filename.replace("\\", "/").rpartition("/")[2]
     return f"{type(error).__name__} at {file}:{at.tb_lineno}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(openapi.text(installed_version("blizzard-penguin")))

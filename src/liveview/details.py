@@ -1,11 +1,10 @@
 """Documents about one pipeline, file or table: what the live page shows in full. Pure."""
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from blizzard.answers.file_counts import DayOrPartition
 from blizzard.answers.lifecycle import FileState
-from liveview.model import DayVerdict, PipelineSummary, TableSummary
+from liveview.model import PipelineSummary, TableSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +60,6 @@ class BadLineGroup:
     sample_path: str | None
     sample_line: int | None
     suggested_fix: str | None
-    last_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +107,6 @@ class PipelineDetail:
     bad_lines: list[BadLineGroup]
     failed: list[FailedFile]
     held: list[HeldEntry]
-    schema: list[Column]
     note: str | None = None
 
 
@@ -139,34 +136,10 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One step of a file on its way."""
-
-    at: str | None
-    what: str
-    detail: str | None
-    state: Literal["done", "now", "next", "bad"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Journey:
-    """Where one source file is: the answer of `blizzard why`."""
-
-    path: str
-    answer: str
-    state: FileState
-    way_out: str | None
-    steps: list[Step]
-    rows: int | None
-    bad_lines: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Days:
     """The last days of a pipeline, the newest first."""
 
     days: list[DayOrPartition]
-    yesterday: DayVerdict
     note: str | None
 
 

@@ -24,7 +24,7 @@ from liveview.lake import Lake, ProgramName, Unreachable
 from liveview.live import Live
 from liveview.looks.desk import Busy, Desk, Patience
 from liveview.looks.pipelines import PipelineLook, PipelineView
-from liveview.looks.tables import ObservedTable, OpenTable, TableLook, TableSize, open_table
+from liveview.looks.tables import OpenTable, TableLook, open_table
 from liveview.model import (
     DAY_SECS,
     Overview,
@@ -44,7 +44,7 @@ from liveview.summaries import (
     table_summary,
     unknown_pipeline,
 )
-from liveview.views.entries import committed_entries
+from liveview.views.entries import ObservedTable, TableSize, committed_entries
 from liveview.views.over_time import verdict_of, yesterday_of
 
 MAX_AGE_SECS = 1.0

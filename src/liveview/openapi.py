@@ -1,15 +1,12 @@
 """The OpenAPI document, made from the routes and the documents that they answer with. Pure."""
 
 import json
-import sys
-from importlib.metadata import version as installed_version
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from liveview.answers import Answers
 from liveview.model import Refusal
-from liveview.routes import LONGEST, NAME, OPENAPI, ROUTES, STREAM, TEXT, Parameter, Route
+from liveview.routes import LONGEST, NAME, OPENAPI, OVERVIEW, ROUTES, STREAM, TEXT, Parameter, Route
 
 REFERENCE = "#/components/schemas/{model}"
 FAULTS = {
@@ -41,7 +38,7 @@ def document(version: str) -> dict[str, Any]:
         schemas.update(schema.pop("$defs", {}))
         schemas.setdefault(kind.__name__, schema)
     paths = {route.path: _operation(route) for route in ROUTES}
-    overview = next(route.document for route in ROUTES if route.answer is Answers.overview)
+    overview = next(route.document for route in ROUTES if route.path == OVERVIEW)
     data = {"overview": _reference(overview.__name__)}
     paths[STREAM] = _get(
         "live",
@@ -134,7 +131,3 @@ def _closed(schema: dict[str, Any]) -> dict[str, Any]:
     if schema.get("type") != "object" or "properties" not in schema:
         return schema
     return {**schema, "required": list(schema["properties"]), "additionalProperties": False}
-
-
-if __name__ == "__main__":
-    sys.stdout.write(text(installed_version("blizzard-penguin")))

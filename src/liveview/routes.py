@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_type_hints
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 STREAM = "/api/v1/live"
+OVERVIEW = "/api/v1/overview"
 OPENAPI = "/api/openapi.json"
 LONGEST = 4096
 NUMBER = re.compile(r"[0-9]{1,18}")

@@ -15,7 +15,6 @@ from lakebed.errors import LakeError
 from lakebed.telemetry.events import code_of
 from lakebed.units import plural
 from liveview.looks.pipelines import PipelineView
-from liveview.looks.tables import ObservedTable, TableSize
 from liveview.model import (
     DAY_SECS,
     SPARK_BUCKETS,
@@ -31,6 +30,7 @@ from liveview.model import (
     of_text,
     rfc3339,
 )
+from liveview.views.entries import ObservedTable, TableSize
 from liveview.views.over_time import freshness_of, series_of
 from penguin.status import TableStatus
 

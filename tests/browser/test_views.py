@@ -163,7 +163,7 @@ def test_a_file_is_found_by_part_of_its_name_and_tells_its_journey(visitor: Visi
     expect(visit.page.get_by_text("The file is in the table since version 4,806")).to_be_visible()
     steps = visit.section("Step by step").get_by_role("listitem")
     expect(steps).to_have_count(4)
-    expect(steps.last).to_contain_text("Committed to the table (done)")
+    expect(steps.nth(2)).to_contain_text("Committed to the table as version 4806 (done)")
     visit.page.go_back()
     expect(visit.page.get_by_role("searchbox")).to_have_value("part")
 

@@ -1,11 +1,12 @@
 """Documents about one pipeline, file or table, as a busy lake would give them."""
 
 from dataclasses import replace
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
 
+from blizzard.answers.answer import Answer, FailedSource, Read, Resolution
 from blizzard.answers.file_counts import DayOrPartition
 from blizzard.answers.lifecycle import FileState
+from lakebed.storage.store import ObjectFacts
 from liveview.details import (
     BadLineGroup,
     Batch,
@@ -15,11 +16,9 @@ from liveview.details import (
     FileRow,
     FreshnessSeries,
     HeldEntry,
-    Journey,
     PipelineDetail,
     SchemaChange,
     Series,
-    Step,
     TableDetail,
     Version,
 )
@@ -100,7 +99,6 @@ def detail(clock: Clock, summary: PipelineSummary) -> PipelineDetail:
                 sample_path=path,
                 sample_line=40_118,
                 suggested_fix="schema:\n  columns:\n    amount: decimal(18,2)",
-                last_at=clock.ago(minutes=21),
             ),
             BadLineGroup(
                 code="not_json",
@@ -110,7 +108,6 @@ def detail(clock: Clock, summary: PipelineSummary) -> PipelineDetail:
                 sample_path=path,
                 sample_line=7,
                 suggested_fix=None,
-                last_at=clock.ago(hours=3),
             ),
         ]
         if troubled
@@ -149,7 +146,6 @@ def detail(clock: Clock, summary: PipelineSummary) -> PipelineDetail:
         ]
         if troubled
         else [],
-        schema=columns() if summary.last_entry else [],
     )
 
 
@@ -222,46 +218,64 @@ def files(clock: Clock, name: str, search: str, count: int = 12) -> list[FileRow
     ]
 
 
-def step(state: Any, what: str, detail: str | None, at: str | None) -> Step:
-    return Step(at=at, what=what, detail=detail, state=state)
+def journey(clock: Clock, path: str) -> Answer:
+    def at(**span: float) -> datetime:
+        return datetime.fromisoformat(clock.ago(**span))
 
-
-def journey(clock: Clock, path: str) -> Journey:
+    stored = ObjectFacts(path=path, size=118_279_372, etag="e", modified=at(hours=3))
+    answer = Answer(kind="source", state=FileState.IN_TABLE, uri=path, answer="", stored=stored)
     if "failed" in path or "00017" in path:
-        return Journey(
-            path=path,
+        return replace(
+            answer,
             answer="The file failed 3 times: it ends in the middle of a gzip member, after "
             "41.2 MiB. Nothing of it is in the table.",
             state=FileState.FAILED,
-            way_out="Upload it again under the same name, then run `blizzard redo`.",
-            steps=[
-                step("done", "Landed in the source", "112.8 MiB", clock.ago(hours=3)),
-                step("bad", "Read", "corrupt_gzip, 3 attempts", clock.ago(hours=2)),
-                step("next", "Written to Parquet", None, None),
-                step("next", "Committed to the table", None, None),
-            ],
-            rows=None,
-            bad_lines=None,
+            next=("Upload it again under the same name, then run `blizzard redo`.",),
+            failure=FailedSource(
+                path=path,
+                stage="decompress",
+                code="corrupt_gzip",
+                message="the member is cut off",
+                line=None,
+                field=None,
+                attempts=3,
+                since=at(hours=3),
+                failed_at=at(hours=2),
+                entry=4_811,
+                next_try=None,
+            ),
         )
-    return Journey(
-        path=path,
+    read = Read(
+        entry=4_812,
+        at=at(minutes=3),
+        lines=431_207,
+        blank=0,
+        filtered=0,
+        quarantined=3,
+        rescued=0,
+        dropped=0,
+        rows=431_204,
+        version=4_806,
+        committed=True,
+        committed_at=at(minutes=2.7),
+    )
+    replay = Resolution(
+        entry=4_813,
+        kind="replay",
+        at=at(minutes=1),
+        lines=1,
+        filtered=0,
+        rows=1,
+        version=None,
+        committed=False,
+    )
+    return replace(
+        answer,
         answer="The file is in the table since version 4,806: 431,204 rows, and 3 lines were set "
         "aside as bad.",
         state=FileState.ALTERED if "altered" in path else FileState.IN_TABLE,
-        way_out=None,
-        steps=[
-            step("done", "Landed in the source", "112.8 MiB, gzip", clock.ago(minutes=4)),
-            step("done", "Read in batch 4812", "unit u0022, 9.4 s", clock.ago(minutes=3)),
-            step("done", "Journaled", "entry 4812, 2 data files", clock.ago(minutes=2.8)),
-            step(
-                "done",
-                "Committed to the table",
-                "version 4806, 41 s after it landed",
-                clock.ago(minutes=2.7),
-            ),
-        ],
-        rows=431_204,
-        bad_lines=3,
+        read=(read,),
+        resolved=(replay,),
     )
 
 

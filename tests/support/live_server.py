@@ -9,12 +9,13 @@ import queue
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from liveview.api import encoded
 from liveview.details import Batches, Days, Files, Versions
 from liveview.model import Overview
 from tests.support import live_details as details
@@ -97,7 +98,7 @@ def of_pipeline(  # noqa: PLR0911 - one for each document
             return details.journey(clock, asked["path"])
         case ["days"]:
             whole = details.days(clock, min(int(asked["limit"]), scene.year))
-            return Days(days=whole, yesterday=summary.yesterday, note=None)
+            return Days(days=whole, note=None)
         case ["freshness"]:
             return details.freshness(clock, int(asked["points"]))
         case ["throughput"]:
@@ -137,8 +138,7 @@ class Handler(BaseHTTPRequestHandler):
         found = document(scene, path, asked)
         if found is None:
             return self.refuse(404, "There is no such pipeline or table.", "See the overview.")
-        body = json.dumps(asdict(found) if is_dataclass(found) else found)  # type: ignore[arg-type]
-        return self.send(200, body.encode(), "application/json")
+        return self.send(200, encoded(found), "application/json")
 
     def stream(self, scene: Scene) -> None:
         self.send_response(200)

@@ -13,11 +13,8 @@ from blizzard.answers.bad_lines import (
 )
 from blizzard.model.bad_lines import Meant, WaitingFile
 from lakebed.documents.source_record import BadLines as SourceBadLines
-from lakebed.errors import LakeError
-from lakebed.journal import JournalReader
 from liveview.details import BadLineGroup
 from liveview.looks.pipelines import PipelineLook, PipelineView
-from liveview.model import of_text
 
 MOST_LINES = 20_000
 """Lines that are read to tell their groups; of more, the first fault of each file counts."""
@@ -51,7 +48,6 @@ class BadLineGroups:
             return by_first_fault(found.files)
         if not found.files:
             return []
-        last = _created(found, self.look.settings.name, max(one.entry for one in found.files))
         return [
             BadLineGroup(
                 code=group.fault.code,
@@ -61,7 +57,6 @@ class BadLineGroups:
                 sample_path=group.sample.key,
                 sample_line=group.sample.line,
                 suggested_fix=_fix(group, found),
-                last_at=last,
             )
             for group in groups_of(found, Meant(everything=True))
         ]
@@ -96,14 +91,3 @@ def _fix(group: FaultGroup, found: QuarantineFiles) -> str:
         # Only penguin is installed here, and blizzard's libraries read lines.
         return f"blizzard dlq show {name} prints them"
     return advice(name, fix)
-
-
-def _created(found: QuarantineFiles, pipeline: str, number: int) -> str | None:
-    """Return when an entry has set lines aside; None if it cannot be read."""
-    if found.store is None:
-        return None
-    try:
-        entry = JournalReader(found.store, pipeline).entry(number)
-    except LakeError:
-        return None
-    return None if entry is None else of_text(entry.created)

@@ -2,10 +2,8 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from lakebed.clock import Clock
-from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.segment import find_segment, noted_checkpoint
 from lakebed.deltalog.snapshot import LogCache, LogReader, Snapshot
 from lakebed.deltalog.table_files import checkpoint_totals
@@ -15,34 +13,13 @@ from lakebed.layout import log_version
 from lakebed.storage.store import Reader, is_there
 from liveview.looks.window import DocumentWindow
 from liveview.model import DAY_SECS
+from liveview.views.entries import ObservedTable, TableSize
 from penguin.model.settings import TableSettings
 from penguin.status import TableStatus, table_status
 
 MOST_FILES = 200_000
 """Files of the largest table whose newest version is added up: a larger log takes too much memory,
 so it is added up as of its last checkpoint."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedTable:
-    """The result of one look; `version` is None if there is no table yet."""
-
-    version: int | None = None
-    facts: TableFacts | None = None
-    commits: dict[int, Commit] = field(default_factory=dict)
-    """The newest versions, by their numbers."""
-    covered_since: float | None = None
-    """From when on all versions are known; None if that is all of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class TableSize:
-    """How large a version of a table is."""
-
-    version: int | None = None
-    files: int | None = None
-    bytes: int | None = None
-    rows: int | None = None
 
 
 OpenTable = Callable[[TableSettings], Reader | None]

@@ -162,6 +162,7 @@ export function journeyView(ctx) {
     told ? `${told.last_entry} ${told.state} ${told.failed_files} ${told.held_entries}` : "",
   );
   const journey = entry.data;
+  const steps = journey ? stepsOf(journey) : [];
   return [
     h(
       "header.lead",
@@ -179,17 +180,17 @@ export function journeyView(ctx) {
             null,
             h("div.answer-top", null, w.fileBadge(journey.state), numbers(journey)),
             h("p.answer-words", null, w.words(format.sentence(journey.answer))),
-            journey.way_out && h("p.way-out", null, h("b", null, "Way out: "), w.words(journey.way_out)),
+            journey.next.map((way) => h("p.way-out", null, h("b", null, "Way out: "), w.words(way))),
           ),
           w.section(
             "steps",
             "Step by step",
             null,
-            journey.steps.length
+            steps.length
               ? h(
                   "ol.journey",
                   null,
-                  journey.steps.map((step) =>
+                  steps.map((step) =>
                     h(
                       "li",
                       { class: `step-${step.state}` },
@@ -224,12 +225,64 @@ export function journeyView(ctx) {
 const STEP_TONES = { done: "ok", now: "run", next: "off", bad: "bad" };
 const STEP_WORDS = { done: "done", now: "now", next: "to come", bad: "stopped here" };
 
-function numbers(journey) {
-  if (journey.rows === null && journey.bad_lines === null) return null;
+const BAD = ["failed", "held", "discarded", "skipped", "missing", "changed", "elsewhere"];
+const WAITS = {
+  part_read: "the rest of it waits to be read",
+  redo: "waits to be read again",
+  waiting: "waits to be read",
+  journaled: "waits to be committed to the table",
+};
+
+/** Return the way of a file, step by step, from the answer of `blizzard why`. */
+export function stepsOf(answer) {
+  const found = [];
+  const add = (state, at, what, detail) => found.push({ state, at, what, detail });
+  const { stored, failure } = answer;
+  if (stored) add("done", stored.modified, "arrived in the source", format.bytes(stored.size));
+  for (const read of answer.read) {
+    const counts = [
+      [read.blank, "blank"],
+      [read.filtered, "passed over"],
+      [read.quarantined, "bad, set aside"],
+    ];
+    const words = [
+      format.count(read.lines, read.counted.slice(0, -1)),
+      ...counts.filter(([value]) => value).map(([value, what]) => `${format.exact(value)} ${what}`),
+      format.count(read.rows, "row"),
+    ];
+    add("done", read.at, `read and journaled in entry ${read.entry}`, words.join(", "));
+    const version = read.version === null ? "" : ` as version ${read.version}`;
+    if (read.committed) add("done", read.committed_at, `committed to the table${version}`);
+  }
+  for (const one of answer.resolved)
+    add("done", one.at, `${one.kind} of ${format.count(one.lines, "bad line")} in entry ${one.entry}`);
+  for (const taken of [...answer.erased, answer.retraction].filter(Boolean))
+    add("done", taken.at, `${format.count(taken.rows, "row")} taken out of the table in entry ${taken.entry}`);
+  if (failure) {
+    const attempts = format.count(failure.attempts, "attempt");
+    add("bad", failure.failed_at, `failed (${failure.code})`, `${failure.message}; ${attempts}`);
+    if (failure.next_try) add("next", failure.next_try, "is tried again");
+  } else if (BAD.includes(answer.state)) {
+    const reason = answer.reason === null ? "" : ` (${answer.reason})`;
+    add("bad", null, `${answer.state}${reason}`, answer.detail);
+  }
+  const waits = answer.state === "waiting" ? (WAITS[answer.reason] ?? WAITS.waiting) : WAITS[answer.state];
+  if (waits) {
+    const refused = answer.state === "waiting" && answer.detail !== null;
+    const idle = answer.running === false ? "no blizzard is running" : null;
+    add(refused ? "bad" : "now", null, waits, refused ? answer.detail : idle);
+  }
+  return found;
+}
+
+function numbers(answer) {
+  if (!answer.read.length) return null;
+  const sum = (part) => answer.read.reduce((all, read) => all + part(read), 0);
+  const bad = sum((read) => read.quarantined);
   return h(
     "span.dim",
     null,
-    journey.rows !== null && format.count(journey.rows, "row"),
-    journey.bad_lines ? `, ${format.count(journey.bad_lines, "bad line")}` : "",
+    format.count(sum((read) => read.rows), "row"),
+    bad ? `, ${format.count(bad, "bad line")}` : "",
   );
 }

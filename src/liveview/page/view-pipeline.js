@@ -34,7 +34,6 @@ export function view(ctx) {
     detail ? needsHands(detail, ctx) : w.pending(entry, "The pipeline"),
     detail && batches(detail, ctx),
     days(name, summary, ctx),
-    detail && schema(detail, ctx),
   ];
 }
 
@@ -332,7 +331,6 @@ function badLines(group, name, ctx) {
         w.fileLink(name, group.sample_path),
         group.sample_line !== null && ` line ${format.exact(group.sample_line)}`,
       ],
-      group.last_at && [group.sample_path && " · ", "last ", w.ago(group.last_at, ctx.now)],
     ),
   );
 }
@@ -356,44 +354,4 @@ function capped(ctx, key, all, show) {
         ),
       ),
   ];
-}
-
-function schema(detail, ctx) {
-  return w.section(
-    "schema",
-    "Columns",
-    format.count(detail.schema.length, "column"),
-    columns(detail.schema, ctx.narrow),
-  );
-}
-
-/** The columns of a table or a pipeline. */
-export function columns(all, narrow) {
-  return h(
-    "details.fold",
-    { open: all.length <= 12 && !narrow },
-    h("summary", null, all.length ? "Names and types" : "None"),
-    w.grid({
-      label: "Columns",
-      rows: all,
-      keyOf: (column) => column.name,
-      columns: [
-        {
-          title: "Column",
-          wide: true,
-          cell: (column) =>
-            h(
-              "span",
-              null,
-              h("code", null, w.name(column.name)),
-              column.partition && h("span.tag", null, "partition"),
-            ),
-        },
-        { title: "Type", cell: (column) => h("code", null, h("bdi", null, column.type)) },
-        { title: "Null", cell: (column) => (column.nullable ? h("span.dim", null, "allowed") : "never") },
-        { title: "Since version", num: true, cell: (column) => format.exact(column.since_version) },
-      ],
-      empty: w.empty("No column is known yet."),
-    }),
-  );
 }

@@ -3,7 +3,6 @@
 import { h } from "./dom.js";
 import * as format from "./format.js";
 import * as routes from "./routes.js";
-import { columns } from "./view-pipeline.js";
 import * as w from "./widgets.js";
 
 export function title(ctx) {
@@ -219,5 +218,35 @@ function facts(detail) {
           h("div", { key }, h("dt", null, h("code", null, key)), h("dd", null, h("bdi", null, value))),
         ),
       ),
+  );
+}
+
+function columns(all, narrow) {
+  return h(
+    "details.fold",
+    { open: all.length <= 12 && !narrow },
+    h("summary", null, all.length ? "Names and types" : "None"),
+    w.grid({
+      label: "Columns",
+      rows: all,
+      keyOf: (column) => column.name,
+      columns: [
+        {
+          title: "Column",
+          wide: true,
+          cell: (column) =>
+            h(
+              "span",
+              null,
+              h("code", null, w.name(column.name)),
+              column.partition && h("span.tag", null, "partition"),
+            ),
+        },
+        { title: "Type", cell: (column) => h("code", null, h("bdi", null, column.type)) },
+        { title: "Null", cell: (column) => (column.nullable ? h("span.dim", null, "allowed") : "never") },
+        { title: "Since version", num: true, cell: (column) => format.exact(column.since_version) },
+      ],
+      empty: w.empty("No column is known yet."),
+    }),
   );
 }

@@ -19,6 +19,7 @@ from blizzard.config import load as config
 from lakebed.clock import Clock
 from lakebed.terminal.call import Call, Output
 from lakebed.terminal.console import console, print_json
+from liveview.headline import overview_of
 from liveview.lake import Lake, ProgramName, lake_of
 from liveview.live import Live
 from liveview.looks.desk import Patience
@@ -30,14 +31,12 @@ TIMEOUT_SECS = 10.0
 """A first look at many pipelines takes its time."""
 SETTLE_SECS = 30.0
 NOBODY = "neither program answers, so this is what journals and tables say"
-KEYS = "↑↓ choose   Enter open   Esc back   p pause   q quit"
+KEYS = "↑↓ choose   p pause   q quit"
 PRESSED = {
     "up": ("\x1b[A", "\x1bOA", "k"),
     "down": ("\x1b[B", "\x1bOB", "j"),
     "first": ("\x1b[H", "\x1b[1~", "g"),
     "last": ("\x1b[F", "\x1b[4~", "G"),
-    "open": ("\r", "\n", "\x1b[C", "\x1bOC"),
-    "back": ("\x1b", "\x7f", "\x1b[D", "\x1bOD"),
     "pause": ("p", " "),
     "quit": ("q", "Q", ""),
 }
@@ -114,7 +113,7 @@ class Feed:
         if self._only is not None:
             pipelines = [each for each in found.pipelines if each.name == self._only]
             tables = [each for each in found.tables if self._only in each.pipelines]
-            found = replace(found, pipelines=pipelines, tables=tables)
+            found = overview_of(found.at, found.programs, pipelines, tables)
         return ShownOverview(found, note)
 
     def settled(self) -> ShownOverview:
@@ -137,8 +136,14 @@ class Feed:
             if isinstance(answer, Overview):
                 return ShownOverview(answer)
             address = self._lake.addresses.get(name)
-            silent.append(Program(name=name, reachable=False, address=address, note=answer.note))
-        return ShownOverview(replace(self._looked().overview(), programs=silent), NOBODY)
+            needed = name == "blizzard" or not self._lake.no_penguin
+            silent.append(
+                Program(
+                    name=name, reachable=False, needed=needed, address=address, note=answer.note
+                )
+            )
+        found = self._looked().overview()
+        return ShownOverview(overview_of(found.at, silent, found.pipelines, found.tables), NOBODY)
 
     def _looked(self) -> Observer:
         if self._observer is None:
@@ -182,14 +187,12 @@ def _watch(feed: Feed, clock: Clock, interval: float) -> None:
 def after_key(view: View, key: str, names: Sequence[str]) -> View:
     """Return what to show after a key was pressed; the first pipeline if the marked one is gone."""
     if view.chosen not in names:
-        view = replace(view, chosen=names[0] if names else None, opened=False)
+        view = replace(view, chosen=names[0] if names else None)
     at = names.index(view.chosen) if view.chosen is not None else 0
     to = {"up": at - 1, "down": at + 1, "first": 0, "last": len(names) - 1}.get(key)
     if to is not None and names:
         return replace(view, chosen=names[min(max(to, 0), len(names) - 1)])
-    if key == "pause":
-        return replace(view, paused=not view.paused)
-    return replace(view, opened=key == "open") if key in ("open", "back") else view
+    return replace(view, paused=not view.paused) if key == "pause" else view
 
 
 def keys_of(typed: str) -> list[str]:

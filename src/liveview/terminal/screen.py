@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rich.console import Group, RenderableType
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -14,14 +13,12 @@ from lakebed.terminal.console import UNBOUNDED
 from lakebed.units import in_words, plural, took
 from lakebed.units import span as in_full
 from liveview.model import (
-    CurrentBatch,
     Overview,
     PipelineSummary,
     Problem,
     Program,
     SharedProblem,
     TableSummary,
-    Unit,
 )
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -36,10 +33,9 @@ STYLES = {
     "warning": "yellow",
     "error": "bold red",
 }
-STAGES = {"done": ("✓", "green"), "running": ("▶", "bold"), "waiting": ("·", "dim")}
 WORST_FIRST = {"failing": 0, "unknown": 1, "warning": 2, "ok": 3}
-LEFT = ("PIPELINE", "TABLE", "UNIT", "STATE", "LAST 24 HOURS")
-NAMES = ("PIPELINE", "TABLE", "UNIT")
+LEFT = ("PIPELINE", "TABLE", "STATE", "LAST 24 HOURS")
+NAMES = ("PIPELINE", "TABLE")
 MOST_PROBLEMS = 5
 
 
@@ -49,7 +45,6 @@ class View:
 
     chosen: str | None = None
     """The name of the marked pipeline."""
-    opened: bool = False
     paused: bool = False
 
 
@@ -71,13 +66,7 @@ def screen(
     note: str = "",
 ) -> Group:
     """Return what to draw; with a height, the pipelines around the marked one in half of it."""
-    pipelines = in_order(overview.pipelines)
-    opened = [each for each in pipelines if view.opened and each.name == view.chosen]
-    if opened:
-        body = _opened(opened[0], overview.tables, now, width)
-    else:
-        body = _listed(pipelines, overview, view, now, width, height)
-    return Group(*_head(overview, view, now, note), *body)
+    return Group(*_head(overview, view, now, note), *_body(overview, view, now, width, height))
 
 
 def _rank(summary: Summary) -> tuple[int, str]:
@@ -124,15 +113,11 @@ def _summary(overview: Overview) -> str:
     return " · ".join(parts)
 
 
-def _listed(
-    pipelines: Sequence[PipelineSummary],
-    overview: Overview,
-    view: View,
-    now: datetime,
-    width: int,
-    height: int | None,
+def _body(
+    overview: Overview, view: View, now: datetime, width: int, height: int | None
 ) -> Iterator[RenderableType]:
-    """Yield the pipelines, the first problem of each, and the tables, which give way first."""
+    """Yield the pipelines, the marked one or all problems, and the tables, which give way first."""
+    pipelines = in_order(overview.pipelines)
     room = len(pipelines) if height is None else max(3, height // 2)
     at = next((at for at, each in enumerate(pipelines) if each.name == view.chosen), 0)
     first = max(0, min(at - room // 2, len(pipelines) - room))
@@ -141,7 +126,12 @@ def _listed(
     if len(pipelines) > len(shown):
         yield Text(f"… {plural(len(pipelines) - len(shown), 'more pipeline')}", "dim")
     tables = sorted(overview.tables, key=_rank)
-    yield from _shared(overview.problems)
+    marked = [each for each in pipelines if each.name == view.chosen]
+    if marked:
+        yield Text("")
+        yield from _pane(marked[0], now)
+    else:
+        yield from _shared(overview.problems)
     if tables:
         yield Text("")
         yield _delta_tables(tables, now)
@@ -193,87 +183,23 @@ def _as_of(table: TableSummary) -> Text:
     return Text(f" at {table.size_version:,}" if is_old else "", "dim")
 
 
-def _opened(
-    pipeline: PipelineSummary, tables: Iterable[TableSummary], now: datetime, width: int
-) -> Iterator[RenderableType]:
+def _pane(pipeline: PipelineSummary, now: datetime) -> Iterator[Text]:
+    """Yield what the marked pipeline does, and its problems."""
     yield Text.assemble(_text(pipeline.name, "bold"), "  ", _text(pipeline.state))
-    facts = Table.grid(padding=(0, 2))
-    for label, value in _facts(pipeline):
-        facts.add_row(label, _text(value))
-    if width >= 60:
-        facts.add_row("24 hours", Text(sparkline(pipeline.spark), "green"))
-    yield facts
-    for problem in pipeline.problems:
-        yield from _problem("", problem)
-    yield Text("")
-    if pipeline.current_batch is None:
+    batch = pipeline.current_batch
+    if batch is None:
         left = _age(pipeline.next_look_at, now)
         then = "" if left is None else f"; the next look is in {took(max(0.0, -left))}"
         yield Text(f"No batch is running{then}.", "dim")
     else:
-        yield from _batch(pipeline.current_batch, now)
-    yield Text("")
-    yield _delta_tables([each for each in tables if pipeline.name in each.pipelines], now)
-
-
-def _facts(pipeline: PipelineSummary) -> Iterator[tuple[str, str]]:
-    fresh = pipeline.freshness
-    median, worst = _span(fresh.median_secs), _span(fresh.worst_secs)
-    measured = plural(fresh.measured_files, "file")
-    yield "reads", ", ".join(pipeline.sources)
-    yield "table", pipeline.table_uri
-    yield "fresh", f"{median} from arrival to commit, at worst {worst}, over {measured} in 24 h"
-    waiting = "not known"
-    if pipeline.waiting_files is not None:
-        size = "" if pipeline.waiting_bytes is None else f", {in_words(pipeline.waiting_bytes)}"
-        oldest = _span(pipeline.oldest_waiting_secs)
-        waiting = f"{plural(pipeline.waiting_files, 'file')}{size}; the oldest for {oldest}"
-    yield "behind", _span(pipeline.behind_secs).plain
-    yield "waiting", waiting if pipeline.waiting_files != 0 else "nothing"
-    yield "to commit", _count_of(pipeline.uncommitted_entries, "entry", "entries")
-    aside = [f"{_count_of(pipeline.failed_files, 'file')} failed"]
-    if pipeline.changed_files:
-        aside.append(f"{pipeline.changed_files:,} changed")
-    aside.append(f"{_count_of(pipeline.held_entries, 'entry', 'entries')} held")
-    aside.append(f"{_count_of(pipeline.quarantined_lines, 'bad line')} in quarantine")
-    yield "set aside", ", ".join(aside)
-    yield "yesterday", pipeline.yesterday.sentence
-
-
-def _batch(batch: CurrentBatch, now: datetime) -> Iterator[RenderableType]:
-    age = _span(_age(batch.started_at, now))
-    yield Text(f"Batch {batch.entry:,}: {plural(batch.files, 'file')}, for {age}", "bold")
-    stages = Text()
-    for each in batch.stages:
-        mark, style = STAGES[each.state]
-        seconds = "" if each.seconds is None else f" {took(each.seconds)}"
-        stages.append(f"{mark} {each.name}{seconds}   ", style)
-    yield stages
-    progress = Table.grid(padding=(0, 1))
-    progress.add_row(
-        ProgressBar(total=batch.bytes or 1, completed=batch.read_bytes, width=30),
-        f"{percent(batch.read_bytes, batch.bytes)} of {in_words(batch.bytes)}, "
-        f"{plural(batch.rows, 'row')}",
-    )
-    yield progress
-    yield _units(batch.units)
-    if batch.units_left_out:
-        yield Text(f"… {plural(batch.units_left_out, 'more unit')}", "dim")
-
-
-def _units(units: Iterable[Unit]) -> Table:
-    table = _table("UNIT", "STATE", "FILES", "READ", "ROWS", "BAD", "TIME")
-    for each in units:
-        table.add_row(
-            _text(each.id if each.worker is None else f"{each.id} on {each.worker}", ""),
-            _text(each.state),
-            _count(each.files),
-            percent(each.read_bytes, each.total_bytes),
-            _count(each.rows),
-            _count(each.bad_lines, "yellow"),
-            _span(each.seconds),
-        )
-    return table
+        at = next((each.name for each in batch.stages if each.state == "running"), "")
+        read = f"{percent(batch.read_bytes, batch.bytes)} of {in_words(batch.bytes)}"
+        age = _span(_age(batch.started_at, now))
+        files, rows = plural(batch.files, "file"), plural(batch.rows, "row")
+        yield Text(f"Batch {batch.entry:,}: {files}, for {age}; {at}: {read}, {rows}")
+    yield _text(pipeline.yesterday.sentence, "")
+    for problem in pipeline.problems:
+        yield from _problem("", problem)
 
 
 def _shared(found: Sequence[SharedProblem]) -> Iterator[Text]:
@@ -307,10 +233,6 @@ def _table(*titles: str) -> Table:
 def _text(said: str, style: str | None = None) -> Text:
     """Return a text that controls no terminal, in a style or in that of the state it names."""
     return Text(printable(said), STYLES.get(said if style is None else style, style or ""))
-
-
-def _count_of(number: int | None, one: str, many: str | None = None) -> str:
-    return f"- {many or one + 's'}" if number is None else plural(number, one, many)
 
 
 def _count(number: int | None, style: str = "") -> Text:

@@ -3,7 +3,7 @@
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blizzard.journal.totals import EntrySummary as Sums
@@ -25,6 +25,28 @@ class EntryFacts:
     batch: Batch
     written: "array[int]"
     """When the source files were written that it has read to their end, in milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedTable:
+    """The result of one look; `version` is None if there is no table yet."""
+
+    version: int | None = None
+    facts: TableFacts | None = None
+    commits: dict[int, Commit] = field(default_factory=dict)
+    """The newest versions, by their numbers."""
+    covered_since: float | None = None
+    """From when on all versions are known; None if that is all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSize:
+    """How large a version of a table is."""
+
+    version: int | None = None
+    files: int | None = None
+    bytes: int | None = None
+    rows: int | None = None
 
 
 def facts_of(entry: Entry) -> EntryFacts:

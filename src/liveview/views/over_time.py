@@ -120,7 +120,7 @@ def verdict_of(day: str, found: Reconciliation | None, *, outdated: bool = False
     return DayVerdict(day=day, complete=complete, sentence=group.sentence)
 
 
-def days_of(found: Reconciliation, yesterday: str) -> Days:
+def days_of(found: Reconciliation) -> Days:
     """Return the last days that have files, the newest first."""
     notes = list(found.errors)
     if found.left_out:
@@ -129,6 +129,5 @@ def days_of(found: Reconciliation, yesterday: str) -> Days:
         )
     return Days(
         days=[group for group in found.groups if group.landed],
-        yesterday=verdict_of(yesterday, found),
         note="; ".join(notes) or None,
     )

@@ -171,6 +171,6 @@ def test_the_search_of_the_page_and_the_journey_take_a_printed_name(tmp_path):
             status, journey = asking.get(
                 "/api/v1/pipelines/orders/file", f"path=default:{quote(printed)}"
             )
-            assert (status, journey["state"], journey["rows"]) == (200, "in_table", 2)
+            assert (status, journey["state"], journey["read"][0]["rows"]) == (200, "in_table", 2)
     finally:
         asking.api.close()

@@ -68,6 +68,7 @@ def test_as_json_it_is_the_document_of_the_api_with_what_takes_longer(lake):
     assert pipeline["failed_files"] == 1
     assert table["rows"] == 33
     assert [each["reachable"] for each in document["programs"]] == [False, False]
+    assert [each["pipelines"] for each in document["problems"]] == [["orders"]] * 2
 
 
 def test_an_unknown_pipeline_and_a_wrong_interval_are_refused(lake):

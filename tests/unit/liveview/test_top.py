@@ -30,15 +30,14 @@ def test_a_failing_pipeline_comes_first_and_its_problem_is_shown_with_the_way_ou
     assert lines[at + 1].strip() == problem.way_out
 
 
-def test_an_opened_pipeline_shows_its_batch_with_stages_and_units() -> None:
-    shown = text(samples.busy(CLOCK), View(chosen="clicks", opened=True), width=100)
-    assert "Batch 4,813: 576 files, for 52 s" in shown
-    assert "✓ discover 0.8 s   ✓ plan 0.1 s   ▶ run 51.1 s   · journal" in shown
-    assert "47% of 6.0 GiB, " in shown
-    assert "u0000 on 10.2.0.10" in shown
+def test_the_marked_pipeline_shows_its_batch_and_its_problems() -> None:
+    shown = text(samples.busy(CLOCK), View(chosen="clicks"), width=100)
+    assert "Batch 4,813: 576 files, for 52 s; run: 47% of 6.0 GiB, " in shown
     assert "Yes: all 288 files that landed on 2026-03-13" in shown
-    waits = text(samples.busy(CLOCK), View(chosen="orders", opened=True))
+    waits = text(samples.busy(CLOCK), View(chosen="orders"))
     assert "No batch is running; the next look is in 24.0 s." in waits
+    failing = text(samples.busy(CLOCK), View(chosen="payments"), width=200)
+    assert all(one.message in failing for one in samples.failing(CLOCK).problems)
 
 
 def test_what_is_not_known_is_not_shown_as_nothing() -> None:
@@ -75,19 +74,17 @@ def test_a_sparkline_tells_little_from_nothing_and_100_percent_is_everything() -
 
 def test_keys_are_read_from_what_terminals_send() -> None:
     typed = "j\x1b[A\x1bOB\r\x1b[5~\x1b[200~p\x1b"
-    assert keys_of(typed) == ["down", "up", "down", "open", "pause", "back"]
+    assert keys_of(typed) == ["down", "up", "down", "pause"]
     assert keys_of("") == ["quit"]
 
 
 def test_keys_move_the_mark_and_stop_at_the_ends() -> None:
     names = ["a", "b", "c"]
-    view = after_key(View(chosen="gone", opened=True), "", names)
+    view = after_key(View(chosen="gone"), "", names)
     assert view == View(chosen="a")
     moves = (("up", "a"), ("down", "b"), ("last", "c"), ("down", "c"), ("first", "a"))
     for key, chosen in moves:
         view = after_key(view, key, names)
         assert view.chosen == chosen
-    assert after_key(view, "open", names).opened
-    assert not after_key(after_key(view, "open", names), "back", names).opened
     assert after_key(view, "pause", names).paused
     assert after_key(view, "down", []) == View()

@@ -16,8 +16,8 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.layout import TablePath
 from lakebed.types import Handoff
+from liveview.answers import without_quotes
 from liveview.views.entries import EntryFacts, batch_of, committed_entries, version_of
-from liveview.views.journey import journey_of
 from liveview.views.over_time import days_of, freshness_of, verdict_of
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
@@ -99,16 +99,17 @@ def test_a_day_that_was_not_looked_at_is_not_complete():
         groups=(whole, DayOrPartition(name="2023-12-31")),
         left_out=3,
     )
-    days = days_of(found, "2024-01-01")
+    days = days_of(found)
     assert [one.name for one in days.days] == ["2024-01-01"]
-    assert (days.yesterday.complete, days.yesterday.sentence) == (True, "all in")
+    verdict = verdict_of("2024-01-01", found)
+    assert (verdict.complete, verdict.sentence) == (True, "all in")
     assert days.note == "3 files of other days are not shown"
     assert verdict_of("2024-01-01", found, outdated=True).complete is None
     mixed = DayOrPartition(
         name="2024-01-01", landed=30, in_table=1, journaled=2, held=3, failed=4, waiting=5,
         changed=6, retracted=3, discarded=4, removed=2,
     )  # fmt: skip
-    (day,) = days_of(replace(found, groups=(mixed,)), "2024-01-01").days
+    (day,) = days_of(replace(found, groups=(mixed,))).days
     states = (day.in_table, day.journaled, day.held, day.failed, day.waiting, day.changed)
     assert states == (1, 2, 3, 4, 5, 6)
     assert day.landed == sum(states) + day.retracted + day.discarded + day.removed
@@ -136,6 +137,6 @@ def test_a_failure_is_quoted_only_where_its_message_holds_nothing(quotes: bool):
     answer = Answer(
         kind="source", state=FileState.FAILED, uri="u", answer="failed: canary", failure=failure
     )
-    shown = str(journey_of(answer, quotes=quotes))
+    shown = str(answer if quotes else without_quotes(answer))
     assert ("canary" in shown) is quotes
     assert "bad_json" in shown
