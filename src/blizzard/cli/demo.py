@@ -13,7 +13,8 @@ from typing import Annotated
 import typer
 import zstandard
 
-from lakebed.deltalog.tables import preview
+from lakebed.deltalog.tables import first_rows, look_at
+from lakebed.storage.options import StorageOptions
 from lakebed.terminal.call import refuse
 from lakebed.terminal.console import Line, Table, Verbatim, print_text, second
 from lakebed.units import plural
@@ -125,15 +126,19 @@ def make_sample(landing: Path) -> tuple[int, int]:
 
 def table_lines(uri: str) -> Iterator[Line]:
     """Yield what a reader of the Delta table sees."""
-    seen = preview(uri, rows=5)
+    table = look_at(uri, StorageOptions())
+    if table is None:
+        return
+    files, _bytes, rows = table.totals()
     yield ""
     yield (
-        f"The table  {plural(seen.rows, 'row')} in {plural(seen.files, 'file')}, "
-        f"Delta version {seen.version}"
+        f"The table  {plural(rows or 0, 'row')} in {plural(files, 'file')}, "
+        f"Delta version {table.version}"
     )
     yield Verbatim(Path(uri).absolute())
-    titles = [f">{name}" if name in ("id", "amount") else name for name in seen.columns]
-    yield Table(titles, [[_value(cell) for cell in row] for row in seen.first_rows])
+    names = tuple(field["name"] for field in table.facts.schema["fields"])
+    titles = [f">{name}" if name in ("id", "amount") else name for name in names]
+    yield Table(titles, [[_value(cell) for cell in row] for row in first_rows(table, names, 5)])
 
 
 def _value(cell: object) -> str:

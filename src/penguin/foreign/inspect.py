@@ -118,7 +118,6 @@ Verdict = ForeignFile | LeftOut
 def candidate(
     facts: ObjectFacts,
     *,
-    late: bool = False,
     claim: Meta | None = None,
     asked_by: str | None = None,
 ) -> Candidate:
@@ -128,7 +127,6 @@ def candidate(
         size=facts.size,
         etag=facts.etag,
         modified=facts.modified,
-        late=late,
         claim=claim,
         asked_by=asked_by,
     )
