@@ -9,8 +9,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import Self
 
@@ -87,7 +86,9 @@ class Downloads:
         )
         self._running: Counter[str] = Counter()
         """How many downloads of each source have begun that the reader is not done with."""
-        self._begun: dict[str, _Lane | _Bundle] = {}
+        self._begun: dict[str, _Lane] = {}
+        self._last: set[str] = set()
+        """The last file of each bundle."""
         self._at_once = at_once
         self._timer = timer
         self._read_here = 0
@@ -125,11 +126,12 @@ class Downloads:
             # It is fetched in pieces though it is small: nothing reads at once here.
             self._at_once = None
             self._begin()
-        found = self._begun.pop(file.key)
+        lane = self._begun.pop(file.key)
         try:
-            yield from found.pieces(file)
+            yield from lane.taken()
         finally:
-            if found.let_go(file):
+            lane.abandon()
+            if file.key in self._last:
                 self._running[file.source] -= 1
                 self._begin()
 
@@ -139,8 +141,8 @@ class Downloads:
     def __exit__(self, *_error: object) -> None:
         self._waiting.clear()
         self._over.set()
-        for found in self._begun.values():
-            found.abandon()
+        for lane in self._begun.values():
+            lane.abandon()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _begin(self) -> None:
@@ -155,28 +157,16 @@ class Downloads:
             self._begin_one(self._waiting.popleft())
 
     def _begin_one(self, files: list[SourceFile]) -> None:
-        match files:
-            case [file]:
-                lane = _Lane(self._room)
-                self._begun[file.key] = lane
-                self._pool.submit(self._fetch, file, lane)
-            case _:
-                bundle = _Bundle(files, self._pool.submit(self._fetch_all, files))
-                self._begun.update(dict.fromkeys((file.key for file in files), bundle))
+        lanes = [_Lane(self._room) for _file in files]
+        self._begun.update(zip((file.key for file in files), lanes, strict=True))
+        self._last.add(files[-1].key)
+        self._pool.submit(self._fetch, files, lanes)
 
-    def _fetch(self, file: SourceFile, lane: "_Lane") -> None:
-        _make(self._tried(file), lane)
-
-    def _fetch_all(self, files: Sequence[SourceFile]) -> "_Fetched":
-        fetched: _Fetched = {}
-        for file in files:
+    def _fetch(self, files: Sequence[SourceFile], lanes: Sequence["_Lane"]) -> None:
+        for file, lane in zip(files, lanes, strict=True):
             if self._over.is_set():
-                break
-            try:
-                fetched[file.key] = list(self._tried(file))
-            except BaseException as error:  # noqa: BLE001 - it is raised again where the file is read
-                fetched[file.key] = panic_as_error(error)
-        return fetched
+                return
+            _make(self._tried(file), lane)
 
     def _tried(self, file: SourceFile) -> Iterator[bytes]:
         """Resume after transient trouble, from the byte where it occurred, in the same object."""
@@ -252,9 +242,6 @@ class _Lane:
         self.waiting: queue.Queue[bytes | BaseException | None] = queue.Queue(max(2, room))
         self._abandoned = threading.Event()
 
-    def pieces(self, _file: SourceFile) -> Iterator[bytes]:
-        return self.taken()
-
     def taken(self) -> Iterator[bytes]:
         while (piece := self.waiting.get()) is not None:
             if isinstance(piece, BaseException):
@@ -271,11 +258,6 @@ class _Lane:
             return True
         return False
 
-    def let_go(self, _file: SourceFile) -> bool:
-        """Be done with the file, read to its end or not; True, as there is no other here."""
-        self.abandon()
-        return True
-
     def abandon(self) -> None:
         """Stop reading this file, and drop what is queued."""
         self._abandoned.set()
@@ -284,27 +266,3 @@ class _Lane:
                 self.waiting.get_nowait()
             except queue.Empty:
                 return
-
-
-_Fetched = dict[str, list[bytes] | BaseException]
-
-
-@dataclass(frozen=True, slots=True)
-class _Bundle:
-    """Small files that one thread fetches, one after the other."""
-
-    files: Sequence[SourceFile]
-    fetched: "Future[_Fetched]"
-
-    def pieces(self, file: SourceFile) -> Iterator[bytes]:
-        found = self.fetched.result().pop(file.key)
-        if isinstance(found, BaseException):
-            raise found
-        yield from found
-
-    def let_go(self, file: SourceFile) -> bool:
-        """Be done with a file; True if it was the last one."""
-        return file is self.files[-1]
-
-    def abandon(self) -> None:
-        """Stop reading; the fetch in progress ends by itself."""

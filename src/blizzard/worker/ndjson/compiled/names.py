@@ -1,9 +1,10 @@
 """The names of an object's members: known by how they are written, learned where they are new."""
 
 import json
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import int32, int64, void
+from numba import int32, int64, types, uint8, void
 
 from blizzard.worker.ndjson.compiled.syntax import BYTES, Array, Pointer, string
 from blizzard.worker.ndjson.compiled.vector import (
@@ -42,30 +43,58 @@ def hash_of(text: Pointer, start: int, end: int) -> int:
     return found
 
 
+class Names(NamedTuple):
+    """The known names as compiled code reads them, in arrays or by pointers to their elements."""
+
+    written: Pointer
+    """As they are written, with their quotes, one after the other."""
+    starts: Pointer
+    slots: Pointer
+    """The fields that they mean; the first slots are the declared ones."""
+    buckets: Pointer
+    order: Pointer
+    """The name of each member of the object before, and the size of what leads up to its value
+    where that fits into a step, else 0."""
+    leads: Pointer
+    """What leads up to the value: a comma unless it is the first, the name, the colon."""
+
+
+NAMES: Any = types.NamedTuple(  # type: ignore[no-untyped-call]  # numba has no types
+    (uint8[::1], int64[::1], int64[::1], int32[::1], int64[:, ::1], uint8[:, ::1]), Names
+)
+
+
 @part
-def _find(
-    data: Pointer, at: int, end: int, names: Pointer, starts: Pointer, buckets: Pointer, mask: int
-) -> int:
+def pointers(names: Names) -> Names:
+    """Return the names by pointers."""
+    return Names(
+        pointer(names.written), pointer(names.starts), pointer(names.slots),
+        pointer(names.buckets), pointer(names.order), pointer(names.leads),
+    )  # fmt: skip
+
+
+@part
+def _find(data: Pointer, at: int, end: int, names: Names, mask: int) -> int:
     """Return the number of a name, or -1."""
     bucket = hash_of(data, at, end) & mask
-    while buckets[bucket] >= 0:
-        number: int = buckets[bucket]
-        start, stop = starts[number], starts[number + 1]
-        if stop - start == end - at and is_next(data, at, names, start, stop):
+    while names.buckets[bucket] >= 0:
+        number: int = names.buckets[bucket]
+        start, stop = names.starts[number], names.starts[number + 1]
+        if stop - start == end - at and is_next(data, at, names.written, start, stop):
             return number
         bucket = (bucket + 1) & mask
     return -1
 
 
 @part
-def name_at(
-    data: Pointer, at: int, guess: int, names: Pointer, starts: Pointer, buckets: Pointer, mask: int
-) -> tuple[int, int]:
+def name_at(data: Pointer, at: int, guess: int, names: Names, mask: int) -> tuple[int, int]:
     """Return number of a name, and where it ends: -1 and its end if it is new, else -1 twice."""
-    if guess >= 0 and is_next(data, at, names, starts[guess], starts[guess + 1]):
-        return guess, at + starts[guess + 1] - starts[guess]
+    if guess >= 0:
+        start, stop = names.starts[guess], names.starts[guess + 1]
+        if is_next(data, at, names.written, start, stop):
+            return guess, at + stop - start
     end, _ = string(data, at)
-    return _find(data, at, end, names, starts, buckets, mask) if end >= 0 else -1, end
+    return _find(data, at, end, names, mask) if end >= 0 else -1, end
 
 
 @compiled(void(BYTES, int64[::1], int32[::1]))
@@ -89,11 +118,8 @@ class FieldNames:
 
     def __init__(self, declared: list[str]) -> None:
         self._declared = declared
-        self.order = np.empty((MAX_PLACES, 2), np.int64)
-        """The name of each member of the object before, and the size of what leads up to its value
-        where that fits into a step, else 0."""
-        self.leads = np.empty((MAX_PLACES, WIDTH), np.uint8)
-        """What leads up to the value: a comma unless it is the first, the name, the colon."""
+        self._order = np.empty((MAX_PLACES, 2), np.int64)
+        self._leads = np.empty((MAX_PLACES, WIDTH), np.uint8)
         self._begin()
 
     @property
@@ -124,7 +150,7 @@ class FieldNames:
         return list(self._slot_of)[len(self._declared) :]
 
     def _begin(self) -> None:
-        self.order[:] = (-1, 0)
+        self._order[:] = (-1, 0)
         self._slot_of = {name: slot for slot, name in enumerate(self._declared)}
         self._written: list[bytes] = []
         self._slots: list[int] = []
@@ -137,8 +163,9 @@ class FieldNames:
         self._slots.append(slot)
 
     def _arrange(self) -> None:
-        self.written = np.frombuffer(b"".join([*self._written, _PADDING]), np.uint8)
-        self.starts = np.cumsum([0, *map(len, self._written)], dtype=np.int64)
-        self.slots = np.array(self._slots, np.int64)
-        self.buckets = np.empty(2 << len(self._written).bit_length(), np.int32)
-        fill_buckets(self.written, self.starts, self.buckets)
+        written = np.frombuffer(bytearray().join([*self._written, _PADDING]), np.uint8)
+        starts = np.cumsum([0, *map(len, self._written)], dtype=np.int64)
+        buckets = np.empty(2 << len(self._written).bit_length(), np.int32)
+        fill_buckets(written, starts, buckets)
+        slots = np.array(self._slots, np.int64)
+        self.arrays = Names(written, starts, slots, buckets, self._order, self._leads)

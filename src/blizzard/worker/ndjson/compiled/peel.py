@@ -22,9 +22,10 @@ from blizzard.worker.ndjson.compiled.leftovers import (
     in_row_order,
     in_text_order,
 )
-from blizzard.worker.ndjson.compiled.names import FieldNames
+from blizzard.worker.ndjson.compiled.names import FieldNames, Names
 from blizzard.worker.ndjson.compiled.otherwise import leaf_of
 from blizzard.worker.ndjson.compiled.page import Found, Page, fitting, leaf_column, without
+from blizzard.worker.ndjson.compiled.scan import DONE, Room
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, OBJECT, SIZE, Array
 from blizzard.worker.ndjson.level import NOWHERE, MemberPlace, is_kept, level_within, places_inside
 from lakebed.columns.schema import Field
@@ -58,9 +59,9 @@ class Members:
         line_of, line_starts = np.empty(room, np.int32), np.empty(room, np.int32)
         numbers = lines_found, line_of, line_starts
 
-        def scan_lines(arrays: Arrays) -> int:
+        def scan_lines(names: Names, room: Room) -> int:
             lines_found[:] = 0
-            return scan.lines(*(page.data, page.ends, max_line_bytes, *arrays, *numbers))
+            return scan.lines(page.data, page.ends, max_line_bytes, names, room, *numbers)
 
         collect = page.unknown is not UnknownFields.DROP
         scanned, refused = self._scan(page, room, scan_lines, collect=collect)
@@ -87,8 +88,8 @@ class Members:
         leads through them.
         """
 
-        def scan_objects(arrays: Arrays) -> int:
-            return scan.objects(page.data, page.ends, tokens.starts, tokens.kinds, *arrays)
+        def scan_objects(names: Names, room: Room) -> int:
+            return scan.objects(page.data, page.ends, names, room, tokens.starts, tokens.kinds)
 
         rows = len(tokens.kinds)
         collect = trail.is_keyed or page.unknown is not UnknownFields.DROP
@@ -129,7 +130,7 @@ class Members:
                 left.extend(rest)
 
     def _scan(
-        self, page: Page, rows: int, scanned: Callable[[Arrays], int], *, collect: bool
+        self, page: Page, rows: int, scanned: Callable[[Names, Room], int], *, collect: bool
     ) -> tuple[Arrays, Array | None]:
         """Scan, and begin anew after each name not known and where there are more leftovers.
 
@@ -145,12 +146,10 @@ class Members:
             seen = np.zeros(names.slot_count, np.int64)
             others = np.empty((4, self._others if collect else 0), np.int32)
             found, flags = np.zeros(4, np.int64), np.zeros(rows, np.uint8)
-            ended = scanned((
-                names.written, names.starts, names.slots, names.buckets, names.order, names.leads,
-                page.room, starts, lengths, kinds, counts, seen, others, found, flags,
-            ))  # fmt: skip
+            room = Room(page.room, starts, lengths, kinds, counts, seen, others, found, flags)
+            ended = scanned(names.arrays, room)
             left, start, end, refused = found.tolist()
-            if ended == scan.DONE:
+            if ended == DONE:
                 if not collect or left <= others.shape[1]:
                     others = others[:, : left if collect else 0]
                     return (starts, lengths, kinds, counts, others), flags if refused else None

@@ -5,9 +5,11 @@ path finds that out. Nested values are peeled one level at a time: a scan says w
 a field stand and that they are JSON, and the next one looks into them, for all rows at once.
 """
 
-from numba import int32, int64, uint8
+from typing import Any, NamedTuple
 
-from blizzard.worker.ndjson.compiled.names import name_at
+from numba import int32, int64, types, uint8
+
+from blizzard.worker.ndjson.compiled.names import NAMES, Names, name_at, pointers
 from blizzard.worker.ndjson.compiled.syntax import (
     ABSENT,
     BYTES,
@@ -36,23 +38,71 @@ DONE, NEW_NAME = range(2)
 """How a scan ended."""
 _REFUSED, _NEW_NAME, _NO_MEMBER = -1, -2, -3
 
+
+class Room(NamedTuple):
+    """What a scan finds, in arrays or by pointers to their elements.
+
+    For each declared field and row there are a start, a length and a kind, which must have been
+    ABSENT; for each block and slot the `counts` of values by kind, and their SIZE. All counts must
+    have been zero. For the values of undeclared fields, in their order, `others` has row, slot,
+    start and length as far as there is room; `found` says how many there are, where a new name
+    starts and ends, and how many lines or rows are `refused`.
+    """
+
+    closing: Pointer
+    """Room for MAX_DEPTH closing brackets."""
+    starts: Pointer
+    lengths: Pointer
+    kinds: Pointer
+    counts: Pointer
+    seen: Pointer
+    others: Pointer
+    found: Pointer
+    refused: Pointer
+
+
 _INTS = int32[::1]
-_NAMES = (BYTES, int64[::1], int64[::1], int32[::1], int64[:, ::1], uint8[:, ::1])
-_TOKENS = (int32[:, ::1], int32[:, ::1], uint8[:, ::1])
+_TABLE = int32[:, ::1]
+_ROOM: Any = types.NamedTuple(  # type: ignore[no-untyped-call]  # numba has no types
+    (
+        uint8[::1], _TABLE, _TABLE, uint8[:, ::1], int64[:, :, ::1], int64[::1], _TABLE,
+        int64[::1], uint8[::1],
+    ),
+    Room,
+)  # fmt: skip
+
+
+class _Sizes(NamedTuple):
+    """How many there are of what pointers lead to."""
+
+    mask: int
+    places: int
+    declared: int
+    rows: int
+    slots: int
+    others: int
+
+
+@part
+def _pointers(room: Room) -> Room:
+    return Room(
+        pointer(room.closing), pointer(room.starts), pointer(room.lengths), pointer(room.kinds),
+        pointer(room.counts), pointer(room.seen), pointer(room.others), pointer(room.found),
+        pointer(room.refused),
+    )  # fmt: skip
+
+
+@part
+def _sizes(names: Names, room: Room) -> _Sizes:
+    return _Sizes(
+        len(names.buckets) - 1, len(names.order), room.kinds.shape[0], room.kinds.shape[1],
+        room.counts.shape[1], room.others.shape[1],
+    )  # fmt: skip
 
 
 @part
 def _member(
-    data: Pointer,
-    end: int,
-    place: int,
-    names: Pointer,
-    name_starts: Pointer,
-    buckets: Pointer,
-    mask: int,
-    order: Pointer,
-    leads: Pointer,
-    found: Pointer,
+    data: Pointer, end: int, place: int, names: Names, mask: int, found: Pointer
 ) -> tuple[int, int]:
     """Return the number of the next member's name, and where its value begins.
 
@@ -61,8 +111,9 @@ def _member(
     What stands before a value is mostly what stood there in the object before, byte for byte. Then
     it means the same: the comma, the name and the colon are known to be right without a look.
     """
+    order = names.order
     name, size = order[2 * place], order[2 * place + 1]
-    if size and first_of(differing(data, end, leads, WIDTH * place)) >= size:
+    if size and first_of(differing(data, end, names.leads, WIDTH * place)) >= size:
         return name, after_space(data, end + size)
     at = after_space(data, end)
     if place:
@@ -71,7 +122,7 @@ def _member(
         at = after_space(data, at + 1)
     elif data[at] == CLOSE_BRACE:
         return _NO_MEMBER, at
-    name, stop = name_at(data, at, name, names, name_starts, buckets, mask)
+    name, stop = name_at(data, at, name, names, mask)
     if name < 0:
         found[1], found[2] = at, stop
         return _NEW_NAME if stop >= 0 else _REFUSED, at
@@ -80,126 +131,74 @@ def _member(
         return _REFUSED, at
     order[2 * place] = name
     order[2 * place + 1] = at - end if at - end <= WIDTH else 0
-    copy_step(data, end, leads, WIDTH * place)
+    copy_step(data, end, names.leads, WIDTH * place)
     return name, at
 
 
 @part
 def _members(
-    data: Pointer,
-    at: int,
-    closing: Pointer,
-    names: Pointer,
-    name_starts: Pointer,
-    slots: Pointer,
-    buckets: Pointer,
-    mask: int,
-    order: Pointer,
-    leads: Pointer,
-    places: int,
-    row: int,
-    declared: int,
-    rows: int,
-    starts: Pointer,
-    lengths: Pointer,
-    kinds: Pointer,
-    counts: Pointer,
-    first: int,
-    seen: Pointer,
-    others: Pointer,
-    room_for_others: int,
-    found: Pointer,
+    data: Pointer, at: int, row: int, block: int, names: Names, room: Room, sizes: _Sizes
 ) -> int:
-    """Find the members of one object, and return where it ends; else how that ended, below zero.
-
-    The row's block has its counts from the `first` on. What is `found` are the number of values of
-    undeclared fields and where a new name stands.
-    """
+    """Find the members of one object, and return where it ends; else how that ended, below zero."""
+    first = block * sizes.slots
     end = at + 1
     place = 0
     while True:
-        name, at = _member(data, end, place, names, name_starts, buckets, mask, order, leads, found)
+        name, at = _member(data, end, place, names, sizes.mask, room.found)
         if name < 0:
             break
-        place = min(place + 1, places - 1)
-        slot = slots[name]
-        if seen[slot] == row + 1:  # a field that was there already
+        place = min(place + 1, sizes.places - 1)
+        slot = names.slots[name]
+        if room.seen[slot] == row + 1:  # a field that was there already
             return _REFUSED
-        seen[slot] = row + 1
-        end, kind = value(data, at, closing)
+        room.seen[slot] = row + 1
+        end, kind = value(data, at, room.closing)
         if end < 0:
             return _REFUSED
-        counts[(first + slot) * (SIZE + 1) + kind] += 1
+        counts = (first + slot) * (SIZE + 1)
+        room.counts[counts + kind] += 1
         if kind != ABSENT:
-            if slot < declared:
-                token = slot * rows + row
-                starts[token] = at
-                lengths[token] = end - at
-                kinds[token] = kind
-                counts[(first + slot) * (SIZE + 1) + SIZE] += end - at
+            if slot < sizes.declared:
+                token = slot * sizes.rows + row
+                room.starts[token] = at
+                room.lengths[token] = end - at
+                room.kinds[token] = kind
+                room.counts[counts + SIZE] += end - at
             else:
-                other = found[0]
-                if other < room_for_others:
-                    others[other] = row
-                    others[room_for_others + other] = slot
-                    others[2 * room_for_others + other] = at
-                    others[3 * room_for_others + other] = end - at
-                found[0] = other + 1
+                other = room.found[0]
+                if other < sizes.others:
+                    room.others[other] = row
+                    room.others[sizes.others + other] = slot
+                    room.others[2 * sizes.others + other] = at
+                    room.others[3 * sizes.others + other] = end - at
+                room.found[0] = other + 1
     if name == _NO_MEMBER:
         return at + 1 if data[at] == CLOSE_BRACE else _REFUSED
     return name
 
 
-@compiled(
-    int64(
-        BYTES, int64[::1], int64, *_NAMES, uint8[::1], *_TOKENS,
-        int64[:, :, ::1], int64[::1], int32[:, ::1], int64[::1], uint8[::1],
-        int64[:, ::1], _INTS, _INTS,
-    )
-)  # fmt: skip
+@compiled(int64(BYTES, int64[::1], int64, NAMES, _ROOM, int64[:, ::1], _INTS, _INTS))
 def lines(
     blocks: Array,
     ends: Array,
     max_line_bytes: int,
-    names: Array,
-    name_starts: Array,
-    slots: Array,
-    buckets: Array,
-    order: Array,
-    leads: Array,
-    room: Array,
-    starts: Array,
-    lengths: Array,
-    kinds: Array,
-    counts: Array,
-    seen: Array,
-    others: Array,
-    found: Array,
-    refused: Array,
+    names: Names,
+    room: Room,
     lines_of: Array,
     line_of: Array,
     line_starts: Array,
 ) -> int:
     """Find the tokens of blocks of lines, and return how that ended.
 
-    The blocks stand one after the other, none is empty, and `ends` says where each has its end.
+    The blocks stand one after the other, none is empty, and `ends` says where each has its end. For
+    each block there are the lines and the rows, in `lines_of`, which must have been zero.
 
-    `names` are the known ones as they are written, with their quotes, and `slots` the fields they
-    mean; the first slots are the declared ones. `order` has the name of each member of the line
-    before, and the size of what stood before its value, which is in `leads`: both are mostly those
-    of this line, too. `room` is for MAX_DEPTH closing brackets.
-
-    For each declared field and row there are a start, a length and a kind, which must have been
-    ABSENT; for each block and slot the `counts` of values by kind, and their SIZE; for each block
-    the lines and the rows, in `lines_of`. All counts must have been zero. For the values of
-    undeclared fields, in their order, `others` has row, slot, start and length as far as there is
-    room; `found` says how many there are, and where a new name starts and ends.
-
-    A line that is not understood is `refused`, and how many are is the last number of `found`. It
-    is a row, too, if it begins as an object does: of those of its members that were understood.
-    `line_of` says in which line each row stands, and `line_starts` where each line does.
+    A line that is not understood is `refused`. It is a row, too, if it begins as an object does: of
+    those of its members that were understood. `line_of` says in which line each row stands, and
+    `line_starts` where each line does.
     """
-    data, closing = pointer(blocks), pointer(room)
+    data, known, here = pointer(blocks), pointers(names), _pointers(room)
+    sizes = _sizes(names, room)
     at = rows = block = line = 0
     while block < len(ends):
         line_start = at
@@ -207,16 +206,9 @@ def lines(
             line_starts[line] = at
         lines_of[block, 0] += 1
         at = after_space(data, at)
-        if data[at] == OPEN_BRACE and rows < kinds.shape[1]:
+        if data[at] == OPEN_BRACE and rows < sizes.rows:
             line_of[rows] = line
-            at = _members(
-                data, at, closing, pointer(names), pointer(name_starts), pointer(slots),
-                pointer(buckets), len(buckets) - 1, pointer(order), pointer(leads), len(order),
-                rows, kinds.shape[0], kinds.shape[1],
-                pointer(starts), pointer(lengths), pointer(kinds), pointer(counts),
-                block * counts.shape[1], pointer(seen), pointer(others), others.shape[1],
-                pointer(found),
-            )  # fmt: skip
+            at = _members(data, at, rows, block, known, here, sizes)
             if at == _NEW_NAME:
                 return NEW_NAME
             rows += 1
@@ -224,9 +216,9 @@ def lines(
             if at >= 0:
                 at = after_space(data, at)
         if at < 0 or data[at] != NEWLINE or at - line_start > max_line_bytes:
-            if line < len(refused):
-                refused[line] = 1
-            found[3] += 1
+            if line < len(room.refused):
+                here.refused[line] = 1
+            here.found[3] += 1
             at = line_start
             while data[at] != NEWLINE:
                 at += 1
@@ -236,38 +228,21 @@ def lines(
     return DONE
 
 
-@compiled(
-    int64(
-        BYTES, int64[::1], _INTS, uint8[::1], *_NAMES, uint8[::1], *_TOKENS,
-        int64[:, :, ::1], int64[::1], int32[:, ::1], int64[::1], uint8[::1],
-    )
-)  # fmt: skip
+@compiled(int64(BYTES, int64[::1], NAMES, _ROOM, _INTS, uint8[::1]))
 def objects(
     blocks: Array,
     ends: Array,
+    names: Names,
+    room: Room,
     object_starts: Array,
     object_kinds: Array,
-    names: Array,
-    name_starts: Array,
-    slots: Array,
-    buckets: Array,
-    order: Array,
-    leads: Array,
-    room: Array,
-    starts: Array,
-    lengths: Array,
-    kinds: Array,
-    counts: Array,
-    seen: Array,
-    others: Array,
-    found: Array,
-    refused: Array,
 ) -> int:
     """Find the tokens of objects that are known to be JSON; the rest is as in `lines`.
 
     There is a row for each object, and for each that is ABSENT, too. What is `refused` is a row.
     """
-    data, closing = pointer(blocks), pointer(room)
+    data, known, here = pointer(blocks), pointers(names), _pointers(room)
+    sizes = _sizes(names, room)
     block = 0
     for row in range(len(object_kinds)):
         if object_kinds[row] == ABSENT:
@@ -275,17 +250,10 @@ def objects(
         at = object_starts[row]
         while at >= ends[block]:
             block += 1
-        at = _members(
-            data, at, closing, pointer(names), pointer(name_starts), pointer(slots),
-            pointer(buckets), len(buckets) - 1, pointer(order), pointer(leads), len(order),
-            row, kinds.shape[0], kinds.shape[1],
-            pointer(starts), pointer(lengths), pointer(kinds), pointer(counts),
-            block * counts.shape[1], pointer(seen), pointer(others), others.shape[1],
-            pointer(found),
-        )  # fmt: skip
+        at = _members(data, at, row, block, known, here, sizes)
         if at == _NEW_NAME:
             return NEW_NAME
         if at < 0:
-            refused[row] = 1
-            found[3] += 1
+            here.refused[row] = 1
+            here.found[3] += 1
     return DONE
