@@ -12,8 +12,8 @@ from blizzard.discover.lister import SourceLister
 from blizzard.discover.scan import DiscoveryContext
 from blizzard.discover.schedule import Pace, Schedule
 from blizzard.journal import segments
-from blizzard.journal.ledger import UNKNOWN, Ledger
-from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
+from blizzard.journal.ledger import Ledger
+from blizzard.model.files import UNKNOWN, IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.limits import LookLimits
 from blizzard.model.settings import Sizing
 from lakebed.clock import Clock

@@ -11,9 +11,9 @@ from enum import StrEnum
 from blizzard.discover.filter import Decision, is_same, same_object
 from blizzard.discover.names import PartitionUnknown
 from blizzard.discover.skip_reason import Reason
-from blizzard.journal.ledger import Before, Ledger
+from blizzard.journal.ledger import Ledger
 from blizzard.journal.standings import Undecided
-from blizzard.model.files import IngestedFile, UnfinishedFile
+from blizzard.model.files import Before, IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import (
     ChangedPartWay,

@@ -32,9 +32,8 @@ from blizzard.answers.words import worded
 from blizzard.discover.filter import Decision
 from blizzard.discover.finding import Finding
 from blizzard.discover.skip_reason import Reason, SkippedFile
-from blizzard.journal.ledger import Before
 from blizzard.model.failure_basis import bases_of
-from blizzard.model.files import IngestedFile, UnfinishedFile
+from blizzard.model.files import Before, IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import ChangedPartWay
 from lakebed.documents.entry import Entry

@@ -24,9 +24,9 @@ from blizzard.discover.filter import Decision
 from blizzard.discover.lister import SourceLister
 from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
 from blizzard.discover.scan import Scan
-from blizzard.journal.ledger import Before, Ledger
+from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import merged
-from blizzard.model.files import IngestedFile
+from blizzard.model.files import Before, IngestedFile
 from lakebed.layout import folder
 from lakebed.listing.incremental import ListingPlan
 from lakebed.listing.sort import LAST, Guide, Oddity

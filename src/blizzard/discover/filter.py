@@ -9,8 +9,7 @@ from blizzard.discover.finding import Finding
 from blizzard.discover.names import PartitionUnknown, codec_for, partition_of, why_not_ours
 from blizzard.discover.retry import is_due, next_try
 from blizzard.discover.skip_reason import AMISS, Reason, SkipSummary, SkipTally
-from blizzard.journal.ledger import Before
-from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
+from blizzard.model.files import Before, IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import (
     ChangedPartWay,

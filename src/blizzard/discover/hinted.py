@@ -14,7 +14,7 @@ from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister
 from blizzard.discover.names import why_not_ours
 from blizzard.discover.scan import DiscoveryContext, Scan
-from blizzard.journal.ledger import Before
+from blizzard.model.files import Before
 from blizzard.model.notices import Hint, HintsFollowed, NoticeKind
 from lakebed.errors import StoreDenied
 from lakebed.listing.incremental import ListingPlan, Range, folder_and_name

@@ -14,8 +14,7 @@ from blizzard.discover.filter import Decision, FileFilter, is_same
 from blizzard.discover.finding import Finding
 from blizzard.discover.names import why_not_below, why_not_ours
 from blizzard.discover.skip_reason import Reason, SkipSummary, SkipTally
-from blizzard.journal.ledger import Before
-from blizzard.model.files import IngestedFile, UnfinishedFile
+from blizzard.model.files import Before, IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import gone_part_way, is_part_way, settled
 from lakebed.documents.source_record import SourceRecord

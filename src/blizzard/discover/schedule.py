@@ -20,8 +20,8 @@ from blizzard.discover.finding import Finding
 from blizzard.discover.hinted import HintedLook
 from blizzard.discover.lister import SourceLister, source_listers
 from blizzard.discover.scan import DiscoveryContext, JournalLookup
-from blizzard.journal.ledger import Before, Ledger
-from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
+from blizzard.journal.ledger import Ledger
+from blizzard.model.files import Before, IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.notices import Hints
 from blizzard.model.settings import PipelineSettings, SourceSettings

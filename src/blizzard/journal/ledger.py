@@ -20,7 +20,7 @@ from blizzard.journal.standings import (
     take_back,
 )
 from blizzard.journal.totals import EntrySummary
-from blizzard.model.files import IngestedFile, UnfinishedFile
+from blizzard.model.files import UNKNOWN, Before, IngestedFile, UnfinishedFile
 from lakebed import layout
 from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry, Receipt, digest
@@ -82,30 +82,6 @@ class FirstReads:
 def _step(peak: datetime | None, at: datetime) -> timedelta:
     """Return by how much a time is earlier than the latest one recorded."""
     return timedelta(0) if peak is None else max(timedelta(0), peak - at)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Before:
-    """What the journal says of a source file: how it was left, and what of it is in the table."""
-
-    unfinished: UnfinishedFile | None = None
-    """It failed, or a stop left a part of it unread."""
-    finished: IngestedFile | None = None
-    """All of it is in the table, as the object it was then."""
-    is_rejected: bool = False
-    """Whether it was to replace rows of other files, and that was rejected: it is not read by
-    itself, even with new content."""
-
-    def object_of(self, key: str) -> SourceRecord | None:
-        """Return the object that is known under a key, without any line; None where none is."""
-        known = self.finished or (self.unfinished.record if self.unfinished else None)
-        source, _, path = key.partition(":")
-        if known is None:
-            return None
-        return SourceRecord(source=source, path=path, size=known.size, etag=known.etag)
-
-
-UNKNOWN = Before()
 
 
 NEWEST = 200

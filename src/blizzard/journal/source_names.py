@@ -11,8 +11,9 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 from blizzard.journal.checkpoint import reread
-from blizzard.journal.ledger import UNKNOWN, Before, Ledger
+from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import SegmentBroken
+from blizzard.model.files import UNKNOWN, Before
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.errors import LakeError, NameUnusable, ObjectMissing, Whose

@@ -17,7 +17,8 @@ from blizzard.journal.checks import (
     refuse_rolled_back,
     refuse_unfinished,
 )
-from blizzard.journal.ledger import Before, Ledger
+from blizzard.journal.ledger import Ledger
+from blizzard.model.files import Before
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import found_again, is_part_way
 from blizzard.repair.new_journal import CHUNK, append_with, in_chunks

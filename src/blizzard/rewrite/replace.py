@@ -13,9 +13,8 @@ from blizzard.discover.filter import Decision, FileFilter
 from blizzard.discover.lister import source_listers
 from blizzard.ingest import Ingest
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.ledger import UNKNOWN
 from blizzard.journal.source_names import KnownSources
-from blizzard.model.files import SourceFile
+from blizzard.model.files import UNKNOWN, SourceFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.recognise import planned

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from blizzard.journal.ledger import Before
+from blizzard.model.files import Before
 from blizzard.model.predicate import Combined, Comparison, Operator
 from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
 from blizzard.rewrite.transaction import TableState

@@ -8,7 +8,8 @@ from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister
 from blizzard.discover.scan import DiscoveryContext
 from blizzard.events import NothingNew, SourceFilesGone
-from blizzard.journal.ledger import Before, Ledger
+from blizzard.journal.ledger import Ledger
+from blizzard.model.files import Before
 from blizzard.model.source.glob import SourcePattern
 from blizzard.outcomes import resting
 from lakebed.documents.entry import Entry, digest, encode

@@ -10,8 +10,7 @@ from deltalake import DeltaTable
 
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.lease_record import this_machine
-from blizzard.journal.ledger import Before
-from blizzard.model.files import IngestedFile, UnfinishedFile
+from blizzard.model.files import Before, IngestedFile, UnfinishedFile
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.glob import SourcePattern

@@ -8,8 +8,7 @@ import pytest
 from blizzard.discover.filter import Decision, FileFilter
 from blizzard.discover.finding import Finding
 from blizzard.discover.skip_reason import FEW, MOST_NAMED, Reason
-from blizzard.journal.ledger import Before
-from blizzard.model.files import IngestedFile, UnfinishedFile
+from blizzard.model.files import Before, IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.glob import SourcePattern
 from lakebed.columns.schema import Schema

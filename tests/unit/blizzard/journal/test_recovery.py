@@ -10,10 +10,10 @@ from blizzard.journal import checkpoint, segments
 from blizzard.journal.books import Sums
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.journal import Journal
-from blizzard.journal.ledger import Before, LedgerState
+from blizzard.journal.ledger import LedgerState
 from blizzard.journal.segments import NAMES, merged
 from blizzard.journal.source_names import KnownSources
-from blizzard.model.files import IngestedFile
+from blizzard.model.files import Before, IngestedFile
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Receipt, digest, encode

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from blizzard.journal.ledger import Before, Ledger
+from blizzard.journal.ledger import Ledger
+from blizzard.model.files import Before
 from lakebed.documents.entry import Entry, Kind, encode
 from lakebed.documents.source_record import SourceRecord
 from lakebed.types import Handoff
