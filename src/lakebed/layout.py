@@ -38,7 +38,6 @@ LAST_CHECKPOINT = TablePath(f"{DELTA_LOG}/_last_checkpoint")
 PIPELINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 ENTRY_NAME = re.compile(r"(\d{20})\.json")
 VERSION_NAME = re.compile(r"(\d{20})\.json")
-SNAPSHOT_NAME = re.compile(r"(\d{20})\.snapshot\.json")
 STARTED_NAME = re.compile(r"(\d{20})\.started\.json")
 PROTOCOL_NAME = re.compile(r"(\d+)\.json")
 FILE_NAME = re.compile(
@@ -203,21 +202,9 @@ def batch_started(pipeline: str, sequence: int) -> TablePath:
     return TablePath(f"{journal_folder(pipeline)}/{sequence:020d}.started.json")
 
 
-def snapshot(pipeline: str, sequence: int) -> TablePath:
-    """Name the snapshot of what a journal says up to entry N."""
-    return TablePath(f"{journal_folder(pipeline)}/{sequence:020d}.snapshot.json")
-
-
-def snapshot_sequence(pipeline: str, path: str) -> int | None:
-    """Return the N of a snapshot; None for anything else."""
-    folder, _, name = path.rpartition("/")
-    found = SNAPSHOT_NAME.fullmatch(name)
-    return int(found[1]) if found and folder == journal_folder(pipeline) else None
-
-
-def latest_snapshot(pipeline: str) -> TablePath:
-    """Name the note of which snapshot is the newest."""
-    return TablePath(f"{journal_folder(pipeline)}/latest-snapshot.json")
+def snapshot(pipeline: str) -> TablePath:
+    """Name the snapshot of what a journal says."""
+    return TablePath(f"{journal_folder(pipeline)}/snapshot.json")
 
 
 def known_folder(pipeline: str) -> str:

@@ -22,7 +22,7 @@ KEYS = {
         writer(run host process since state seen) sources[source uri pending_files pending_bytes
         oldest_pending lag_secs failed_files failed_for_good next_try lost_files failures[path stage
         code message line field attempts since failed_at entry next_try lines_in_table]
-        changed_files passed_over watermarks[folder name] folders totals(batches files lines blank
+        changed_files passed_over totals(batches files lines blank
         filtered quarantined rows source_bytes rescued dropped) error notifications]
         totals(batches
         files lines blank filtered quarantined rows source_bytes rescued dropped) parquet_files

@@ -1,6 +1,7 @@
 """Files that were made to do harm: bounded memory, no hang, and an error that names the file."""
 
 import contextlib
+import hashlib
 import json
 import subprocess
 import sys
@@ -30,7 +31,7 @@ from lakebed.documents.entry import DirectoryProtocol, Receipt, Started, decode,
 from lakebed.documents.pending_meta import decode_held, decode_meta
 from lakebed.documents.reading import parse_json
 from lakebed.errors import LakeError
-from lakebed.layout import LAST_CHECKPOINT, journal_folder, latest_snapshot, log_version
+from lakebed.layout import LAST_CHECKPOINT, journal_folder, log_version, snapshot
 from lakebed.storage.parquet_tail import footer_of
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import FaultFound
@@ -165,7 +166,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Documents:
     bench.again().pipeline().step()
     while BEGUN:
         BEGUN.pop().close()
-    assert list((root / "table").rglob("*.snapshot.json"))
+    assert list((root / "table").rglob("snapshot.json"))
     directory = Directory(root / "table")
     directory.penguin().drain()
     meta = directory.meta("x.parquet")
@@ -213,11 +214,11 @@ def test_a_damaged_snapshot_is_an_error_and_no_crash(
 ):
     store = Store(str(tmp_path), no_options())
     body = data.draw(changed(documents.small))
-    put(tmp_path, latest_snapshot("default"), body)
-    is_told(lambda: checkpoint.read_latest(store, "default"))
-    put(tmp_path, latest_snapshot("default"), b'{"sequence":1}')
-    put(tmp_path, f"{journal_folder('default')}/{1:020d}.snapshot.json", body)
-    is_told(lambda: checkpoint.read_latest(store, "default"))
+    put(tmp_path, snapshot("default"), body)
+    is_told(lambda: checkpoint.read_snapshot(store, "default"))
+    head = f"{checkpoint.FORMAT} {hashlib.sha256(body).hexdigest()}\n".encode()
+    put(tmp_path, snapshot("default"), head + body)
+    is_told(lambda: checkpoint.read_snapshot(store, "default"))
 
 
 @given(data=st.data())

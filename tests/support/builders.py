@@ -13,7 +13,6 @@ from uuid import UUID
 from blizzard.discover.schedule import Pace
 from blizzard.execute.runner import Runner
 from blizzard.handoff.publish import Publisher
-from blizzard.journal.identity import Identity
 from blizzard.journal.lease import Lease
 from blizzard.model.files import (
     ClosedFile,
@@ -200,14 +199,19 @@ def closed_file(folder: Path, *, body: bytes = b"PAR1", number: int = 1) -> Clos
     )
 
 
-def identity(*, run: str = "run-1", handoff: Handoff = Handoff.JOURNAL, **given: Any) -> Identity:
+def identity(*, run: str = "run-1", handoff: Handoff = Handoff.JOURNAL, **given: Any) -> Entry:
     usual: dict[str, Any] = {
+        "kind": "open",
         "pipeline": "default",
+        "journal": "",
+        "sequence": 0,
+        "created": "",
+        "previous": None,
         "source_uris": {"default": "/in"},
         "table_schema": ID_AND_NAME.delta(),
         "partition_columns": (),
     }
-    return Identity(run=run, handoff=handoff, **(usual | given))
+    return Entry(run=run, handoff=handoff, **(usual | given))
 
 
 def entry_body(sequence: int) -> bytes:

@@ -26,7 +26,6 @@ class Crowded(Forgetful):
             self.settings,
             around.get("runner", InProcessRunner()),
             clock=self.clock,
-            partition=around.get("partition"),
             progress=around.get("progress", lambda _done, _groups: None),
         )
 

@@ -51,7 +51,6 @@ def state(history: Ledger, store: Store) -> dict[str, Any]:
         "last": history.last,
         "unfinished": history.unfinished,
         "sums": history.books.sums,
-        "watermarks": history.books.watermarks("default"),
         "finished": {key: lookup(key).finished for key in every},
     }
 

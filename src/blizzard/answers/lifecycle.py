@@ -214,6 +214,11 @@ def of_unfinished(known: UnfinishedFile, progress: FileProgress) -> tuple[FileSt
     return of_deleted(known, progress)
 
 
+def is_failed(known: UnfinishedFile) -> bool:
+    """Whether a file failed, and nothing has asked for it to be read anew since."""
+    return known.record.failure is not None and not _is_due(known)
+
+
 def has_a_part_read(known: UnfinishedFile) -> bool:
     """Whether rows of a file that is not done were read, and none of them was given up."""
     return is_part_way(known.record) and not known.record.redo

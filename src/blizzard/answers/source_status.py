@@ -6,13 +6,13 @@ from datetime import datetime
 
 from blizzard.answers.answer import FailedSource
 from blizzard.answers.dead_letters import lost_among
-from blizzard.answers.lifecycle import FileProgress, FileState, of_unfinished
+from blizzard.answers.lifecycle import is_failed
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.discover.finding import Finding
 from blizzard.discover.skip_reason import Reason, SkipSummary
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import SegmentBroken
-from blizzard.journal.totals import JournalTotals, Watermark
+from blizzard.journal.totals import JournalTotals
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.settings import PipelineSettings, QueueSettings, SourceSettings
@@ -67,7 +67,7 @@ def queues_of(settings: PipelineSettings, open_queue: OpenQueue) -> tuple[QueueS
 
 
 FEW = 10
-"""How many failed files and folders are named."""
+"""How many failed files are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +95,6 @@ class SourceStatus:
     """Ingested before and another object now; reported and not read."""
     passed_over: tuple[SkipSummary, ...] = ()
     """Names that cannot be read, by the reason."""
-    watermarks: tuple[Watermark, ...] = ()
-    """How far the newest of its folders are read, the last one first."""
-    folders: int = 0
-    """How many folders have files that were read."""
     totals: JournalTotals = field(default_factory=JournalTotals)
     error: str | None = None
     notifications: QueueStatus | None = None
@@ -119,13 +115,10 @@ def source_status(
     history = asked.history
     failed = failed_files(asked.settings, source, history)
     books, name = history.books, source.name
-    watermarks = books.watermarks(name)
     told = SourceStatus(
         source=source.name,
         uri=source.uri,
         lost_files=sum(one.record.source == name for one in lost_among(history).values()),
-        watermarks=watermarks[:FEW],
-        folders=len(watermarks),
         totals=books.sums.by_source.get(name, JournalTotals()),
         notifications=(
             queue_status(source.notifications, open_queue)
@@ -202,9 +195,7 @@ def failed_files(
     failed = [
         known
         for known in history.unfinished.values()
-        if known.record.source == source.name
-        and not known.record.gone
-        and of_unfinished(known, FileProgress(committed=None))[0] is FileState.FAILED
+        if known.record.source == source.name and not known.record.gone and is_failed(known)
     ]
     if not failed:
         return []  # A look that finds nothing amiss does not work out which settings matter.

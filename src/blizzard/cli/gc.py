@@ -26,7 +26,6 @@ NAMES = {
     GarbageKind.QUARANTINE: "quarantine files that no entry names, or whose lines no longer wait",
     GarbageKind.STARTED_NOTE: "notes of batches that are journaled",
     GarbageKind.UNFINISHED: "files that were never finished",
-    GarbageKind.REPLACED: "snapshots and segments of names or books that newer ones replace",
 }
 FEW = 10
 

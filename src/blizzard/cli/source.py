@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.call import PipelineCall
-from blizzard.cli.journal.new import report_event, report_watching
+from blizzard.cli.journal.new import report_event
 from blizzard.journal.checkpoint import past_damage, read_ledger
-from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
+from blizzard.journal.lease import refuse_while_alive_here, turn_of
 from blizzard.journal.lease_record import this_machine
 from blizzard.journal.ledger import Ledger
 from blizzard.model.locations import open_reader, sink_location, source_location
@@ -77,14 +77,9 @@ def source_set(
 
 def _moved(settings: PipelineSettings, source: SourceSettings, *, yes: bool) -> Compared | None:
     """Compare the files; with --yes, and unless that speaks against it, record the new place."""
-    where, clock, machine = sink_location(settings), Clock(), this_machine()
+    where, clock = sink_location(settings), Clock()
     reader, place = open_reader(where), open_reader(source_location(source))
-    if yes:
-        refuse_while_alive_here(reader, settings.name, machine)
-    else:
-        refuse_while_written(
-            reader, settings.name, machine=machine, wait=clock.sleep, watching=report_watching
-        )
+    refuse_while_alive_here(reader, settings.name, this_machine())
     found = _asked(reader, settings, lambda history: compare(source, history, place))
     if not yes or found is None:
         return found

@@ -113,7 +113,7 @@ class WatchedPipelines:
 
 
 SHOWN = 3
-"""How many folders of a source are shown to a person."""
+"""How many reasons for held files are shown to a person."""
 
 
 def status_lines(settings: PipelineSettings, found: PipelineStatus, clock: Clock) -> Iterator[Line]:
@@ -136,11 +136,6 @@ def status_lines(settings: PipelineSettings, found: PipelineStatus, clock: Clock
         ],
     )
     for one in found.sources:
-        for mark in one.watermarks[:SHOWN]:
-            folder = f"{mark.folder}/" if mark.folder else ""
-            yield f"  {one.source}: read up to {folder}{mark.name}"
-        if one.folders > SHOWN:
-            yield f"  {one.source}: and in {plural(one.folders - SHOWN, 'earlier folder')}"
         if one.notifications is not None:
             yield f"  {one.source}: {one.notifications.sentence()}"
         yield from _values(one)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from blizzard.journal.segments import LedgerTable
-from blizzard.journal.totals import EntrySummary, JournalTotals, QuarantineTotals, Watermark
+from blizzard.journal.totals import EntrySummary, JournalTotals, QuarantineTotals
 from blizzard.model.bad_lines import WaitingFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import Resolved, SourceRecord
@@ -60,8 +60,6 @@ class Books:
     sums: Sums = field(default_factory=Sums)
     places: LedgerTable[int] = field(default_factory=lambda: LedgerTable(int))
     """How many values without a column stood in each place, by `source:rescued|dropped:path`."""
-    marks: LedgerTable[str] = field(default_factory=lambda: LedgerTable(str))
-    """The highest name that was read in each folder, by `source:folder`."""
     waiting: LedgerTable[WaitingFile] = field(default_factory=lambda: LedgerTable(WaitingFile))
     """Quarantine files with lines that wait, by their paths."""
     retractions: LedgerTable[Retraction] = field(default_factory=lambda: LedgerTable(Retraction))
@@ -102,7 +100,6 @@ class Books:
             last_written=written,
         )
         _learn_waiting(self.waiting, entry)
-        self._pass(record for record in entry.sources if record.failure is None)
 
     def _count(self, entry: Entry) -> None:
         """Count what was read for an entry."""
@@ -147,17 +144,6 @@ class Books:
         if self._sizes is None:
             self._sizes = Counter(":".join(key.split(":", 2)[:2]) for key in self.places)
         return self._sizes
-
-    def _pass(self, records: Iterable[SourceRecord]) -> None:
-        highest: dict[str, str] = {}
-        for record in records:
-            folder, _, name = record.path.rpartition("/")
-            key = f"{record.source}:{folder}"
-            if name > highest.get(key, ""):
-                highest[key] = name
-        for key, name in highest.items():
-            if name > self.marks.get(key, ""):
-                self.marks[key] = name
 
     def settle(self, journal: JournalReader) -> None:
         """Take out what the units wrote whose files were given up: it is read and counted again.
@@ -210,18 +196,6 @@ class Books:
                 found[path] += count
         return found
 
-    def watermarks(self, source: str) -> tuple[Watermark, ...]:
-        """Return how far the folders of a source are read, the last one first."""
-        start = f"{source}:"
-        marks = {
-            key.removeprefix(start): name
-            for key, name in self.marks.items()
-            if key.startswith(start)
-        }
-        return tuple(
-            Watermark(folder=folder, name=marks[folder]) for folder in sorted(marks, reverse=True)
-        )
-
     def waiting_files(self) -> tuple[WaitingFile, ...]:
         """Return the quarantine files with lines that wait, the oldest first."""
         return tuple(sorted(self.waiting.values(), key=lambda one: one.place))
@@ -231,7 +205,6 @@ class Books:
         """Return the tables that segments keep, by name."""
         return {
             "places": self.places,
-            "marks": self.marks,
             "waiting": self.waiting,
             "retractions": self.retractions,
             "replayed": self.replayed,

@@ -30,7 +30,7 @@ from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
 
 Answer = TypeVar("Answer")
-FORMAT = 3
+FORMAT = 4
 """Snapshots of another format are not read: the entries are read once instead."""
 
 
@@ -49,58 +49,34 @@ class LedgerSnapshot:
     segments: tuple[SegmentRef, ...] = ()
     """Files that are done, and the tables, the oldest segment first."""
 
-    @property
-    def sequence(self) -> int:
-        """Return N."""
-        return self.state.sequence
-
-    @property
-    def segment_ids(self) -> frozenset[str]:
-        """Return the ids of all segments that it names."""
-        return frozenset(ref.id for ref in self.segments)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LatestSnapshot:
-    """Which snapshot is the newest."""
-
-    format: int
-    sequence: int
-    digest: str
-    """The SHA-256 of the snapshot."""
-
 
 _SNAPSHOT = TypeAdapter(LedgerSnapshot)
-_LATEST = TypeAdapter(LatestSnapshot)
 
 
-def read_latest(store: Reader, pipeline: str) -> LedgerSnapshot | None:
-    """Read the newest snapshot; None where none was ever written."""
-    path = layout.latest_snapshot(pipeline)
-    body = store.get(path)
-    if body is None:
+def read_snapshot(store: Reader, pipeline: str) -> LedgerSnapshot | None:
+    """Read the snapshot of a journal; None where none was ever written."""
+    path = layout.snapshot(pipeline)
+    stored = store.get(path)
+    if stored is None:
         return None
+    head, _, body = stored.partition(b"\n")
+    if head != _head(body):
+        raise SnapshotBroken("a snapshot of another version of blizzard, or damaged", path=path)
     try:
-        latest = _LATEST.validate_json(body)
-        path = layout.snapshot(pipeline, latest.sequence)
-        if latest.format != FORMAT:
-            raise SnapshotBroken("a snapshot of another version of blizzard", path=path)
-        body = store.get(path)
-        if body is None:
-            raise SnapshotBroken("the newest snapshot is missing", path=path)
-        if digest(body) != latest.digest:
-            raise SnapshotBroken("this snapshot is damaged", path=path)
         return _SNAPSHOT.validate_json(body)
     except ValidationError as invalid:
         raise SnapshotBroken("this document cannot be read", path=path) from invalid
 
 
 def write_snapshot(store: Store, pipeline: str, found: LedgerSnapshot) -> None:
-    """Put a snapshot in place, and then the note that it is the newest."""
+    """Put a snapshot in the place of the one before."""
     body = _SNAPSHOT.dump_json(found, exclude_defaults=True) + b"\n"
-    store.replace(layout.snapshot(pipeline, found.sequence), body)
-    latest = LatestSnapshot(format=FORMAT, sequence=found.sequence, digest=digest(body))
-    store.replace(layout.latest_snapshot(pipeline), _LATEST.dump_json(latest) + b"\n")
+    store.replace(layout.snapshot(pipeline), _head(body) + b"\n" + body)
+
+
+def _head(body: bytes) -> bytes:
+    """Return the first line of a snapshot: its format, and the SHA-256 of the rest."""
+    return f"{FORMAT} {digest(body)}".encode()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -135,13 +111,10 @@ class SnapshotWriter:
             sums=history.books.sums,
             segments=tuple(each.ref for each in history.segments),
         )
-        before = history.kept
         write_snapshot(self.store, self.pipeline, fresh)
         history.kept = history.sequence
         self._not_before = 0
-        if before is not None and before != history.sequence:
-            self.store.delete(layout.snapshot(self.pipeline, before))
-        self._remove_stale(fresh.segment_ids)
+        self._remove_stale({ref.id for ref in fresh.segments})
 
     def spill(self, history: Ledger) -> None:
         """Move names out of memory while a long journal is read."""
@@ -162,8 +135,8 @@ class SnapshotWriter:
             )
             history.recent = {}
 
-    def _remove_stale(self, used: frozenset[str]) -> None:
-        """Remove what the new snapshot does not name, also what a dead process left behind."""
+    def _remove_stale(self, used: set[str]) -> None:
+        """Remove segments that the new snapshot does not name, also those of a dead process."""
         listed = self.store.objects(layout.known_folder(self.pipeline))
         for path in [facts.path for facts in listed]:
             if layout.known_segment(self.pipeline, path) not in used:
@@ -251,7 +224,7 @@ def past_damage(ledger: Ledger, ask: Callable[[], Answer]) -> Answer:
 
 
 def _from_newest(store: Reader, pipeline: str) -> Ledger:
-    """Start from the newest snapshot; from the next one, where that took its place meanwhile."""
+    """Start from the snapshot; from the next one, where that took its place meanwhile."""
     try:
         return _from_snapshot(store, pipeline)
     except (SnapshotBroken, SegmentBroken):
@@ -259,23 +232,22 @@ def _from_newest(store: Reader, pipeline: str) -> Ledger:
 
 
 def _from_snapshot(store: Reader, pipeline: str) -> Ledger:
-    """Start from the newest snapshot that matches its entry, or from nothing where none is."""
-    found = read_latest(store, pipeline)
+    """Start from the snapshot if it matches its entry, or from nothing where there is none."""
+    found = read_snapshot(store, pipeline)
     if found is None:
         return Ledger(store=store, pipeline=pipeline)
     journal = JournalReader(store, pipeline)
-    stored = journal.stored(found.sequence)
+    stored = journal.stored(found.state.sequence)
     if stored is None or stored.digest != found.state.digest:
-        raise SnapshotBroken(
-            "a snapshot does not match its entry", path=journal.where(found.sequence)
-        )
+        path = journal.where(found.state.sequence)
+        raise SnapshotBroken("a snapshot does not match its entry", path=path)
     ledger = Ledger(
         **{each.name: getattr(found.state, each.name) for each in fields(found.state)},
         store=store,
         pipeline=pipeline,
         books=Books(sums=found.sums),
         segments=[Segment.open(store, pipeline, ref) for ref in found.segments],
-        kept=found.sequence,
+        kept=found.state.sequence,
     )
     load_tables(ledger.tables, pipeline, ledger.segments)
     return ledger

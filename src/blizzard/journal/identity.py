@@ -1,14 +1,12 @@
 """What a run is, as its entries tell it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed.columns.schema import Schema
-from lakebed.documents.entry import Entry, Kind
-from lakebed.types import Handoff
+from lakebed.documents.entry import Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,50 +19,20 @@ class EntryColumns:
     """As the next batch is to know them; None where the configuration says them all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """What a run puts into each of its entries."""
+def identity_of(settings: PipelineSettings, run_id: str) -> Entry:
+    """Return what a run puts into each of its entries: pipeline, sources, schema.
 
-    pipeline: str
-    run: str
-    handoff: Handoff
-    source_uris: Mapping[str, str]
-    table_schema: dict[str, Any]
-    partition_columns: tuple[str, ...]
-
-    def entry(
-        self,
-        kind: Kind,
-        columns: EntryColumns,
-        *,
-        journal: str,
-        created: str,
-        sequence: int = 0,
-        previous: str | None = None,
-    ) -> Entry:
-        """Return an entry of the run, without any action; the first of a journal by default."""
-        return Entry(
-            kind=kind,
-            pipeline=self.pipeline,
-            journal=journal,
-            sequence=sequence,
-            run=self.run,
-            created=created,
-            previous=previous,
-            handoff=self.handoff,
-            source_uris=self.source_uris,
-            table_schema=columns.table_schema,
-            partition_columns=self.partition_columns,
-            columns=columns.found,
-        )
-
-
-def identity_of(settings: PipelineSettings, run_id: str) -> Identity:
-    """Return the identity of the entries' writer: pipeline, sources, schema."""
+    Journal, time, number and actions are those of the entry that is made of it.
+    """
     template = settings.sink.template
-    return Identity(
+    return Entry(
+        kind="open",
         pipeline=settings.name,
+        journal="",
+        sequence=0,
         run=run_id,
+        created="",
+        previous=None,
         handoff=settings.sink.handoff,
         source_uris=source_uris_of(settings),
         table_schema=settings.table_schema.delta(),

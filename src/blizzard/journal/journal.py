@@ -26,7 +26,7 @@ from blizzard.journal.fence import (
     refuse_replaced,
     withdraw_stray,
 )
-from blizzard.journal.identity import EntryColumns, Identity, columns_after
+from blizzard.journal.identity import EntryColumns, columns_after
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.start_note import StartNote
 from blizzard.model.limits import SnapshotLimits
@@ -50,14 +50,16 @@ class Journal:
     def __init__(
         self,
         store: Store,
-        identity: Identity,
+        identity: Entry,
         ledger: Ledger,
         clock: Clock,
         pause: Callable[[float], object] | None = None,
         guard: Callable[[], object] = lambda: None,
         limits: SnapshotLimits = USUAL,
     ) -> None:
-        """`guard` raises where this run may not write any more; it is asked before each try.
+        """`identity` is what this run puts into each entry.
+
+        `guard` raises where this run may not write any more; it is asked before each try.
 
         `pause` waits between two tries, None for as the clock does.
         """
@@ -219,9 +221,12 @@ class Journal:
     ) -> Entry:
         """Return the next entry of this run, without any action."""
         ledger, identity = self.ledger, self._identity
-        return identity.entry(
-            kind,
-            columns or columns_after(ledger.last, identity.table_schema),
+        columns = columns or columns_after(ledger.last, identity.table_schema)
+        return replace(
+            identity,
+            kind=kind,
+            table_schema=columns.table_schema,
+            columns=columns.found,
             journal=ledger.journal or str(self._clock.fresh_id()),
             created=self._clock.now().isoformat(),
             sequence=self.sequence + 1,

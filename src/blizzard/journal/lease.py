@@ -160,19 +160,20 @@ class Lease:
                 pipeline=self._pipeline, other=found.who(), seconds=LOOKS * every / 2
             )
         )
-        stopped, now = _watched(store, self._pipeline, found, self._wait)
-        if stopped:
-            return False
-        if now is not None and now is not found:
-            raise JournalConflict(
-                f"another blizzard is running this pipeline and is alive: {now.who()}; this "
-                "one stops and publishes nothing. Run one blizzard per pipeline, or stop "
-                "the other one first",
-                path=store.describe(self._path),
-            )
-        if now is found:
-            why = f"it gave no sign of life for {LOOKS * every / 2:.0f} s"
-            self._tell_taken_over(found, why)
+        for _ in range(LOOKS):
+            if self._wait(every / 2):
+                return False
+            now = read_lease(store, self._pipeline)
+            if now is None or now.ended:
+                return True
+            if (now.run, now.beat) != (found.run, found.beat):
+                raise JournalConflict(
+                    f"another blizzard is running this pipeline and is alive: {now.who()}; this "
+                    "one stops and publishes nothing. Run one blizzard per pipeline, or stop "
+                    "the other one first",
+                    path=store.describe(self._path),
+                )
+        self._tell_taken_over(found, f"it gave no sign of life for {LOOKS * every / 2:.0f} s")
         return True
 
     def _tell_taken_over(self, other: LeaseRecord, why: str) -> None:
@@ -199,47 +200,6 @@ class Lease:
         return where
 
 
-def _watched(
-    store: Reader, pipeline: str, found: LeaseRecord, wait: Callable[[float], object]
-) -> tuple[bool, LeaseRecord | None]:
-    """Watch the beat of a lease; return whether `wait` told to stop, and the lease at the end.
-
-    That is `found` itself if it gave no sign of life, and None if its run has ended.
-    """
-    for _ in range(LOOKS):
-        if wait(min(found.every, LONGEST_BEAT_SECS) / 2):
-            return True, None
-        now = read_lease(store, pipeline)
-        if now is None or now.ended:
-            return False, None
-        if (now.run, now.beat) != (found.run, found.beat):
-            return False, now
-    return False, found
-
-
-def refuse_while_written(
-    store: Reader,
-    pipeline: str,
-    *,
-    machine: Machine,
-    wait: Callable[[float], object],
-    watching: Callable[[LeaseRecord], object],
-) -> None:
-    """Raise a JournalConflict if a run is writing the pipeline, and say which run. Read-only.
-
-    One on this machine is known to live; the beat of one elsewhere is watched, which `watching`
-    announces.
-    """
-    found = read_lease(store, pipeline)
-    refuse_while_alive_here(store, pipeline, machine)
-    if found is None or life_of(found, machine) is not Life.UNKNOWN:
-        return
-    watching(found)
-    stopped, now = _watched(store, pipeline, found, wait)
-    if not stopped and now is not None and now is not found:
-        raise _is_written(store, pipeline, now)
-
-
 def refuse_while_alive_here(store: Reader, pipeline: str, machine: Machine) -> None:
     """Raise if the pipeline's run is alive on this machine, frozen or not.
 
@@ -247,15 +207,11 @@ def refuse_while_alive_here(store: Reader, pipeline: str, machine: Machine) -> N
     """
     found = read_lease(store, pipeline)
     if found is not None and life_of(found, machine) is Life.ALIVE:
-        raise _is_written(store, pipeline, found)
-
-
-def _is_written(store: Reader, pipeline: str, writer: LeaseRecord) -> JournalConflict:
-    return JournalConflict(
-        f"a blizzard is running pipeline {pipeline} and is alive: {writer.who()}; stop it first. "
-        "Nothing was done",
-        path=store.describe(layout.writer(pipeline)),
-    )
+        raise JournalConflict(
+            f"a blizzard is running pipeline {pipeline} and is alive: {found.who()}; stop it "
+            "first. Nothing was done",
+            path=store.describe(layout.writer(pipeline)),
+        )
 
 
 @contextmanager

@@ -93,14 +93,6 @@ class QuarantineTotals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watermark:
-    """The highest name in a folder that was read. Lower ones may still come, and are found."""
-
-    folder: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EntrySummary:
     """An entry in a few numbers."""
 

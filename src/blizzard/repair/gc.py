@@ -7,9 +7,8 @@ create-only like all others: either the batch was first, and then its files are 
 it sees the `gc` entry and must not name what that took. A document that cannot be read is an error:
 a file that it names is never taken for garbage.
 
-Some leftovers can never be named: files that the store's library had not finished, and what newer
-snapshots replace. They need no entry, only their age: a process that still writes to one of them
-notices that it is gone, and writes it again.
+Files that the store's library had not finished can never be named. They need no entry, only their
+age: a process that still writes to one of them notices that it is gone, and writes it again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,7 +18,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from blizzard.handoff.held_rows import GONE, Fates
-from blizzard.journal.checkpoint import LedgerSnapshot, SnapshotBroken, read_latest, read_ledger
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import refuse_unfinished
 from blizzard.journal.fence import append_what_is_found
 from lakebed import layout
@@ -49,7 +48,6 @@ class GarbageKind(StrEnum):
     QUARANTINE = "quarantine"
     STARTED_NOTE = "started_note"
     UNFINISHED = "unfinished"
-    REPLACED = "replaced"
 
 
 WITH_MARK = (GarbageKind.DATA, GarbageKind.OUTBOX, GarbageKind.QUARANTINE)
@@ -104,7 +102,7 @@ def find_garbage(
     """
     listed = list(store.objects())
     known = _read_references(store, pipeline)
-    found = _leftovers(store, pipeline, listed)
+    found = _leftovers(store, pipeline)
     age = max(older_than, WRITING)
     leftovers = tuple(piece for at, piece in found if now - at >= age)
     young = [piece for at, piece in found if now - at < age]
@@ -261,39 +259,14 @@ def _named_by_metas(store: Reader, listed: Iterable[ObjectFacts]) -> Iterator[st
                 yield decode_meta(body, store.describe(facts.path)).filename
 
 
-def _leftovers(
-    store: Reader, pipeline: str, listed: Iterable[ObjectFacts]
-) -> list[tuple[datetime, GarbagePiece]]:
+def _leftovers(store: Reader, pipeline: str) -> list[tuple[datetime, GarbagePiece]]:
     """Find what nothing can ever reference, each with when it was last written."""
-    try:
-        newest = read_latest(store, pipeline)
-    except SnapshotBroken:
-        newest = None  # Which one is in use is not known, so all of them stay.
-
-    def dated(facts: ObjectFacts, kind: GarbageKind) -> tuple[datetime, GarbagePiece]:
-        return born(facts), GarbagePiece(path=facts.path, size=facts.size, kind=kind)
-
-    found = [
-        dated(facts, GarbageKind.UNFINISHED)
+    kind = GarbageKind.UNFINISHED
+    return [
+        (born(facts), GarbagePiece(path=facts.path, size=facts.size, kind=kind))
         for facts in store.unfinished()
         if layout.belongs_to(pipeline, sort.finished_name(facts.path))
     ]
-    found += [
-        dated(facts, GarbageKind.REPLACED)
-        for facts in listed
-        if _is_replaced(facts.path, pipeline, newest) and store.holds(facts.path)
-    ]
-    return found
-
-
-def _is_replaced(path: str, pipeline: str, newest: LedgerSnapshot | None) -> bool:
-    """Whether an object derived from the journal is not used by the newest snapshot. Pure."""
-    if newest is None:
-        return False
-    number, segment = layout.snapshot_sequence(pipeline, path), layout.known_segment(pipeline, path)
-    if number is not None:
-        return number != newest.sequence
-    return segment is not None and segment not in newest.segment_ids
 
 
 def _is_over(path: str, last: Entry) -> bool:

@@ -15,7 +15,7 @@ from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.publish import LastCommitted
 from blizzard.journal.checks import agree_on_protocol
 from blizzard.journal.fence import append_beside
-from blizzard.journal.identity import Identity, columns_after
+from blizzard.journal.identity import columns_after
 from blizzard.repair.old_journal import (
     Past,
     begun,
@@ -49,7 +49,7 @@ class StartedJournal:
 
 
 def begin_empty(
-    store: Store, identity: Identity, last_committed: LastCommitted, clock: Clock
+    store: Store, identity: Entry, last_committed: LastCommitted, clock: Clock
 ) -> StartedJournal:
     """Start a journal that knows nothing; doing so again finishes what was started."""
     agree_on_protocol(store, identity.handoff)
@@ -63,7 +63,7 @@ def begin_empty(
 
 def take_over(
     store: Store,
-    identity: Identity,
+    identity: Entry,
     old: str,
     last_committed: LastCommitted,
     clock: Clock,
@@ -178,7 +178,7 @@ def _set_aside(store: Store, pipeline: str) -> str | None:
 
 
 def _open(
-    identity: Identity,
+    identity: Entry,
     clock: Clock,
     *,
     source_uris: Mapping[str, str],
@@ -191,12 +191,17 @@ def _open(
     wait.
     """
     columns = columns_after(None if past is None else past.written, identity.table_schema)
-    opening = identity.entry(
-        "open", columns, journal=str(clock.fresh_id()), created=clock.now().isoformat()
-    )
     waiting = () if past is None else past.ledger.books.waiting_files()
-    quarantine = tuple(one.file for one in waiting)
-    return replace(opening, source_uris=source_uris, inherits=lineage, quarantine=quarantine)
+    return replace(
+        identity,
+        journal=str(clock.fresh_id()),
+        created=clock.now().isoformat(),
+        table_schema=columns.table_schema,
+        columns=columns.found,
+        source_uris=source_uris,
+        inherits=lineage,
+        quarantine=tuple(one.file for one in waiting),
+    )
 
 
 def _write(

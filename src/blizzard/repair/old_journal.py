@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from blizzard.handoff.held_rows import GONE, Fates
 from blizzard.handoff.publish import LastCommitted
 from blizzard.journal.checks import refuse_moved, refuse_other_names
-from blizzard.journal.identity import Identity
 from blizzard.journal.ledger import Ledger
 from blizzard.model.source.part_way import settled
 from lakebed import layout
@@ -62,7 +61,7 @@ def past_of(store: Reader, pipeline: str, old: str, fates: Fates) -> Past:
 
 
 def check_past(
-    store: Reader, identity: Identity, old: str, past: Past, last_committed: LastCommitted
+    store: Reader, identity: Entry, old: str, past: Past, last_committed: LastCommitted
 ) -> None:
     """Refuse to take over what is not committed yet, or what another pipeline has taken over."""
     if past.heir not in (None, identity.pipeline):

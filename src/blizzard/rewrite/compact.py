@@ -36,7 +36,7 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile, Rewrite, Run
 from lakebed.documents.entry import Entry
-from lakebed.errors import JournalConflict, LakeError, Whose
+from lakebed.errors import JournalConflict
 from lakebed.journal import JournalReader
 from lakebed.listing.watermark import named_at
 from lakebed.storage.store import Reader, Store
@@ -114,17 +114,6 @@ def joined(files: Collection[FinishedFile]) -> tuple[tuple[str, ...], tuple[Run,
     return tuple(places), tuple(runs)
 
 
-Partition = Mapping[str, str | None]
-"""Values of some partition columns: those of the files that are meant."""
-
-
-class NoSuchPartition(LakeError):
-    """A partition was named by a column that the table is not partitioned by."""
-
-    code = "partition_unknown"
-    whose = Whose.USER
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPlan(RewritePlan):
     """The groups of small files that are worth compacting."""
@@ -133,7 +122,7 @@ class CompactionPlan(RewritePlan):
     files: Mapping[str, FinishedFile]
     """The files of the groups as the journal has them."""
     small: int
-    """The number of small files in the selected partitions, of all writers."""
+    """The number of small files, of all writers."""
     young: int
     """The number of those that are not `quiet_secs` old yet."""
 
@@ -143,13 +132,11 @@ def plan_compaction(
     settings: PipelineSettings,
     *,
     now: datetime,
-    partition: Partition | None = None,
     known: KnownOrigins | None = None,
 ) -> CompactionPlan:
     """Find the small files of this journal that are worth compacting."""
     state = table_state(store, settings)
     state.require_columns(store)
-    _check_partition(partition or {}, state.last.partition_columns)
     origins = known if known is not None else KnownOrigins()
     active = state.files
     origins.keep(state.last.journal, active.keys())
@@ -160,7 +147,7 @@ def plan_compaction(
     small = [
         file
         for path, file in active.items()
-        if path not in taken and is_meant(file, partition or {}) and is_small(_small(file), policy)
+        if path not in taken and is_small(_small(file), policy)
     ]
     journal = JournalReader(store, settings.name)
     while True:
@@ -187,7 +174,6 @@ def compact(
     rewriter: Rewriter,
     *,
     clock: Clock,
-    partition: Partition | None = None,
     known: KnownOrigins | None = None,
     progress: Callable[[int, int], None] = lambda _done, _groups: None,
 ) -> RewriteDone[CompactionPlan]:
@@ -195,7 +181,7 @@ def compact(
 
     `progress` gets the number of finished groups, and of all.
     """
-    plan = plan_compaction(store, settings, now=clock.now(), partition=partition, known=known)
+    plan = plan_compaction(store, settings, now=clock.now(), known=known)
     if not plan.groups:
         return RewriteDone(found=plan)
     size = settings.sink.rolling.row_group_size
@@ -233,19 +219,6 @@ def policy_of(settings: PipelineSettings) -> Policy:
         # Less would make no file of full size.
         max_bytes=max(compact.max_bytes, 2 * file_size),
     )
-
-
-def is_meant(file: ActiveFile, partition: Partition) -> bool:
-    """Whether a file is in the partition. Pure."""
-    values = file.partition_values
-    return all((values.get(name) or None) == (value or None) for name, value in partition.items())
-
-
-def _check_partition(partition: Partition, partitions: Sequence[str]) -> None:
-    for name in partition:
-        if name not in partitions:
-            by = ", ".join(partitions) or "nothing"
-            raise NoSuchPartition(f"the table is partitioned by {by}, not by {name}")
 
 
 def _candidates(files: Sequence[ActiveFile], origins: KnownOrigins) -> list[SmallFile]:

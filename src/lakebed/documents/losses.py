@@ -1,6 +1,5 @@
 """Notes on versions of a Delta log: losses of rows that were accepted, and files taken out."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,9 +19,9 @@ class Accepted:
     rows: int
     files: tuple[str, ...]
     """The files whose rows they were, below the table, sorted."""
-    reason: str
+    reason: str = ""
     """Empty until an operator gives one."""
-    created: str
+    created: str = ""
 
     @property
     def message(self) -> str:
@@ -31,21 +30,6 @@ class Accepted:
             f"version {self.version} ({self.operation or 'an unknown operation'} of "
             f"{self.writer or 'an unknown writer'}) removed {plural(self.rows, 'row')}"
         )
-
-
-def loss_of(
-    version: int, operation: str | None, writer: str | None, rows: int, files: Iterable[str]
-) -> Accepted:
-    """Return rows that a version took away and that no operator has accepted."""
-    return Accepted(
-        version=version,
-        operation=operation,
-        writer=writer,
-        rows=rows,
-        files=tuple(sorted(files)),
-        reason="",
-        created="",
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

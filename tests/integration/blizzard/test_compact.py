@@ -6,7 +6,6 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from blizzard.events import FilesCompacted
-from blizzard.rewrite.compact import NoSuchPartition
 from lakebed.errors import TableUnsupported
 from tests.support.builders import entries
 from tests.support.compactions import crowded
@@ -93,23 +92,18 @@ def test_files_that_are_large_enough_are_left_alone(tmp_path):
     assert desk.tidy().entry is None
 
 
-def test_each_partition_is_by_itself_and_one_may_be_chosen(tmp_path):
+def test_each_partition_is_by_itself(tmp_path):
     desk = crowded(tmp_path, partition_by={"prefix_template": "date=%Y-%m-%d"}, files=0)
     for day in ("2024-01-01", "2024-01-02"):
         for number in range(4):
             desk.land(f"date={day}/{number}.ndjson", {"id": number, "user": day})
             desk.ingest()
-    desk.tidy(partition={"date": "2024-01-02"})
-    folders = sorted(path.partition("/")[0] for path in desk.active)
-    assert folders == ["date=2024-01-01"] * 4 + ["date=2024-01-02"]
     desk.tidy()
     assert sorted(path.partition("/")[0] for path in desk.active) == [
         "date=2024-01-01",
         "date=2024-01-02",
     ]
     assert amounts(desk) == {"in_table": 8, "replaced": 8}
-    with pytest.raises(NoSuchPartition, match="partitioned by date, not by day"):
-        desk.worth(partition={"day": "1"})
 
 
 def test_files_with_other_columns_and_types_become_one_with_those_of_the_table(tmp_path):

@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import json
 from dataclasses import replace
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from blizzard.events import NothingNew, SourcesListed
 from blizzard.journal import checkpoint
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
+from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
 from tests.support.builders import Bench, entries, ndjson, no_options, put, rows
@@ -133,19 +133,18 @@ def test_a_snapshot_of_another_version_is_believed(bench, desk):
     SnapshotWriter(store=store, pipeline="default", clock=Clock()).write(
         read_ledger(store, "default")
     )
-    (path,) = (desk.table / "_blizzard/default/journal").glob("*.snapshot.json")
-    text = path.read_text().replace(',"moving":null', "").replace(',"heir":null', "")
-    path.write_text(text)
-    note = path.with_name("latest-snapshot.json")
-    latest = json.loads(note.read_text()) | {"digest": hashlib.sha256(text.encode()).hexdigest()}
-    note.write_text(json.dumps(latest))
-    found = checkpoint.read_latest(store, "default")
+    path = desk.table / layout.snapshot("default")
+    _head, text = path.read_text().split("\n", 1)
+    text = text.replace(',"moving":null', "").replace(',"heir":null', "")
+    head = f"{checkpoint.FORMAT} {hashlib.sha256(text.encode()).hexdigest()}\n"
+    path.write_text(head + text)
+    found = checkpoint.read_snapshot(store, "default")
     assert found is not None
     (known,) = read_ledger(store, "default").unfinished.values()
     assert known.record.gone is False
-    path.write_text(text.replace("default", "defautl", 1))
+    path.write_text(head + text.replace("default", "defautl", 1))
     with pytest.raises(checkpoint.SnapshotBroken):
-        checkpoint.read_latest(store, "default")
+        checkpoint.read_snapshot(store, "default")
 
 
 def test_what_is_looked_for_is_what_has_failed(bench, desk):

@@ -1,4 +1,4 @@
-"""`blizzard gc`: what a killed process left unfinished, and what newer snapshots replace."""
+"""`blizzard gc`: what a killed process left unfinished."""
 
 import json
 import os
@@ -11,12 +11,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.journal.checkpoint import read_latest
-from blizzard.model.limits import SnapshotLimits
-from blizzard.model.settings import Sizing
 from blizzard.repair.gc import GarbageKind, collect, find_garbage
 from lakebed.clock import Clock
-from lakebed.layout import batch_started, known_index, latest_snapshot, snapshot
+from lakebed.layout import batch_started
 from lakebed.storage.store import Store
 from penguin import inline
 from tests.support.builders import Hands, ndjson, no_options, put, rows, tree
@@ -160,56 +157,6 @@ def test_garbage_and_leftovers_go_together(desk):
     found = pieces(desk, "--delete")
     assert found == {FILE: "data", f"{FILE}#1": "unfinished"}
     assert desk.bench().entries()[-1].deleted == (FILE,)
-
-
-# ------------------------------------------------------------------------------ what is derived
-
-
-@pytest.fixture
-def kept(desk: Desk) -> Desk:
-    """A pipeline with a snapshot and a segment of known names."""
-    at_once = Sizing(snapshots=SnapshotLimits(entries=1))
-    a_batch(desk, sizing=at_once)
-    a_batch(desk, 1, sizing=at_once)
-    return desk
-
-
-def newest(desk: Desk):
-    found = read_latest(Store(str(desk.table), no_options()), "default")
-    assert found is not None
-    return found
-
-
-def test_a_snapshot_that_another_replaces_is_shown_and_deleted(kept):
-    """HOLES W46: a process that died between the new snapshot and the removal of the old one."""
-    used = newest(kept)
-    body = (kept.table / snapshot("default", used.sequence)).read_bytes()
-    older = left(kept, snapshot("default", 0), body)
-    newer = left(kept, snapshot("default", 7), body)
-    segment = left(kept, known_index("default", "018cc4e5-2200-7000-8000-000000000009"))
-    young = left(kept, snapshot("default", 5), body, hours=0.5)
-    for path in kept.table.rglob("_blizzard/default/known/*"):
-        aged(path)
-    aged(kept.table / snapshot("default", used.sequence))
-    assert pieces(kept) == dict.fromkeys((older, newer, segment), "replaced")
-    assert set(pieces(kept, "--delete")) == {older, newer, segment}
-    assert (kept.table / young).exists()
-    assert newest(kept) == used
-    events = kept.bench()
-    put(kept.landing, "9.ndjson", ndjson(rows(1, 90)))
-    assert events.pipeline().step()
-    assert not [each for each in events.events if type(each).__name__ == "HistoryRebuilt"]
-
-
-@pytest.mark.parametrize("body", [None, b"", b"{}", b'{"sequence": 99}'])
-def test_where_the_newest_is_not_known_all_of_them_stay(kept, body):
-    """HOLES W46: what cannot be known is not replaced by a guess."""
-    left(kept, snapshot("default", 0))
-    if body is None:
-        (kept.table / latest_snapshot("default")).unlink()
-    else:
-        (kept.table / latest_snapshot("default")).write_bytes(body)
-    assert pieces(kept) == {}
 
 
 # ---------------------------------------------------------------------------------------- notes

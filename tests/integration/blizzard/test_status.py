@@ -118,26 +118,6 @@ def test_of_a_writer_elsewhere_it_says_only_who_it_is(desk):
     assert "whether it is alive is not known here" in shown.stdout
 
 
-def test_it_says_how_far_each_folder_is_read(desk):
-    """The last folders first; a file that failed is no mark."""
-    for day in range(1, 6):
-        for name in ("a.ndjson", "c.ndjson"):
-            put(desk.landing, f"day={day}/{name}", ndjson(rows(1)))
-    put(desk.landing, "day=5/z.ndjson", b"{nope\n")
-    desk.bench().pipeline().step()
-    (source,) = status_of(desk).sources
-    assert source.folders == 5
-    assert [(one.folder, one.name) for one in source.watermarks][:2] == [
-        ("day=5", "c.ndjson"),
-        ("day=4", "c.ndjson"),
-    ]
-    text = desk.run("status").stdout
-    assert "default: read up to day=5/c.ndjson" in text
-    assert "default: and in 2 earlier folders" in text
-    (told_,) = told(desk.run("status", "--output", "json"))
-    assert told_["sources"][0]["watermarks"][0] == {"folder": "day=5", "name": "c.ndjson"}
-
-
 def test_it_writes_nothing_and_fits_80_columns(desk):
     put(desk.landing, f"{'long' * 30}/a.ndjson", ndjson(rows(3)))
     desk.bench().pipeline().step()

@@ -14,7 +14,7 @@ NAME = uuid7(1_704_067_200_000, bytes(10))
 @pytest.mark.parametrize(
     "name",
     [
-        "00000000000000000001.snapshot.json",
+        "snapshot.json",
         "00000000000000000001.started.json",
         "00000000000000000001.json#1",
         "00000000000000000001.json.tmp",

@@ -9,15 +9,16 @@ from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.publish import LastCommitted
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import admit
-from blizzard.journal.identity import Identity, identity_of
-from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
-from blizzard.journal.lease_record import LeaseRecord, this_machine
+from blizzard.journal.identity import identity_of
+from blizzard.journal.lease import refuse_while_alive_here, turn_of
+from blizzard.journal.lease_record import this_machine
 from blizzard.journal.ledger import Ledger
 from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.new_journal import StartedJournal, begin_empty, take_over
 from blizzard.repair.old_journal import check_past, past_of
+from lakebed.documents.entry import Entry
 from lakebed.errors import DocumentUnreadable, JournalLost
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
@@ -49,12 +50,11 @@ def begin_anew(
     place = sink_location(settings)
     names = tuple(dict.fromkeys((settings.name, old or settings.name)))
     reader = open_reader(place)
+    for name in names:
+        refuse_while_alive_here(reader, name, this_machine())
+    # Before anything is written, and again once no other process can write.
+    ahead = _checked(reader, settings, identity, old)
     if not yes:
-        for name in names:
-            refuse_while_written(
-                reader, name, machine=this_machine(), wait=clock.sleep, watching=report_watching
-            )
-        ahead = _checked(reader, settings, identity, old)
         lines = (
             f"pipeline {settings.name}: {ahead.sentence}",
             "nothing was done. Stop every blizzard of this pipeline, then add --yes to do it",
@@ -62,10 +62,6 @@ def begin_anew(
         call.show(lines, {"pipeline": settings.name, "done": False, **fields_of(ahead)})
         call.fail_if(True)
         return
-    for name in names:
-        refuse_while_alive_here(reader, name, this_machine())
-    # Before anything is written, and again once no other process can write.
-    _checked(reader, settings, identity, old)
     store = Store(place.uri, place.options)
     with ExitStack() as turns:
         for name in names:
@@ -90,7 +86,7 @@ def _text(pipeline: str, done: StartedJournal) -> Iterator[str]:
 
 
 def _checked(
-    store: Reader, settings: PipelineSettings, identity: Identity, old: str | None
+    store: Reader, settings: PipelineSettings, identity: Entry, old: str | None
 ) -> Prospect:
     """Return what would happen; raise if there is a reason against it."""
     if old not in (None, settings.name) and not JournalReader(store, old).numbers():
@@ -105,7 +101,7 @@ def _checked(
 
 def prospect(
     store: Reader,
-    identity: Identity,
+    identity: Entry,
     old: str | None,
     last_committed: LastCommitted,
     fates: Fates,
@@ -133,7 +129,7 @@ def prospect(
 
 
 def _refuse_whole(
-    store: Reader, settings: PipelineSettings, identity: Identity, old: str | None
+    store: Reader, settings: PipelineSettings, identity: Entry, old: str | None
 ) -> None:
     """Refuse to replace a journal that a start accepts: nothing is wrong with it."""
     try:
@@ -160,11 +156,6 @@ def _is_wanted_again(history: Ledger, old: str | None) -> bool:
     if old is None:
         return begun and history.receipt is not None and history.sequence == 0
     return begun and history.sequence == history.awaits > 0
-
-
-def report_watching(writer: LeaseRecord) -> None:
-    """Print why this takes a while."""
-    print_error(f"watching whether another blizzard is alive: {writer.who()}")
 
 
 def report_event(event: Event) -> None:

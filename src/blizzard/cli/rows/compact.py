@@ -10,10 +10,10 @@ from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.rows.rewriting import FEW, RewriteCommand
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.small_files import MergeGroup
-from blizzard.rewrite.compact import CompactionPlan, Partition, plan_compaction
+from blizzard.rewrite.compact import CompactionPlan, plan_compaction
 from blizzard.rewrite.compact import compact as put_together
 from blizzard.rewrite.transaction import RewriteDone
-from lakebed.terminal.call import Confirmed, refuse
+from lakebed.terminal.call import Confirmed
 from lakebed.terminal.console import first
 from lakebed.units import in_words, is_are, plural
 
@@ -22,10 +22,6 @@ Compacted = RewriteDone[CompactionPlan]
 
 def compact(
     call: PipelineCall,
-    partition: Annotated[
-        str | None,
-        typer.Option(metavar="KEY=VALUE", help="Only this partition: date=2024-01-01/hour=05."),
-    ] = None,
     at_once: Annotated[
         bool, typer.Option("--now", help="Take files that are younger than quiet_secs, too.")
     ] = False,
@@ -35,22 +31,18 @@ def compact(
 
     They are rewritten on Spark; no row changes, and penguin commits it all at once.
     """
-    values = _partition(partition)
     with call.one() as named:
         settings = _without_quiet(named) if at_once else named
         clock = call.around.clock
         command = RewriteCommand(call, settings)
         done = command.run(
             sure=yes,
-            plan=lambda reader: plan_compaction(
-                reader, settings, now=clock.now(), partition=values
-            ),
+            plan=lambda reader: plan_compaction(reader, settings, now=clock.now()),
             apply=lambda store, runner, progress: put_together(
                 store,
                 settings,
                 runner,
                 clock=clock,
-                partition=values,
                 progress=progress.rewritten,
             ),
         )
@@ -62,16 +54,6 @@ def _without_quiet(settings: PipelineSettings) -> PipelineSettings:
     """Return settings that take files of any age."""
     now = replace(settings.sink.compact, quiet=0.0)
     return replace(settings, sink=replace(settings.sink, compact=now))
-
-
-def _partition(text: str | None) -> Partition:
-    found: dict[str, str | None] = {}
-    for part in filter(None, (text or "").strip("/").split("/")):
-        key, equals, value = part.partition("=")
-        if not key or not equals:
-            refuse(f"--partition {text!r}: write date=2024-01-01")
-        found[key] = None if value in ("", "__HIVE_DEFAULT_PARTITION__") else value
-    return found
 
 
 def _failures(done: Compacted) -> list[str]:

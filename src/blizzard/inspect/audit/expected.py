@@ -14,7 +14,7 @@ from blizzard.inspect.audit.log_books import REPAIR, LogBooks
 from lakebed.deltalog.lineage import BEFORE, RESTORE
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
-from lakebed.documents.losses import loss_of
+from lakebed.documents.losses import Accepted
 from lakebed.layout import file_name
 from lakebed.units import plural
 
@@ -200,8 +200,13 @@ class ExpectedFiles:
 
     def _loss(self, version: int, rows: int, files: Iterable[str]) -> Iterator[Difference]:
         commit = self.log.commits.get(version)
-        writer = self.log.repairs.get(version) if commit is None else commit.writer
-        loss = loss_of(version, REPAIR if commit is None else commit.operation, writer, rows, files)
+        loss = Accepted(
+            version=version,
+            operation=REPAIR if commit is None else commit.operation,
+            writer=self.log.repairs.get(version) if commit is None else commit.writer,
+            rows=rows,
+            files=tuple(sorted(files)),
+        )
         if self.log.accepts(loss):
             return
         document, instead = self.log.accepted.get(version), ""

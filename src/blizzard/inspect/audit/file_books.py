@@ -21,7 +21,7 @@ from blizzard.inspect.audit.shapes import disagreements, why_not_held
 from lakebed.deltalog.lineage import BEFORE, Active
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
-from lakebed.documents.losses import loss_of
+from lakebed.documents.losses import Accepted
 from lakebed.layout import (
     SCANNED_TRANSACTION,
     file_id,
@@ -139,7 +139,13 @@ class FileBooks:
     def _removed(self, version: int, files: dict[str, AbsentFile]) -> Iterator[Difference]:
         """Count files that penguin removed and no entry explains; a repair may be accepted."""
         rows = sum(one.rows for one in files.values())
-        loss = loss_of(version, REPAIR, self.log.repairs.get(version), rows, files)
+        loss = Accepted(
+            version=version,
+            operation=REPAIR,
+            writer=self.log.repairs.get(version),
+            rows=rows,
+            files=tuple(sorted(files)),
+        )
         accepted = version in self.log.repairs and self.log.accepts(loss)
         for path, one in files.items():
             self.places.put(FilePlace.GIVEN_UP if accepted else FilePlace.NOWHERE, one.rows)

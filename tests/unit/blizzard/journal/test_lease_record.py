@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from blizzard.events import BeatFailed, OtherWriterWatched, TakenOver
-from blizzard.journal.lease import BEAT_SECS, LOOKS, Lease, refuse_while_written, renewed
+from blizzard.journal.lease import BEAT_SECS, Lease, refuse_while_alive_here, renewed
 from blizzard.journal.lease_record import (
     LeaseRecord,
     Life,
-    Machine,
     Standing,
     is_gone,
     life_of,
@@ -280,46 +279,20 @@ def test_this_machine_tells_its_living_processes_from_those_that_are_gone() -> N
     assert not is_gone(replace(alive, machine=None), here)
 
 
-def refuse(store: Store, on: Machine, waits: Waits) -> list[LeaseRecord]:
-    """Ask whether something may be done to the pipeline; give the runs that were watched."""
-    watched: list[LeaseRecord] = []
-    refuse_while_written(store, "default", machine=on, wait=waits, watching=watched.append)
-    return watched
-
-
 def test_nothing_is_done_to_a_pipeline_whose_writer_lives_on_this_machine(store: Store) -> None:
     """It is known at once, beat or no beat (HOLES D07)."""
     lease("run-1").take(store)
-    waits = Waits()
     assert life_of(note(store), machine()) is Life.ALIVE
     with pytest.raises(JournalConflict, match=r"run-1 on here.*stop it first"):
-        refuse(store, machine(), waits)
-    assert waits.seconds == []
-
-
-def test_nothing_is_done_to_a_pipeline_whose_writer_beats_elsewhere(store: Store) -> None:
-    """Its note is watched, and whoever waits is told whose (HOLES D07)."""
-    first = lease("run-1", on=machine("db7"))
-    first.take(store)
-    assert life_of(note(store), machine("db8")) is Life.UNKNOWN
-    with pytest.raises(JournalConflict, match="run-1 on db7"):
-        refuse(store, machine("db8"), Waits(meanwhile=first.beat))
-
-    waits = Waits()
-    (watched,) = refuse(store, machine("db8"), waits)
-    assert watched.run == "run-1"
-    assert len(waits.seconds) == LOOKS
-    assert note(store) == watched
+        refuse_while_alive_here(store, "default", machine())
 
 
 def test_a_writer_that_ended_or_is_gone_keeps_nobody_from_anything(store: Store) -> None:
-    waits = Waits()
-    assert refuse(store, machine(), waits) == []
+    refuse_while_alive_here(store, "default", machine())
     first = lease("run-1")
     first.take(store)
     assert life_of(note(store), machine(alive=False)) is Life.GONE
-    assert refuse(store, machine(alive=False), waits) == []
+    refuse_while_alive_here(store, "default", machine(alive=False))
     first.give_back(keep=True)
     assert life_of(note(store), machine()) is Life.ENDED
-    assert refuse(store, machine("elsewhere"), waits) == []
-    assert waits.seconds == []
+    refuse_while_alive_here(store, "default", machine("elsewhere"))

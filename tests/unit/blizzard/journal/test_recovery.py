@@ -50,7 +50,7 @@ def test_a_start_reads_a_snapshot_and_a_tail_and_not_the_history():
         requests.append({kind: store.requests[kind] for kind in ("get", "list")})
         grow(journal, 300)
     assert requests[0]["list"] == requests[1]["list"] == 1
-    # Receipt, note, snapshot, up to ten entries, one that is not there, and a few segments.
+    # Receipt, snapshot, up to ten entries, one that is not there, and a few segments.
     assert max(each["get"] for each in requests) <= 14 + 8
     store.read.clear()
     history = read_ledger(store, "default")
@@ -100,8 +100,8 @@ def test_a_start_with_a_hundred_thousand_entries_reads_the_tail_alone():
     history = read_ledger(store, "default")
     assert history.sequence == last
     assert history.lookup()("default:00099999").finished is not None
-    # Receipt, note, snapshot, index, its entry, five more, one that is not there, one block.
-    assert store.requests == {"get": 12, "list": 1}
+    # Receipt, snapshot, index, its entry, five more, one that is not there, one block.
+    assert store.requests == {"get": 11, "list": 1}
 
 
 def test_names_are_written_seldom_and_stand_in_few_segments():
@@ -117,7 +117,7 @@ def test_names_are_written_seldom_and_stand_in_few_segments():
     assert names + len(journal.ledger.recent) == 1200
     derived = [name for name in store.names if "/known/" in name]
     assert len(derived) == 2 * len(segments)
-    assert len([name for name in store.names if ".snapshot." in name]) == 1
+    assert layout.snapshot("default") in store.names
 
 
 def test_the_receipt_is_held_against_the_entry_that_it_names():
@@ -157,7 +157,7 @@ def derived(store: Bucket) -> list[str]:
 
 @pytest.mark.parametrize("body", GARBAGE)
 def test_whatever_is_derived_and_damaged_is_built_again_from_the_entries(body):
-    """D05: the snapshot, the note, a segment, its index."""
+    """D05: the snapshot, a segment, its index."""
     store = Bucket()
     grow(opened(store), 25)
     truth = from_entries(store)
@@ -231,7 +231,7 @@ def test_a_damaged_entry_is_named_when_everything_has_to_be_read():
     grow(opened(store), 25)
     store.bodies[layout.journal_entry("default", 3)] = b"{"
     assert read_ledger(store, "default").sequence == 25
-    store.bodies[layout.latest_snapshot("default")] = b"{"
+    store.bodies[layout.snapshot("default")] = b"{"
     with pytest.raises(DocumentUnreadable, match=f"{3:020d}"):
         read_ledger(store, "default")
 

@@ -57,7 +57,7 @@ def ingest(bench: Bench, number: int) -> None:
 def test_a_run_writes_snapshots_and_the_next_ones_ingest_nothing_twice(bench):
     """D01."""
     ingest(bench, 12)
-    assert (bench.table / layout.latest_snapshot("default")).exists()
+    assert (bench.table / layout.snapshot("default")).exists()
     ingest(bench.again(run_id="run-2"), 12)
     found = [each.path for entry in bench.entries() for each in entry.sources]
     assert sorted(found) == [f"{number:04d}.ndjson" for number in range(24)]

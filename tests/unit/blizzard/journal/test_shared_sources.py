@@ -11,8 +11,8 @@ import pytest
 
 from blizzard.answers.explain import explain
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.identity import Identity
 from blizzard.journal.journal import Journal
+from lakebed.documents.entry import Entry
 from lakebed.errors import JournalLost, SourceContested, StoreUnavailable
 from lakebed.layout import journal_entry
 from lakebed.storage.store import AlreadyThere, Created, Reader, Store
@@ -192,7 +192,7 @@ class Actor(threading.Thread):
             self.arrived.acquire()
 
 
-def journal_of(store: Store, who: Identity, hands: Hands | None = None) -> Journal:
+def journal_of(store: Store, who: Entry, hands: Hands | None = None) -> Journal:
     history = read_ledger(store, who.pipeline)
     journal = Journal(store, who, history, (hands or Hands()).clock)
     journal.open_with(lambda: False)
