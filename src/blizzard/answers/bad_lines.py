@@ -18,7 +18,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.output.partitioner import refused_rows
-from blizzard.worker.quarantine.reader import QuarantinedLine, lines_of, read_table
+from blizzard.worker.quarantine.reader import QuarantinedLine, lines_in
 from lakebed.columns.schema import Field, Schema
 from lakebed.storage.store import Reader
 from lakebed.types import FieldType, OnBadRecord, OnMismatch, UnknownFields
@@ -54,7 +54,7 @@ class QuarantineFiles:
         for waiting in self.files:
             if self.store is None or not may_have(waiting, meant):
                 continue
-            for line in lines_of(read_table(self.store, waiting.file), waiting.file):
+            for line in lines_in(self.store, waiting.file):
                 if meant.takes(line.fault.group, line.key):
                     yield waiting, line
 

@@ -16,9 +16,10 @@ from blizzard.model.columns import with_found
 from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.predicate import Predicate, parse
 from blizzard.model.settings import PipelineSettings
-from blizzard.rewrite.line_search import LineMatch, LineSearch, lines_in
+from blizzard.rewrite.line_search import LineMatch, LineSearch
 from blizzard.rewrite.transaction import active_files
 from blizzard.worker.find_rows import Match, check_columns, matching_rows
+from blizzard.worker.quarantine.reader import lines_in
 from lakebed.columns.schema import PROVENANCE, Schema
 from lakebed.deltalog import tables
 from lakebed.deltalog.versions import added_in
@@ -109,12 +110,12 @@ def quarantined(
     known = with_found(settings.schema, history.columns)
     search = LineSearch(predicate, known if known.fields else schema)
     for waiting in history.books.waiting_files():
-        for line in lines_in(store, waiting.file.filename):
+        for line in lines_in(store, waiting.file):
             found = search.match(line.raw)
             if found is None:
                 continue
-            name, _, path = line.source.partition(":")
-            uri = f"{waiting.source_uris.get(name, name).rstrip('/')}/{path}"
+            root = waiting.source_uris.get(line.source, line.source)
+            uri = f"{root.rstrip('/')}/{line.path}"
             yield TraceRow(
                 file=waiting.file.filename,
                 pipeline=settings.name,

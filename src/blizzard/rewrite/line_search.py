@@ -12,33 +12,15 @@ from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.model.predicate import Combined, Comparison, Operator, Predicate, PredicateInvalid
 from blizzard.worker.matching import Columns, matches
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
+from blizzard.worker.quarantine.reader import QuarantinedLine
 from lakebed.columns.schema import Field, Schema
-from lakebed.errors import ObjectMissing
-from lakebed.storage.store import Reader
 from lakebed.types import OnBadRecord, OnMismatch, UnknownFields
-
-ROWS = 4096
-"""Rows that are held as Python objects at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line that was set aside."""
-
-    source: str
-    """The key of its source file."""
-    raw: bytes
-    line: int | None = None
-    """Its number there, where known."""
-    message: str = ""
-    """Why it is bad."""
 
 
 class LineMatch(StrEnum):
@@ -55,21 +37,6 @@ class Counted:
 
     lines: int = 0
     maybe: int = 0
-
-
-def lines_in(store: Reader, path: str) -> Iterator[Line]:
-    """Yield the lines of a quarantine file, whether they wait or not."""
-    body = store.get(path)
-    if body is None:
-        raise ObjectMissing("a file with bad lines is gone", path=store.describe(path))
-    # No thread of Arrow's may hold the bytes: one that lets go of them while Python ends takes the
-    # process down.
-    with pq.ParquetFile(pa.BufferReader(body), pre_buffer=False) as opened:
-        table = opened.read(columns=["source", "path", "raw", "line", "message"], use_threads=False)
-    for batch in table.to_batches(max_chunksize=ROWS):
-        for row in batch.to_pylist():
-            key = f"{row['source']}:{row['path']}"
-            yield Line(key, row["raw"], row["line"], row["message"])
 
 
 @dataclass(slots=True)
@@ -96,15 +63,15 @@ class LineSearch:
         self._values = values_in(self.predicate)
         self._kinds = {one.name: one.arrow_type() for one in self.columns.fields}
 
-    def count(self, lines: Iterable[Line]) -> dict[str, Counted]:
+    def count(self, lines: Iterable[QuarantinedLine]) -> dict[str, Counted]:
         """Count the lines that are meant or may be, by the keys of their source files."""
         found: dict[str, Counted] = {}
         for line in lines:
             match self.match(line.raw):
                 case LineMatch.HOLDS:
-                    found.setdefault(line.source, Counted()).lines += 1
+                    found.setdefault(line.key, Counted()).lines += 1
                 case LineMatch.MAY_HOLD:
-                    found.setdefault(line.source, Counted()).maybe += 1
+                    found.setdefault(line.key, Counted()).maybe += 1
         return found
 
     def match(self, raw: bytes) -> LineMatch | None:

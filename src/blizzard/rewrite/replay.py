@@ -28,7 +28,7 @@ from blizzard.model.files import WorkUnit
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.quarantine.left_lines import LeftBehind, leave
-from blizzard.worker.quarantine.reader import lines_of, read_table
+from blizzard.worker.quarantine.reader import lines_in, lines_of, read_table
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
@@ -144,7 +144,7 @@ def plan_replay(
 
 def _groups(store: Reader, waiting: WaitingFile, meant: Meant) -> list[str]:
     """Return the group of each line that is meant."""
-    lines = lines_of(read_table(store, waiting.file), waiting.file)
+    lines = lines_in(store, waiting.file)
     return [line.fault.group for line in lines if meant.takes(line.fault.group, line.key)]
 
 
@@ -190,13 +190,14 @@ def without_meant(
     resolved = []
     with Uploads(store, settings.sink.upload, pause=clock.sleep) as uploads:
         for waiting in files:
-            table = read_table(store, waiting.file)
-            lines = list(lines_of(table, waiting.file))
+            file = waiting.file
+            table = read_table(store, file.filename, file.record_count)
+            lines = list(lines_of(table, file.lines_before))
             keep = [not meant.takes(line.fault.group, line.key) for line in lines]
             if not all(keep):
-                left = leave(table, lines, waiting.file, keep, rest, uploads)
+                left = leave(table, lines, file, keep, rest, uploads)
                 gone = keep.count(False)
-                resolved.append(Resolved(old=waiting.file.filename, lines=gone, left=left))
+                resolved.append(Resolved(old=file.filename, lines=gone, left=left))
     return tuple(resolved)
 
 

@@ -29,9 +29,10 @@ from blizzard.model.predicate import Predicate
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.erase import ErasePlan, sources_of
-from blizzard.rewrite.line_search import LineSearch, lines_in
+from blizzard.rewrite.line_search import LineSearch
 from blizzard.rewrite.transaction import waiting_entries
 from blizzard.worker.find_rows import RowsInFile, rows_in
+from blizzard.worker.quarantine.reader import lines_of, read_table
 from lakebed import layout
 from lakebed.deltalog import tables
 from lakebed.deltalog.search import LogSearch
@@ -320,8 +321,8 @@ def _bad_lines(
         if not layout.is_quarantine_file(pipeline, facts.path):
             continue
         try:
-            counted = search.count(lines_in(store, facts.path))
-        except (LakeError, pa.ArrowException, OSError):
+            counted = search.count(lines_of(read_table(store, facts.path)))
+        except (LakeError, pa.ArrowException):
             unread.append(facts.path)
             continue
         waits = waiting.get(facts.path)

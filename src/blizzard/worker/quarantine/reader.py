@@ -69,14 +69,11 @@ class QuarantinedLine:
         return len(self.raw) == self.size
 
 
-def read_table(store: Reader, file: QuarantineFile) -> pa.Table:
-    """Return the rows of a quarantine file; raise where it is gone, or not what the entry says."""
-    body = store.get(file.filename)
+def read_table(store: Reader, path: str, lines: int | None = None) -> pa.Table:
+    """Return the rows of a quarantine file; raise where it is gone, or has not so many `lines`."""
+    body, where = store.get(path), store.describe(path)
     if body is None:
-        raise ObjectMissing(
-            "a file with bad lines is gone; restore it from a backup",
-            path=store.describe(file.filename),
-        )
+        raise ObjectMissing("a file with bad lines is gone; restore it from a backup", path=where)
     try:
         # No thread of Arrow's may hold the bytes: one that lets go of them while Python ends takes
         # the process down. `read_table` has a thread read them under any options.
@@ -84,22 +81,26 @@ def read_table(store: Reader, file: QuarantineFile) -> pa.Table:
             table = opened.read(use_threads=False)
     except (pa.ArrowException, OSError) as broken:
         raise DocumentUnreadable(
-            "this is not a Parquet file; restore it from a backup",
-            path=store.describe(file.filename),
+            "this is not a Parquet file; restore it from a backup", path=where
         ) from broken
-    if table.num_rows != file.record_count:
+    if lines not in (None, table.num_rows):
         raise DocumentUnreadable(
-            f"this file has {table.num_rows} lines, but its entry says {file.record_count}; "
-            "restore it from a backup",
-            path=store.describe(file.filename),
+            f"this file has {table.num_rows} lines, but its entry says {lines}; restore it from a "
+            "backup",
+            path=where,
         )
     return table
 
 
-def lines_of(table: pa.Table, file: QuarantineFile) -> Iterator[QuarantinedLine]:
-    """Yield the lines of a quarantine file, with the numbers that the entry gives them."""
+def lines_of(table: pa.Table, lines_before: int | None = 0) -> Iterator[QuarantinedLine]:
+    """Yield the lines of a quarantine file, numbered from those of the source file before it."""
     for batch in table.to_batches(max_chunksize=ROWS):
         for row in batch.to_pylist():
-            if row["line"] is None and file.lines_before:
-                row["line"] = row["nth"] + file.lines_before
+            if row["line"] is None and lines_before:
+                row["line"] = row["nth"] + lines_before
             yield QuarantinedLine(**row)
+
+
+def lines_in(store: Reader, file: QuarantineFile) -> Iterator[QuarantinedLine]:
+    """Yield the lines of a quarantine file, with the numbers that its entry gives them."""
+    return lines_of(read_table(store, file.filename, file.record_count), file.lines_before)

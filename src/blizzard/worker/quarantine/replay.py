@@ -57,8 +57,8 @@ def _replayed(
     unit: WorkUnit, replay: LineReplay, work: Work, stores: Stores, channel: ProgressChannel | None
 ) -> UnitOutcome:
     sink, file = stores.sink(), replay.file
-    table = read_table(sink, file)
-    lines = list(lines_of(table, file))
+    table = read_table(sink, file.filename, file.record_count)
+    lines = list(lines_of(table, file.lines_before))
     chosen = [
         place
         for place, line in enumerate(lines)
