@@ -201,17 +201,7 @@ class Ingest:
             mapping=mapping,
             emit=self.emit,
         )
-        work = _work_of(
-            self.settings,
-            schema=columns.schema,
-            journal=journal,
-            batch=entry,
-            bounds=bounds,
-            clock=self.clock,
-            parallelism=self.runner.parallelism,
-            total_concurrency=self.total_concurrency,
-            units=len(units),
-        )
+        work = self._work(columns.schema, journal, entry, bounds, units=len(units))
         if not publishes:
             work = replace(work, outbox=None)
         if columns.to_be_inferred:
@@ -227,62 +217,49 @@ class Ingest:
         )
         return Ingested(settled=settled, columns=columns)
 
+    def _work(
+        self, schema: Schema, journal: str, entry: int, bounds: Bounds, *, units: int
+    ) -> Work:
+        """Return what the units of a batch share; of `total_concurrency`, a task has its share.
 
-def _work_of(
-    settings: PipelineSettings,
-    *,
-    schema: Schema,
-    journal: str,
-    batch: int,
-    bounds: Bounds,
-    clock: Clock,
-    parallelism: int,
-    total_concurrency: int | None,
-    units: int,
-) -> Work:
-    """Return what the units of a batch share; of `total_concurrency`, a task has its share.
+        Where there are so few `units` that each has two cores, decompression gets one of them.
+        """
+        settings, sink = self.settings, self.settings.sink
+        template = sink.template
+        return Work(
+            sources={source.name: source_location(source) for source in settings.sources},
+            sink=sink_location(settings),
+            file_schema=schema.without(frozenset(template.keys if template else ())),
+            unknown_fields=settings.unknown_fields,
+            on_mismatch=settings.on_mismatch,
+            stamp=_stamp(settings, f"{settings.name}/{journal}/{entry}", self.clock),
+            quarantine=settings.quarantine,
+            row_partitions=row_partitions(
+                settings.sink.template, settings.schema, settings.sink.timestamp_field
+            ),
+            rolling=sink.rolling,
+            upload=replace(
+                sink.upload, max_concurrent_uploads=self._share(sink.upload.max_concurrent_uploads)
+            ),
+            limits={
+                source.name: TaskLimits(
+                    max_concurrent_files=self._share(source.max_concurrent_files),
+                    batch_size=source.batch_size,
+                )
+                for source in settings.sources
+            },
+            marks={"pipeline": settings.name, "journal": journal},
+            clock=self.clock,
+            batch=entry,
+            outbox=settings.name if sink.handoff is Handoff.DIRECT else None,
+            show_values=settings.show_values,
+            bounds=bounds,
+            sizing=settings.sizing,
+            decompress_ahead=2 * units <= self.runner.parallelism,
+        )
 
-    Where there are so few `units` that each has two cores, decompression gets one of them.
-
-    `batch` is the number of the entry that the journal is to get next.
-    """
-
-    def share(limit: int) -> int:
-        return share_of(total_concurrency, limit=limit, tasks=parallelism)
-
-    sink = settings.sink
-    template = sink.template
-    return Work(
-        sources={source.name: source_location(source) for source in settings.sources},
-        sink=sink_location(settings),
-        file_schema=schema.without(frozenset(template.keys if template else ())),
-        unknown_fields=settings.unknown_fields,
-        on_mismatch=settings.on_mismatch,
-        stamp=_stamp(settings, f"{settings.name}/{journal}/{batch}", clock),
-        quarantine=settings.quarantine,
-        row_partitions=row_partitions(
-            settings.sink.template, settings.schema, settings.sink.timestamp_field
-        ),
-        rolling=sink.rolling,
-        upload=replace(
-            sink.upload, max_concurrent_uploads=share(sink.upload.max_concurrent_uploads)
-        ),
-        limits={
-            source.name: TaskLimits(
-                max_concurrent_files=share(source.max_concurrent_files),
-                batch_size=source.batch_size,
-            )
-            for source in settings.sources
-        },
-        marks={"pipeline": settings.name, "journal": journal},
-        clock=clock,
-        batch=batch,
-        outbox=settings.name if sink.handoff is Handoff.DIRECT else None,
-        show_values=settings.show_values,
-        bounds=bounds,
-        sizing=settings.sizing,
-        decompress_ahead=2 * units <= parallelism,
-    )
+    def _share(self, limit: int) -> int:
+        return share_of(self.total_concurrency, limit=limit, tasks=self.runner.parallelism)
 
 
 def _stamp(settings: PipelineSettings, batch: str, clock: Clock) -> Stamp | None:
