@@ -307,6 +307,7 @@ def test_a_table_that_spark_maps_is_compacted_also_once_a_column_is_renamed(tmp_
     for number in range(4, 8):
         desk.lands_every_day(number)
     spark.sql(f"ALTER TABLE {name} RENAME COLUMN user TO person")
+    desk.written["compact"]["cluster_by"] = ["person"]
     person = {"name": "person", "type": "string"}
     desk.configure({"fields": [ID, person], "provenance": ["file", "line"]})
     renamed = spark.rows(desk.table)

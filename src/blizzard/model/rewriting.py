@@ -218,6 +218,9 @@ class FileGroup:
 
     files: tuple[ActiveFile, ...]
     """In the order of their rows."""
+    outputs: int = 1
+    sorted_by: tuple[str, ...] = ()
+    """The columns to sort the rows by; without any, they keep their order."""
 
     @property
     def file(self) -> ActiveFile:

@@ -131,6 +131,8 @@ class CompactSettings:
     """Seconds that a file must be old."""
     max_bytes: int = mebibytes(10_240)
     """The most bytes that are read at once."""
+    cluster_by: tuple[str, ...] = ()
+    """The columns that the rows are sorted by; nothing where they keep their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ be: a few odd files do not stay for ever.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakebed.layout import TablePath
 
@@ -25,6 +25,9 @@ GROWS_LEAST = 1.25
 """The same in a partition at rest that has more than twice as many files as it needs."""
 AT_REST = 3
 """A partition is at rest if nothing was written into it for so many times `quiet`."""
+MOST_SORTED = 8
+"""How many files of full size the rows are sorted into at once: a task reads its input this often,
+and keeps the rows of one such file in memory."""
 MOST_FILES = 10_000
 """Files that are taken at once: the entry names each of them."""
 
@@ -39,6 +42,8 @@ class SmallFile:
     partition: tuple[tuple[str, str | None], ...]
     written: int
     """When it was begun, in milliseconds since the epoch."""
+    sortable: bool = False
+    """Whether each of its rows says which source file it came from, so that it may move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +58,7 @@ class Policy:
     max_bytes: int = 10 * 1024**3
     """The most bytes that are read at once."""
     max_files: int = MOST_FILES
+    cluster_by: tuple[str, ...] = ()
 
     @property
     def enough(self) -> int:
@@ -62,10 +68,12 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeGroup:
-    """Files of one partition that become one."""
+    """Files of one partition that become fewer."""
 
     files: tuple[SmallFile, ...]
     """In the order of their rows."""
+    outputs: int = 1
+    sorted_by: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -80,7 +88,7 @@ class MergeGroup:
     @property
     def saved(self) -> int:
         """Return how many files there will be fewer."""
-        return len(self.files) - 1
+        return len(self.files) - self.outputs
 
 
 def is_small(file: SmallFile, policy: Policy) -> bool:
@@ -91,7 +99,7 @@ def is_small(file: SmallFile, policy: Policy) -> bool:
 def groups_of(files: Iterable[SmallFile], policy: Policy, now: int) -> tuple[MergeGroup, ...]:
     """Return the groups that are worth it, as many as one run may take: the best first."""
     found: list[MergeGroup] = []
-    for some in _by_partition(file for file in files if is_small(file, policy)).values():
+    for some in _by_kind(file for file in files if is_small(file, policy)).values():
         old = [file for file in some if now - file.written >= policy.quiet_ms]
         newest = max(file.written for file in some)
         if old:
@@ -108,34 +116,38 @@ def groups_of(files: Iterable[SmallFile], policy: Policy, now: int) -> tuple[Mer
     return tuple(chosen)
 
 
-def _by_partition(files: Iterable[SmallFile]) -> Mapping[object, list[SmallFile]]:
+def _by_kind(files: Iterable[SmallFile]) -> Mapping[object, list[SmallFile]]:
     found: dict[object, list[SmallFile]] = {}
     for file in files:
-        found.setdefault(file.partition, []).append(file)
+        found.setdefault((file.partition, file.sortable), []).append(file)
     return found
 
 
 def _in_partition(
     files: Sequence[SmallFile], policy: Policy, *, at_rest: bool
 ) -> Iterator[MergeGroup]:
-    """Yield the groups of one partition."""
+    """Yield the groups of one partition; its files are all sortable, or none is."""
+    by = policy.cluster_by if files[0].sortable else ()
+    full = policy.file_size * (MOST_SORTED if by else 1)
     size = sum(file.size for file in files)
     too_many = len(files) > 2 * math.ceil(size / policy.file_size)
     closing = at_rest and too_many
-    for pack in _packed(sorted(files, key=lambda one: (one.written, one.path)), policy):
-        group = _without_dominant(pack, policy, GROWS_LEAST if closing else GROWS)
+    for pack in _packed(sorted(files, key=lambda one: (one.written, one.path)), policy, full):
+        group = _without_dominant(pack, policy, by, GROWS_LEAST if closing else GROWS)
         least = 2 if closing or group.size >= policy.enough else policy.min_files
         if len(group.files) >= least:
             yield group
 
 
-def _packed(files: Sequence[SmallFile], policy: Policy) -> Iterator[tuple[SmallFile, ...]]:
+def _packed(
+    files: Sequence[SmallFile], policy: Policy, full: int
+) -> Iterator[tuple[SmallFile, ...]]:
     """Yield files in packs of about a full size."""
     pack: list[SmallFile] = []
     size = 0
-    full = policy.file_size
+    enough = full * ENOUGH
     for file in files:
-        too_much = size >= full * ENOUGH and size + file.size > full
+        too_much = size >= enough and size + file.size > full
         if too_much or len(pack) >= policy.max_files or size + file.size > policy.max_bytes:
             yield tuple(pack)
             pack, size = [], 0
@@ -145,12 +157,19 @@ def _packed(files: Sequence[SmallFile], policy: Policy) -> Iterator[tuple[SmallF
         yield tuple(pack)
 
 
-def _without_dominant(pack: tuple[SmallFile, ...], policy: Policy, grows: float) -> MergeGroup:
-    """Leave out, while there is one, the file whose rows do not come into one so much larger."""
-    group = MergeGroup(files=pack)
+def _without_dominant(
+    pack: tuple[SmallFile, ...], policy: Policy, by: tuple[str, ...], grows: float
+) -> MergeGroup:
+    """Leave out, while there is one, the file whose rows do not come into one so much larger.
+
+    Where all are rather large, sorted rows come into fewer files, which are larger by as much.
+    """
+    group = MergeGroup(files=pack, sorted_by=by)
     for largest in sorted(pack, key=lambda one: -one.rows):
-        is_larger = group.rows >= grows * largest.rows
-        if is_larger and group.size <= policy.file_size * TOO_LARGE:
-            return group
-        group = MergeGroup(files=tuple(one for one in group.files if one is not largest))
+        most = int(group.rows / (grows * largest.rows))
+        wanted = max(1, round(group.size / policy.file_size)) if by else 1
+        outputs = min(wanted, most)
+        if outputs and group.size <= outputs * policy.file_size * TOO_LARGE:
+            return replace(group, outputs=outputs)
+        group = replace(group, files=tuple(one for one in group.files if one is not largest))
     return group

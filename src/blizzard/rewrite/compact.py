@@ -34,12 +34,14 @@ from blizzard.worker.deleted_rows import deleted_rows, ranges_of
 from blizzard.worker.output.origins import runs_without
 from lakebed import layout
 from lakebed.clock import Clock
+from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import FinishedFile, Rewrite, Run
 from lakebed.documents.entry import Entry
-from lakebed.errors import JournalConflict
+from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.journal import JournalReader
 from lakebed.listing.watermark import named_at
 from lakebed.storage.store import Reader, Store
+from lakebed.types import FieldType, Provenance
 
 CONCURRENT = 16
 CLOCKS_DIFFER = timedelta(hours=1)
@@ -114,6 +116,17 @@ def joined(files: Collection[FinishedFile]) -> tuple[tuple[str, ...], tuple[Run,
     return tuple(places), tuple(runs)
 
 
+FILE = Provenance.FILE.column
+NESTED = (FieldType.STRUCT, FieldType.LIST, FieldType.MAP)
+
+
+class CannotSort(LakeError):
+    """The rows of the table cannot be sorted by a column."""
+
+    code = "cluster_by_invalid"
+    whose = Whose.USER
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPlan(RewritePlan):
     """The groups of small files that are worth compacting."""
@@ -136,7 +149,7 @@ def plan_compaction(
 ) -> CompactionPlan:
     """Find the small files of this journal that are worth compacting."""
     state = table_state(store, settings)
-    state.require_columns(store)
+    _check_columns(settings, state.require_columns(store), state.last.partition_columns)
     origins = known if known is not None else KnownOrigins()
     active = state.files
     origins.keep(state.last.journal, active.keys())
@@ -147,11 +160,11 @@ def plan_compaction(
     small = [
         file
         for path, file in active.items()
-        if path not in taken and is_small(_small(file), policy)
+        if path not in taken and is_small(_small(file, None, policy), policy)
     ]
     journal = JournalReader(store, settings.name)
     while True:
-        groups = groups_of(_candidates(small, origins), policy, at)
+        groups = groups_of(_candidates(small, origins, policy), policy, at)
         unknown = {
             file.path for group in groups for file in group.files if file.path not in origins.files
         }
@@ -164,7 +177,7 @@ def plan_compaction(
         groups=groups,
         files={one.path: ours[one.path] for group in groups for one in group.files},
         small=len(small),
-        young=sum(at - _small(file).written < policy.quiet_ms for file in small),
+        young=sum(at - _small(file, None, policy).written < policy.quiet_ms for file in small),
     )
 
 
@@ -218,26 +231,40 @@ def policy_of(settings: PipelineSettings) -> Policy:
         quiet_ms=round(compact.quiet * 1000),
         # Less would make no file of full size.
         max_bytes=max(compact.max_bytes, 2 * file_size),
+        cluster_by=compact.cluster_by,
     )
 
 
-def _candidates(files: Sequence[ActiveFile], origins: KnownOrigins) -> list[SmallFile]:
+def _check_columns(settings: PipelineSettings, columns: Schema, partitions: Sequence[str]) -> None:
+    kinds = {one.name: one.type for one in columns.fields}
+    for name in settings.sink.compact.cluster_by:
+        if kinds.get(name, FieldType.STRUCT) in NESTED or name in partitions:
+            raise CannotSort(
+                f"compact.cluster_by names {name}, which is no column of the table that rows can "
+                "be sorted by"
+            )
+
+
+def _candidates(
+    files: Sequence[ActiveFile], origins: KnownOrigins, policy: Policy
+) -> list[SmallFile]:
     """Return the files that may be of this journal; of those that were asked for, its own."""
-    return [
-        _small(file)
-        for file in files
-        if file.path not in origins.files or _is_ours(file, origins.files[file.path])
-    ]
+    found = []
+    for file in files:
+        if file.path not in origins.files:
+            # What is not asked for yet is taken for one whose rows say where they came from.
+            found.append(replace(_small(file, None, policy), sortable=bool(policy.cluster_by)))
+            continue
+        known = origins.files[file.path]
+        if known is not None and known.record_count == file.rows:
+            one = _small(file, known, policy)
+            if one.sortable or sum(run.rows for run in known.runs) == file.rows:
+                found.append(one)
+    return found
 
 
-def _is_ours(file: ActiveFile, known: FinishedFile | None) -> bool:
-    """Whether the journal knows where each row of a file came from."""
-    if known is None or known.record_count != file.rows:
-        return False
-    return sum(run.rows for run in known.runs) == file.rows
-
-
-def _small(file: ActiveFile) -> SmallFile:
+def _small(file: ActiveFile, known: FinishedFile | None, policy: Policy) -> SmallFile:
+    told = None if known is None else known.statistics.get(FILE)
     values = sorted((name, value or None) for name, value in file.partition_values.items())
     begun = named_at(file.path) if layout.file_id(file.path) is not None else None
     return SmallFile(
@@ -247,21 +274,25 @@ def _small(file: ActiveFile) -> SmallFile:
         rows=0 if begun is None else file.live_rows or 0,
         partition=tuple(values),
         written=begun or 0,
+        sortable=bool(policy.cluster_by) and told is not None and told.null_count == 0,
     )
 
 
 def _group(group: MergeGroup, active: Mapping[str, ActiveFile]) -> FileGroup:
     files = tuple(active[file.path] for file in group.files)
-    return FileGroup(files=files)
+    return FileGroup(files=files, outputs=group.outputs, sorted_by=group.sorted_by)
 
 
 def _merge(done: Rewritten, known: Mapping[str, FinishedFile], store: Reader) -> Rewrite:
     """Return what a group has become, with the origins of its rows."""
     group = done.group
     names, runs = joined([_live(known[file.path], file, store) for file in group.files])
+    if group.sorted_by:
+        runs = ()
     return Rewrite(
         old=tuple(old_file(file, rows=file.live_rows or 0) for file in group.files),
         new=tuple(replace(file, source_files=names, runs=runs) for file in done.new),
+        sorted_by=group.sorted_by,
     )
 
 

@@ -1,9 +1,11 @@
 """A group of data files, rewritten under fresh names: one of them changed, or many concatenated.
 
-The rows of the files follow each other in the order of the files, and one row group at a time is in
-memory.
+Without columns to sort by, the rows of the files follow each other in the order of the files, and
+one row group at a time is in memory. To sort, the columns in question are read first; the rows of
+one new file at a time are then picked out of all the old ones, which are on the local disk.
 """
 
+import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -52,6 +56,8 @@ class Fetched(NamedTuple):
 
 CONCURRENT = 16
 """Files that are fetched at a time: small ones cost the way, not the bytes."""
+SORTED_GROUPS = 8
+"""Row groups of sorted rows are so much smaller: a query for few of them reads one."""
 
 
 def rewrite_group(group: FileGroup, work: Rewriting, store: Store) -> RewriteOutcome:
@@ -61,8 +67,7 @@ def rewrite_group(group: FileGroup, work: Rewriting, store: Store) -> RewriteOut
             folder = Path(name)
             if isinstance(work.transform, Concatenate):
                 size = work.transform.row_group_size
-                merged = _merged(group, work, store, folder, size)
-                return Rewritten(group=group, new=(merged,))
+                return Rewritten(group=group, new=_merged(group, work, store, folder, size))
             return _rewritten(group.file, work, store, folder)
     except Exception as error:  # noqa: BLE001 - an exception would reach the driver without its type
         failure = failure_of(error)
@@ -96,7 +101,7 @@ def _rewritten(old: ActiveFile, work: Rewriting, store: Store, folder: Path) -> 
 
 def _merged(
     group: FileGroup, work: Rewriting, store: Store, folder: Path, row_group_size: int
-) -> FinishedFile:
+) -> tuple[FinishedFile, ...]:
     paths = [folder / f"old-{place}.parquet" for place in range(len(group.files))]
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="fetch") as pool:
         list(pool.map(lambda old, path: downloaded(old, store, path), group.files, paths))
@@ -104,18 +109,27 @@ def _merged(
         Fetched(old, path, deleted_rows(store, old.vector))
         for old, path in zip(group.files, paths, strict=True)
     ]
-    rows = sum(map(_rows, files))
+    counts = [_rows(one) for one in files]
     schema = common_schema([_schema(one, work) for one in files], work)
-    name = work.clock.fresh_id()
-    path = folder / f"{name}.parquet"
-    names = write_groups(path, _in_order(files, schema, work, row_group_size), work)
-    closed = closed_file(name, path, rows, names, work.row_columns)
+    if group.sorted_by:
+        parts = _sorted(files, schema, group, work, row_group_size)
+    else:
+        parts = iter([(sum(counts), _in_order(files, schema, work, row_group_size))])
+    found: list[FinishedFile] = []
     values = group.files[0].partition_values
     with Uploads(store, work.upload, pause=work.clock.sleep) as uploads:
-        handed_in = uploads.hand_in(
-            closed, partition_values=values, unit="compact", source_file=None
-        )
-        return replace(handed_in.result(), row_columns=work.row_columns)
+        for rows, tables in parts:
+            name = work.clock.fresh_id()
+            path = folder / f"{name}.parquet"
+            names = write_groups(path, tables, work)
+            closed = closed_file(name, path, rows, names, work.row_columns)
+            handed_in = uploads.hand_in(
+                closed, partition_values=values, unit="compact", source_file=None
+            )
+            found.append(replace(handed_in.result(), row_columns=work.row_columns))
+    if sum(file.record_count for file in found) != sum(counts):
+        raise AssertionError("files were merged into ones with another number of rows")
+    return tuple(found)
 
 
 def _rows(one: Fetched) -> int:
@@ -170,7 +184,7 @@ def _in_order(
     """Yield the rows of files one after the other, as row groups of a usual size."""
     waiting: list[pa.Table] = []
     size = 0
-    for table in _tables(files, schema, work):
+    for _first, table in _tables(files, schema, work):
         waiting.append(table)
         size += table.nbytes
         if size >= row_group_size:
@@ -180,8 +194,14 @@ def _in_order(
         yield pa.concat_tables(waiting)
 
 
-def _tables(files: Sequence[Fetched], schema: pa.Schema, work: Rewriting) -> Iterator[pa.Table]:
-    """Yield row group after row group of all files, without deleted rows."""
+def _tables(
+    files: Sequence[Fetched], schema: pa.Schema, work: Rewriting
+) -> Iterator[tuple[int, pa.Table]]:
+    """Yield row group after row group of all files, each with the place of its first row.
+
+    Deleted rows are left out, and have no place.
+    """
+    first = 0
     for old, path, deleted in files:
         start = 0
         with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
@@ -197,7 +217,48 @@ def _tables(files: Sequence[Fetched], schema: pa.Schema, work: Rewriting) -> Ite
                 start += rows
                 if gone.any():
                     table = table.filter(pa.array(~gone))
-                yield _fitted(table, schema)
+                yield first, _fitted(table, schema)
+                first += table.num_rows
+
+
+def _sorted(
+    files: Sequence[Fetched],
+    schema: pa.Schema,
+    group: FileGroup,
+    work: Rewriting,
+    row_group_size: int,
+) -> Iterator[tuple[int, Iterator[pa.Table]]]:
+    """Yield how many rows each new file gets, and these; nulls come last."""
+    absent = [name for name in group.sorted_by if name not in schema.names]
+    names = [name for name in group.sorted_by if name not in absent]
+    keys = pa.schema([schema.field(name) for name in names])
+    rows = sum(old.live_rows or 0 for old in group.files)
+    order = np.arange(rows)
+    if names:
+        whole = pa.concat_tables([table for _first, table in _tables(files, keys, work)])
+        by: Any = [(name, "ascending") for name in names]
+        order = np.asarray(pc.sort_indices(whole, sort_keys=by).to_numpy())
+    each = math.ceil(rows / group.outputs)
+    limit = max(1, row_group_size // SORTED_GROUPS)
+    for start in range(0, rows, each):
+        chosen = order[start : start + each]
+        yield len(chosen), _picked(_tables(files, schema, work), chosen, limit)
+
+
+def _picked(
+    tables: Iterator[tuple[int, pa.Table]], chosen: npt.NDArray[Any], limit: int
+) -> Iterator[pa.Table]:
+    """Yield the rows at some places of all files, in the order of these places."""
+    places = np.sort(chosen)
+    parts = []
+    for first, table in tables:
+        begin, end = np.searchsorted(places, [first, first + table.num_rows])
+        if begin < end:
+            parts.append(table.take(places[begin:end] - first))
+    table = pa.concat_tables(parts).take(np.searchsorted(places, chosen))
+    step = max(1, int(limit / max(1.0, table.nbytes / table.num_rows)))
+    for start in range(0, table.num_rows, step):
+        yield table.slice(start, step)
 
 
 def closed_file(

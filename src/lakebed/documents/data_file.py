@@ -115,12 +115,14 @@ class Rewrite:
     """Data files of one partition, and those with the rest of their rows, in their order.
 
     A new file that holds all rows of one old file has them from the same sources, and need not name
-    these. Any other says itself where its rows came from.
+    these. Any other says itself where its rows came from. With `sorted_by` the rows are in another
+    order, and say it themselves, in the column `_file`.
     """
 
     old: tuple[OldFile, ...]
     new: tuple[FinishedFile, ...] = ()
     """None if no row is left."""
+    sorted_by: tuple[str, ...] = ()
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     """Those of the old files if there is no new one."""
 

@@ -2,6 +2,7 @@
 
 import json
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -11,11 +12,14 @@ from tests.support.erasures import FIELDS
 from tests.support.promotions import ID, PRICE
 
 TOLD = {**FIELDS, "provenance": ["file", "line"]}
+KEPT_ORDER: tuple[dict[str, Any], dict[str, Any]] = (FIELDS, {})
+SORTED: tuple[dict[str, Any], dict[str, Any]] = (TOLD, {"cluster_by": ["user"]})
 
 
-@pytest.fixture(params=[FIELDS, TOLD], ids=["no provenance", "provenance"])
+@pytest.fixture(params=[KEPT_ORDER, SORTED], ids=["in order", "sorted"])
 def desk(tmp_path, request):
-    return crowded(tmp_path, request.param)
+    schema, compact = request.param
+    return crowded(tmp_path, schema, compact=compact)
 
 
 def amounts(desk):
@@ -155,8 +159,11 @@ def test_a_promoted_file_is_compacted_with_the_origins_of_the_one_before(tmp_pat
     }
 
 
-def test_rows_that_another_program_rewrote_are_still_taken_back(tmp_path):
-    desk = crowded(tmp_path, TOLD)
+@pytest.mark.parametrize("many", [False, True], ids=["one file", "several"])
+def test_sorted_rows_that_another_program_rewrote_are_still_taken_back(tmp_path, many):
+    desk = crowded(
+        tmp_path, TOLD, compact={"cluster_by": ["user"]}, file_size_mb=0.004 if many else 1
+    )
     desk.tidy()
     desk.optimize()
     desk.take_back("2.ndjson")

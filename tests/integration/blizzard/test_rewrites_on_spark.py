@@ -98,7 +98,7 @@ def test_tasks_read_the_new_content_and_write_the_rows_that_stay(tmp_path):
     assert sorted(desk.ids()) == [1, 20, 21]
 
 
-def test_tasks_put_the_files_of_each_partition_together(tmp_path):
+def test_tasks_put_the_files_of_each_partition_together_and_sort_their_rows(tmp_path):
     desk = crowded_by_day(tmp_path)
     before, version = desk.rows(), desk.version
     assert len(desk.active) == 8
@@ -109,10 +109,12 @@ def test_tasks_put_the_files_of_each_partition_together(tmp_path):
     assert sorted(path.partition("/")[0] for path in desk.active) == [f"date={day}" for day in DAYS]
     assert desk.rows() == before
     assert desk.rows(version) == before
+    assert [one.sorted_by for one in entries(desk.table)[-1].rewrites] == [("user",)] * 2
     audit = desk.audited()
     assert audit.is_balanced, audit.differences
     amounts = {one.value: found.rows for one, found in audit.places.amounts.items() if found.rows}
     assert amounts == {"in_table": 16, "replaced": 16}
+    # Sorted rows are found by what they say of themselves.
     desk.retract(f"date={DAYS[1]}/2.ndjson", runner=shared_runner())
     desk.penguin()
     assert desk.ids() == [row["id"] for row in before if row["id"] not in (104, 105)]

@@ -334,8 +334,9 @@ def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
 
 def _rewrite_lines(one: Rewrite) -> Iterator[Line]:
     """Yield data files that go, and those that supersede them."""
-    many = f"{plural(len(one.old), 'data file')} with {plural(one.rows, 'row')}"
-    yield f"  {one.old[0].path if len(one.old) == 1 else many}"
+    by = f", sorted by {', '.join(one.sorted_by)}" if one.sorted_by else ""
+    many = f"{plural(len(one.old), 'data file')} with {plural(one.rows, 'row')}{by}"
+    yield f"  {one.old[0].path if len(one.old) == 1 and not by else many}"
     gone = f", {plural(one.left_out, 'row')} fewer" if one.left_out else ""
     yield from (f"    -> {file.filename}{gone}" for file in one.new)
     if not one.new:

@@ -71,9 +71,10 @@ def compaction_document(settings: PipelineSettings, done: Compacted) -> dict[str
             {
                 "partition": dict(group.files[0].partition),
                 "files": len(group.files),
-                "into": 1,
+                "into": group.outputs,
                 "rows": group.rows,
                 "bytes": group.size,
+                "sorted_by": group.sorted_by,
             }
             for group in done.found.groups
         ],
@@ -94,7 +95,8 @@ def _text(command: RewriteCommand, done: Compacted, *, sure: bool) -> Iterator[s
     else:
         files = plural(sum(len(one.files) for one in groups), "data file")
         size = in_words(sum(one.size for one in groups))
-        yield f"{settings.name}: {files} ({size}) would become {len(groups):,}"
+        into = sum(one.outputs for one in groups)
+        yield f"{settings.name}: {files} ({size}) would become {into:,}"
     yield from first([_group_line(one) for one in groups], FEW)
     yield from (f"  not compacted: {failed}" for failed in _failures(done))
     if done.gave_way is not None:
@@ -122,5 +124,6 @@ def _why_nothing(settings: PipelineSettings, done: Compacted) -> str:
 
 def _group_line(one: MergeGroup) -> str:
     where = "/".join(f"{key}={value or ''}" for key, value in one.files[0].partition)
-    counts = f"{plural(len(one.files), 'file')} -> 1, {in_words(one.size)}"
-    return f"{where or 'the table'}: {counts}"
+    by = f", sorted by {', '.join(one.sorted_by)}" if one.sorted_by else ""
+    counts = f"{plural(len(one.files), 'file')} -> {one.outputs:,}, {in_words(one.size)}"
+    return f"{where or 'the table'}: {counts}{by}"

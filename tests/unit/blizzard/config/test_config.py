@@ -175,6 +175,7 @@ INSIDE = {
     "source.records",
     "source.notifications",
     "sink.partition_by.prefix_template",
+    "sink.compact.cluster_by",
     "schema.fields.name",
     "schema.fields.type",
     "schema.fields.nullable",
