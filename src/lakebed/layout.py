@@ -28,6 +28,8 @@ STAGING = "_staging"
 PENDING = f"{STAGING}/pending"
 HELD = f"{STAGING}/held"
 DISCARDED = f"{STAGING}/discarded"
+ADOPTION = f"{STAGING}/adopt"
+"""What `penguin adopt` has read so far, until the table is there."""
 ADOPTION_STEP = "adopt"
 """How the version calls itself by which it made the table."""
 DELTA_LOG = "_delta_log"
@@ -312,6 +314,11 @@ def log_version(version: int) -> TablePath:
 def log_checkpoint(version: int) -> TablePath:
     """Name a checkpoint of the Delta log that is one file."""
     return TablePath(f"{DELTA_LOG}/{version:020d}.checkpoint.parquet")
+
+
+def adoption_segment(run: str, number: int) -> TablePath:
+    """Name a part of what a run of `penguin adopt` has read."""
+    return TablePath(f"{ADOPTION}/{run}/{number:08d}.json.gz")
 
 
 def log_version_number(path: str) -> int | None:

@@ -68,6 +68,7 @@ class ParquetFolder:
             wanted=Wanted(**wanted),
             store=store or Store(str(self.root), StorageOptions()),
             clock=Clock(),
+            segment=2,
         )
 
     def look(self, **wanted: Any) -> Adoption:
@@ -77,8 +78,8 @@ class ParquetFolder:
         return self.adopter(store, **wanted).adopt()
 
     def state(self) -> list[Path]:
-        """Return what is left beside the table."""
-        return sorted((self.root / "_staging").rglob("*"))
+        """Return what runs have kept."""
+        return sorted((self.root / "_staging").rglob("*.json.gz"))
 
 
 class Counting(Store):

@@ -1,18 +1,17 @@
 """A folder of Parquet files becomes a Delta table: all of it in one version, or nothing.
 
-1. Every file is listed, and its footer is read.
+1. Every file is listed, and its footer is read unless an earlier run has kept what is in it.
 2. What the files have in common decides what the table is.
 3. Every file is listed once more. If all are as they were, they are put together as version 0.
 4. Version 0 is written, create-only: that moment makes the table. A checkpoint follows.
 
-A process may die at any of this. The next one begins anew, and finds the table or not. Of two at
-once one writes version 0, and the other finds it.
+A process may die at any of this. The next one goes on with what was kept, and finds the table or
+not. Of two at once one writes version 0, and the other finds it.
 """
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lakebed import layout
@@ -20,15 +19,29 @@ from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts, by_name
 from lakebed.deltalog.segment import has_log
 from lakebed.documents.reading import parse_json
-from lakebed.errors import LakeError
+from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.ahead import ahead
 from lakebed.storage.create_only import prove
 from lakebed.storage.objects import LARGEST_VERSION
+from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, Reader, Store
 from lakebed.units import plural
-from penguin.adopt.folder import AdoptedFolder, FileRecord, Survey, Wanted, values_of
+from penguin.adopt.folder import (
+    AdoptedFolder,
+    FileRecord,
+    Survey,
+    Wanted,
+    note,
+    values_of,
+)
 from penguin.adopt.new_table import NewTable, new_table
-from penguin.adopt.working_state import KnownFiles, keep_records
+from penguin.adopt.working_state import (
+    FILES_PER_SEGMENT,
+    KnownFiles,
+    SegmentWriter,
+    delete_state,
+    schema_key,
+)
 from penguin.delta.table import Log
 from penguin.delta.version import added, conversion, encoded
 from penguin.foreign import rules
@@ -66,6 +79,8 @@ class Adoption:
     skipped: tuple[LeftOut, ...] = ()
     """Files that `--skip-unreadable` leaves out."""
     hidden: tuple[str, ...] = ()
+    footers_read: int = 0
+    """How many footers this run has read; the others were known from an earlier one."""
     version: int | None = None
     """The version that holds the files; None while there is no table."""
     before: bool = False
@@ -111,7 +126,7 @@ def read_record(store: Reader, one: Candidate) -> FileRecord | None:
     if isinstance(verdict, ForeignFile):
         # A table of files that are there already requires nothing of them.
         schema = rules.as_the_table_sees_it(verdict.schema, {}, None, ())
-        verdict = replace(verdict, schema=schema, schema_key=json.dumps(schema))
+        verdict = replace(verdict, schema=schema, schema_key=schema_key(schema))
     elif verdict.code == rules.OF_BLIZZARD:
         verdict = replace(verdict, reason=WHY_OF_BLIZZARD)
     return FileRecord(one, verdict)
@@ -136,14 +151,27 @@ class Adopter:
     clock: Clock
     concurrent: int = CONCURRENT
     """How many footers are read at a time."""
+    segment: int = FILES_PER_SEGMENT
+    """Files after which what was read of them is kept."""
+    _footers: int = 0
+    """How many footers were read."""
+    _denied: dict[str, FileRecord] = field(default_factory=dict)
+    """Files that we may not read; that is not kept, for it may change without a sign on them."""
 
     def look(self) -> Adoption:
         """Return what would be adopted, or why not. Nothing is written to the folder."""
-        return self._before() or self._rounds(lambda found, _adds: found)
+        before = self._before()
+        if before is not None:
+            return before
+        with TemporaryDirectory(prefix="penguin-adopt-") as kept:
+            return self._rounds(Store(kept, StorageOptions()), lambda found, _adds: found)
 
     def adopt(self) -> Adoption:
-        """Make the folder a table, if every file can be in it; if one cannot, nothing is done."""
-        found = self._before() or self._rounds(self._commit)
+        """Make the folder a table, if every file can be in it; if one cannot, nothing is done.
+
+        What was read stays in the folder then, so that a second attempt reads only what changed.
+        """
+        found = self._before() or self._rounds(self.store, self._commit)
         return found if found.version is None else self._finish(found)
 
     def _before(self) -> Adoption | None:
@@ -162,20 +190,19 @@ class Adopter:
             )
         return first
 
-    def _rounds(self, finish: Callable[[Adoption, bytes], Adoption]) -> Adoption:
+    def _rounds(self, keeps: Store, finish: Callable[[Adoption, bytes], Adoption]) -> Adoption:
         """Look at all files until none has changed between two looks."""
-        with TemporaryDirectory(prefix="penguin-adopt-") as scratch:
-            for number in range(MOST_ROUNDS):
-                kept = Path(scratch, str(number))
-                try:
-                    survey, folder = self._survey(KnownFiles(Path(scratch, str(number - 1))), kept)
-                    if not survey.files:
-                        return self._nothing(folder)
-                    return finish(*self._assemble(KnownFiles(kept), survey))
-                except _Changed:
-                    before = self._before()
-                    if before is not None:
-                        return before
+        for _ in range(MOST_ROUNDS):
+            try:
+                survey, folder = self._survey(keeps)
+                if not survey.files:
+                    return self._nothing(folder)
+                return finish(*self._assemble(keeps, survey))
+            except (_Changed, ObjectMissing):
+                # The process that made the table meanwhile has deleted what was kept.
+                before = self._before()
+                if before is not None:
+                    return before
         raise FolderUnfit(
             "files of this folder change all the time; adopt it while nobody writes to it",
             folder=self.store.uri,
@@ -186,41 +213,52 @@ class Adopter:
             raise FolderUnfit("there is no Parquet file in this folder", folder=self.store.uri)
         return Adoption(troubles=tuple(folder.troubles.values()), hidden=tuple(folder.hidden))
 
-    def _survey(self, known: KnownFiles, kept: Path) -> tuple[Survey, AdoptedFolder]:
-        """Inspect every file, and keep what is read; what an earlier look has read is known."""
+    def _known(self, keeps: Store) -> KnownFiles:
+        return KnownFiles([self.store] if keeps is self.store else [self.store, keeps])
+
+    def _survey(self, keeps: Store) -> tuple[Survey, AdoptedFolder]:
+        """Inspect every file, and keep what was read of those not inspected before."""
         survey, folder = Survey(), AdoptedFolder(self.store)
+        known, self._denied = self._known(keeps), {}
+        writer = SegmentWriter(keeps, str(self.clock.fresh_id()), self.segment)
         questions = ((one, known.of(one)) for one in folder.files())
-        for record in keep_records(kept, self._records(questions)):
+        for (_, before), record in ahead(self._record, questions, self.concurrent):
+            if record is None:
+                writer.flush()
+                raise _Changed
             survey.take(record)
+            if before is None:
+                self._footers += 1
+                if isinstance(record.verdict, LeftOut) and record.verdict.code == rules.DENIED:
+                    self._denied[record.found.path] = record
+                elif writer.add(record) and self._is_overtaken():
+                    raise _Changed
+        writer.flush()
         return survey, folder
 
-    def _records(
-        self, questions: Iterable[tuple[Candidate, FileRecord | None]]
-    ) -> Iterator[FileRecord]:
-        for _, record in ahead(self._record, questions, self.concurrent):
-            if record is None:
-                raise _Changed
-            yield record
+    def _is_overtaken(self) -> bool:
+        """Whether somebody else has made the table meanwhile."""
+        return self.store.head(layout.log_version(0)) is not None
 
     def _record(self, asked: tuple[Candidate, FileRecord | None]) -> FileRecord | None:
         """Return what a file is; None where it changes while it is looked at."""
         one, known = asked
         return known if known is not None else read_record(self.store, one)
 
-    def _assemble(self, known: KnownFiles, survey: Survey) -> tuple[Adoption, bytes]:
+    def _assemble(self, keeps: Store, survey: Survey) -> tuple[Adoption, bytes]:
         """Return the table, and the lines of the log that add its files.
 
         A second listing must be like the first.
         """
         table = new_table(survey, self.wanted, self.settings)
-        totals, lines, folder = AdoptedTotals(), bytearray(), AdoptedFolder(self.store)
+        totals, digest, lines = AdoptedTotals(), hashlib.sha256(), bytearray()
+        known, folder = self._known(keeps), AdoptedFolder(self.store)
         left_out: list[LeftOut] = []
-        files = 0
         for one in folder.files():
-            files += 1
-            record = known.of(one)
+            record = known.of(one) or self._denied.get(one.path)
             if record is None:
                 raise _Changed
+            note(digest, one)
             result: Add | LeftOut = (
                 record.verdict
                 if isinstance(record.verdict, LeftOut)
@@ -230,7 +268,7 @@ class Adopter:
                 left_out.append(result)
             else:
                 lines += encoded([added(result)])
-        if files != survey.files:
+        if digest.hexdigest() != survey.digest():
             raise _Changed
         found, skips = (*folder.troubles.values(), *left_out), self.wanted.skip_unreadable
         adoption = Adoption(
@@ -239,6 +277,7 @@ class Adopter:
             troubles=tuple(one for one in found if not (skips and one.skippable)),
             skipped=tuple(one for one in found if skips and one.skippable),
             hidden=tuple(folder.hidden),
+            footers_read=self._footers,
         )
         return adoption, bytes(lines)
 
@@ -276,13 +315,14 @@ class Adopter:
             )
 
     def _finish(self, found: Adoption) -> Adoption:
-        """Write the checkpoint if there is none."""
+        """Write the checkpoint if there is none, then delete what was kept for the next run."""
         try:
             table = None if self.store.head(layout.LAST_CHECKPOINT) else Log(self.store).open()
             if table is not None and table.version == 0:
                 table.checkpoint()
         except LakeError as error:
             found = replace(found, checkpoint_error=str(error))
+        delete_state(self.store)
         return found
 
 

@@ -5,6 +5,7 @@ removed or replaced lie there as well, and would be taken for data. A survey kee
 files, so that a million of them cost no more memory than ten.
 """
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -13,13 +14,17 @@ from functools import lru_cache
 
 from lakebed.deltalog.delta_types import DeltaSchema
 from lakebed.errors import ListingUnordered
-from lakebed.layout import DELTA_LOG, NULL_FOLDER, OURS, STAGING, is_hidden, is_parquet
+from lakebed.layout import ADOPTION, DELTA_LOG, NULL_FOLDER, OURS, STAGING, is_hidden, is_parquet
 from lakebed.listing.sort import CONTROL, Guide, Oddity, readable
+from lakebed.partition import INTEGER, is_date
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.foreign.inspect import candidate
 from penguin.foreign.rules import is_reserved, path_values, unusable
 from penguin.model.errors import FolderUnfit
 from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut
+
+LONG_DIGITS = 18
+"""Integers of so many digits are sure to be 64 bits long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +35,8 @@ class Wanted:
     """In this order; None: those that the folders name."""
     partition_types: Mapping[str, str] = field(default_factory=dict)
     """Delta types, by partition column."""
+    infer_types: bool = False
+    """Whether partition columns whose values are all dates, or all integers, get that type."""
     skip_unreadable: bool = False
     """Whether files that cannot be read as Parquet are left out."""
 
@@ -61,10 +68,17 @@ class Survey:
     schemas: dict[str, SchemaUse] = field(default_factory=dict)
     keys: Counter[tuple[str, ...]] = field(default_factory=Counter)
     """How many files are in folders with which partition columns."""
+    not_dates: set[str] = field(default_factory=set)
+    """Partition columns with a value that is no date."""
+    not_integers: set[str] = field(default_factory=set)
+    valued: set[str] = field(default_factory=set)
+    """Partition columns with any value at all."""
+    _digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
     def take(self, record: FileRecord) -> None:
         """Take one more file into account."""
         self.files += 1
+        note(self._digest, record.found)
         file = record.verdict
         if isinstance(file, LeftOut):
             return
@@ -80,6 +94,32 @@ class Survey:
         except ValueError:
             return  # It is named when the files are put together.
         self.keys[tuple(values)] += 1
+        for name, value in values.items():
+            if value is None:
+                continue
+            self.valued.add(name)
+            if not is_date(value):
+                self.not_dates.add(name)
+            if not (INTEGER.fullmatch(value) and len(value) <= LONG_DIGITS):
+                self.not_integers.add(name)
+
+    def digest(self) -> str:
+        """Return a digest of all files, by their names and contents."""
+        return self._digest.hexdigest()
+
+    def inferred(self, name: str) -> str | None:
+        """Return the Delta type of which all values of a partition column are; None for text."""
+        if name not in self.valued:
+            return None
+        if name not in self.not_dates:
+            return "date"
+        return "long" if name not in self.not_integers else None
+
+
+def note(digest: "hashlib._Hash", found: Candidate) -> None:
+    """Count a file into a digest of all files."""
+    facts = f"{found.path}\0{found.size}\0{found.etag}\0{found.modified.isoformat()}\0"
+    digest.update(facts.encode("utf-8", "surrogateescape"))
 
 
 @lru_cache(maxsize=4096)
@@ -208,7 +248,7 @@ class AdoptedFolder:
             raise _another_table(self.store, above, "a Hudi table")
         if last == DELTA_LOG and above:
             raise _another_table(self.store, above, "a Delta table")
-        if name not in (f"{STAGING}/", f"{DELTA_LOG}/"):
+        if name not in (f"{STAGING}/", ADOPTION, f"{DELTA_LOG}/"):
             self.hidden[name] = None
 
     def _passes(self, name: str, oddity: Oddity) -> None:

@@ -67,7 +67,7 @@ def new_table(survey: Survey, wanted: Wanted, settings: TableSettings) -> NewTab
     """
     uses = sorted(survey.schemas.values(), key=lambda use: (-use.files, use.example))
     names = _partition_columns(survey, wanted)
-    apart = [_partition_field(name, uses, wanted) for name in names]
+    apart = [_partition_field(name, uses, survey, wanted) for name in names]
     seen = {use.key: as_the_table_sees_it(use.schema, {}, None, names) for use in uses}
     # A table cannot begin with files that have only partition columns, but it can hold them.
     uses.sort(key=lambda use: not seen[use.key]["fields"])
@@ -122,12 +122,16 @@ def _partition_columns(survey: Survey, wanted: Wanted) -> tuple[str, ...]:
     return names
 
 
-def _partition_field(name: str, uses: Sequence[SchemaUse], wanted: Wanted) -> DeltaField:
+def _partition_field(
+    name: str, uses: Sequence[SchemaUse], survey: Survey, wanted: Wanted
+) -> DeltaField:
     kind = wanted.partition_types.get(name)
     inside = (by_name(use.schema).get(name) for use in uses)
     held = next((one["type"] for one in inside if one is not None), None)
     if kind is None and isinstance(held, str) and held in PARTITIONS:
         kind = held
+    if kind is None and wanted.infer_types:
+        kind = survey.inferred(name)
     return {"name": name, "type": kind or "string", "nullable": True, "metadata": {}}
 
 

@@ -1,45 +1,172 @@
-"""What one look at a folder has read of its footers, in a file outside of the folder.
+"""What was read of a folder's footers, kept in the folder until the table is there.
 
-A folder may have a million files. What is read of one is written once, in the order of the files'
-names, and read again side by side with a listing, so that no more than one of them is in memory.
+A run writes parts of some files each, in the order of their names, and never changes one. The next
+run reads the parts of all runs side by side with its listing, so that no more than one part of each
+is in memory, and reads only the footers of files that are new or changed. Losing a part costs time
+and nothing else.
 """
 
 import gzip
-import pickle
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+import heapq
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
+from lakebed.deltalog.delta_types import DeltaSchema
+from lakebed.documents.data_file import ColumnStatistics
+from lakebed.errors import DocumentUnreadable, ObjectMissing
+from lakebed.layout import ADOPTION, TablePath, adoption_segment
+from lakebed.storage.ahead import ahead
+from lakebed.storage.store import Reader, Store
 from penguin.adopt.folder import FileRecord
-from penguin.model.foreign_file import Candidate
+from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut
+
+FORMAT = 1
+FILES_PER_SEGMENT = 1000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+Line = list[Any]
 
 
-def keep_records(path: Path, records: Iterable[FileRecord]) -> Iterator[FileRecord]:
-    """Write what was read of each file to a file, and yield it."""
-    with gzip.open(path, "wb", compresslevel=1) as kept:
-        for record in records:
-            pickle.dump(record, kept)
-            yield record
+@dataclass(slots=True)
+class SegmentWriter:
+    """Writes what one run reads, part by part."""
+
+    store: Store
+    run: str
+    size: int = FILES_PER_SEGMENT
+    _number: int = 0
+    _records: list[FileRecord] = field(default_factory=list)
+
+    def add(self, record: FileRecord) -> bool:
+        """Take what was read of a file, and return whether a part was written."""
+        self._records.append(record)
+        if len(self._records) < self.size:
+            return False
+        self.flush()
+        return True
+
+    def flush(self) -> None:
+        """Write what has not been written yet."""
+        if self._records:
+            self.store.replace(adoption_segment(self.run, self._number), encode(self._records))
+            self._number, self._records = self._number + 1, []
 
 
+@dataclass(slots=True)
 class KnownFiles:
-    """What a look has read, asked for in the order of the files' names."""
+    """What all runs have read, asked for in the order of the files' names."""
 
-    def __init__(self, path: Path) -> None:
-        self._records = _records(path)
+    stores: Sequence[Reader]
+    _records: Iterator[FileRecord] = field(init=False)
+    _next: FileRecord | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        runs = [_records(store, run) for store in self.stores for run in _runs(store)]
+        self._records = heapq.merge(*runs, key=lambda record: record.found.path)
         self._next = next(self._records, None)
 
     def of(self, one: Candidate) -> FileRecord | None:
         """Return what was read of this very content; None if it was not read."""
         known = None
         while self._next is not None and self._next.found.path <= one.path:
-            known = self._next if self._next.found == one else None
+            if self._next.found.path == one.path and _is_same(self._next.found, one):
+                known = self._next
             self._next = next(self._records, None)
         return known
 
 
-def _records(path: Path) -> Iterator[FileRecord]:
-    if not path.exists():
-        return
-    with gzip.open(path, "rb") as kept:
-        while kept.peek(1):
-            yield pickle.load(kept)  # noqa: S301 - this process has written it
+def delete_state(store: Store) -> None:
+    """Delete what all runs have read."""
+    for run in _runs(store):
+        paths = [facts.path for facts in store.level(run)[1]]
+        for _ in ahead(store.delete, paths):
+            pass
+
+
+def encode(records: Sequence[FileRecord]) -> bytes:
+    """Write what was read of some files."""
+    schemas: dict[str, int] = {}
+    files = [_line(record, schemas) for record in records]
+    body = {"format": FORMAT, "schemas": list(schemas), "files": files}
+    return gzip.compress(json.dumps(body, separators=(",", ":")).encode(), 1, mtime=0)
+
+
+def decode(body: bytes, path: str) -> list[FileRecord]:
+    """Read what was read of some files."""
+    try:
+        found = json.loads(gzip.decompress(body))
+        if found["format"] != FORMAT:
+            raise ValueError("it has another format")
+        schemas = [(key, json.loads(key)) for key in found["schemas"]]
+        return [_record(line, schemas) for line in found["files"]]
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, IndexError) as cause:
+        raise DocumentUnreadable(
+            "what an earlier run has read cannot be read any more; delete it, and its files are "
+            "looked at again",
+            path=path,
+        ) from cause
+
+
+def schema_key(schema: DeltaSchema) -> str:
+    """Name a schema by what it is."""
+    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+
+
+def _runs(store: Reader) -> list[str]:
+    return sorted(name.rstrip("/") for name in store.folders(ADOPTION))
+
+
+def _records(store: Reader, run: str) -> Iterator[FileRecord]:
+    for facts in sorted(store.level(run)[1], key=lambda one: one.path):
+        body = store.get(facts.path)
+        if body is None:
+            raise ObjectMissing(
+                "what an earlier run has read is gone", path=store.describe(facts.path)
+            )
+        yield from decode(body, store.describe(facts.path))
+
+
+def _is_same(known: Candidate, now: Candidate) -> bool:
+    """Whether a file is as it was; the time counts to the microsecond, as it is kept."""
+    mine = (known.size, known.etag, _micros(known.modified))
+    return mine == (now.size, now.etag, _micros(now.modified))
+
+
+def _line(record: FileRecord, schemas: dict[str, int]) -> Line:
+    found = record.found
+    head: Line = [found.path, found.size, found.etag, _micros(found.modified)]
+    file = record.verdict
+    if isinstance(file, LeftOut):
+        return [*head, None, file.code, file.reason, file.skippable]
+    place = schemas.setdefault(file.schema_key, len(schemas))
+    facts = {
+        name: [one.null_count, one.minimum, one.maximum] for name, one in file.statistics.items()
+    }
+    return [*head, file.rows, place, facts]
+
+
+def _record(line: Line, schemas: Sequence[tuple[str, DeltaSchema]]) -> FileRecord:
+    path, size, etag, modified, rows, *rest = line
+    found = Candidate(
+        path=TablePath(path), size=size, etag=etag, modified=EPOCH + modified * MICROSECOND
+    )
+    if rows is None:
+        code, reason, skippable = rest
+        return FileRecord(found, LeftOut(path=path, code=code, reason=reason, skippable=skippable))
+    place, facts = rest
+    key, schema = schemas[place]
+    statistics = {
+        name: ColumnStatistics(null_count=nulls, minimum=low, maximum=high)
+        for name, (nulls, low, high) in facts.items()
+    }
+    file = ForeignFile(found=found, rows=rows, schema=schema, statistics=statistics, schema_key=key)
+    return FileRecord(found, file)
+
+
+def _micros(at: datetime) -> int:
+    return (at - EPOCH) // MICROSECOND

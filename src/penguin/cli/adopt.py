@@ -40,6 +40,13 @@ def adopt(
             help="Partition columns and types, such as 'date:date,region:string'.",
         ),
     ] = None,
+    infer_types: Annotated[
+        bool,
+        typer.Option(
+            "--infer-types",
+            help="Give partition columns the type date or long if all of their values are such.",
+        ),
+    ] = False,
     skip_unreadable: Annotated[
         bool,
         typer.Option("--skip-unreadable", help="Leave out files that cannot be read as Parquet."),
@@ -65,6 +72,7 @@ def adopt(
     wanted = Wanted(
         partition_columns=None if columns is None else columns.names,
         partition_types={} if columns is None else columns.types,
+        infer_types=infer_types,
         skip_unreadable=skip_unreadable,
     )
     with call.store(settings) as store:
@@ -96,6 +104,7 @@ def _document(uri: str, found: Adoption) -> dict[str, object]:
         **picked(totals, "files rows bytes"),
         "columns": columns,
         "partition_columns": partition_columns,
+        "footers_read": found.footers_read,
         "empty_files": totals.empty_files,
         "hidden": found.hidden,
         "skipped": [one.document() for one in found.skipped],

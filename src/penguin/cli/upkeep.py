@@ -40,6 +40,7 @@ NO_TABLE = {
     "some": (),
     "failed": 0,
     "spared": 0,
+    "recorded": False,
 }
 """What is reported where there is no table yet."""
 

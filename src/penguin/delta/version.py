@@ -51,6 +51,7 @@ class NextVersion:
     after: TableFacts | None = None
     """What the table becomes; None where it stays what it is."""
     parameters: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
     data_change: bool = True
     """Whether rows change; if not, the same rows are put into other files."""
     blind: bool = False
@@ -77,6 +78,7 @@ class NextVersion:
                 "timestamp": milliseconds(self.at),
                 "operation": self.operation,
                 "operationParameters": dict(self.parameters),
+                **({"operationMetrics": dict(self.metrics)} if self.metrics else {}),
                 "readVersion": known.version,
                 "isBlindAppend": self.blind,
                 "engineInfo": WRITER,

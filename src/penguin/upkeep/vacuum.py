@@ -30,6 +30,8 @@ from lakebed.storage.lister import level, objects
 from lakebed.storage.store import ObjectFacts, Reader, Store
 from penguin.backlog.journals import read_pipelines
 from penguin.backlog.look import is_scanned
+from penguin.delta.table import Log
+from penguin.delta.version import NextVersion
 from penguin.foreign.footer import read_footer
 from penguin.model.errors import FileUnfit
 from penguin.model.settings import TableSettings
@@ -128,6 +130,8 @@ class VacuumReport:
     """What the first failure says."""
     spared: int = 0
     """Files that a version names which was committed meanwhile."""
+    recorded: bool = False
+    """Whether the table's history has it."""
 
     def count(self, files: list[ObjectFacts]) -> None:
         """Count files that go."""
@@ -328,6 +332,7 @@ def _delete(store: Store, facts: ObjectFacts) -> str | None:
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+START, END = "VACUUM START", "VACUUM END"
 
 
 class VacuumRefused(errors.LakeError):
@@ -350,12 +355,7 @@ class VacuumOrder:
 
     def look(self, store: Reader) -> VacuumReport | None:
         """Return what would be deleted; None where there is no table. Nothing is written."""
-        table = LogReader(store).look()
-        if table is None:
-            return None
-        keeps, older_than = self._age(table)
-        cutoff = before(self.clock.now(), older_than)
-        return Vacuum(self.settings, store, cutoff, keeps).look()
+        return self._look(store, self.clock.now())
 
     def carry_out(self, store: Store) -> VacuumReport | None:
         """Delete what may go, and return what was deleted; None where there is no table.
@@ -365,13 +365,33 @@ class VacuumOrder:
         table = LogReader(store).look()
         if table is None:
             return None
-        keeps, older_than = self._age(table)  # A refused order writes nothing.
-        cutoff = before(store_time(store, self.clock.now()), older_than)
-        return Vacuum(self.settings, store, cutoff, keeps).delete(store)
+        self._age(table)  # A refused order writes nothing.
+        now = store_time(store, self.clock.now())
+        seen = self._look(store, now)
+        if seen is None or not seen.files:
+            return seen
+        keeps, older_than = self._age(table)
+        to_do = {"numFilesToDelete": str(seen.files), "sizeOfDataToDelete": str(seen.bytes)}
+        started = self._record(store, START, _parameters(keeps, older_than), to_do)
+        # Read again: what was found may have changed while the folders were listed.
+        done = Vacuum(self.settings, store, before(now, older_than), keeps).delete(store)
+        done.version, done.versions, done.recorded = seen.version, seen.versions, started
+        if started:
+            status = "COMPLETED" if not done.failed else "FAILED"
+            gone = {"numDeletedFiles": str(done.files), "numVacuumReportDirectories": "0"}
+            self._record(store, END, {"status": status}, gone)
+        return done
+
+    def _look(self, store: Reader, now: datetime) -> VacuumReport | None:
+        table = LogReader(store).look()
+        if table is None:
+            return None
+        log_needs.refuse_unknown(table)
+        keeps, older_than = self._age(table)
+        return Vacuum(self.settings, store, before(now, older_than), keeps).look()
 
     def _age(self, table: Snapshot) -> tuple[timedelta, timedelta]:
         """Return how long the table keeps files, and how old they must be for this order."""
-        log_needs.refuse_unknown(table)
         keeps = retention(table.facts.configuration, table.store.uri)
         older_than = keeps if self.older_than is None else self.older_than
         if older_than < keeps and not self.ignore_retention:
@@ -383,6 +403,31 @@ class VacuumOrder:
                 table=table.store.uri,
             )
         return keeps, older_than
+
+    def _record(
+        self, store: Store, operation: str, parameters: dict[str, str], metrics: dict[str, str]
+    ) -> bool:
+        """Write into the table's history what is done; return whether that was possible.
+
+        It is for people. A table that penguin does not write is vacuumed without it.
+        """
+        try:
+            table = Log(store).open()
+            if table is None:
+                return False
+            table.append(
+                NextVersion(
+                    operation=operation,
+                    metadata={"step": "vacuum"},
+                    at=self.clock.now(),
+                    parameters=parameters,
+                    metrics=metrics,
+                    blind=True,
+                )
+            )
+        except (errors.TableUnsupported, errors.CommitUnconfirmed):
+            return False
+        return True
 
 
 def retention(configuration: Mapping[str, str], table: str) -> timedelta:
@@ -408,3 +453,12 @@ def _days(span: timedelta) -> str:
     if hours == 1:
         return "1 hour"
     return f"{hours:g} hours" if hours < 48 else f"{hours / 24:g} days"
+
+
+def _parameters(keeps: timedelta, older_than: timedelta) -> dict[str, str]:
+    """Return what Spark says of a vacuum."""
+    return {
+        "retentionCheckEnabled": "true" if older_than >= keeps else "false",
+        "defaultRetentionMillis": str(keeps // timedelta(milliseconds=1)),
+        "specifiedRetentionMillis": str(older_than // timedelta(milliseconds=1)),
+    }

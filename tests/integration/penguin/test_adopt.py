@@ -113,14 +113,26 @@ def test_partition_values_are_decoded_typed_and_null(tmp_path):
     assert frame.to_dicts() == expected
 
 
-def test_types_of_partitions_are_not_guessed(tmp_path):
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, {"day": "string", "m": "string", "zip": "string"}),
+        ({"infer_types": True}, {"day": "date", "m": "long", "zip": "string"}),
+        (
+            {"infer_types": True, "partition_types": {"m": "string"}},
+            {"day": "date", "m": "string", "zip": "string"},
+        ),
+    ],
+)
+def test_types_of_partitions_are_inferred_only_if_asked_for(tmp_path, asked, expected):
     folder = ParquetFolder(tmp_path / "table")
-    folder.file("day=2024-01-01/zip=00501/a.parquet", [1])
-    found = folder.adopt()
+    folder.file("day=2024-01-01/m=07/zip=00501/a.parquet", [1])
+    folder.file("day=2024-02-29/m=12/zip=x/b.parquet", [2])
+    found = folder.adopt(**asked)
     assert found.table is not None
     fields = {one["name"]: one["type"] for one in found.table.schema["fields"]}
-    assert (fields["day"], fields["zip"]) == ("string", "string")
-    assert ids(folder.root) == polars_ids(folder.root) == [1]
+    assert {name: fields[name] for name in expected} == expected
+    assert ids(folder.root) == polars_ids(folder.root) == [1, 2]
 
 
 def test_a_partition_column_inside_the_files_gives_its_type(tmp_path):
@@ -217,6 +229,19 @@ def test_two_at_once_make_one_table(folder):
     assert {(one.version, one.totals.files) for one in found} == {(0, 4)}
     assert ids(folder.root) == [11, 12, 21, 22]
     assert folder.state() == []
+
+
+def test_what_an_earlier_run_has_read_is_not_read_again(folder):
+    """a file in the way is mended, and only that one is read."""
+    bad = folder.junk("date=2024-01-02/part-9.parquet")
+    assert folder.adopt().troubles
+    assert len(folder.state()) == 3
+    folder.file(bad, [29])
+    store = Counting(str(folder.root))
+    found = folder.adopt(store)
+    assert store.reads == {bad: 1}
+    assert (found.footers_read, found.totals.files) == (1, 5)
+    assert ids(folder.root) == [11, 12, 21, 22, 29]
 
 
 def test_a_file_that_comes_goes_or_changes_before_the_commit_is_noticed(folder):

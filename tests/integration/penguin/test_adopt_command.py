@@ -15,7 +15,7 @@ from tests.support.readers import ids
 
 KEYS = [
     *("table_uri", "done", "before", "version", "files", "rows", "bytes", "columns"),
-    *("partition_columns", "empty_files", "hidden", "skipped", "refused"),
+    *("partition_columns", "footers_read", "empty_files", "hidden", "skipped", "refused"),
     "checkpoint_error",
 ]
 
@@ -70,14 +70,14 @@ def test_its_json_keeps_its_keys(folder):
     assert list(found) == KEYS
     assert [*found["refused"][0]] == ["file", "code", "reason"]
     assert (found["done"], found["refused"][0]["file"]) == (False, "junk.parquet")
-    done = penguin(folder.root, "--output", "json", "--yes", "--skip-unreadable")
+    done = penguin(folder.root, "--output", "json", "--yes", "--skip-unreadable", "--infer-types")
     found = answer(done)
     assert done.exit_code == 0
     assert (found["done"], found["version"], found["files"]) == (True, 0, 2)
-    assert found["partition_columns"] == {"date": "string"}
+    assert found["partition_columns"] == {"date": "date"}
     assert found["hidden"] == ["_SUCCESS"]
     assert found["skipped"][0]["file"] == "junk.parquet"
-    assert done.stderr == ""
+    assert (found["footers_read"], done.stderr) == (0, "")
 
 
 def test_what_is_in_the_way_is_printed_by_name(folder):

@@ -222,6 +222,21 @@ def test_a_clock_of_ours_that_is_ahead_makes_no_file_older(tmp_path: Path) -> No
     assert (done.files, done.kept) == (0, {KeptReason.YOUNG: 1})
 
 
+def test_the_history_says_what_was_done(table: TableDirectory) -> None:
+    done = vacuumed(table.settings(), table.store)
+    end, start = table.delta().history(2)
+    assert done.recorded
+    assert (start["operation"], end["operation"]) == ("VACUUM START", "VACUUM END")
+    assert start["operationMetrics"]["numFilesToDelete"] == "2"
+    assert (end["operationParameters"]["status"], end["operationMetrics"]["numDeletedFiles"]) == (
+        "COMPLETED",
+        "2",
+    )
+    again = order(table.settings()).carry_out(table.store)
+    assert again is not None
+    assert (again.files, table.delta().history(1)[0]["operation"]) == (0, "VACUUM END")
+
+
 def test_deletion_vectors_that_are_referred_to_stay(table: TableDirectory) -> None:
     """The name of a vector's file is in the log only as 20 letters of base 85."""
     vector = "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
@@ -269,18 +284,19 @@ def test_what_is_restored_meanwhile_stays(table: TableDirectory) -> None:
     """A RESTORE names files again that were removed long ago."""
 
     class Restored(Store):
-        restored = False
+        done = False
 
         def delete(self, path: str) -> None:
-            if path.endswith(".parquet"):
+            if path.endswith(".parquet") and not self.done:
                 raise AssertionError("a file was deleted that a commit has just put back")
             super().delete(path)
 
         def get(self, path: str) -> bytes | None:
             found = super().get(path)
             last = table.delta()
-            if path == log_version(last.version() + 1) and not self.restored:
-                self.restored = True
+            if path == log_version(last.version() + 1) and (
+                last.history(1)[0]["operation"] == "VACUUM START"
+            ):
                 last.restore(2)
                 found = super().get(path)
             return found
@@ -308,6 +324,7 @@ def test_what_cannot_be_deleted_is_told_and_deleted_later(table: TableDirectory)
     assert done.deleted
     assert (done.failed, done.files) == (1, 1)
     assert "refused" in (done.error or "")
+    assert table.delta().history(1)[0]["operationParameters"]["status"] == "FAILED"
     assert vacuumed(table.settings(), table.store).files == 1
 
 
