@@ -364,13 +364,12 @@ SCANNED_TRANSACTION = f"{OUR_TRANSACTIONS}scanned"
 """Its version is the highest time, in milliseconds, in the name of a file that a scan found."""
 
 
-def removals_transactions(table: str) -> tuple[str, ...]:
+def removals_transactions(table: str) -> tuple[str, str]:
     """Name the app transactions that say since when, and up to which version, removals are known.
 
     They carry the table's id: in a clone the versions have other numbers.
     """
-    said = ("since", "carried", "until")
-    return tuple(f"{OUR_TRANSACTIONS}removals/{what}/{table}" for what in said)
+    return f"{OUR_TRANSACTIONS}removals/since/{table}", f"{OUR_TRANSACTIONS}removals/until/{table}"
 
 
 def stranger_transaction(path: str) -> str:

@@ -13,6 +13,7 @@ from penguin.events.backlog import (
     BacklogSeen,
     EntryNotHandedOff,
     FilesLeftOut,
+    FilesLookedAt,
     FilesPassedOver,
     FilesUnnamed,
     FilesWaitNoLonger,
@@ -107,6 +108,7 @@ class Announcer:
         """Announce once that a filter of folders leaves out nothing that a journal names."""
         given = {
             "partition_filter": settings.partition_filter is not None,
+            "sweep_horizon": settings.sweep_horizon is not None,
             "file_pattern": settings.file_pattern is not None and not view.searched,
         }
         keys = tuple(name for name, is_set in given.items() if is_set)
@@ -119,6 +121,10 @@ class Announcer:
             return
         if left := sorted(find()):
             self.emit(FilesUnnamed(table=self.table, files=len(left), some=tuple(left[:FEW])))
+
+    def looked(self, done: int, files: int) -> None:
+        """Announce how many of the next commit's files are checked."""
+        self.emit(FilesLookedAt(table=self.table, done=done, files=files))
 
     def strays(self, strays: Mapping[str, str]) -> None:
         """Announce metas that are left alone once, those with the same reason together."""

@@ -26,6 +26,8 @@ from penguin.model.commit import Add, CommitPlan
 from penguin.model.errors import TableExists
 
 MAX_ATTEMPTS = 8
+TELL_EVERY = 500
+"""Files between two words on how far the look at them is."""
 BACKOFF = Backoff(first_secs=0.05, limit_secs=5.0)
 TOKEN_RANDOM_BITS = 16
 
@@ -58,6 +60,7 @@ class MissingFiles:
 def missing_files(
     store: Reader,
     plan: CommitPlan,
+    looked: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> MissingFiles:
     """Look at every file of a plan. What an entry that is not moved yet lacks may still come.
 
@@ -78,11 +81,13 @@ def missing_files(
         if why == NOT_MOVED:
             waits_for(hold.entry)
     answers = ahead(lambda add: _trouble(store, add.path, add.size, add.outbox), plan.adds.values())
-    for add, why in answers:
+    for done, (add, why) in enumerate(answers, start=1):
         if why is not None:
             found.append((add, why))
         if why == NOT_MOVED and file_name(add.path) not in released:
             waits_for(add)
+        if done % TELL_EVERY == 0 or done == len(plan.adds):
+            looked(done, len(plan.adds))
     return MissingFiles(
         gone={
             str(add.path): why

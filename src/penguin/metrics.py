@@ -88,6 +88,9 @@ METRICS = (
     ),
     _counter("penguin_files_listed_total", "Data files listed by those searches."),
     _counter(
+        "penguin_late_files_total", "Files committed that a bare watermark would have missed."
+    ),
+    _counter(
         "penguin_files_left_out_total",
         "Files of other programs found but not committed.",
         "code",

@@ -14,13 +14,13 @@ from lakebed.errors import CommitUnconfirmed
 from lakebed.layout import CREATE_ONLY_PROOF, log_version, protocol, receipt
 from lakebed.storage.create_only import probe, prove
 from lakebed.storage.store import Reader, Store, is_there
-from lakebed.telemetry.events import Emit
+from lakebed.telemetry.events import FEW, Emit
 from penguin.announcer import Announcer
 from penguin.backlog.look import LookCache, TableView, delete_metas, look
 from penguin.committer import Committer, PlanOvertaken
 from penguin.delta.maintenance import Begin, Maintenance, OnDisk, at_once
 from penguin.delta.table import Log
-from penguin.events.backlog import TableWaiting
+from penguin.events.backlog import LateFilesCommitted, TableWaiting
 from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded, SettledEntry
 from penguin.foreign.inspect import unnamed
 from penguin.foreign.search import ForeignSearch
@@ -163,7 +163,7 @@ class TableRun:
             return False
         log = self.open_log(store, self._log_cache)
         search = self._search = self._search or ForeignSearch(
-            settings=self.settings, clock=self.clock
+            settings=self.settings, clock=self.clock, looked=self._announcer.looked
         )
         view = look(self.settings, store, log, cache=self._look_cache, search=search)
         if view.version is not None:
@@ -184,6 +184,7 @@ class TableRun:
             store,
             view,
             retry=self._untried(view),
+            looked=self._announcer.looked,
         )
         self._announcer.halts(proposal.stopped)
         self._announcer.waits(proposal.waiting)
@@ -295,6 +296,8 @@ class TableRun:
         )
         self._announcer.held(plan)
         self._announcer.not_promoted(plan)
+        if plan.others is not None and (late := plan.others.late):
+            self.emit(LateFilesCommitted(table=table, files=len(late), some=late[:FEW]))
 
     def _settled(self, plan: CommitPlan) -> tuple[SettledEntry, ...]:
         """Return the entries of a commit that was made now."""

@@ -6,12 +6,13 @@ the table as it is after the entries and the files before it; one that does not 
 its reason, and blocks no other.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from lakebed.deltalog.delta_types import TableFacts, names_in_log
 from lakebed.deltalog.versions import is_unused
-from lakebed.layout import why_unreadable
+from lakebed.layout import TablePath, why_unreadable
+from lakebed.listing.incremental import folder_and_name
 from lakebed.partition import Template
 from lakebed.storage.store import Reader
 from penguin.backlog.look import TableView
@@ -44,6 +45,7 @@ def propose(
     view: TableView,
     *,
     retry: tuple[HeldFile, ...] | None = None,
+    looked: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> CommitProposal:
     """Decide on the next commit of a table, from one view of it.
 
@@ -62,7 +64,9 @@ def propose(
         put_back=lambda entry: put_back(store, entry, facts.version if facts else None),
     )
     retried = _may_go_in(store, view, view.held if retry is None else retry)
-    planned = draft_commit(settings, facts, view.backlogs, store, retried, questions=questions)
+    planned = draft_commit(
+        settings, facts, view.backlogs, store, retried, questions=questions, looked=looked
+    )
     joined = join_others(settings, facts, planned.commit, view.others, store, questions.unused)
     return replace(
         planned,
@@ -91,6 +95,7 @@ def draft_commit(
     *,
     questions: PlanQuestions = NO_QUESTIONS,
     asked: bool = False,
+    looked: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> CommitProposal:
     """Plan the next commit of files that are all there.
 
@@ -109,7 +114,7 @@ def draft_commit(
             asked=asked,
         )
         commit = planned.commit
-        found = MissingFiles() if commit is None else missing_files(store, commit)
+        found = MissingFiles() if commit is None else missing_files(store, commit, looked)
         if not found.gone and not found.waiting:
             return replace(planned, waiting=waiting, retried=releasable)
         lacking |= found.gone
@@ -238,4 +243,14 @@ def _foreign_adds(taken: list[Candidate], found: ForeignFiles) -> ForeignAdds:
         scan=found.scan,
         scanned=found.scanned,
         removals=found.removals,
+        late=tuple(one.path for one in taken if one.late),
+        watermarks=_highest(one.path for one in taken),
     )
+
+
+def _highest(paths: Iterable[TablePath]) -> dict[str, str]:
+    highest: dict[str, str] = {}
+    for path in paths:
+        folder, name = folder_and_name(path)
+        highest[folder] = max(name, highest.get(folder, name))
+    return highest

@@ -107,6 +107,8 @@ class ForeignFilesStatus:
     """The files of other programs."""
 
     pending_files: int = 0
+    pending_late: int = 0
+    """Those that a bare watermark would lose."""
     left_out: tuple[LeftOut, ...] = ()
     watermarks: Mapping[str, str] = field(default_factory=dict)
     """The highest committed name of each folder, where files are found by a scan."""
@@ -206,6 +208,7 @@ def _others(shown: NextCommit, store: Reader | None) -> ForeignFilesStatus:
         passed_over = ignored_files(store, _named(shown), why)
     return ForeignFilesStatus(
         pending_files=len(fitting) + others.more,
+        pending_late=sum(candidate.late for candidate in fitting),
         left_out=shown.left_out,
         watermarks=others.watermarks,
         passed_over=passed_over,

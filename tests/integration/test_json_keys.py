@@ -122,7 +122,7 @@ KEYS = {
         files_discarded) lag_secs pending_entries pending_files pending_rows pipelines[pipeline
         committed_entry pending_entries pending_files pending_rows lag_secs stopped] stopped
         held_files held_rows held[code reasons files rows] discarded_files discarded_rows
-        others(pending_files left_out watermarks passed_over(files some reason
+        others(pending_files pending_late left_out watermarks passed_over(files some reason
         complete)) in_danger catalog error
     """,
     "penguin held": """
@@ -158,7 +158,7 @@ KEYS = {
         committed_entry pending_entries pending_files pending_rows lag_secs stopped(pipeline
         entry code reasons since files rows entries_behind)] stopped held_files held_rows
         held[code reasons files rows] discarded_files discarded_rows others(pending_files
-        left_out watermarks passed_over(files some reason complete)) in_danger
+        pending_late left_out watermarks passed_over(files some reason complete)) in_danger
         catalog error
     """,
     "penguin held # stopped": """

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lakebed.clock import uuid7
 from lakebed.listing.incremental import folder_and_name
-from lakebed.listing.watermark import advance, is_hot, look_from, named_at, newest
+from lakebed.listing.watermark import advance, is_hot, is_late, look_from, named_at, newest
 
 START = 1_700_000_000_000
 NOW = datetime.fromtimestamp(START / 1000 + 10, UTC)
@@ -90,3 +90,11 @@ def test_a_folder_is_hot_as_long_as_its_last_file_is_close_to_the_newest():
     assert is_hot(marks["new"], newest(marks), timedelta(seconds=5))
     assert is_hot(marks["old"], newest(marks), timedelta(seconds=9))
     assert not is_hot(marks["old"], newest(marks), timedelta(seconds=8))
+
+
+def test_what_lies_below_the_mark_of_its_folder_would_have_been_lost():
+    first, second = path_of("p", START, 1), path_of("p", START + 1, 1)
+    marks = advance({}, [second], (), NOW)
+    assert is_late(first, marks)
+    assert not is_late(path_of("p", START + 2, 1), marks)
+    assert not is_late(path_of("q", START, 1), marks)

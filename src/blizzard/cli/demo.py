@@ -13,8 +13,7 @@ from typing import Annotated
 import typer
 import zstandard
 
-from lakebed.deltalog.tables import first_rows, look_at
-from lakebed.storage.options import StorageOptions
+from lakebed.deltalog.tables import preview
 from lakebed.terminal.call import refuse
 from lakebed.terminal.console import Line, Table, Verbatim, print_text, second
 from lakebed.units import plural
@@ -126,19 +125,15 @@ def make_sample(landing: Path) -> tuple[int, int]:
 
 def table_lines(uri: str) -> Iterator[Line]:
     """Yield what a reader of the Delta table sees."""
-    table = look_at(uri, StorageOptions())
-    if table is None:
-        return
-    files, _bytes, rows = table.totals()
+    seen = preview(uri, rows=5)
     yield ""
     yield (
-        f"The table  {plural(rows or 0, 'row')} in {plural(files, 'file')}, "
-        f"Delta version {table.version}"
+        f"The table  {plural(seen.rows, 'row')} in {plural(seen.files, 'file')}, "
+        f"Delta version {seen.version}"
     )
     yield Verbatim(Path(uri).absolute())
-    names = tuple(field["name"] for field in table.facts.schema["fields"])
-    titles = [f">{name}" if name in ("id", "amount") else name for name in names]
-    yield Table(titles, [[_value(cell) for cell in row] for row in first_rows(table, names, 5)])
+    titles = [f">{name}" if name in ("id", "amount") else name for name in seen.columns]
+    yield Table(titles, [[_value(cell) for cell in row] for row in seen.first_rows])
 
 
 def _value(cell: object) -> str:

@@ -196,6 +196,7 @@ class Discovering(Section):
     partition_filter: PartitionFilter | None = None
     late_window_secs: Seconds = 3600
     sweep_interval_secs: Seconds = 3600
+    sweep_horizon: Count | None = None
 
 
 class SkipRecords(Section):
@@ -217,7 +218,6 @@ class Source(Discovering):
     """One place where files of records land."""
 
     path: SourceLocation
-    sweep_horizon: Count | None = None
     storage_options: dict[str, SecretStr] = {}
     compression: Compression = Compression.AUTO
     format: SourceFormat = SourceFormat.NDJSON

@@ -61,7 +61,7 @@ def _goes_on(store: Reader, table: Snapshot, known: LogContents) -> bool:
         return False
     for actions, facts in following:
         known.take(actions.paths, actions.transactions)
-        known.removals.take(actions, facts.modified)
+        known.weigh(actions, facts.modified)
         known.last = facts
     known.version = table.version
     known.removals.keeps = kept_by_all(table.facts.configuration)

@@ -1,7 +1,7 @@
 """What was read of a Delta log about files, and what follows of it for one file. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from lakebed import layout
@@ -103,41 +103,35 @@ class LogContents:
             return self.since == NEVER
         if not self.is_certain:
             return oldest <= self.since + CLOCKS_DIFFER
-        return oldest <= min(self.since, self._complete_since(path, self.since))
+        proved = min(self.since, self.removals.complete_since(self.since))
+        if named_at(path) is not None:
+            proved = min(proved, self._complete_by_transaction())
+        return oldest <= proved
 
-    def _complete_since(self, path: str, since: datetime) -> datetime:
-        """Return the time after which a file of this name would be known if it had been removed.
+    def _complete_by_transaction(self) -> datetime:
+        """Return the time after which every removed file is named, by the state of the table.
 
-        A copied directory has the notes of a penguin, too, but maybe not the versions that show
-        that it was copied. So what is only carried on counts for files with a time in their names
-        alone, and clocks may be apart.
+        A copied directory has this, too, but not the versions that show that it was copied. So it
+        is evidence for files with a time in their names alone, and clocks may be apart.
         """
-        seen, carried = self._noted()
-        complete = self.removals.complete_since(min(since, seen))
-        if complete == NEVER or named_at(path) is None:
-            return complete
-        return min(complete, self.removals.complete_since(min(since, carried)) + CLOCKS_DIFFER)
+        evidence = replace(self.removals, noted=min(self.removals.noted, self._carried()))
+        complete = evidence.complete_since(self.since)
+        return NEVER if complete == NEVER else complete + CLOCKS_DIFFER
 
-    def _noted(self) -> tuple[datetime, datetime]:
-        """Return since when a penguin has read the versions; NEVER where one may be missing.
-
-        The first counts as long as the version is there that says so; the second is carried on.
-        """
-        names = layout.removals_transactions(self.table)
-        seen, carried, until = map(self.transaction, names)
+    def _carried(self) -> datetime:
+        """Return since when the versions were read that are gone, by penguin's transactions."""
+        since, until = map(self.transaction, layout.removals_transactions(self.table))
         if until is None or not self.first - 1 <= until <= self.version:
-            return NEVER, NEVER
-        is_there = until >= self.first
-        return (moment(seen) if is_there else None) or NEVER, moment(carried) or NEVER
+            return NEVER
+        return moment(since) or NEVER
 
     def removal_note(self) -> RemovalNote | None:
         """Return what a commit says of the removals up to here, for when the versions are gone."""
-        began, (seen, carried) = self.since or LONG_AGO, self._noted()
-        since = max(min(began, seen), self.removals.doubtful)
+        since = self.removals.seen_since(self.since)
         if not self.is_certain or since in (LONG_AGO, NEVER):
             return None
-        carried = max(min(began, carried), self.removals.doubtful)
-        return RemovalNote(table=self.table, since=since, carried=carried, until=self.version)
+        carried = max(min(since, self._carried()), self.removals.doubtful)
+        return RemovalNote(since=since, until=self.version, table=self.table, carried=carried)
 
     @property
     def is_certain(self) -> bool:
@@ -165,6 +159,10 @@ class LogContents:
         self.paths.update(paths)
         self._named = None
 
+    def weigh(self, actions: LogActions, modified: datetime) -> None:
+        """Add what a version says about removals; the versions up to it were read."""
+        self.removals.take(actions, modified, first=self.first)
+
     def reach_back(self, actions: LogActions, modified: datetime) -> None:
         """Add what a version older than all that were read says, and when it was written."""
         self.see(actions.paths)
@@ -172,7 +170,7 @@ class LogContents:
         if actions.version < self.first:
             self.first = actions.version
             self.same_clock = at is not None and abs(modified - at) <= SAME_CLOCK
-        self.removals.take(actions, modified)
+        self.weigh(actions, modified)
         self.copied = self.copied or (at is not None and modified > at + CLOCKS_DIFFER)
         self.since = None if self.first == 0 else min(self.since or modified, modified)
         told = min(modified, at or modified) + CLOCKS_DIFFER

@@ -5,6 +5,7 @@ version. Neither Arrow nor deltalake is loaded before a question needs it.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 
 from lakebed.deltalog.actions import LogActions, LogHistory
@@ -12,7 +13,7 @@ from lakebed.deltalog.files import read_log
 from lakebed.deltalog.retention import retention
 from lakebed.deltalog.segment import Checkpoint, checkpoints, read_versions, unbroken, versions_in
 from lakebed.deltalog.snapshot import LogReader, Snapshot
-from lakebed.errors import TableUnsupported
+from lakebed.errors import ObjectMissing, TableUnsupported
 from lakebed.layout import DELTA_LOG
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, is_there
@@ -120,6 +121,33 @@ def _history(
 
         yield from read_checkpoint(store, base, HISTORY_COLUMNS)
     yield from read_versions(store, numbers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePreview:
+    """What a reader of a table sees: counts, and the first rows."""
+
+    version: int
+    files: int
+    rows: int
+    columns: tuple[str, ...]
+    first_rows: tuple[tuple[object, ...], ...]
+
+
+def preview(uri: str, *, rows: int, options: StorageOptions | None = None) -> TablePreview:
+    """Return what a reader sees of the newest version of a table."""
+    snapshot = look_at(uri, options or StorageOptions())
+    if snapshot is None:
+        raise ObjectMissing("there is no Delta table here", path=uri)
+    columns = tuple(field["name"] for field in snapshot.facts.schema["fields"])
+    files, _bytes, count = snapshot.totals()
+    return TablePreview(
+        version=snapshot.version,
+        files=files,
+        rows=count or 0,
+        columns=columns,
+        first_rows=first_rows(snapshot, columns, rows),
+    )
 
 
 def first_rows(

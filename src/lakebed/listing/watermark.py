@@ -45,6 +45,12 @@ def look_from(watermark: str | None, late: timedelta) -> str | None:
     return None if start <= 0 else f"{UUID(int=start << 80)}"
 
 
+def is_late(path: str, watermarks: Watermarks) -> bool:
+    """Whether a bare watermark would have lost a file: its folder's one is past it already."""
+    folder, name = folder_and_name(path)
+    return folder in watermarks and name <= watermarks[folder]
+
+
 def newest(watermarks: Watermarks) -> int:
     """Return the time of the newest watermark of all, in milliseconds since the epoch."""
     return max(

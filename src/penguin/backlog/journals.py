@@ -229,12 +229,20 @@ class _CheckedJournal:
                 pipeline=self.pipeline,
             )
         self._check_journal(ready, position.journal)
-        receipt = self.receipt
-        named = receipt is not None and receipt.sequence == position.sequence
-        if position.digest != digest_number(ready.digest) or (named and receipt != ready.receipt()):
+        if position.digest != digest_number(ready.digest):
             raise JournalBroken(
                 f"entry {position.sequence} is not the one that was committed: its digest is "
                 f"different; restore the journal from a backup, {NEW_JOURNAL}",
+                pipeline=self.pipeline,
+                path=ready.path,
+            )
+        if (
+            self.receipt is not None
+            and self.receipt.sequence == position.sequence
+            and self.receipt.digest != ready.digest
+        ):
+            raise JournalBroken(
+                f"entry {position.sequence} is not the one that the receipt names",
                 pipeline=self.pipeline,
                 path=ready.path,
             )

@@ -143,7 +143,7 @@ def _document(table: TableSettings, found: TableStatus, error: str | None) -> di
         "discarded_files": len(found.discarded),
         "discarded_rows": _rows(found.discarded),
         "others": {
-            **picked(others, "pending_files"),
+            **picked(others, "pending_files pending_late"),
             "left_out": [{**one.document(), "meta": one.asked_by} for one in others.left_out],
             "watermarks": others.watermarks,
             "passed_over": picked(others.passed_over, "files some reason complete"),
@@ -240,8 +240,9 @@ def _waiting(found: TableStatus) -> str:
 def _others(others: ForeignFilesStatus) -> Iterator[str]:
     """Yield what is known about files of other programs."""
     if others.pending_files:
+        late = f", {others.pending_late:,} of them late" if others.pending_late else ""
         files = plural(others.pending_files, "file")
-        yield f"{files} of other programs {is_are(others.pending_files)} waiting"
+        yield f"{files} of other programs {is_are(others.pending_files)} waiting{late}"
     if others.watermarks:
         folder, name = max(others.watermarks.items(), key=lambda pair: pair[1])
         where = f"{folder}/{name}" if folder else name

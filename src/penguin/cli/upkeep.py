@@ -34,7 +34,7 @@ WHY_KEPT = {
 
 
 NO_TABLE = {
-    **dict.fromkeys(("version", "cutoff", "kept", "error")),
+    **dict.fromkeys(("version", "versions", "cutoff", "oldest", "newest", "kept", "error")),
     "files": 0,
     "bytes": 0,
     "some": (),
@@ -104,8 +104,12 @@ def _vacuum_text(table: TableSettings, found: VacuumReport | None, *, sure: bool
         yield f"{table.name}: {amount} could be deleted; add --yes to do it"
     else:
         yield f"{table.name}: there is nothing to delete"
-    yield f"  every version since {second(found.cutoff)} UTC stays readable"
+    stay = plural(found.versions, "version stays", "versions stay")
+    yield f"  {stay} readable, back to {second(found.cutoff)} UTC"
     if found.files:
+        oldest, newest = second(found.oldest), second(found.newest)
+        when = f"at {newest}" if oldest == newest else f"between {oldest} and {newest}"
+        yield f"  last modified {when} UTC"
         yield from first(found.some, len(found.some))
         if found.files > len(found.some):
             yield f"  ... and {found.files - len(found.some):,} more"

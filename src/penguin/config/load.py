@@ -148,14 +148,41 @@ def _check(written: Document, *, refused_properties: Refuse) -> Iterator[ConfigF
             for key, why in refused_properties(table.table_properties).items():
                 place = ("tables", name, "table_properties", key)
                 yield ConfigFault(place, f"a table cannot be created with it: {why}")
-        if (fault := filter_fault(("tables", name), table)) is not None:
-            yield fault
+        yield from _window_faults(("tables", name), table)
         yield from _catalog_faults(("tables", name, "catalog"), name, table.catalog)
+
+
+def _window_faults(place: tuple[str, ...], table: TableSection) -> Iterator[ConfigFault]:
+    """Yield a fault where a lookback is counted by a template without a time."""
+    if (fault := filter_fault(place, table)) is not None:
+        yield fault
+        return
+    if table.sweep_horizon is None:
+        return
+    template = _template_with_time(table)
+    if template is None:
+        yield ConfigFault(
+            (*place, "sweep_horizon"),
+            "counts in the unit of a template, but no template contains a time; set "
+            "partition_filter, or a partition_by with %Y",
+        )
+
+
+def _template_with_time(table: TableSection) -> str | None:
+    """Return the template that says when a folder is from: the filter's, or the partitions'."""
+    if table.partition_filter is not None:
+        return table.partition_filter.prefix_template
+    template = table.partition_by.prefix_template if table.partition_by else None
+    try:
+        return None if template is None or not Window.parse(template, 1) else template
+    except ValueError:
+        return None
 
 
 def _settings(document: Document, name: str, table: TableSection) -> TableSettings:
     template = table.partition_by.prefix_template if table.partition_by else None
     given = table.partition_filter
+    timed = _template_with_time(table)
     return settings_of(
         TableSettings,
         table,
@@ -171,6 +198,11 @@ def _settings(document: Document, name: str, table: TableSection) -> TableSettin
         skipping=table.skipping_columns,
         partition_filter=(
             None if given is None else Window.parse(given.prefix_template, given.lookback)
+        ),
+        sweep_horizon=(
+            None
+            if table.sweep_horizon is None or timed is None
+            else Window.parse(timed, table.sweep_horizon)
         ),
         catalog=_catalog_settings(document, name, table),
     )

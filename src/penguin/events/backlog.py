@@ -62,6 +62,13 @@ class BacklogSeen(
             yield self.reading("penguin_table_version", self.version)
 
 
+class FilesLookedAt(TableEvent, level=Level.TRACE, says="looked at {done} of {files:#file}"):
+    """The files of the next commit are being checked, before it is made."""
+
+    done: int
+    files: int
+
+
 class EntryNotHandedOff(
     TableEvent, says="entry {entry} of pipeline {pipeline} is waiting: {reason}"
 ):
@@ -118,6 +125,18 @@ class OthersSeen(TableEvent, level=Level.TRACE):
         yield self.reading("penguin_other_files_waiting", self.waiting)
         yield self.reading("penguin_other_files_left_out", self.left_out)
         yield self.reading("penguin_other_files_passed_over", self.passed_over)
+
+
+class LateFilesCommitted(
+    TableEvent,
+    counts="penguin_late_files_total",
+    amount="files",
+    says="{files:#file} arrived later than files with higher names in the same folder: {some:some}",
+):
+    """Files were committed that a bare watermark would have lost."""
+
+    files: int
+    some: tuple[str, ...]
 
 
 class FilesLeftOut(

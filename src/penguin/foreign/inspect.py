@@ -118,6 +118,7 @@ Verdict = ForeignFile | LeftOut
 def candidate(
     facts: ObjectFacts,
     *,
+    late: bool = False,
     claim: Meta | None = None,
     asked_by: str | None = None,
 ) -> Candidate:
@@ -127,6 +128,7 @@ def candidate(
         size=facts.size,
         etag=facts.etag,
         modified=facts.modified,
+        late=late,
         claim=claim,
         asked_by=asked_by,
     )

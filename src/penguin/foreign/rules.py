@@ -354,33 +354,58 @@ def wait_since(left_out: Iterable[LeftOut]) -> Iterator[datetime]:
 class Horizon:
     """Which folders a search leaves out: old ones, and never one newer than what is committed."""
 
-    window: Window | None = None
+    first: Window | None = None
     """The partition filter: what a first look does not reach stays out of sight."""
+    sweep: Window | None = None
+    """How far back a full comparison goes."""
     cold: bool = True
     """Whether nothing is committed yet."""
     oldest: tuple[int, ...] | None = None
     """The time of the oldest folder that holds, or held, files of the table."""
+    newest: tuple[int, ...] | None = None
 
     @classmethod
-    def over(cls, window: Window, committed: Iterable[str]) -> "Horizon":
-        """Take the bound from the paths that are, or were, in the table."""
-        folders = {path.rpartition("/")[0] for path in committed}
-        times = filter(None, map(window.time, folders))
-        return cls(window=window, cold=not folders, oldest=min(times, default=None))
+    def over(
+        cls, first: Window | None, sweep: Window | None, committed: Iterable[str]
+    ) -> "Horizon":
+        """Take the bounds from the paths that are, or were, in the table."""
+        folders = {path.rpartition("/")[0] for path in committed} if first or sweep else set()
+        return cls(
+            first=first,
+            sweep=sweep,
+            cold=not folders,
+            oldest=min(_times(first, folders), default=None),
+            newest=max(_times(sweep, folders), default=None),
+        )
 
     @property
     def depth(self) -> int:
         """Return the depth down to which folders can be left out."""
-        return 0 if self.window is None else len(self.window.segments)
+        return max((len(one.segments) for one in (self.first, self.sweep) if one), default=0)
 
-    def shows(self, path: str, now: datetime) -> bool:
+    def shows(self, path: str, now: datetime, *, sweeping: bool) -> bool:
         """Whether a path, or what may be below a folder, is looked at."""
-        if self.window is None or self.window.holds(path, now):
+        return not (
+            self._hides(self.first, path, now, self.oldest)
+            or (sweeping and self._hides(self.sweep, path, now, self.newest))
+        )
+
+    def _hides(
+        self, window: Window | None, path: str, now: datetime, known: tuple[int, ...] | None
+    ) -> bool:
+        if window is None or window.holds(path, now):
+            return False
+        if self.cold:
             return True
-        at = self.window.time(path)
+        at = window.time(path)
         # Where times cannot be compared, it may be newer than what is committed.
-        is_old = at is not None and self.oldest is not None and at < self.oldest[: len(at)]
-        return not (self.cold or is_old)
+        return at is not None and known is not None and at < known[: len(at)]
+
+
+def _times(window: Window | None, folders: Iterable[str]) -> Iterator[tuple[int, ...]]:
+    for folder in folders if window is not None else ():
+        if window is not None and (at := window.time(folder)) is not None:
+            yield at
 
 
 def may_be_entered(folder: str) -> bool:

@@ -20,7 +20,7 @@ from lakebed.documents.pending_meta import Meta
 from lakebed.layout import TablePath, file_id, timed_id
 from lakebed.listing.glob import matcher
 from lakebed.listing.incremental import folder_and_name, sweep_is_due
-from lakebed.listing.watermark import Windows, advance
+from lakebed.listing.watermark import Windows, advance, is_late
 from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.store import Reader
@@ -47,6 +47,8 @@ LEFTOVER = (
     "commits it"
 )
 SAME_FILE = "a link makes it the same file as {}, and a file is committed once"
+TELL_EVERY = 500
+"""Files between two words on how far the look at them is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +92,8 @@ class ForeignSearch:
 
     settings: TableSettings
     clock: Clock
+    looked: Callable[[int, int], None] = lambda _done, _files: None
+    """Called with how many of how many files have been inspected."""
     watermarks: dict[str, str] = field(default_factory=dict)
     _lister: IncrementalLister = field(default_factory=IncrementalLister)
     _known: LogContents | None = None
@@ -126,7 +130,7 @@ class ForeignSearch:
         horizon = self._horizon(store, log)
 
         def wanted(path: str) -> bool:
-            return horizon.shows(path, now)
+            return horizon.shows(path, now, sweeping=sweeping)
 
         plan = (
             everything(wanted, depth=horizon.depth)
@@ -134,7 +138,10 @@ class ForeignSearch:
             else what_may_be_new(store, wanted, self.watermarks, self._windows())
         )
         listed = list_files(self._lister, store, plan, is_data=self._is_data())
-        files = {path: candidate(facts) for path, facts in listed.files.items()}
+        files = {
+            path: candidate(facts, late=is_late(path, self.watermarks))
+            for path, facts in listed.files.items()
+        }
         self._pool = files if sweeping else self._pool | files
         self._passed = listed.passed_over if sweeping else self._passed | listed.passed_over
         self._odd = listed.unusable if sweeping else self._odd | listed.unusable
@@ -278,7 +285,7 @@ class ForeignSearch:
             key=lambda one: (one.claim is None, one.path),
         )
         unread = [one for one in order if not self._is_read(one)]
-        verdicts = [found for _, found in ahead(lambda one: verdict_on(store, one), unread[:limit])]
+        verdicts = self._read_footers(store, unread[:limit])
         self._fresh = [one.path for one in unread[:limit]]
         denied: list[LeftOut] = []
         for one, verdict in zip(unread, verdicts, strict=False):
@@ -293,6 +300,15 @@ class ForeignSearch:
         self._unread += max(0, len(good) - limit)
         left_out = (one for one in judged if isinstance(one, LeftOut))
         return [*good[:limit], *refused, *denied, *left_out]
+
+    def _read_footers(self, store: Reader, files: list[Candidate]) -> list[Verdict | None]:
+        """Read footers, several at a time, and say how far that is."""
+        verdicts: list[Verdict | None] = []
+        for _one, verdict in ahead(lambda one: verdict_on(store, one), files):
+            verdicts.append(verdict)
+            if len(verdicts) % TELL_EVERY == 0 or len(verdicts) == len(files):
+                self.looked(len(verdicts), len(files))
+        return verdicts
 
     def _is_read(self, one: Candidate) -> bool:
         known = self._verdicts.get(one.path)
@@ -327,13 +343,13 @@ class ForeignSearch:
         return Windows(late=late, quiet=max(late, timedelta(seconds=self.settings.sweep_interval)))
 
     def _horizon(self, store: Reader, log: LogReader) -> rules.Horizon:
-        if self.settings.partition_filter is None:
+        first, back = self.settings.partition_filter, self.settings.sweep_horizon
+        if first is None and back is None:
             return rules.Horizon()
         if self._known is None:
             table = log.look()
             self._known = None if table is None else read_log(store, table, None)
-        committed = self._known.paths if self._known is not None else ()
-        return rules.Horizon.over(self.settings.partition_filter, committed)
+        return rules.Horizon.over(first, back, self._known.paths if self._known is not None else ())
 
     def _is_data(self) -> Callable[[str], bool]:
         pattern = self.settings.file_pattern

@@ -190,6 +190,10 @@ class ForeignAdds:
     """How many such commits the log has. Each counts on: of two penguins one looks again."""
     scanned: int | None = None
     """The highest time in the names of the files that scans committed before."""
+    late: tuple[layout.TablePath, ...] = ()
+    """Those that a bare watermark would have lost."""
+    watermarks: Mapping[str, str] = field(default_factory=dict)
+    """The highest name of each folder."""
     removals: RemovalNote | None = None
     """What is known of the removals before the commit, for when their versions are gone."""
 
@@ -211,9 +215,15 @@ class ForeignAdds:
         """Return the transactions of the files that have one of their own."""
         return tuple(layout.stranger_transaction(path) for path in self.singly)
 
-    def metadata(self) -> dict[str, int]:
+    def metadata(self) -> dict[str, object]:
         """Return the commit's metadata about them, for readers of the log."""
-        return {"files": len(self.paths), "scan": (self.scan or 0) + 1}
+        return {
+            "files": len(self.paths),
+            "late": len(self.late),
+            "scan": (self.scan or 0) + 1,
+            "marks": dict(self.watermarks),
+            **({} if self.removals is None else {"removals": self.removals.document()}),
+        }
 
 
 @dataclass(slots=True, kw_only=True)

@@ -31,6 +31,8 @@ class Candidate:
     """What its meta says of it; None where it was found by a scan."""
     asked_by: str | None = None
     """The path of that meta."""
+    late: bool = False
+    """Whether a bare watermark would have lost it."""
 
     @property
     def transaction(self) -> str:

@@ -62,6 +62,8 @@ class TableSettings:
     """How many seconds of names below a folder's watermark are listed at every poll."""
     sweep_interval: float = 3600.0
     """Seconds between two full comparisons."""
+    sweep_horizon: Window | None = None
+    """How far back a full comparison goes; None for all the way."""
     file_pattern: str | None = None
     """Which files a scan takes besides `{uuidv7}.parquet`."""
     catalog: CatalogSettings | None = None

@@ -97,6 +97,8 @@ class LogNeeds:
     """Those of pipelines, and of held files."""
     begins: datetime | None
     """The store's time of the oldest version; None where the log begins with its first."""
+    versions: int = 0
+    """How many versions are needed."""
 
 
 def refuse_unknown(table: Snapshot) -> None:
@@ -143,6 +145,8 @@ def read_needs(store: Reader, cutoff: datetime, *, whole: bool = False) -> LogNe
         removed=reading.removed,
         transactions=reading.transactions,
         begins=None if oldest == 0 or oldest not in listed else listed[oldest].modified,
+        # The version before the window was the newest at the cutoff, if there is one.
+        versions=tail.version - window + (2 if window > oldest else 1),
     )
 
 

@@ -117,11 +117,15 @@ class VacuumReport:
     """Whether the files are gone; if not, they may go."""
     version: int
     """The version of the table that was read."""
+    versions: int
+    """How many versions can be read afterwards, by what the retention keeps."""
     cutoff: datetime
     retention: timedelta
     """What the table's properties say."""
     files: int = 0
     bytes: int = 0
+    oldest: datetime | None = None
+    newest: datetime | None = None
     some: tuple[str, ...] = ()
     """The first of them."""
     kept: Mapping[KeptReason, int]
@@ -135,8 +139,11 @@ class VacuumReport:
 
     def count(self, files: list[ObjectFacts]) -> None:
         """Count files that go."""
+        times = [one.modified for one in files]
         self.files += len(files)
         self.bytes += sum(one.size for one in files)
+        self.oldest = min(chain(times, filter(None, (self.oldest,))), default=None)
+        self.newest = max(chain(times, filter(None, (self.newest,))), default=None)
         self.some = (*self.some, *(one.path for one in files))[:FEW]
 
 
@@ -173,6 +180,7 @@ class Vacuum:
         self.kept: Counter[KeptReason] = Counter()
         self.report = VacuumReport(
             version=self.needs.version,
+            versions=self.needs.versions,
             cutoff=cutoff,
             retention=keeps,
             kept=self.kept,

@@ -12,7 +12,7 @@ from lakebed.types import DiscoverBy, Evolution
 from penguin.cli.app import app
 from penguin.delta.table import Log, WritableTable
 from penguin.events.backlog import FilesLeftOut, MetasLeftAlone
-from tests.support.foreign import Directory, Visitor
+from tests.support.foreign import DAY, Directory, Visitor
 from tests.support.handoffs import ring
 from tests.support.readers import added
 from tests.support.tables import Penguin, TableDirectory, log_of, losing, rows_of
@@ -301,9 +301,12 @@ def test_two_penguins_on_the_same_and_on_different_metas(table, same):
 
 
 def test_the_commit_says_what_it_holds(table):
-    stage(table, 1)
+    path = stage(table, 1)
     staged(table).drain()
-    assert table.commits()[-1]["penguin"]["others"] == {"files": 1, "scan": 1}
+    told = table.commits()[-1]["penguin"]["others"]
+    folder, _, name = path.rpartition("/")
+    assert told == {"files": 1, "late": 0, "scan": 1, "marks": {folder: name}}
+    assert folder == DAY
 
 
 def test_statistics_come_from_the_footer(table):

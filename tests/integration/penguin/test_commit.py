@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lakebed.clock import Clock
-from lakebed.deltalog.tables import look_at
+from lakebed.deltalog.tables import look_at, preview
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError
 from lakebed.layout import data_file, journal_entry
@@ -16,10 +16,9 @@ from lakebed.telemetry.events import Level
 from penguin import inline
 from penguin.committer import CommitMade, Committer
 from penguin.delta.table import Log
-from penguin.events.backlog import BacklogSeen, TableWatched
+from penguin.events.backlog import BacklogSeen, FilesLookedAt, TableWatched
 from penguin.service import watched
 from penguin.status import explain
-from tests.support.preview import preview
 from tests.support.tables import (
     Penguin,
     TableDirectory,
@@ -233,7 +232,7 @@ def test_a_preview_shows_counts_and_rows(table):
 
 
 def test_ten_thousand_waiting_files_are_committed_in_a_few_commits(table):
-    """Entries are read a commit's worth at a time."""
+    """Entries are read a commit's worth at a time, and the bar knows how far it is."""
     journal = table.journal()
     one = journal.file(rows_of(1))
     body = (table.root / one.filename).read_bytes()
@@ -248,6 +247,9 @@ def test_ten_thousand_waiting_files_are_committed_in_a_few_commits(table):
     penguin = Penguin(table, options={"max_files_per_commit": 4000}).drain()
     assert (penguin.run.totals.commits, penguin.run.totals.files) == (3, 10_000)
     assert max(event.files for event in penguin.events if isinstance(event, BacklogSeen)) == 4000
+    looked = [event for event in penguin.events if isinstance(event, FilesLookedAt)]
+    assert (looked[-1].done, looked[-1].files) == (2000, 2000)
+    assert max(event.done for event in looked) == 4000
 
 
 def test_a_penguin_that_runs_for_good_says_once_what_it_watches(table):

@@ -6,7 +6,7 @@ import pytest
 
 from lakebed.listing.lookback import Window
 from lakebed.storage.store import Store
-from penguin.events.backlog import FilesLeftOut, OthersSeen
+from penguin.events.backlog import FilesLeftOut, LateFilesCommitted, OthersSeen
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory, date_folder, name_at
 
@@ -136,6 +136,8 @@ def test_uploads_that_finish_out_of_order_between_polls_are_all_committed(table)
     table.file(1, path=lower)
     penguin.drain()
     assert table.ids() == [1, 2]
+    (said,) = penguin.told(LateFilesCommitted)
+    assert (said.files, said.some) == (1, (lower,))
     assert [event.sweep for event in penguin.told(OthersSeen) if event.sweep is not None] == [
         True,
         False,
@@ -154,6 +156,7 @@ def test_a_file_below_the_late_window_is_found_by_the_next_sweep(table):
     table.hands.at += HOUR
     penguin.drain()
     assert table.ids() == [1, 2]
+    assert len(penguin.told(LateFilesCommitted)) == 1
 
 
 def test_the_late_window_is_a_setting(table):
@@ -317,3 +320,19 @@ def test_a_folder_that_comes_round_is_read_once(table):
     penguin.drain()
     assert table.ids() == [1, 2, 3]
     assert len(penguin.run.stopped) == 0
+
+
+def test_the_sweep_horizon_bounds_sweeps_and_never_hides_what_is_newer(table):
+    options = {"sweep_horizon": days(3)}
+    table.file(1, folder=date_folder(0))
+    table.penguin(**options).drain()
+    table.file(2, folder=date_folder(4))
+    table.file(3, folder=date_folder(2))
+    table.penguin(**options).drain()
+    assert table.ids() == [1, 3]
+    table.hands.at += 20 * 24 * HOUR
+    table.file(4, folder=date_folder(-1))
+    table.penguin(**options).drain()
+    assert table.ids() == [1, 3, 4]
+    table.penguin().drain()
+    assert table.ids() == [1, 2, 3, 4]

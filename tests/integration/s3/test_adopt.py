@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakebed.clock import Clock
+from lakebed.deltalog.tables import preview
 from lakebed.documents.parquet_footer import TAIL
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
@@ -15,7 +16,6 @@ from penguin.adopt.adoption import Adopter
 from penguin.adopt.folder import Wanted
 from penguin.model.settings import TableSettings
 from penguin.upkeep.vacuum import NestedTables
-from tests.support.preview import preview
 from tests.support.s3 import options, store
 
 FILES = 9

@@ -11,13 +11,13 @@ import pytest
 from deltalake import DeltaTable
 
 from lakebed.clock import Clock
+from lakebed.deltalog.tables import preview
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.remote import for_delta
 from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun
 from tests.support.faulty import Proxy, Request
-from tests.support.preview import preview
 from tests.support.s3 import options, store
 from tests.support.tables import TableDirectory, rows_of
 

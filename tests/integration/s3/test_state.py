@@ -15,6 +15,7 @@ from blizzard.repair.gc import collect
 from blizzard.repair.new_journal import take_over
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
+from lakebed.deltalog.tables import preview
 from lakebed.errors import ObjectMissing
 from lakebed.journal import JournalReader
 from lakebed.layout import PENDING, file_id, journal_entry, journal_folder, log_version
@@ -25,7 +26,6 @@ from penguin import inline
 from penguin.model.settings import TableSettings
 from tests.support.builders import ID_AND_NAME, PatientLog, ndjson, put, rows, source_settings
 from tests.support.pipelines import pipeline_of
-from tests.support.preview import preview
 from tests.support.runner import InProcessRunner
 from tests.support.s3 import options, store
 from tests.support.tables import commit_table

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakebed.clock import Clock, uuid7
+from lakebed.deltalog.tables import preview
 from lakebed.documents.parquet_footer import TAIL
 from lakebed.errors import ObjectChanged
 from lakebed.listing.lookback import Window
@@ -19,7 +20,6 @@ from lakebed.telemetry.events import Event
 from penguin.events.backlog import FilesLeftOut
 from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun
-from tests.support.preview import preview
 from tests.support.s3 import options, store
 
 

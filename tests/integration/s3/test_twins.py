@@ -7,12 +7,12 @@ from collections import Counter
 import pytest
 
 from lakebed.clock import Clock
+from lakebed.deltalog.tables import preview
 from lakebed.storage.options import StorageOptions
 from lakebed.types import Handoff
 from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun
 from tests.support.foreign import Directory
-from tests.support.preview import preview
 from tests.support.s3 import options, store
 from tests.support.tables import TableDirectory, rows_of
 

@@ -186,11 +186,13 @@ def test_other_programs_files_are_counted_and_late_ones_by_themselves(watched, t
         pass
     assert watched.value("penguin_other_files_left_out") == 1
     assert watched.value("penguin_files_left_out_total", code="file_unfit") == 1
+    assert watched.value("penguin_late_files_total") == 0
     others.file(2, path=late)
     assert run.step()
     assert watched.value("penguin_other_files_waiting") == 1
     assert not run.step()
     assert watched.value("penguin_other_files_waiting") == 0
+    assert watched.value("penguin_late_files_total") == 1
     assert watched.value("penguin_scans_total", kind="sweep") == 1
     assert (watched.value("penguin_scans_total", kind="poll") or 0) >= 1
     assert (watched.value("penguin_files_listed_total") or 0) >= 3

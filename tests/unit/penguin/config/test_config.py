@@ -84,6 +84,7 @@ def test_no_key_is_forgotten() -> None:
     every |= {f"tables.*.partition_by.{key}" for key in PartitionBy.attributes()}
     every |= {f"metrics.{key}" for key in Metrics.attributes()}
     read = {f"tables.*.{key}" for key in READ} | {"tables.*.partition_by.prefix_template"}
+    read |= {"tables.*.sweep_horizon"}
     # Catalogs have tests of their own.
     read |= {"tables.*.catalog"}
     # Only compared with the sink of the same table: penguin takes the columns, not their values.
@@ -104,6 +105,35 @@ def test_a_table_may_not_be_told_to_forget_what_was_committed(tmp_path: Path) ->
     (fault,) = faults_of(tmp_path, changed("tables.*.table_properties", forgets))
 
     assert "must not be set: the table would forget" in fault
+
+
+@pytest.mark.parametrize(
+    "template", [{"partition_filter"}, {"partition_by"}, {"partition_filter", "partition_by"}]
+)
+def test_the_sweep_horizon_counts_in_the_unit_of_a_template(
+    tmp_path: Path, template: set[str]
+) -> None:
+    sections: dict[str, dict[str, Any]] = {
+        "partition_filter": {"prefix_template": "date=%Y-%m-%d/hour=%H", "lookback": 7},
+        "partition_by": {"prefix_template": "date=%Y-%m-%d"},
+    }
+    document = changed("tables.*.sweep_horizon", 3)
+    document["tables"]["events"] |= {name: sections[name] for name in template}
+
+    table = settings_of(tmp_path, document).tables[0]
+
+    counts_in = "partition_filter" if "partition_filter" in template else "partition_by"
+    assert table.sweep_horizon == Window.parse(sections[counts_in]["prefix_template"], 3)
+
+
+@pytest.mark.parametrize("more", [{}, {"partition_by": {"prefix_template": "region=%s"}}])
+def test_a_sweep_horizon_without_a_unit_is_refused(tmp_path: Path, more: dict[str, Any]) -> None:
+    document = changed("tables.*.sweep_horizon", 3)
+    document["tables"]["events"] |= more
+
+    (fault,) = faults_of(tmp_path, document)
+
+    assert fault.startswith("tables.events.sweep_horizon: counts in the unit of a template")
 
 
 def test_a_filter_that_tells_no_time_is_refused(tmp_path: Path) -> None:
@@ -162,13 +192,14 @@ def test_a_table_that_says_nothing_of_its_partitions_has_those_of_its_sink(
         "source": {"path": "/in"},
         "sink": {"path": sink, "partition_by": {"prefix_template": "date=%Y-%m-%d/region=%s"}},
         "tables": {
-            "events": {"table_uri": "/table"},
+            "events": {"table_uri": "/table", "sweep_horizon": 3},
             "other": {"table_uri": "/other"},
         },
     }
     events, other = settings_of(tmp_path, document).tables
     assert events.partition_columns == ("date", "region")
     assert events.partition_template == "date=%Y-%m-%d/region=%s"
+    assert events.sweep_horizon == Window.parse("date=%Y-%m-%d/region=%s", 3)
     assert other.partition_columns is None
 
 
