@@ -10,7 +10,7 @@ from typing import Any
 
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import AlreadyThere, Created, ObjectFacts, Store
+from lakebed.storage.store import AlreadyThere, Created, ObjectFacts, OpenUpload, Store
 from tests.support.builders import NOON
 
 PAGE = 1000
@@ -127,6 +127,9 @@ class Bucket(Store):
         if path in self.bodies:
             self.remove(path)
             del self.etags[path]
+
+    def open_uploads(self) -> tuple[OpenUpload, ...]:
+        return ()
 
     def sync(self, path: str) -> None:
         pass

@@ -26,6 +26,7 @@ NAMES = {
     GarbageKind.QUARANTINE: "quarantine files that no entry names, or whose lines no longer wait",
     GarbageKind.STARTED_NOTE: "notes of batches that are journaled",
     GarbageKind.UNFINISHED: "files that were never finished",
+    GarbageKind.UPLOAD: "uploads that were never completed",
 }
 FEW = 10
 
@@ -40,7 +41,10 @@ def gc(
         typer.Option(metavar="SPAN", help="Only files older than this, such as 90m, 24h or 7d."),
     ] = "24h",
 ) -> None:
-    """Show or delete the files that failed attempts have left behind."""
+    """Show or delete the files that failed attempts have left behind.
+
+    On S3 that includes unfinished multipart uploads, if blizzard-penguin[aws] is installed.
+    """
     span = parse_span(older_than)
     if span is None:
         refuse(f"--older-than {older_than!r}: write 90m, 24h or 7d")
@@ -84,6 +88,7 @@ def _collect(
         "young_files": len(found.young),
         "young_bytes": _size(found.young),
         "left_alone": found.left_alone,
+        "unseen": found.unseen or None,
     }
     call.show(_text(settings.name, found, done, pieces), document)
 
@@ -118,6 +123,8 @@ def _text(
             f"  {plural(found.left_alone, 'file')} that nobody names, without the mark of this "
             "pipeline's journal: left alone"
         )
+    if found.unseen:
+        yield f"  {found.unseen}"
 
 
 def _size(pieces: Sequence[GarbagePiece]) -> int:

@@ -7,8 +7,9 @@ create-only like all others: either the batch was first, and then its files are 
 it sees the `gc` entry and must not name what that took. A document that cannot be read is an error:
 a file that it names is never taken for garbage.
 
-Files that the store's library had not finished can never be named. They need no entry, only their
-age: a process that still writes to one of them notices that it is gone, and writes it again.
+Some leftovers can never be named: files that the store's library had not finished, and uploads that
+were never completed. They need no entry, only their age: a process that still writes to one of them
+notices that it is gone, and writes it again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,7 +30,7 @@ from lakebed.errors import JournalLost
 from lakebed.journal import JournalReader, StoredEntry, entries_in, journals_aside
 from lakebed.listing import sort
 from lakebed.storage.parquet_tail import born, mark_of
-from lakebed.storage.store import ObjectFacts, Reader, Store
+from lakebed.storage.store import ObjectFacts, Reader, Store, Unseen
 
 CONCURRENT = 16
 WRITING = timedelta(hours=1)
@@ -48,6 +49,7 @@ class GarbageKind(StrEnum):
     QUARANTINE = "quarantine"
     STARTED_NOTE = "started_note"
     UNFINISHED = "unfinished"
+    UPLOAD = "upload"
 
 
 WITH_MARK = (GarbageKind.DATA, GarbageKind.OUTBOX, GarbageKind.QUARANTINE)
@@ -61,6 +63,8 @@ class GarbagePiece:
     path: str
     size: int
     kind: GarbageKind
+    upload: str = ""
+    """The id of an upload that was not completed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,8 @@ class Garbage:
     """Nothing references it yet; a running batch still may."""
     leftovers: tuple[GarbagePiece, ...] = ()
     """Nothing can ever reference it, and it was not written to for long enough."""
+    unseen: str = ""
+    """Why uploads that were not completed cannot be seen here, if so, and what to do."""
     left_alone: int = 0
     """Unreferenced data files without this pipeline's mark, or outside the table, behind a link."""
     last: StoredEntry | None = None
@@ -102,12 +108,12 @@ def find_garbage(
     """
     listed = list(store.objects())
     known = _read_references(store, pipeline)
-    found = _leftovers(store, pipeline)
+    unseen, found = _leftovers(store, pipeline)
     age = max(older_than, WRITING)
     leftovers = tuple(piece for at, piece in found if now - at >= age)
     young = [piece for at, piece in found if now - at < age]
     if known.last is None:
-        return Garbage(leftovers=leftovers, young=tuple(young))
+        return Garbage(leftovers=leftovers, young=tuple(young), unseen=unseen)
     named = frozenset(_named_by_metas(store, listed)) | log_names()
     named |= known.named_unless_rejected(fates)
     garbage: list[GarbagePiece] = []
@@ -134,6 +140,7 @@ def find_garbage(
         promised=tuple(promised),
         young=tuple(young),
         leftovers=leftovers,
+        unseen=unseen,
         left_alone=left_alone,
         last=known.last,
     )
@@ -169,10 +176,16 @@ def collect(
         refuse_unfinished(read_ledger(store, pipeline))
         return found, gc_entry(found.last, found.garbage, clock)
 
+    def delete(piece: GarbagePiece) -> None:
+        if piece.kind is GarbageKind.UPLOAD:
+            store.abort(piece.path, piece.upload)
+        else:
+            store.delete(piece.path)
+
     found, entry = append_what_is_found(store, pipeline, plan)
     pieces = found.promised + found.leftovers + (found.garbage if entry else ())
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="gc") as pool:
-        list(pool.map(store.delete, (piece.path for piece in pieces)))
+        list(pool.map(delete, pieces))
     return Collected(pieces=pieces, entry=None if entry is None else entry.sequence)
 
 
@@ -259,14 +272,27 @@ def _named_by_metas(store: Reader, listed: Iterable[ObjectFacts]) -> Iterator[st
                 yield decode_meta(body, store.describe(facts.path)).filename
 
 
-def _leftovers(store: Reader, pipeline: str) -> list[tuple[datetime, GarbagePiece]]:
-    """Find what nothing can ever reference, each with when it was last written."""
+def _leftovers(store: Reader, pipeline: str) -> tuple[str, list[tuple[datetime, GarbagePiece]]]:
+    """Find what nothing can ever reference, each with when it was last written; and what hides.
+
+    An upload that got a part within the hour has a writer, whenever it was begun.
+    """
     kind = GarbageKind.UNFINISHED
-    return [
+    found = [
         (born(facts), GarbagePiece(path=facts.path, size=facts.size, kind=kind))
         for facts in store.unfinished()
         if layout.belongs_to(pipeline, sort.finished_name(facts.path))
     ]
+    uploads = store.open_uploads()
+    if isinstance(uploads, Unseen):
+        return uploads.why, found
+    kind = GarbageKind.UPLOAD
+    found += [
+        (one.written, GarbagePiece(path=one.path, size=one.size, kind=kind, upload=one.id))
+        for one in uploads
+        if layout.belongs_to(pipeline, one.path)
+    ]
+    return "", found
 
 
 def _is_over(path: str, last: Entry) -> bool:

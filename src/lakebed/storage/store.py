@@ -24,6 +24,8 @@ from lakebed.errors import (
 from lakebed.listing import sort
 from lakebed.storage import disk, odd_names, remote
 from lakebed.storage.answers import means_exists
+from lakebed.storage.aws import uploads
+from lakebed.storage.aws.uploads import OpenUpload, Unseen
 from lakebed.storage.objects import ObjectFacts, ObjectReader, facts_of
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.remote import check_readable, is_there, local_path
@@ -33,15 +35,13 @@ __all__ = [
     "AlreadyThere",
     "Created",
     "ObjectFacts",
+    "OpenUpload",
     "Reader",
     "Store",
+    "Unseen",
     "is_there",
     "local_path",
 ]
-
-
-UPLOAD_GONE = "NoSuchUpload"
-"""How S3 reports an upload that a lifecycle rule of the bucket has aborted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +207,13 @@ class Reader(ObjectReader):
             if (found := self.head(path)) is not None:
                 yield found
 
+    def open_uploads(self) -> tuple[OpenUpload, ...] | Unseen:
+        """List the multipart uploads that were neither completed nor aborted; Unseen if unable.
+
+        A process that is killed leaves them. No other listing shows them.
+        """
+        return uploads.open_uploads(self.uri, self.options, environment=os.environ)
+
     def folders(self, prefix: str) -> list[str]:
         """List the folders right below a prefix."""
         return self.level(prefix)[0]
@@ -279,7 +286,7 @@ class Store(Reader):
                 )
             return facts_of(obstore.head(self._store, path))
         except (BaseError, OSError) as cause:
-            if UPLOAD_GONE in str(cause):
+            if uploads.GONE in str(cause):
                 raise StoreUnavailable(
                     "the upload was aborted before it was complete", path=self.describe(path)
                 ) from cause
@@ -325,6 +332,11 @@ class Store(Reader):
             except FileNotFoundError as cause:
                 if not is_no_object(cause):
                     raise
+
+    def abort(self, path: str, upload: str) -> None:
+        """Remove the parts of an upload that was not completed; one that is over is no error."""
+        self.require_name(path)
+        uploads.abort(self.uri, self.options, (path, upload), environment=os.environ)
 
     def sync(self, path: str) -> None:
         """Make what another writer left on a local disk survive a power cut."""
