@@ -88,7 +88,11 @@ def test_what_is_installed_by_make_is_checked_against_the_hashes():
 @pytest.mark.parametrize("program", ["blizzard", "penguin"])
 def test_images_install_what_is_checked_against_hashes(program: str):
     image = "Dockerfile" if program == "blizzard" else "Dockerfile.penguin"
-    installs = re.findall(r"pip install (.*)", (ROOT / "deploy" / image).read_text())
+    text = (ROOT / "deploy" / image).read_text()
+    bases = re.findall(r"^(?:FROM|ARG \w+=)(.*)$", text, re.MULTILINE)
+    assert [one.strip() for one in bases][1:] == ["${PYTHON_IMAGE}"]
+    assert re.fullmatch(r"python:3\.11\S*@sha256:[0-9a-f]{64}", bases[0])
+    installs = re.findall(r"pip install (.*)", text)
     assert len(installs) == 2
     assert f"--require-hashes --requirement /tmp/install/{program}.lock" in installs[0]
     assert all("--no-deps" in one for one in installs)
