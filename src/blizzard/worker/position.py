@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from blizzard.model.files import SourceFile
 from blizzard.model.source.form import FIRST_BYTES, codec_in
 from blizzard.worker.ndjson.lines import TextPosition
-from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK, looked_at
+from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK, newlines_in
 from lakebed.documents.source_record import Unread
 from lakebed.errors import LakeError, Whose
 from lakebed.types import Codec
@@ -67,7 +67,7 @@ class LineCount:
                 if from_start and self._size <= len(BYTE_ORDER_MARK):
                     head += piece[: len(BYTE_ORDER_MARK) + 1 - len(head)]
                     self._is_mark = head == BYTE_ORDER_MARK
-                newlines = _newlines(piece)
+                newlines = newlines_in(piece)
                 if newlines and keep:
                     self._ahead.append((self._size, piece, newlines))
                 self._newlines += newlines
@@ -84,7 +84,7 @@ class LineCount:
     def lines_in(self, size: int) -> int:
         """Return how many lines the first so many bytes are; they end where a line does."""
         after = sum(
-            newlines if start >= size else _newlines(piece[size - start :])
+            newlines if start >= size else newlines_in(piece[size - start :])
             for start, piece, newlines in self._ahead
         )
         is_all = self.ended and size == self._size
@@ -93,7 +93,7 @@ class LineCount:
 
 def lines_of(text: bytes) -> int:
     """Count the lines of all of a file; the last one needs no newline at its end."""
-    return _newlines(text) + (bool(text) and not text.endswith(b"\n"))
+    return newlines_in(text) + (bool(text) and not text.endswith(b"\n"))
 
 
 def require_explained(decoded: "Decoded") -> None:
@@ -109,10 +109,6 @@ def require_explained(decoded: "Decoded") -> None:
             f"of {decoded.lines} lines {rows} gave a row and {rowless} have none to give "
             f"({decoded.blank} blank, {decoded.filtered} filtered, {bad} bad)"
         )
-
-
-def _newlines(data: bytes) -> int:
-    return looked_at(data)[0]
 
 
 @dataclass(slots=True)

@@ -22,6 +22,15 @@ def looked_at(text: bytes) -> tuple[int, bool, bool]:
     return newlines.looked_at(text)
 
 
+def newlines_in(text: bytes) -> int:
+    """Count the newlines."""
+    if len(text) <= FEW_BYTES:
+        return text.count(b"\n")
+    from blizzard.worker.ndjson import newlines  # noqa: PLC0415 - as above
+
+    return newlines.newlines_in(text)
+
+
 def without_mark(chunks: Iterable[bytes]) -> tuple[int, Iterator[bytes]]:
     """Return how long a byte order mark at the start is, and what comes after it."""
     rest = iter(chunks)
