@@ -23,6 +23,9 @@ settings.register_profile(
 )
 settings.load_profile("patient")
 
+# Commands in this process print to no terminal: the width of the pages, wherever pytest runs.
+os.environ["COLUMNS"] = "80"
+
 HERE = Path(__file__).parent
 IN_MEMORY = Path("/dev/shm")
 ENOUGH_BYTES = 4 << 30

@@ -36,3 +36,8 @@ class Clock:
     def fresh_id(self) -> UUID:
         """Return a unique id that sorts after earlier ones."""
         return uuid7(self.milliseconds(), self.randomness(10))
+
+
+def rfc3339(at: datetime) -> str:
+    """Return a time in UTC with milliseconds, as `2026-01-02T03:04:05.678Z`."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -8,11 +8,13 @@ from http import HTTPStatus
 
 from blizzard.answers.answer import Answer
 from blizzard.answers.phrases import way_out
+from blizzard.answers.problems import HELD
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.report import Question
 from blizzard.answers.source_status import failed_files
 from blizzard.answers.why import Pipelines, why
 from blizzard.journal.source_names import FileUnknown
+from lakebed.clock import rfc3339
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from liveview.details import (
@@ -32,10 +34,9 @@ from liveview.details import (
 from liveview.looks.bad_lines import BadLineGroups
 from liveview.looks.files import FileSearch
 from liveview.looks.pipelines import PipelineView
-from liveview.model import Overview, Process, of_text, rfc3339
+from liveview.model import Overview, Process, of_text
 from liveview.observer import Observer
 from liveview.routes import BEFORE, DAYS, HOURS, LIMIT, PATH, POINTS, SEARCH, RequestRefused, route
-from liveview.summaries import HELD
 from liveview.views.entries import (
     ObservedTable,
     batch_of,

@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from blizzard.answers.lateness import minute, waiting_words
+from blizzard.answers.problems import Health, Problem, minute, waiting_words
 from lakebed.units import is_are, plural
 from liveview.model import (
     Headline,
-    Health,
     Overview,
     PipelineSummary,
-    Problem,
     Program,
     SharedProblem,
     TableSummary,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from blizzard import events as blizzard
+from blizzard.answers.problems import Problem
 from lakebed.telemetry.events import (
     Event,
     LastStepTaken,
@@ -20,7 +21,6 @@ from lakebed.telemetry.health import PartKind
 from liveview.model import (
     CurrentBatch,
     PartReport,
-    Problem,
     Process,
     Stage,
     State,

@@ -9,17 +9,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
+from blizzard.answers.problems import Health, Problem
+from lakebed.clock import rfc3339
+
 State = Literal["running", "idle", "waiting", "failing", "stopped", "unknown"]
 """`waiting`: there is work, and it waits for its time or for penguin."""
-Health = Literal["ok", "warning", "failing", "unknown"]
 SPARK_BUCKETS = 48
 
 DAY_SECS = 86_400.0
-
-
-def rfc3339(at: datetime) -> str:
-    """Return a time in UTC with milliseconds, as `2026-01-02T03:04:05.678Z`."""
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def of_seconds(seconds: float) -> str:
@@ -48,19 +45,6 @@ class Freshness:
     worst_secs: float | None = None
     measured_files: int = 0
     since: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """Something a person should know, and what to do about it."""
-
-    severity: Literal["warning", "error"]
-    code: str
-    message: str
-    way_out: str | None = None
-    since: str | None = None
-    subject: str | None = None
-    """What it is about: a source, a file, an entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

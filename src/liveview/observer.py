@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from blizzard.answers.lateness import late_steps
+from blizzard.answers.problems import Problem, late_steps, of_error
 from blizzard.answers.report import Question, Reconciler, Reconciliation
 from blizzard.answers.status import PipelineStatus
 from blizzard.model.locations import OpenReader, open_reader
@@ -30,7 +30,6 @@ from liveview.model import (
     Overview,
     PartReport,
     PipelineSummary,
-    Problem,
     Process,
     Program,
     TableSummary,
@@ -38,7 +37,6 @@ from liveview.model import (
 )
 from liveview.summaries import (
     journaled,
-    of_error,
     running,
     stuck_of,
     table_summary,

@@ -5,6 +5,7 @@ import random
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from blizzard.answers.problems import Problem
 from liveview.headline import overview_of
 from liveview.model import (
     CurrentBatch,
@@ -12,7 +13,6 @@ from liveview.model import (
     Freshness,
     Overview,
     PipelineSummary,
-    Problem,
     Program,
     Stage,
     State,

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from blizzard.answers.answer import FailedSource
-from blizzard.answers.lateness import LateStep, late_steps
 from blizzard.answers.phrases import quarantine_hint, way_out
+from blizzard.answers.problems import Problem, late_steps
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import PipelineStatus, StatusReader
 from blizzard.cli.call import PipelineCall, document_of, failed_at
@@ -98,7 +98,7 @@ class WatchedPipelines:
             slow = (f"  {one.severity}: {one.message}; {one.way_out}" for one in late)
             self.call.show(chain(islice(lines, 1), slow, lines), document)
 
-    def _late(self, settings: PipelineSettings, found: PipelineStatus) -> list[LateStep]:
+    def _late(self, settings: PipelineSettings, found: PipelineStatus) -> list[Problem]:
         oldest = [one.oldest_pending for one in found.sources if one.oldest_pending is not None]
         return list(
             late_steps(

@@ -25,6 +25,7 @@ from blizzard.journal.ledger import Lookup
 from blizzard.journal.segments import SegmentBroken
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import source_location
+from lakebed.clock import rfc3339
 from lakebed.deltalog.versions import Commit
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError
@@ -32,7 +33,6 @@ from lakebed.journal import JournalReader
 from lakebed.listing.sort import Guide
 from lakebed.shown import typed
 from liveview.details import FileRow, Files
-from liveview.model import rfc3339
 
 BUDGET_SECS = 2.0
 MOST_ENTRIES = 2000

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from blizzard.answers.problems import Problem
 from lakebed.shown import printable
 from lakebed.terminal.console import UNBOUNDED
 from lakebed.units import in_words, plural, took
@@ -15,7 +16,6 @@ from lakebed.units import span as in_full
 from liveview.model import (
     Overview,
     PipelineSummary,
-    Problem,
     Program,
     SharedProblem,
     TableSummary,

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blizzard.journal.totals import EntrySummary as Sums
+from lakebed.clock import rfc3339
 from lakebed.deltalog.delta_types import TableFacts, type_name
 from lakebed.deltalog.versions import Commit
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.units import plural
 from liveview.details import Batch, BookLine, Column, SchemaChange, Version
-from liveview.model import of_ms, rfc3339
+from liveview.model import of_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,214 @@
+"""What a person should know about a pipeline, and what to do about it. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Literal
+
+from blizzard.answers.source_status import SourceStatus
+from blizzard.answers.status import PipelineStatus
+from blizzard.journal.lease_record import Life
+from blizzard.model.settings import PipelineSettings
+from lakebed.clock import rfc3339
+from lakebed.errors import LakeError
+from lakebed.telemetry.events import code_of
+from lakebed.types import CommitMode
+from lakebed.units import plural
+
+POLLS = 3
+"""Polls that a program may need before what waits for it is late."""
+Health = Literal["ok", "warning", "failing", "unknown"]
+HELD = "penguin held shows them; blizzard redo --held ID reads their sources again"
+DRY_RUN = "blizzard --dry-run says what to do"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something a person should know, and what to do about it."""
+
+    severity: Literal["warning", "error"]
+    code: str
+    message: str
+    way_out: str | None = None
+    since: str | None = None
+    subject: str | None = None
+    """What it is about: a source, a file, an entry."""
+
+
+error_found = partial(Problem, severity="error")
+_warning = partial(Problem, severity="warning")
+
+
+def of_error(error: BaseException, what: str) -> Problem:
+    """Return that something could not be read, without the text of an unforeseen error."""
+    message = str(error) if isinstance(error, LakeError) else "an internal error; see the log"
+    return error_found(code=code_of(error), message=f"{what}: {message}")
+
+
+def of_pipeline(
+    status: PipelineStatus, unreadable: Iterable[int], refusal: LakeError | None
+) -> Iterator[Problem]:
+    """Yield the problems that the journal shows; a start of the pipeline may be refused."""
+    if refusal is not None:
+        message = f"a start of this pipeline would be refused: {refusal}"
+        yield error_found(code=code_of(refusal), message=message, way_out=DRY_RUN)
+    if not status.receipt_fits:
+        yield error_found(
+            code="receipt_does_not_fit",
+            message=f"entry {status.committed_entry} is committed, but the journal does not have "
+            "it as it was",
+            way_out=DRY_RUN,
+        )
+    for one in status.held:
+        files, rows = plural(one.files, "file"), plural(one.rows, "row")
+        message = f"{files} with {rows} held: {'; '.join(one.reasons)}"
+        yield error_found(code=one.code, message=message, way_out=HELD)
+    yield from _of_files(status)
+    if status.aside_error is not None:
+        message = f"what penguin holds cannot be told: {status.aside_error}"
+        yield _warning(code="held_unknown", message=message)
+    if status.writer is not None and status.writer.state is Life.GONE:
+        yield _warning(
+            code="writer_died",
+            message="the blizzard that wrote this pipeline last died without an end; since then "
+            "its note was not renewed",
+            way_out="start blizzard; it goes on where the journal ends",
+            since=None if status.writer.seen is None else rfc3339(status.writer.seen),
+        )
+    for number in unreadable:
+        yield error_found(
+            code="document_unreadable",
+            message=f"entry {number} of the journal cannot be read; what it says is left out here",
+            way_out=f"blizzard journal show {number} says why",
+            subject=f"entry {number}",
+        )
+
+
+def _of_files(status: PipelineStatus) -> Iterator[Problem]:
+    failed = sum(one.failed_files for one in status.sources)
+    if failed:
+        codes = sorted({each.code for one in status.sources for each in one.failures})
+        yield _warning(
+            code=codes[0] if len(codes) == 1 else "files_failed",
+            message=f"{plural(failed, 'source file')} failed ({', '.join(codes)})",
+            way_out="blizzard dlq list shows them, with the ways out",
+        )
+    lost = sum(one.lost_files for one in status.sources)
+    if lost:
+        yield _warning(
+            code="files_lost",
+            message=f"{plural(lost, 'source file')} failed and {'was' if lost == 1 else 'were'} "
+            "deleted from the source since: never loaded",
+            way_out="put them back, or give them up: blizzard dlq discard --deleted",
+        )
+    if status.quarantine.waiting:
+        yield _warning(
+            code="bad_lines_waiting",
+            message=f"{plural(status.quarantine.waiting, 'bad line')} in quarantine",
+            way_out="blizzard dlq list shows them in groups, with what lets them in",
+        )
+
+
+def of_sources(sources: Iterable[SourceStatus]) -> Iterator[Problem]:
+    """Yield the sources that could not be listed."""
+    for one in sources:
+        if one.error is not None:
+            message = f"source {one.source} cannot be listed: {one.error}"
+            yield error_found(code="source_unlisted", message=message, subject=one.source)
+
+
+def of_changed(changed: Mapping[str, int]) -> Iterator[Problem]:
+    """Yield the sources with files that changed after they were ingested."""
+    for source, files in changed.items():
+        if files:
+            yield _warning(
+                code="changed",
+                message=f"source {source}: {plural(files, 'file')} changed after being ingested; "
+                "the new content is not read",
+                way_out="source.on_change says whether new content is read; blizzard files --state "
+                "changed lists them",
+                subject=source,
+            )
+
+
+def sorted_problems(problems: Iterable[Problem]) -> list[Problem]:
+    """Return problems with the errors first, each once."""
+    once = dict.fromkeys(problems)
+    return sorted(once, key=lambda one: one.severity != "error")
+
+
+def health_of(problems: Iterable[Problem], *, known: bool) -> Health:
+    """Return the health that problems mean."""
+    severities = {one.severity for one in problems}
+    if "error" in severities:
+        return "failing"
+    if not known:
+        return "unknown"
+    return "warning" if severities else "ok"
+
+
+def late_steps(
+    settings: PipelineSettings,
+    status: PipelineStatus | None,
+    now: datetime,
+    *,
+    files: int | None,
+    files_since: datetime | None,
+    options: str = "",
+) -> Iterator[Problem]:
+    """Yield what has waited too long in a pipeline, as far as it is known.
+
+    `files` wait in the sources, the oldest since `files_since`. `options` name the configuration
+    in a command.
+    """
+    sink = settings.sink
+    if files and files_since is not None:
+        # A batch waits for more files up to the rollover.
+        patience = sink.rolling.rollover + POLLS * settings.poll_interval
+        severity = _severity(settings, now, files_since, patience)
+        if severity is not None:
+            wait = plural(files, "source file waits", "source files wait")
+            yield Problem(
+                severity=severity,
+                code="files_late",
+                message=f"{wait} to be read, the oldest since {minute(files_since, now)}",
+                way_out=f"blizzard{options}",
+                since=rfc3339(files_since),
+            )
+    since = None if status is None else status.uncommitted_since
+    if status is not None and since is not None:
+        is_inline = sink.commit is CommitMode.INLINE
+        poll = settings.poll_interval if is_inline else sink.commit_poll
+        severity = _severity(settings, now, since, POLLS * poll)
+        if severity is not None:
+            yield Problem(
+                severity=severity,
+                code="commit_late",
+                message=f"nothing journaled since {minute(since, now)} is committed: "
+                + waiting_words(status.uncommitted_entries, status.uncommitted_rows),
+                way_out=f"{sink.committer}{options}",
+                since=rfc3339(since),
+            )
+
+
+def waiting_words(entries: int, rows: int | None) -> str:
+    """Return how many entries wait for their commit, with how many rows."""
+    many = "entry" if entries == 1 else "entries"
+    counted = "" if rows is None else f", {plural(rows, 'row')}"
+    verb = "waits" if entries == 1 and not counted else "wait"
+    return f"{entries:,} {many}{counted} {verb}"
+
+
+def minute(at: datetime, now: datetime) -> str:
+    """Return a time in UTC, with its day unless that is today."""
+    return f"{at:{'' if at.date() == now.date() else '%Y-%m-%d '}%H:%M} UTC"
+
+
+def _severity(
+    settings: PipelineSettings, now: datetime, since: datetime, patience: float
+) -> Literal["warning", "error"] | None:
+    waited = (now - since).total_seconds()
+    if waited > settings.sink.late_after:
+        return "error"
+    return "warning" if waited > patience else None
