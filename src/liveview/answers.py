@@ -8,7 +8,6 @@ from http import HTTPStatus
 
 from blizzard.answers.answer import Answer
 from blizzard.answers.phrases import way_out
-from blizzard.answers.problems import HELD
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.report import Question
 from blizzard.answers.source_status import failed_files
@@ -81,7 +80,7 @@ class Answers:
         with _noting(notes, "the journal"):
             batches = self.batches(name, before=None, limit=RECENT).batches
             view = self._on.journal(name)
-            held, failed = list(_held(view)), list(self._failed(view))
+            held, failed = list(_held(view, self._on.lake.options)), list(self._failed(view))
             with _noting(notes, "the quarantine"):
                 bad_lines = self._bad_lines[name].groups(view)
         return PipelineDetail(
@@ -256,13 +255,13 @@ class Answers:
             )
 
 
-def _held(view: PipelineView) -> Iterator[HeldEntry]:
+def _held(view: PipelineView, options: str) -> Iterator[HeldEntry]:
     for entry in dict.fromkeys(meta.entry for meta in view.aside.held):
         metas = [meta for meta in view.aside.held if meta.entry == entry]
         yield HeldEntry(
             entry=entry,
             reason="; ".join(dict.fromkeys(reason for meta in metas for reason in meta.reasons)),
-            way_out=HELD,
+            way_out=f"penguin{options} held",
             since=of_text(min(meta.held_at for meta in metas)),
             files=len(metas),
             rows=sum(meta.record_count for meta in metas),

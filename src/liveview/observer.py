@@ -276,8 +276,9 @@ class Observer:
         """Look at a journal, and at which of its entries the log has."""
         view = self.journal(name)
         pipeline = unknown_pipeline(self.lake.pipelines[name], self.lake.table_of[name])
-        now = self.clock.seconds()
-        return view.status, journaled(pipeline, view, self.committed(name), now=now)
+        now, options = self.clock.seconds(), self.lake.options
+        committed = self.committed(name)
+        return view.status, journaled(pipeline, view, committed, now=now, options=options)
 
     def _pipeline(self, name: str, end: float) -> PipelineSummary:
         found: tuple[PipelineStatus, PipelineSummary] | None
@@ -314,6 +315,7 @@ class Observer:
             trouble=trouble,
             part=self._part(PartKind.TABLE, name),
             waiting=self._waiting(pipelines, end),
+            options=self.lake.options,
         )
 
     def _result(self, key: Hashable, end: float, what: str) -> tuple[Any, Problem | None]:

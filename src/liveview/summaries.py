@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from blizzard.answers.problems import (
-    HELD,
     Problem,
     error_found,
     health_of,
@@ -40,7 +39,7 @@ from liveview.views.over_time import freshness_of, series_of
 from penguin.status import TableStatus
 
 
-def of_table(status: TableStatus) -> Iterator[Problem]:
+def of_table(status: TableStatus, options: str) -> Iterator[Problem]:
     """Yield the problems of a table."""
     for one in status.pipelines:
         stopped = one.stopped
@@ -49,17 +48,17 @@ def of_table(status: TableStatus) -> Iterator[Problem]:
             yield error_found(
                 code=stopped.code,
                 message=f"pipeline {one.pipeline} is stopped{entry}: {'; '.join(stopped.reasons)}",
-                way_out="penguin held says what to do",
+                way_out=f"penguin{options} held",
                 since=of_text(stopped.since),
                 subject=one.pipeline,
             )
     if status.held:
         rows = plural(sum(one.meta.record_count for one in status.held), "row")
         message = f"{plural(len(status.held), 'file')} with {rows} held"
-        yield error_found(code="files_held", message=message, way_out=HELD)
+        yield error_found(code="files_held", message=message, way_out=f"penguin{options} held")
     if status.danger is not None:
         message = "files have been waiting so long that a VACUUM may delete them"
-        yield error_found(code="files_wait_too_long", message=message, way_out="run penguin")
+        yield error_found(code="files_wait_too_long", message=message, way_out=f"penguin{options}")
 
 
 def unknown_pipeline(settings: PipelineSettings, table: str) -> PipelineSummary:
@@ -74,7 +73,12 @@ def unknown_pipeline(settings: PipelineSettings, table: str) -> PipelineSummary:
 
 
 def journaled(
-    pipeline: PipelineSummary, view: PipelineView, committed: Mapping[int, Commit], *, now: float
+    pipeline: PipelineSummary,
+    view: PipelineView,
+    committed: Mapping[int, Commit],
+    *,
+    now: float,
+    options: str,
 ) -> PipelineSummary:
     """Return a pipeline with what a look at its journal has found."""
     status, held = view.status, view.held
@@ -85,7 +89,7 @@ def journaled(
     batch = status.last_batch
     return replace(
         pipeline,
-        problems=list(of_pipeline(status, view.unreadable, view.refusal)),
+        problems=list(of_pipeline(status, view.unreadable, view.refusal, options)),
         failed_files=sum(one.failed_files for one in status.sources),
         held_entries=len(held),
         quarantined_lines=status.quarantine.waiting,
@@ -149,7 +153,7 @@ def running(
         *of_sources(sources),
         *pipeline.problems,
         *late,
-        *of_changed(changed),
+        *of_changed(changed, options),
     ]
     batch = None if part is None else part.current_batch
     age = None if oldest is None else round(max(0.0, now - oldest.timestamp()), 3)
@@ -207,12 +211,13 @@ def table_summary(
     trouble: Problem | None,
     part: PartReport | None,
     waiting: int | None,
+    options: str,
 ) -> TableSummary:
     """Return a table at a glance; without a view, its log is not known."""
     problems = [
         *(() if part is None else part.problems),
         *(() if trouble is None else (trouble,)),
-        *(() if status is None else of_table(status)),
+        *(() if status is None else of_table(status, options)),
     ]
     by_code = {(one.code, one.subject): one for one in reversed(problems)}
     problems = list(reversed(by_code.values()))

@@ -19,8 +19,6 @@ from lakebed.units import plural
 POLLS = 3
 """Polls that a program may need before what waits for it is late."""
 Health = Literal["ok", "warning", "failing", "unknown"]
-HELD = "penguin held shows them; blizzard redo --held ID reads their sources again"
-DRY_RUN = "blizzard --dry-run says what to do"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +29,7 @@ class Problem:
     code: str
     message: str
     way_out: str | None = None
+    """The whole command that helps, or shows more."""
     since: str | None = None
     subject: str | None = None
     """What it is about: a source, a file, an entry."""
@@ -47,24 +46,31 @@ def of_error(error: BaseException, what: str) -> Problem:
 
 
 def of_pipeline(
-    status: PipelineStatus, unreadable: Iterable[int], refusal: LakeError | None
+    status: PipelineStatus,
+    unreadable: Iterable[int],
+    refusal: LakeError | None,
+    options: str,
 ) -> Iterator[Problem]:
-    """Yield the problems that the journal shows; a start of the pipeline may be refused."""
+    """Yield the problems that the journal shows; a start of the pipeline may be refused.
+
+    `options` name the configuration in a command.
+    """
+    dry_run = f"blizzard{options} --dry-run"
     if refusal is not None:
         message = f"a start of this pipeline would be refused: {refusal}"
-        yield error_found(code=code_of(refusal), message=message, way_out=DRY_RUN)
+        yield error_found(code=code_of(refusal), message=message, way_out=dry_run)
     if not status.receipt_fits:
         yield error_found(
             code="receipt_does_not_fit",
             message=f"entry {status.committed_entry} is committed, but the journal does not have "
             "it as it was",
-            way_out=DRY_RUN,
+            way_out=dry_run,
         )
     for one in status.held:
         files, rows = plural(one.files, "file"), plural(one.rows, "row")
         message = f"{files} with {rows} held: {'; '.join(one.reasons)}"
-        yield error_found(code=one.code, message=message, way_out=HELD)
-    yield from _of_files(status)
+        yield error_found(code=one.code, message=message, way_out=f"penguin{options} held")
+    yield from _of_files(status, f"blizzard{options} dlq")
     if status.aside_error is not None:
         message = f"what penguin holds cannot be told: {status.aside_error}"
         yield _warning(code="held_unknown", message=message)
@@ -72,41 +78,41 @@ def of_pipeline(
         yield _warning(
             code="writer_died",
             message="the blizzard that wrote this pipeline last died without an end; since then "
-            "its note was not renewed",
-            way_out="start blizzard; it goes on where the journal ends",
+            "its note was not renewed. A start goes on where the journal ends",
+            way_out=f"blizzard{options}",
             since=None if status.writer.seen is None else rfc3339(status.writer.seen),
         )
     for number in unreadable:
         yield error_found(
             code="document_unreadable",
             message=f"entry {number} of the journal cannot be read; what it says is left out here",
-            way_out=f"blizzard journal show {number} says why",
+            way_out=f"blizzard{options} journal show {number}",
             subject=f"entry {number}",
         )
 
 
-def _of_files(status: PipelineStatus) -> Iterator[Problem]:
+def _of_files(status: PipelineStatus, dlq: str) -> Iterator[Problem]:
     failed = sum(one.failed_files for one in status.sources)
     if failed:
         codes = sorted({each.code for one in status.sources for each in one.failures})
         yield _warning(
             code=codes[0] if len(codes) == 1 else "files_failed",
             message=f"{plural(failed, 'source file')} failed ({', '.join(codes)})",
-            way_out="blizzard dlq list shows them, with the ways out",
+            way_out=f"{dlq} list",
         )
     lost = sum(one.lost_files for one in status.sources)
     if lost:
         yield _warning(
             code="files_lost",
             message=f"{plural(lost, 'source file')} failed and {'was' if lost == 1 else 'were'} "
-            "deleted from the source since: never loaded",
-            way_out="put them back, or give them up: blizzard dlq discard --deleted",
+            "deleted from the source since, never loaded: put them back, or give them up",
+            way_out=f"{dlq} discard --deleted",
         )
     if status.quarantine.waiting:
         yield _warning(
             code="bad_lines_waiting",
             message=f"{plural(status.quarantine.waiting, 'bad line')} in quarantine",
-            way_out="blizzard dlq list shows them in groups, with what lets them in",
+            way_out=f"{dlq} list",
         )
 
 
@@ -118,16 +124,15 @@ def of_sources(sources: Iterable[SourceStatus]) -> Iterator[Problem]:
             yield error_found(code="source_unlisted", message=message, subject=one.source)
 
 
-def of_changed(changed: Mapping[str, int]) -> Iterator[Problem]:
+def of_changed(changed: Mapping[str, int], options: str) -> Iterator[Problem]:
     """Yield the sources with files that changed after they were ingested."""
     for source, files in changed.items():
         if files:
             yield _warning(
                 code="changed",
                 message=f"source {source}: {plural(files, 'file')} changed after being ingested; "
-                "the new content is not read",
-                way_out="source.on_change says whether new content is read; blizzard files --state "
-                "changed lists them",
+                "source.on_change keeps the new content from being read",
+                way_out=f"blizzard{options} files --state changed",
                 subject=source,
             )
 
