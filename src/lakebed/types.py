@@ -50,25 +50,38 @@ class ParquetCodec(StrEnum):
 
 
 class FieldType(StrEnum):
-    """The types a field can be declared as; all of them are types Delta can hold."""
+    """The types a field can be declared as, each with the Delta type of its column.
 
-    STRING = "string"
-    INT8 = "int8"
-    INT16 = "int16"
-    INT32 = "int32"
-    INT64 = "int64"
-    FLOAT32 = "float32"
-    FLOAT64 = "float64"
+    Where several have one Delta type, a column of that type is read as the first of them.
+    """
+
+    delta: str
+    """Empty where Delta needs more than a name: digits, or inner fields."""
+
+    STRING = "string", "string"
+    INT8 = "int8", "byte"
+    INT16 = "int16", "short"
+    INT32 = "int32", "integer"
+    INT64 = "int64", "long"
+    FLOAT32 = "float32", "float"
+    FLOAT64 = "float64", "double"
     DECIMAL = "decimal"
-    BOOLEAN = "boolean"
-    TIMESTAMP = "timestamp"
-    TIMESTAMP_NTZ = "timestamp_ntz"
-    DATE = "date"
-    JSON = "json"
-    BINARY = "binary"
+    BOOLEAN = "boolean", "boolean"
+    TIMESTAMP = "timestamp", "timestamp"
+    TIMESTAMP_NTZ = "timestamp_ntz", "timestamp_ntz"
+    DATE = "date", "date"
+    JSON = "json", "string"
+    BINARY = "binary", "binary"
     STRUCT = "struct"
     LIST = "list"
     MAP = "map"
+
+    def __new__(cls, value: str, delta: str = "") -> Self:
+        """Make a member, which is a text like that of any other set here."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.delta = delta
+        return member
 
 
 RESCUED = "_rescued"

@@ -11,7 +11,7 @@ from typer.main import get_group
 
 import blizzard.cli.app
 import penguin.cli.app
-from lakebed.terminal.program import LEAST
+from lakebed.terminal.program import LEAST, ForwardingGroup
 
 Record = tuple[str, str]
 """An argument or option, and what the help says of it."""
@@ -59,7 +59,7 @@ def commands(path: str, command: Any, above: Any = None) -> Iterator[tuple[str, 
     context = typer.Context(command, info_name=path.rpartition(" ")[2], parent=above)
     yield path, command, context
     below = dict(getattr(command, "commands", {}))
-    for name in getattr(command, "deferred", {}):
+    for name in command.deferred() if isinstance(command, ForwardingGroup) else ():
         below[name] = command.load(name)
     for name, each in below.items():
         if not each.hidden:

@@ -1,5 +1,7 @@
 """The JSON Schema of the configuration, for editors: from the models, explained as the page does.
 
+Closed sets are empty in the file: `schema_text` fills them in from the code.
+
 Every scalar of a configuration is read as text and may have variables in it, so wherever the
 models want a number, a flag or a word of a closed set, a text with `${VAR}` is as good.
 """
@@ -10,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from lakebed.config import models
-from lakebed.config.ddl import type_names
 from lakebed.config.loader import FILE as NAME
 from lakebed.config.models import Telemetry
 from lakebed.config.schema import DeclaredField, DeclaredItems, DeclaredSchema
@@ -43,7 +44,7 @@ SECTIONS: dict[str, type[Section]] = {
 VARIABLE = {"type": "string", "pattern": r"\$\{"}
 TYPE = {
     "anyOf": [
-        {"enum": type_names()},
+        {"enum": []},
         {"type": "string", "pattern": r"^(decimal|dec|numeric) *\(|<|\$\{"},
     ]
 }
@@ -54,18 +55,15 @@ ONE_OR_MANY = {"format", "from"}
 Node = dict[str, Any]
 
 
-def rows(section: str) -> dict[str, tuple[str, str, str, str]]:
-    """Return the table of a section by its keys: type, default, meaning, acted on."""
+def rows(section: str) -> dict[str, tuple[str, str, str]]:
+    """Return the table of a section by its keys: type, default, meaning."""
     chapter = PAGE.read_text().partition(f"\n### `{section}`\n")[2]
     cells = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in re.split(r"^##+ ", chapter, flags=re.MULTILINE)[0].splitlines()
         if line.startswith("| `")
     ]
-    return {
-        key.strip("`"): (kind, default, meaning, acted)
-        for key, kind, default, meaning, acted in cells
-    }
+    return {key.strip("`"): (kind, default, meaning) for key, kind, default, meaning in cells}
 
 
 def config_schema() -> str:
@@ -88,16 +86,18 @@ def config_schema() -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def _definition(name: str, node: Node, meanings: dict[str, tuple[str, str, str, str]]) -> Node:
+def _definition(name: str, node: Node, meanings: dict[str, tuple[str, str, str]]) -> Node:
     if "enum" in node:
-        return {"anyOf": [{"enum": node["enum"]}, VARIABLE]}
+        return {"anyOf": [{"enum": []}, VARIABLE]}
     if "properties" not in node:
         return node
     section = _section(node, meanings)
-    return {"anyOf": [TYPE, section]} if name in WRITTEN_IN_SHORT else section
+    return (
+        {"anyOf": [{"$ref": "#/$defs/TypeName"}, section]} if name in WRITTEN_IN_SHORT else section
+    )
 
 
-def _section(node: Node, meanings: dict[str, tuple[str, str, str, str]]) -> Node:
+def _section(node: Node, meanings: dict[str, tuple[str, str, str]]) -> Node:
     required = node.get("required", [])
     properties = {
         key: _described(_value(key, each, optional=key not in required), meanings.get(key))
@@ -137,10 +137,10 @@ def _plain(node: Node) -> Node:
     return kept
 
 
-def _described(node: Node, meaning: tuple[str, str, str, str] | None) -> Node:
+def _described(node: Node, meaning: tuple[str, str, str] | None) -> Node:
     if meaning is None:
         return node
-    _type, default, text, _acted = meaning
+    _type, default, text = meaning
     text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
     stated = "Required." if default == "required" else f"Default: {default}."
     return {"description": f"{text[0].upper()}{text[1:]}. {stated}", **node}

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from lakebed.config.models import DEFAULT_NAME
 from lakebed.telemetry.events import Event
+from lakebed.terminal.program import ForwardingGroup
 from lakebed.units import plural
 from tests.support.commands import PROGRAMS
 from tests.unit.test_pages import events
@@ -94,7 +95,7 @@ def commands(command: Any, *words: str) -> Iterator[tuple[str, ...]]:
     """Yield the words of every command of a program."""
     yield words
     for name, one in getattr(command, "commands", {}).items():
-        deferred = getattr(command, "deferred", {})
+        deferred = command.deferred() if isinstance(command, ForwardingGroup) else {}
         yield from commands(command.load(name) if name in deferred else one, *words, name)
 
 

@@ -1,13 +1,15 @@
 """Arguments and commands. What is heavy is loaded when a command is called, not before."""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar
+import re
+from importlib.util import find_spec
+from typing import Annotated
 
 import typer
 
 from blizzard.cli.call import PipelineCall
 from lakebed.telemetry.levels import LogFormat, LogLevel
-from lakebed.terminal.call import FAILED, DryRun, LogShape, MinLogLevel, refuse
+from lakebed.terminal.call import FAILED, USAGE, DryRun, LogShape, MinLogLevel, refuse
+from lakebed.terminal.console import print_error
 from lakebed.terminal.program import (
     ForwardingGroup,
     program,
@@ -19,51 +21,36 @@ from lakebed.terminal.program import (
 class BlizzardCommands(ForwardingGroup):
     """The commands that are modules of their own, each imported when it is called."""
 
-    package = "blizzard.cli"
-    deferred: ClassVar[Mapping[str, str]] = {
-        "init": "Look at files and write a configuration for them.",
-        "validate": "Check a configuration for both programs, and say what it would do.",
-        "status": "Show what is waiting, what failed and what is committed.",
-        "top": "Watch all pipelines and tables in the terminal.",
-        "audit": "Prove from metadata that each table holds what its journals say, "
-        "or show the differences.",
-        "files": "Show what landed on each day, and whether everything of it is in the table.",
-        "why": "Show why a file is not in the table, or how it got there.",
-        "gc": "Show or delete the files that failed attempts have left behind.",
-        "redo": "Read source files again whose rows are not in the table.",
-        "retract": "Take the rows of source files out of the table, "
-        "or put those of another in their place.",
-        "erase": "Take rows out of the table by their values, and show what still holds them.",
-        "compact": "Merge the small data files of each partition into files of about file_size_mb.",
-        "trace": "Show which source file and line rows of the table came from.",
-        "journal": "Look at the journal, which has a numbered entry for each batch, "
-        "or begin a new one.",
-        "dlq": "Show which source files failed and which bad lines are set aside, "
-        "or have them read again.",
-        "schema": "Show the columns, find them in files, or compare them with the table.",
-        "source": "Tell blizzard that the files of a source have moved.",
-        "demo": "Run both programs on sample NDJSON, and show the table.",
-        "handoff": "Change how files are handed off to penguin.",
-    }
-    places: ClassVar[Mapping[str, str]] = {
-        "top": "liveview.terminal.command:top",
-        "files": "blizzard.cli.files:files_command",
-        "retract": "blizzard.cli.rows.retract:retract",
-        "erase": "blizzard.cli.rows.erase:erase",
-        "compact": "blizzard.cli.rows.compact:compact",
-        "journal": "blizzard.cli.journal.commands:app",
-        "dlq": "blizzard.cli.dlq.commands:app",
-        "schema": "blizzard.cli.schema.commands:app",
-        "source": "blizzard.cli.source:source_app",
-        "handoff": "blizzard.cli.handoff:app",
-    }
+    packages = ("blizzard.cli", "liveview.terminal")
 
 
 app = program(BlizzardCommands)
 
 
+def missing() -> list[str]:
+    """Return the packages of the extra `blizzard` that are not installed."""
+    from importlib.metadata import requires  # noqa: PLC0415 - it takes as long as help does
+
+    of_extra = (each for each in requires("blizzard-penguin") or () if "'blizzard'" in each)
+    names = (re.split(r"[^\w-]", each)[0].replace("-", "_") for each in of_extra)
+    return [name for name in names if find_spec(name) is None]
+
+
+def require_packages() -> None:
+    """Exit with what to install, unless blizzard is installed whole."""
+    if names := missing():
+        print_error(
+            f"error: blizzard is not installed here, only penguin: {', '.join(names)} "
+            f"{'is' if len(names) == 1 else 'are'} missing; "
+            "pip install 'blizzard-penguin[blizzard]' installs the rest"
+        )
+        raise SystemExit(USAGE)
+
+
 def main() -> None:
     """Run the program."""
+    if find_spec("pyspark") is None:
+        require_packages()
     run_program(app, "blizzard")
 
 
@@ -90,6 +77,7 @@ def run(
 
         show_next_batches(call)
     else:
+        require_packages()
         from blizzard.cli.run.command import run_pipelines  # noqa: PLC0415
 
         run_pipelines(call, log_level, once=once)

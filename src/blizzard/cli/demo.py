@@ -1,4 +1,4 @@
-"""The demonstration: sample NDJSON, both programs as a user would run them, and the table."""
+"""`blizzard demo`: sample NDJSON, both programs as a user would run them, and the table."""
 
 import gzip
 import json
@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import pyarrow as pa
 import typer
-import zstandard
 
 from lakebed.deltalog.tables import preview
 from lakebed.terminal.call import refuse
@@ -117,7 +117,7 @@ def make_sample(landing: Path) -> tuple[int, int]:
                 case 1:
                     (folder / f"{name}.gz").write_bytes(gzip.compress(body, 6))
                 case _:
-                    packed = zstandard.ZstdCompressor().compress(body)
+                    packed: Any = pa.compress(body, "zstd", asbytes=True)
                     (folder / f"{name}.zst").write_bytes(packed)
     count = DAYS * FILES_A_DAY
     return count, count * ROWS_A_FILE

@@ -41,7 +41,7 @@ class By(StrEnum):
     PARTITION = "partition"
 
 
-def files_command(
+def files(
     call: PipelineCall,
     path: Annotated[
         str | None,

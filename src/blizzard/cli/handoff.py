@@ -22,7 +22,7 @@ app = program(no_args_is_help=True)
 
 
 @app.callback()
-def handoff_group(_call: PipelineCall) -> None:
+def handoff(_call: PipelineCall) -> None:
     """Change how files are handed off to penguin."""
 
 

@@ -1,4 +1,4 @@
-"""`blizzard source set`: record in the journal that the files of a source are elsewhere now."""
+"""`blizzard source`: record in the journal that the files of a source are elsewhere now."""
 
 from collections.abc import Callable, Iterator
 from typing import Annotated
@@ -21,17 +21,17 @@ from lakebed.terminal.call import Confirmed, refuse
 from lakebed.terminal.program import program
 from lakebed.units import plural
 
-source_app = program(no_args_is_help=True)
+app = program(no_args_is_help=True)
 
 Ask = Callable[[Ledger], Compared | None]
 
 
-@source_app.callback()
+@app.callback()
 def source(_call: PipelineCall) -> None:
     """Tell blizzard that the files of a source have moved."""
 
 
-@source_app.command(name="set")
+@app.command(name="set")
 def source_set(
     call: PipelineCall,
     name: Annotated[

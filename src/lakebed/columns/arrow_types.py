@@ -6,18 +6,19 @@ import pyarrow as pa
 
 from lakebed.types import FieldType
 
-ARROW: Mapping[FieldType, pa.DataType] = {
-    FieldType.STRING: pa.string(),
-    FieldType.INT8: pa.int8(),
-    FieldType.INT16: pa.int16(),
-    FieldType.INT32: pa.int32(),
-    FieldType.INT64: pa.int64(),
-    FieldType.FLOAT32: pa.float32(),
-    FieldType.FLOAT64: pa.float64(),
-    FieldType.BOOLEAN: pa.bool_(),
-    FieldType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
-    FieldType.TIMESTAMP_NTZ: pa.timestamp("us"),
-    FieldType.DATE: pa.date32(),
-    FieldType.JSON: pa.string(),
-    FieldType.BINARY: pa.binary(),
+_STORED_AS: Mapping[str, pa.DataType] = {
+    "string": pa.string(),
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "date": pa.date32(),
+    "binary": pa.binary(),
 }
+"""Arrow's types by the names of Delta's."""
+ARROW = {kind: _STORED_AS[kind.delta] for kind in FieldType if kind.delta}

@@ -14,23 +14,6 @@ if TYPE_CHECKING:
 ELEMENT, KEY, VALUE = "element", "key", "value"
 """What Delta and Parquet call the inner fields of lists and maps."""
 
-DELTA: Mapping[FieldType, str] = {
-    FieldType.STRING: "string",
-    FieldType.INT8: "byte",
-    FieldType.INT16: "short",
-    FieldType.INT32: "integer",
-    FieldType.INT64: "long",
-    FieldType.FLOAT32: "float",
-    FieldType.FLOAT64: "double",
-    FieldType.BOOLEAN: "boolean",
-    FieldType.TIMESTAMP: "timestamp",
-    FieldType.TIMESTAMP_NTZ: "timestamp_ntz",
-    FieldType.DATE: "date",
-    FieldType.JSON: "string",
-    FieldType.BINARY: "binary",
-}
-"""The types that need no more than their name, as Delta calls them."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
@@ -149,11 +132,11 @@ class Field:
                 items = _items(self)
                 return {
                     "type": "map",
-                    "keyType": DELTA[FieldType.STRING],
+                    "keyType": FieldType.STRING.delta,
                     "valueType": items.delta_type(),
                     "valueContainsNull": items.nullable,
                 }
-        return DELTA[self.type]
+        return self.type.delta
 
 
 def _items(field: Field) -> Field:

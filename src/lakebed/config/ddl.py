@@ -150,7 +150,7 @@ def suggestion(name: str) -> str:
     name = name.strip().lower()
     close = difflib.get_close_matches(name, {*_TYPES, *NESTED_TYPES, "decimal", *_MEANT}, n=1)
     for one in (name, *close):
-        if meant := _MEANT.get(one) or plain_type(one):
+        if meant := plain_type(one) or _MEANT.get(one):
             return f"did you mean {meant}?"
     if close:
         return "did you mean decimal(p,s), as in decimal(18,2)?"

@@ -4,6 +4,7 @@ Files are read, merged section by section, interpolated, then validated. What is
 and the rest is checked on, so that one run of the program reports everything there is to fix.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,8 +14,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from lakebed import types
 from lakebed.config.checks import check_sections, check_written
-from lakebed.config.ddl import Declared, schema_from
+from lakebed.config.ddl import Declared, schema_from, type_names
 from lakebed.config.faults import ConfigFault, in_words, kind_of, value_at
 from lakebed.config.files import Given, Merged, merge, read_all
 from lakebed.config.models import Document, KeyPath
@@ -260,5 +262,13 @@ FILE = "configuration.schema.json"
 
 
 def schema_text() -> str:
-    """Return the JSON Schema by which an editor completes and checks a configuration."""
-    return (files(__package__) / FILE).read_text(encoding="utf-8")
+    """Return the JSON Schema by which an editor completes and checks a configuration.
+
+    The closed sets are filled in from the code: a new member needs no new file.
+    """
+    document = json.loads((files(__package__) / FILE).read_text(encoding="utf-8"))
+    for name, node in document["$defs"].items():
+        if kind := getattr(types, name, None):
+            node["anyOf"][0]["enum"] = [*kind]
+    document["$defs"]["TypeName"]["anyOf"][0]["enum"] = type_names()
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

@@ -9,7 +9,6 @@ from typing import Any
 from lakebed.columns.column_mapping import PHYSICAL_NAME, maps_columns
 from lakebed.columns.field_path import FieldPath
 from lakebed.columns.nested_types import DeltaType, rebuilt, types_within
-from lakebed.columns.schema import DELTA
 from lakebed.types import FieldType
 
 DeltaSchema = dict[str, Any]
@@ -164,8 +163,5 @@ def reasons_against_type(
             yield f"{shown}: a column of type {kind} cannot be added to a table"
 
 
-FIELD_TYPES = {
-    delta: kind
-    for kind, delta in DELTA.items()
-    if kind is not FieldType.JSON  # a string, as far as Delta is concerned
-}
+FIELD_TYPES = {kind.delta: kind for kind in reversed(FieldType) if kind.delta}
+"""The type that a column of a Delta type is read as: the first that has it."""

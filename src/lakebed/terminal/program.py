@@ -8,6 +8,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, TextIO, TypeVar, cast
@@ -23,6 +25,10 @@ CHOICES = re.compile(r" <(?:list\[)?([^<>\[\]]*\|[^<>\[\]]*)\]?>")
 TYPE = re.compile(r" <[\w\[\], ]+>")
 """The type of any other value."""
 LEAST = re.compile(r"x>=([\d.]+)")
+ROOT = Path(__file__).parents[2]
+"""Where the packages are."""
+COMMAND = re.compile(r"`\w+ (\w+)`")
+"""A command in the first line of its module."""
 FAULTS = {
     r"Value error, ": "",
     r"Input should be a valid integer, unable to parse.*": "must be a whole number",
@@ -67,6 +73,30 @@ class PlainCommand(_Plain, TyperCommand):
         return [piece.replace("{", "").replace("}", "") for piece in pieces]
 
 
+@dataclass(frozen=True, slots=True)
+class DeferredCommand:
+    """A command that is imported when it is called."""
+
+    module: str
+    sentence: str
+    """The first sentence of its help."""
+
+
+@cache
+def _commands_in(packages: tuple[str, ...]) -> Mapping[str, DeferredCommand]:
+    """Find the commands in the source of packages: importing them all takes a second."""
+    found = {}
+    for package in packages:
+        for file in (ROOT / package.replace(".", "/")).rglob("*.py"):
+            text = file.read_text(encoding="utf-8")
+            for name in COMMAND.findall(text.partition("\n")[0]):
+                said = re.search(rf'(?ms)^def {name}\(.*?"""(.*?)(?:\n\n|""")', text)
+                module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
+                if said is not None:
+                    found[name] = DeferredCommand(module, " ".join(said[1].split()))
+    return dict(sorted(found.items()))
+
+
 class ForwardingGroup(_Plain, TyperGroup):
     """Commands whose shared options mean the same wherever they are written.
 
@@ -75,29 +105,31 @@ class ForwardingGroup(_Plain, TyperGroup):
     not have.
     """
 
-    package: ClassVar[str] = ""
-    deferred: ClassVar[Mapping[str, str]] = {}
-    """Commands that are imported when they are called, and the first sentence of their help.
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Packages whose modules hold commands, which are imported when they are called.
 
-    They are listed before the others. Each is a function, or an app, of its own name in the module
-    of its own name in the package, unless `places` has another as `module:name`.
+    The first line of such a module names them as a user types them: `blizzard gc`. Each is a
+    function of that name, or the callback of the group `app` in the module.
     """
-    places: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401
         super().__init__(*given, **named)
         listed = {
-            name: PlainCommand(name, help=sentence, short_help=sentence)
-            for name, sentence in self.deferred.items()
+            name: PlainCommand(name, help=each.sentence, short_help=each.sentence)
+            for name, each in self.deferred().items()
         }
         self.commands = {**listed, **self.commands}
 
     @classmethod
+    def deferred(cls) -> Mapping[str, DeferredCommand]:
+        """Return the commands of the packages by name."""
+        return _commands_in(cls.packages)
+
+    @classmethod
     def load(cls, name: str) -> Any:  # noqa: ANN401 - typer's own types are private
         """Import a deferred command."""
-        place = cls.places.get(name, f"{cls.package}.{name}:{name}")
-        module, _, attribute = place.partition(":")
-        found = getattr(import_module(module), attribute)
+        module = import_module(cls.deferred()[name].module)
+        found = getattr(module, "app", None) or getattr(module, name)
         around = program()
         if isinstance(found, typer.Typer):
             around.add_typer(found, name=name)
@@ -108,7 +140,7 @@ class ForwardingGroup(_Plain, TyperGroup):
     def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401
         """Return the command, and pass on to it what was written before it."""
         name, command, rest = super().resolve_command(ctx, args)
-        if name is not None and name in self.deferred:
+        if name is not None and name in self.deferred():
             command = self.load(name)
         if not rest and getattr(command, "no_args_is_help", False):
             return name, command, rest  # It does nothing by itself, and shows its commands.

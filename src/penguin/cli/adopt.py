@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from lakebed.clock import Clock
-from lakebed.columns.schema import DELTA
 from lakebed.config.ddl import plain_type
 from lakebed.config.places import location
 from lakebed.deltalog.delta_types import TableFacts, by_name, type_name
@@ -170,7 +169,7 @@ class PartitionColumns:
         if template is None:
             return None
         parts = Template.parse(template).parts
-        types = {part.key: DELTA[part.field.type] for part in parts}
+        types = {part.key: part.field.type.delta for part in parts}
         return cls(names=tuple(types), types=types)
 
 
@@ -201,4 +200,4 @@ def _type(name: str, kind: str) -> str:
             f"{name} cannot be of type {kind}; a partition column is one of "
             f"{', '.join(one.value for one in allowed)}"
         )
-    return DELTA[FieldType(found)]
+    return FieldType(found).delta

@@ -1,4 +1,4 @@
-"""The commands by which an operator settles what penguin does not decide by itself."""
+"""`penguin release`, `penguin discard`, `penguin replay` and `penguin forget`: orders."""
 
 import time
 from collections.abc import Callable, Iterator

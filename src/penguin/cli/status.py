@@ -1,4 +1,4 @@
-"""`penguin status`, `held` and `history`: what is committed, waiting, held or stopped."""
+"""`penguin status`, `penguin held`, `penguin history`: what is committed, waiting or held."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime

@@ -2,36 +2,39 @@
 
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 
-from blizzard.__main__ import NEEDED, missing
+from blizzard.cli.app import missing
 
-WITHOUT_NUMBA = """
+WITHOUT = """
 import importlib.util, sys
 found = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *more: None if name == "numba" else found(name, *more)
-sys.argv = ["blizzard", "--version"]
+importlib.util.find_spec = lambda name, *more: None if name == "{}" else found(name, *more)
+sys.argv = ["blizzard", *{}]
 from blizzard.__main__ import main
 main()
 """
 
 
-def test_what_is_missing_is_named() -> None:
-    assert missing() == []
-    assert missing(("json", "no_such_package")) == ["no_such_package"]
-
-
-def test_the_program_ends_with_what_to_install() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_NUMBA], capture_output=True, text=True, check=False
+def without(package: str, *typed: str) -> "subprocess.CompletedProcess[str]":
+    script = WITHOUT.format(package, typed)
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
+
+
+def test_nothing_is_missing_here() -> None:
+    assert missing() == []
+
+
+def test_without_spark_every_command_says_what_to_install() -> None:
+    done = without("pyspark", "--version")
     assert done.returncode == 2
-    assert "numba is missing" in done.stderr
+    assert "pyspark is missing" in done.stderr
     assert "pip install 'blizzard-penguin[blizzard]'" in done.stderr
 
 
-def test_every_package_of_the_extra_is_looked_for() -> None:
-    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
-    extra = project["optional-dependencies"]["blizzard"]
-    assert {each.partition("=")[0].partition(">")[0] for each in extra} == set(NEEDED)
+def test_a_run_looks_for_every_package_of_the_extra() -> None:
+    for package in ("isal", "numba", "pandas"):
+        done = without(package, "--once", "-c", "pipeline.yaml")
+        assert done.returncode == 2
+        assert f"{package} is missing" in done.stderr
