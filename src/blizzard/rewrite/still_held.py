@@ -35,8 +35,8 @@ from blizzard.worker.find_rows import RowsInFile, rows_in
 from blizzard.worker.quarantine.reader import lines_of, read_table
 from lakebed import layout
 from lakebed.deltalog import tables
+from lakebed.deltalog.checkpoint import change_files
 from lakebed.deltalog.search import LogSearch
-from lakebed.deltalog.table_files import change_files
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from lakebed.layout import TablePath, file_name

@@ -127,7 +127,7 @@ class Snapshot:
     def files(self) -> Mapping[str, FileAction]:
         """Return the actions that added the files of the table, by the files' names."""
         if self._files is None:
-            from lakebed.deltalog.table_files import COUNTED, active_files  # noqa: PLC0415 - Arrow
+            from lakebed.deltalog.checkpoint import COUNTED, active_files  # noqa: PLC0415 - Arrow
 
             segment = whole_segment(self.store, self.version)
             found = {one.path: one for one in active_files(self.store, segment, COUNTED)}

@@ -4,9 +4,9 @@ import threading
 from collections.abc import Callable
 
 from lakebed.clock import Clock
+from lakebed.deltalog.checkpoint import checkpoint_totals
 from lakebed.deltalog.segment import find_segment, noted_checkpoint
 from lakebed.deltalog.snapshot import LogCache, LogReader, Snapshot
-from lakebed.deltalog.table_files import checkpoint_totals
 from lakebed.deltalog.versions import Commit, read_commit
 from lakebed.errors import LakeError
 from lakebed.layout import log_version

@@ -12,9 +12,9 @@ from datetime import datetime
 
 from lakebed.clock import Clock
 from lakebed.deltalog.actions import FileAction
+from lakebed.deltalog.checkpoint import active_files
 from lakebed.deltalog.segment import whole_segment
 from lakebed.deltalog.table_features import APPEND_ONLY, is_on
-from lakebed.deltalog.table_files import active_files
 from lakebed.documents.losses import Accepted, Repair, TakenOut
 from lakebed.documents.reading import encode_document
 from lakebed.errors import CommitUnconfirmed, LakeError, TableUnreadable, TableUnsupported, Whose
