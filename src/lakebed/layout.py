@@ -372,7 +372,7 @@ def removals_transactions(table: str) -> tuple[str, str]:
     return f"{OUR_TRANSACTIONS}removals/since/{table}", f"{OUR_TRANSACTIONS}removals/until/{table}"
 
 
-def stranger_transaction(path: str) -> str:
+def foreign_transaction(path: str) -> str:
     """Name the app transaction that says a file of another program was committed.
 
     A UUIDv7 names a file wherever it lies; any other name counts with its folders.
@@ -380,7 +380,7 @@ def stranger_transaction(path: str) -> str:
     return f"{OUR_TRANSACTIONS}{file_id(path) or f'file/{path}'}"
 
 
-def is_stranger_transaction(app_id: str) -> bool:
+def is_foreign_transaction(app_id: str) -> bool:
     """Whether an app transaction says that one file of another program was committed."""
     name = app_id.removeprefix(OUR_TRANSACTIONS)
     if name == app_id:

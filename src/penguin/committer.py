@@ -234,15 +234,15 @@ class Committer:
     def _version_of(self, token: str, plan: CommitPlan, table: WritableTable) -> int | None:
         """Find the version that carries our token among those since the plan was made."""
         oldest = -1 if plan.table.version is None else plan.table.version
-        infos = fetch_actions(
+        versions = fetch_actions(
             self.store, range(table.version, oldest, -1), only=lambda line: b'"commitInfo"' in line
         )
-        for one in infos:
+        for actions in versions:
             if (
-                one is not None
-                and {"step": "commit", "token": token}.items() <= one.info.note.items()
+                actions is not None
+                and {"step": "commit", "token": token}.items() <= actions.info.note.items()
             ):
-                return one.version
+                return actions.version
         return None
 
     def _settle(self, plan: CommitPlan, version: int) -> None:

@@ -133,8 +133,8 @@ def keep_in_mind(store: Store, files: tuple[HeldFile, ...]) -> None:
 
     Like those, this decides nothing: a file is discarded if its mark says that it is gone.
     """
-    for one in files:
-        store.replace(layout.discarded_meta(one.name), encode_meta(one.meta))
+    for file in files:
+        store.replace(layout.discarded_meta(file.name), encode_meta(file.meta))
 
 
 def read_held(

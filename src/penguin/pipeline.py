@@ -257,7 +257,7 @@ class TableRun:
         self, plan: CommitPlan, log: Log, store: Store, planned_for: Snapshot | None
     ) -> None:
         if planned_for is not None:
-            planned_for.let_go()  # The commit opens the table for itself.
+            planned_for.release_files()  # The commit opens the table for itself.
         committer = Committer(
             log=log, store=store, clock=self.clock, pause=self.pause, on_disk=self._on_disk
         )

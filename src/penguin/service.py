@@ -82,21 +82,21 @@ def commit_tables(
         )
 
     errors = run_together(
-        {each.settings.name: partial(poll, each) for each in runs}, emit, kind=PartKind.TABLE
+        {run.settings.name: partial(poll, run) for run in runs}, emit, kind=PartKind.TABLE
     )
-    for each in runs:
-        each.finish()
-        for stopped in each.stopped.values():
-            errors.setdefault(each.settings.name, stopped.error)
+    for run in runs:
+        run.finish()
+        for stopped in run.stopped.values():
+            errors.setdefault(run.settings.name, stopped.error)
     return [
         TableOutcome(
-            settings=each.settings,
-            totals=each.totals,
-            held_files=len(each.held),
-            held_rows=sum(one.meta.record_count for one in each.held),
-            error=errors.get(each.settings.name),
+            settings=run.settings,
+            totals=run.totals,
+            held_files=len(run.held),
+            held_rows=sum(file.meta.record_count for file in run.held),
+            error=errors.get(run.settings.name),
         )
-        for each in runs
+        for run in runs
     ]
 
 

@@ -24,7 +24,7 @@ from blizzard.model.settings import Sizing
 from lakebed.deltalog.actions import read_actions
 from lakebed.deltalog.checkpoint import checkpointed_names
 from lakebed.deltalog.search import LogSearch
-from lakebed.deltalog.segment import Checkpoint, noted_checkpoint
+from lakebed.deltalog.segment import Checkpoint, read_checkpoint_hint
 from lakebed.deltalog.snapshot import LogReader
 from lakebed.deltalog.versions import read_commit
 from lakebed.documents.entry import DirectoryProtocol, Receipt, Started, decode, decode_entry
@@ -237,7 +237,7 @@ def test_a_damaged_version_of_a_log_is_an_error_and_no_crash(
         lambda: TableShape.of(read_actions(0, body, "the/path").metadata or {}, "the/path"),
         lambda: read_commit(0, body),
         lambda: find_restore(store, 0),
-        lambda: noted_checkpoint(store),
+        lambda: read_checkpoint_hint(store),
         lambda: LogReader(store).look(),
         lambda: search.follow(["x.parquet"]),
     )

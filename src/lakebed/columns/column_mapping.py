@@ -57,10 +57,10 @@ def marked(schema: Mapping[str, Any], columns: ColumnMapping) -> dict[str, Any]:
         if isinstance(kind, str) or kind["type"] != "struct":
             return kind
         fields = []
-        for one in kind["fields"]:
-            found = columns.get((*above, one["name"]))
+        for field in kind["fields"]:
+            found = columns.get((*above, field["name"]))
             said = {} if found is None else {COLUMN_ID: found.id, PHYSICAL_NAME: found.name}
-            fields.append({**one, "metadata": {**one["metadata"], **said}})
+            fields.append({**field, "metadata": {**field["metadata"], **said}})
         return {**kind, "fields": fields}
 
     return cast("dict[str, Any]", rebuilt(schema, mark))

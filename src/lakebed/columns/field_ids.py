@@ -44,8 +44,8 @@ def same_ids(fields: Iterable[Field]) -> Iterator[tuple[str, ...]]:
 
 def paths_by_id(fields: Iterable[Field], above: FieldPath = ()) -> Iterator[tuple[int, FieldPath]]:
     """Yield the id and the path of every field, at every depth."""
-    for one in fields:
-        for path in _paths((*above, one.name), one):
+    for field in fields:
+        for path in _paths((*above, field.name), field):
             yield field_id(path), path
 
 

@@ -20,9 +20,9 @@ def types_within(
     yield path, kind, metadata
     match kind:
         case {"type": "struct", "fields": fields}:
-            for one in fields:
-                said = one.get("metadata") or {}
-                yield from types_within(one["type"], (*path, one["name"]), said)
+            for field in fields:
+                said = field.get("metadata") or {}
+                yield from types_within(field["type"], (*path, field["name"]), said)
         case {"type": "array", "elementType": element}:
             yield from types_within(element, (*path, ELEMENT))
         case {"type": "map", "keyType": key, "valueType": value}:
@@ -37,8 +37,8 @@ def rebuilt(
     match kind:
         case {"type": "struct", "fields": fields}:
             inner = [
-                {**one, "type": rebuilt(one["type"], change, (*path, one["name"]))}
-                for one in fields
+                {**field, "type": rebuilt(field["type"], change, (*path, field["name"]))}
+                for field in fields
             ]
             kind = {**kind, "fields": inner}
         case {"type": "array", "elementType": element}:

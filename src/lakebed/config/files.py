@@ -23,8 +23,8 @@ IN_CODE = "given in Python"
 
 def options_of(files: Sequence[Given], folders: Sequence[Path] = ()) -> str:
     """Return the options that name a configuration in a command: ` -c lake.yaml`."""
-    given = [f" -c {quote(str(each))}" for each in files if isinstance(each, Path)]
-    return "".join([*given, *(f" -C {quote(str(each))}" for each in folders)])
+    given = [f" -c {quote(str(file))}" for file in files if isinstance(file, Path)]
+    return "".join([*given, *(f" -C {quote(str(folder))}" for folder in folders)])
 
 
 NAMED_SECTIONS = ("pipelines", "tables")
@@ -115,7 +115,7 @@ def read_all(files: Sequence[Given], folders: Sequence[Path]) -> list[Written]:
     faults: list[str] = []
     if not files and not folders:
         faults.append("no configuration given: pass a file with -c or a folder with -C")
-    wanted = [each for each in files if isinstance(each, Path)]
+    wanted = [file for file in files if isinstance(file, Path)]
     for folder in folders:
         names = [path for path in folder.glob("[!.]*") if path.suffix in (".yaml", ".yml")]
         if not names:
@@ -129,7 +129,7 @@ def read_all(files: Sequence[Given], folders: Sequence[Path]) -> list[Written]:
             faults.append(str(fault))
     if faults:
         raise ConfigInvalid(faults)
-    in_code = (each for each in files if not isinstance(each, Path))
+    in_code = (file for file in files if not isinstance(file, Path))
     return [
         *documents.values(),
         *(

@@ -56,12 +56,12 @@ def settings_of(kind: type[Settings], section: Section, **given: Any) -> Setting
     `x_secs` and `x_bytes` are keys of the field `x`, too, and so is `x_mb`, which becomes bytes.
     Lists become tuples, and secrets plain.
     """
-    for each in fields(kind):  # type: ignore[arg-type]
+    for field in fields(kind):  # type: ignore[arg-type]
         for unit in ("", "_secs", "_bytes", "_mb"):
-            key = f"{each.name}{unit}"
-            if each.name not in given and key in type(section).model_fields:
+            key = f"{field.name}{unit}"
+            if field.name not in given and key in type(section).model_fields:
                 value = getattr(section, key)
-                given[each.name] = mebibytes(value) if unit == "_mb" else _plain(value)
+                given[field.name] = mebibytes(value) if unit == "_mb" else _plain(value)
     return kind(**given)
 
 

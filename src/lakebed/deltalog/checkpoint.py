@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from lakebed.columns.row_tracking import FIRST_ROW_ID, ROW_VERSION
 from lakebed.deltalog.actions import FileAction, FileKey, LogActions, lines_of
-from lakebed.deltalog.file_names import naming
+from lakebed.deltalog.file_names import path_resolver
 from lakebed.deltalog.segment import (
     Checkpoint,
     LogSegment,
@@ -36,7 +36,7 @@ COLUMNS = (
     *("txn.appId", "txn.version"),
 )
 COUNTED = (*COLUMNS, "add.stats", "add.stats_parsed.numRecords")
-"""With the row counts."""
+"""COLUMNS with the row counts."""
 SUMS = ("add.size", "add.stats")
 ROWS = r'"numRecords"\s*:\s*(?P<rows>[0-9]+)'
 CHANGES = b'"cdc"'
@@ -45,7 +45,7 @@ SIDECAR = "sidecar.path"
 FILES = ("add", "remove")
 NAMES = ("add.path", "remove.path", "txn.appId", "txn.version")
 AT_A_TIME = 8192
-"""Actions of a checkpoint that are in memory at once."""
+"""Actions of a checkpoint that are held in memory at a time."""
 
 
 def read_checkpoint(
@@ -56,32 +56,32 @@ def read_checkpoint(
     sidecars: bool = True,
 ) -> Iterator[LogActions]:
     """Read some columns of a checkpoint as actions, a batch at a time."""
-    named, where = naming(store), store.describe(checkpoint.parts[0].path)
+    resolve, where = path_resolver(store), store.describe(checkpoint.parts[0].path)
     kinds = tuple(dict.fromkeys(name.partition(".")[0] for name in columns))
     for batch in checkpoint_batches(store, checkpoint, columns, sidecars=sidecars):
         found = LogActions(version=checkpoint.version, is_checkpoint=True)
         with lines_of(where):
             for kind in kinds:
                 for row in rows_of(batch, kind):
-                    found.take(kind, row if kind in FILES else _plain(kind, row), named)
+                    found.take(kind, row if kind in FILES else _plain(kind, row), resolve)
         yield found
 
 
 def checkpointed_names(
     store: Reader, checkpoint: Checkpoint
 ) -> Iterator[tuple[Iterable[str], Mapping[str, int]]]:
-    """Yield the data files and tombstones that a checkpoint names, and our transactions."""
-    named = naming(store)
+    """Yield the paths of a checkpoint's data files and tombstones, and penguin's transactions."""
+    resolve = path_resolver(store)
     for batch in checkpoint_batches(store, checkpoint, NAMES):
-        yield map(named, _paths(batch)), _transactions(batch)
+        yield map(resolve, _paths(batch)), _transactions(batch)
 
 
 def checkpoint_batches(
     store: Reader, checkpoint: Checkpoint, columns: tuple[str, ...], *, sidecars: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    """Read some columns of a checkpoint of any kind and of its sidecars, a batch at a time.
+    """Read some columns of a checkpoint and its sidecars, a batch at a time.
 
-    A V2 checkpoint may have the classic name, too. Its sidecars hold nothing but data files.
+    A V2 checkpoint may have a classic name. Sidecars hold only data files.
     """
     for part in checkpoint.parts:
         read = _read_json if part.path.endswith(".json") else read_columns
@@ -94,7 +94,7 @@ def checkpoint_batches(
 
 
 def rows_of(batch: pa.RecordBatch, kind: str) -> list[dict[str, Any]]:
-    """Return the actions of a kind; a reader may show those of other kinds as structs of nulls."""
+    """Return the actions of a kind; Arrow may show actions of other kinds as structs of nulls."""
     if kind not in batch.schema.names:
         return []
     column = batch.column(kind)
@@ -103,7 +103,7 @@ def rows_of(batch: pa.RecordBatch, kind: str) -> list[dict[str, Any]]:
 
 
 def _plain(kind: str, row: dict[str, Any]) -> dict[str, Any]:
-    """Return an action as a version writes it: Arrow has pairs for maps, and null for absent."""
+    """Convert an action to the form of a version: pairs to maps, and nulls to absent keys."""
     if kind == "metaData":
         form = row.get("format") or {}
         row = {
@@ -117,7 +117,7 @@ def _plain(kind: str, row: dict[str, Any]) -> dict[str, Any]:
 def _read_json(
     store: Reader, part: ObjectFacts, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
-    """Read some columns of a V2 checkpoint that is written as JSON."""
+    """Read some columns of a V2 checkpoint in JSON."""
     body, where = store.get(part.path), store.describe(part.path)
     if body is None:
         raise TableUnreadable("a checkpoint of the Delta log is gone", path=where)
@@ -145,7 +145,7 @@ def _picked(action: Any, fields: set[str]) -> dict[str, Any] | None:  # noqa: AN
 
 
 def sidecar_of(store: Reader, checkpoint: ObjectFacts, name: str) -> ObjectFacts:
-    """Find a file that a checkpoint keeps data files in."""
+    """Find a sidecar of a checkpoint."""
     where = f"{SIDECARS}/{unquote(name).rpartition('/')[2]}"
     found = store.head(where)
     if found is None:
@@ -158,7 +158,7 @@ def sidecar_of(store: Reader, checkpoint: ObjectFacts, name: str) -> ObjectFacts
 
 
 def is_whole(store: Reader, facts: ObjectFacts) -> bool:
-    """Whether a checkpoint can be read and is complete in itself."""
+    """Whether a checkpoint is readable and has no sidecars."""
     try:
         return not any(
             paths_of(batch, "sidecar") for batch in read_columns(store, facts, (SIDECAR,))
@@ -170,12 +170,12 @@ def is_whole(store: Reader, facts: ObjectFacts) -> bool:
 def read_columns(
     store: Reader, facts: ObjectFacts, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
-    """Read some columns of a checkpoint, those of them that it has."""
+    """Read those of some columns that a checkpoint has."""
     try:
         source: Any = _Ranges(store, facts)
         file = pq.ParquetFile(pa.PythonFile(source, mode="r"))
-        there = set(file.schema_arrow.names)
-        wanted = [name for name in columns if name.partition(".")[0] in there]
+        existing = set(file.schema_arrow.names)
+        wanted = [name for name in columns if name.partition(".")[0] in existing]
         yield from file.iter_batches(AT_A_TIME, columns=wanted)
     except (pa.ArrowException, KeyError, OSError) as cause:
         raise TableUnreadable(
@@ -201,42 +201,41 @@ def _transactions(batch: pa.RecordBatch) -> dict[str, int]:
         return {}
     txn = batch.column("txn").filter(batch.column("txn").is_valid())
     ours = txn.filter(pc.starts_with(pc.struct_field(txn, "appId"), OUR_TRANSACTIONS))
-    told = (pc.struct_field(ours, name).to_pylist() for name in ("appId", "version"))
-    return dict(zip(*told, strict=True))
+    columns = (pc.struct_field(ours, name).to_pylist() for name in ("appId", "version"))
+    return dict(zip(*columns, strict=True))
 
 
 def active_files(
     store: Reader, segment: LogSegment, columns: tuple[str, ...] = COLUMNS
 ) -> Iterator[FileAction]:
-    """Yield every file of a version; what the checkpoint says is not held in memory."""
+    """Yield every file of a version; the checkpoint is not held in memory."""
     state: dict[FileKey, FileAction] = {}
-    for told in read_versions(store, range(segment.first, segment.version + 1)):
-        for action in sorted(told.files, key=lambda one: one.added):
+    for version in read_versions(store, range(segment.first, segment.version + 1)):
+        for action in sorted(version.files, key=lambda file: file.added):
             state[action.key] = action
     for batch in checkpointed_files(store, segment, columns):
-        yield from (one for one in batch.files if one.added and one.key not in state)
-    yield from (one for one in state.values() if one.added)
+        yield from (file for file in batch.files if file.added and file.key not in state)
+    yield from (file for file in state.values() if file.added)
 
 
 def checkpointed_files(
     store: Reader, segment: LogSegment, columns: tuple[str, ...] = COLUMNS
 ) -> Iterator[LogActions]:
-    """Read the files and transactions of the checkpoint that a log is read from, in batches."""
+    """Read the files and transactions of a segment's checkpoint, in batches."""
     if segment.checkpoint is not None:
         yield from read_checkpoint(store, segment.checkpoint, columns)
 
 
 def change_files(store: Reader, wanted: frozenset[str]) -> dict[str, datetime]:
-    """Return the store's time of the version that names each of some files as one of changes.
+    """Return, for each file of the change data feed, the store's time of the version naming it.
 
-    Only the versions that wrote the files of a change data feed name them: no checkpoint does, and
-    their own names say nothing. Versions are read from the newest on until all are found.
+    Checkpoints do not list such files. Versions are read from the newest on until all are found.
     """
     versions = versions_in(store.level(DELTA_LOG)[1]) if wanted else {}
     found: dict[str, datetime] = {}
     newest_first = sorted(versions, reverse=True)
     for actions in fetch_actions(store, newest_first, only=lambda line: CHANGES in line):
-        if actions is not None:  # It may have been cleaned up meanwhile.
+        if actions is not None:  # A clean-up may have removed it meanwhile.
             for path in wanted.intersection(actions.changes):
                 found.setdefault(path, versions[actions.version].modified)
         if len(found) == len(wanted):
@@ -246,15 +245,15 @@ def change_files(store: Reader, wanted: frozenset[str]) -> dict[str, datetime]:
 
 @dataclass(slots=True)
 class FileTotals:
-    """Files, their bytes and their rows, added up."""
+    """Totals of files, bytes and rows."""
 
     files: int = 0
     bytes: int = 0
     rows: int | None = 0
-    """None where a file has no count of its rows."""
+    """None if a file has no row count."""
 
     def add(self, sizes: "pa.Array[Any]", stats: "pa.Array[Any] | None") -> None:
-        """Add some files."""
+        """Add files by the columns of their sizes and statistics."""
         self.files += len(sizes)
         self.bytes += pc.sum(sizes).as_py() or 0
         counted = None if stats is None else pc.extract_regex(stats, ROWS)
@@ -266,27 +265,23 @@ class FileTotals:
 
 
 def checkpoint_totals(store: Reader, checkpoint: Checkpoint) -> FileTotals:
-    """Return how large the table was at a checkpoint."""
+    """Return the size of the table at a checkpoint."""
     totals = FileTotals()
     for batch in checkpoint_batches(store, checkpoint, SUMS):
-        _add(totals, batch)
+        if "add" not in batch.schema.names:
+            continue
+        column = batch.column("add")
+        # Arrow may show actions of other kinds as adds of nulls.
+        sizes = pc.struct_field(column, "size")
+        is_file = pc.is_valid(sizes)
+        names = {field.name for field in column.type}
+        stats = pc.struct_field(column, "stats").filter(is_file) if "stats" in names else None
+        totals.add(sizes.filter(is_file), stats)
     return totals
 
 
-def _add(totals: FileTotals, batch: pa.RecordBatch) -> None:
-    if "add" not in batch.schema.names:
-        return
-    column = batch.column("add")
-    # A reader may show the actions of other kinds as adds of nulls.
-    sizes = pc.struct_field(column, "size")
-    is_file = pc.is_valid(sizes)
-    names = {column.type.field(at).name for at in range(column.type.num_fields)}
-    stats = pc.struct_field(column, "stats").filter(is_file) if "stats" in names else None
-    totals.add(sizes.filter(is_file), stats)
-
-
 class _Ranges:
-    """An object of a store as a file that Arrow reads some columns of, not the whole."""
+    """An object of a store as a file, of which Arrow reads only the ranges of some columns."""
 
     closed = False
 

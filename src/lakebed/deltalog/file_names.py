@@ -1,8 +1,7 @@
-"""The data files of a log by their names in the store, whichever way the log writes them.
+"""Resolve the paths of a Delta log to the names of objects in the store.
 
-A log names a file relative to the table, or by a whole URI, or by an absolute path; on a local disk
-such a path may lead there through links. One file must have one name here: what the log knows under
-another would look new.
+A log names a file relative to the table, by a URI, or by an absolute path, which on a local disk
+may go through links. Every file must have one name here: under a second one, it would look new.
 """
 
 import os
@@ -27,29 +26,29 @@ KINDS = {
 
 
 class Located(Protocol):
-    """A store, as far as it is asked where it is."""
+    """The location of a store."""
 
     @property
     def uri(self) -> str:
-        """Return what it was opened by."""
+        """Return the URI that opened it."""
 
     @property
     def local_root(self) -> Path | None:
-        """Return its folder on this machine; None for a remote one."""
+        """Return its folder on this machine; None for a remote store."""
 
 
-Naming = Callable[[str], str]
-"""Turns a name of the log, without its escapes, into one relative to the table."""
+PathResolver = Callable[[str], str]
+"""Resolves an unescaped path of the log relative to the table."""
 
 
-def naming(store: Located) -> Naming:
-    """Return a function that names the files of a table in a store."""
+def path_resolver(store: Located) -> PathResolver:
+    """Return the resolver for the paths of a table's log."""
     if store.local_root is not None:
         return _on_disk(store.local_root)
     return _in_bucket(store.uri)
 
 
-def _on_disk(root: Path) -> Naming:
+def _on_disk(root: Path) -> PathResolver:
     given, real = str(root.absolute()), os.path.realpath(root)
     folder_of = lru_cache(maxsize=10_000)(os.path.realpath)
 
@@ -67,7 +66,7 @@ def _on_disk(root: Path) -> Naming:
     return named
 
 
-def _in_bucket(uri: str) -> Naming:
+def _in_bucket(uri: str) -> PathResolver:
     root = _place(uri.rstrip("/"))
 
     def named(name: str) -> str:
@@ -82,12 +81,12 @@ def _in_bucket(uri: str) -> Naming:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an object lies, whichever scheme says so."""
+    """The location of an object, independent of the scheme's spelling."""
 
     kind: str
     bucket: str
     account: str
-    """Empty where the URI does not say it."""
+    """Empty if the URI does not name it."""
     key: str
 
     def may_be_in(self, root: "_Place") -> bool:
@@ -104,12 +103,12 @@ def _place(uri: str) -> _Place | None:
 
 
 def is_elsewhere(path: str) -> bool:
-    """Whether a file lies outside of the table's directory, as one of a shallow clone does."""
+    """Whether a file is outside of the table's directory, as the files of a shallow clone are."""
     return path.startswith("/") or ":/" in path
 
 
 def without_links(store: Located, path: str) -> str:
-    """Return the name that a file has without links, if it is one in this table."""
+    """Return a file's path with all links resolved, if that is inside the table."""
     if store.local_root is None:
         return path
     root, real = os.path.realpath(store.local_root), os.path.realpath(store.local_root / path)
@@ -117,7 +116,7 @@ def without_links(store: Located, path: str) -> str:
 
 
 def linked_folders(store: Located, paths: Iterable[str]) -> dict[str, set[str]]:
-    """Return the folders of some files that are links, by what they are without."""
+    """Return the folders of some files that are links, by the folders that they lead to."""
     found: dict[str, set[str]] = {}
     if store.local_root is not None:
         for folder in {path.rpartition("/")[0] for path in paths} - {""}:
@@ -128,7 +127,7 @@ def linked_folders(store: Located, paths: Iterable[str]) -> dict[str, set[str]]:
 
 
 def known_by_links(store: Located, paths: Iterable[str]) -> dict[str, str]:
-    """Return, by their names without links, those of some files that are links themselves."""
+    """Return the files that are links themselves, by the files that they lead to."""
     root = store.local_root
     if root is None:
         return {}
@@ -137,9 +136,9 @@ def known_by_links(store: Located, paths: Iterable[str]) -> dict[str, str]:
 
 
 def linked_name(store: Located) -> Callable[[str], str | None]:
-    """Return a function that names a file without links; None for one that has none on its way.
+    """Return a function that resolves the links in a path; it returns None for a path without any.
 
-    Folders are looked up once, so that it can be asked for a million files.
+    Folders are resolved once, so that it is fast for a million files.
     """
     root = store.local_root
     if root is None:

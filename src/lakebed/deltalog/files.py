@@ -1,12 +1,11 @@
-"""What a Delta log says of files and of our transactions, as far back as it can be read.
+"""Read from a Delta log which files are or were in the table, and penguin's transactions.
 
-A checkpoint is read, then the versions after it: the files that are in the table, those that were
-removed from it, and the transactions.
+The checkpoint is read first, then the versions after it.
 
-Which removed files a checkpoint still names is no evidence by itself: that depends on how its
-writer read the table's retention, on what the retention was at that time, and on whether each
-removal has a time. So what is sure is what the versions say that are there, and `since` says how
-far back that is. `lakebed.deltalog.removals` says where a checkpoint proves more.
+A checkpoint alone does not prove that a file was never removed: which removals it keeps depends on
+how its writer read the table's retention, on the retention at that time, and on whether each
+removal has a time. Only the versions that exist are certain, and `since` is how far back they go.
+`lakebed.deltalog.removals` decides when a checkpoint proves more.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +13,7 @@ from datetime import datetime
 
 from lakebed import layout
 from lakebed.deltalog.actions import LogActions, read_actions
-from lakebed.deltalog.file_names import naming
+from lakebed.deltalog.file_names import path_resolver
 from lakebed.deltalog.log_contents import LogContents
 from lakebed.deltalog.removals import (
     CLOCKS_DIFFER,
@@ -29,7 +28,7 @@ from lakebed.storage.ahead import ahead
 from lakebed.storage.store import ObjectFacts, Reader
 
 AT_A_TIME = 100
-"""Versions that are read back before it is asked whether that is far enough."""
+"""Older versions that are read between two checks of whether they reach back far enough."""
 
 
 def read_log(
@@ -37,26 +36,26 @@ def read_log(
     table: Snapshot,
     known: LogContents | None = None,
 ) -> LogContents:
-    """Read what a log says up to a snapshot, continuing from what is known where possible.
+    """Read a log up to a snapshot, continuing from known contents if possible.
 
-    A table that was dropped and made anew, or a log from a backup, may have as many versions, or
-    more. So what is known is bound to the object of its version: where that is another, or may be,
-    the log is read anew.
+    A table that was recreated, or a log restored from a backup, may have as many versions or more.
+    So known contents are bound to the object of their version: if it differs, or may differ, the
+    whole log is read.
     """
-    if known is not None and _goes_on(store, table, known):
+    if known is not None and _extend(store, table, known):
         return known
-    return _read_anew(store, table)
+    return _read_whole(store, table)
 
 
-def _goes_on(store: Reader, table: Snapshot, known: LogContents) -> bool:
-    """Take the versions since, if they follow those that are known, and say whether they do."""
+def _extend(store: Reader, table: Snapshot, known: LogContents) -> bool:
+    """Add the versions since to known contents; return False if they are of another log."""
     last = known.last
     if known.table != table.id or known.version > table.version:
         return False
     if last is None or last.etag is None:
         return False
     following = _versions(store, range(known.version + 1, table.version + 1))
-    # In this order: what was there before the very same object was seen again follows it.
+    # The order matters: versions read before the same object is seen again do follow it.
     if following is None or store.head(layout.log_version(known.version)) != last:
         return False
     for actions, facts in following:
@@ -68,12 +67,12 @@ def _goes_on(store: Reader, table: Snapshot, known: LogContents) -> bool:
     return True
 
 
-def _read_anew(store: Reader, table: Snapshot) -> LogContents:
+def _read_whole(store: Reader, table: Snapshot) -> LogContents:
     before = store.head(layout.log_version(table.version))
     _, listed = store.level(layout.DELTA_LOG)
     versions = versions_in(listed, table.version)
     first = unbroken(versions, table.version)
-    usable = (one for one in checkpoints(listed) if one.version >= first - 1)
+    usable = (checkpoint for checkpoint in checkpoints(listed) if checkpoint.version >= first - 1)
     base = newest(usable, table.version)
     known = LogContents(
         table=table.id,
@@ -81,7 +80,7 @@ def _read_anew(store: Reader, table: Snapshot) -> LogContents:
         paths=set(),
         transactions={},
         since=NEVER,
-        told_since=NEVER,
+        stated_since=NEVER,
         first=table.version + 1,
     )
     if base is not None:
@@ -92,8 +91,8 @@ def _read_anew(store: Reader, table: Snapshot) -> LogContents:
         known.removals.checkpointed = max(part.modified for part in base.parts)
         known.removals.keeps = kept_by_all(table.facts.configuration)
         first = base.version + 1
-    if not _take_back(store, known, versions, first, transactions=True):
-        # Cleaned up between the listing and the reading: the next look finds the new state.
+    if not _read_older(store, known, versions, first, transactions=True):
+        # A clean-up removed them after the listing: the next attempt sees the new state.
         raise StoreUnavailable(
             "versions of the Delta log vanished while they were read", path=store.uri
         )
@@ -103,22 +102,22 @@ def _read_anew(store: Reader, table: Snapshot) -> LogContents:
 
 
 def read_back(store: Reader, known: LogContents, to: datetime) -> None:
-    """Read older versions, too, until they reach back to a time, or as far as they are unbroken.
+    """Read older versions until they reach back to a time, or as far as none is missing.
 
-    It costs a request for each, and is worth it only for a file that is older than what is known.
+    Each costs a request, which is worth it only for a file that is older than the known contents.
     """
     _, listed = store.level(layout.DELTA_LOG)
     versions = versions_in(listed, known.first - 1)
     end = unbroken(versions, known.first - 1)
-    there = True
-    far = max(to, LONG_AGO + CLOCKS_DIFFER) - CLOCKS_DIFFER
-    while there and known.since is not None and known.since >= far and known.first > end:
-        # False where they are being removed at this moment.
-        there = _take_back(store, known, versions, max(end, known.first - AT_A_TIME))
-    known.deep = known.deep or not there or known.first == end
+    exist = True
+    target = max(to, LONG_AGO + CLOCKS_DIFFER) - CLOCKS_DIFFER
+    while exist and known.since is not None and known.since >= target and known.first > end:
+        # False if a clean-up is removing them.
+        exist = _read_older(store, known, versions, max(end, known.first - AT_A_TIME))
+    known.is_exhausted = known.is_exhausted or not exist or known.first == end
 
 
-def _take_back(
+def _read_older(
     store: Reader,
     known: LogContents,
     versions: Mapping[int, ObjectFacts],
@@ -126,7 +125,7 @@ def _take_back(
     *,
     transactions: bool = False,
 ) -> bool:
-    """Read the versions from one on up to those that are known; False where one is not there."""
+    """Add the versions from `first` up to the known ones; return False if one is missing."""
     read = _versions(store, range(first, known.first))
     if read is None:
         return False
@@ -138,7 +137,7 @@ def _take_back(
 
 
 def touched_since(store: Reader, version: int, last: int) -> frozenset[str] | None:
-    """Name the files that versions after one added or removed; None where one is gone."""
+    """Return the files that later versions added or removed; None if a version is missing."""
     found = _versions(store, range(version + 1, last + 1))
     if found is None:
         return None
@@ -146,13 +145,13 @@ def touched_since(store: Reader, version: int, last: int) -> frozenset[str] | No
 
 
 def _versions(store: Reader, numbers: Iterable[int]) -> list[tuple[LogActions, ObjectFacts]] | None:
-    """Read versions, several at a time; None where one of them is not there."""
-    named = naming(store)
+    """Read versions, several at a time; None if one is missing."""
+    resolve = path_resolver(store)
     read: list[tuple[LogActions, ObjectFacts]] = []
     for number, found in ahead(lambda each: store.fetch(layout.log_version(each)), numbers):
         if found is None:
             return None
         body, facts = found
         where = store.describe(layout.log_version(number))
-        read.append((read_actions(number, body, where, named), facts))
+        read.append((read_actions(number, body, where, resolve), facts))
     return read

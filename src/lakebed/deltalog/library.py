@@ -1,6 +1,6 @@
-"""How deltalake is reached: its errors become ours, a panic of its core included.
+"""The door to deltalake: its errors, including panics of its core, become ours.
 
-It is imported where it is used: a commit that only adds files does not need it.
+deltalake is imported only where it is used: a commit that only adds files does not need it.
 """
 
 import os
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 REFUSALS = ("Permission denied", "lacked the necessary privileges", "403 Forbidden")
-"""What the library's text holds when a disk or a store refuses us."""
+"""Texts in the library's errors when a disk or a store denies access."""
 
 
 @contextmanager
 def translated(store: Reader) -> Iterator[None]:
-    """Turn any error of the library into ours, without its secrets."""
+    """Turn any error of the library into ours, without secrets."""
     from deltalake.exceptions import DeltaError  # noqa: PLC0415
 
     try:
@@ -43,10 +43,10 @@ def translated(store: Reader) -> Iterator[None]:
 
 def _raise_ours(store: Reader, cause: BaseException) -> NoReturn:
     text = trouble.explained(str(cause) or type(cause).__name__, store.options)
-    told = trouble.told_by_store(str(cause), uri=store.uri, options=store.options)
-    if told is not None:
-        told.facts = {"table": store.uri}
-        raise told from cause
+    answer = trouble.told_by_store(str(cause), uri=store.uri, options=store.options)
+    if answer is not None:
+        answer.facts = {"table": store.uri}
+        raise answer from cause
     if isinstance(cause, PermissionError) or any(sign in str(cause) for sign in REFUSALS):
         raise StoreDenied("the Delta log: permission denied", table=store.uri) from cause
     if "No space left" in str(cause):
@@ -57,7 +57,7 @@ def _raise_ours(store: Reader, cause: BaseException) -> NoReturn:
 
 
 def options_for(store: Reader) -> dict[str, str]:
-    """Return the storage options of a store, as the library spells them."""
+    """Return a store's options under the library's names."""
     plain = store.options.plain()
     if store.local_root is not None:
         return plain
@@ -65,13 +65,13 @@ def options_for(store: Reader) -> dict[str, str]:
 
 
 def location(uri: str) -> str:
-    """Return where a table is, as the library expects it."""
+    """Return the location of a table in the library's form."""
     folder = local_path(uri)
     return openable(uri) if folder is None else str(folder.absolute())
 
 
 def load_table(store: Reader, version: int | None = None) -> "DeltaTable":
     """Open a version of a table, or its newest."""
-    from deltalake import DeltaTable  # noqa: PLC0415 - only where the log is not read without it
+    from deltalake import DeltaTable  # noqa: PLC0415
 
     return DeltaTable(location(store.uri), version=version, storage_options=options_for(store))

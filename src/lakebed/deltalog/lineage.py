@@ -1,8 +1,8 @@
-"""Which data files hold the rows of which earlier ones, folded from the versions of a log. Pure.
+"""The lineage of data files: where the rows of earlier files went, by a log. Pure.
 
 A version without data change moves rows; one with data change alters or removes them; a RESTORE
-takes files out and brings others back. What the programs themselves put in the place of what, their
-journals say: `journaled` pairs follow a version of ours exactly.
+removes files and brings others back. For commits of penguin, the journal entries name exactly which
+files replace which (`journaled`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +13,7 @@ from lakebed.deltalog.actions import CommitInfo, FileAction, LogActions, LogHist
 
 RESTORE = "RESTORE"
 BEFORE = -1
-"""The version of everything that happened before the history begins."""
+"""The version of all events before the history begins."""
 
 PartitionKey = tuple[tuple[str, str | None], ...]
 """The partition values of a file, sorted: logs write the columns in any order."""
@@ -29,21 +29,21 @@ class Active:
     deleted: int
     values: PartitionKey
     version: int
-    """The version that added it, as it is now."""
+    """The version that added it in its present form."""
     of_others: bool
-    """Whether its rows are another writer's, and were never in any other file."""
+    """Whether its rows are another writer's own, and come from no other file."""
     altered_by: int | None = None
     """The version that deleted rows in place."""
 
     @property
     def visible(self) -> int | None:
-        """Return how many rows readers see."""
+        """Return how many rows readers see; None if unknown."""
         return None if self.rows is None else self.rows - self.deleted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewritingVersion:
-    """A version that removed data files and added others with their rows, or some of them."""
+    """A version that replaced data files with others that have all or some of their rows."""
 
     version: int
     is_ours: bool
@@ -51,26 +51,26 @@ class RewritingVersion:
     """Whether it changed no data."""
     added: frozenset[str]
     placed: Mapping[PartitionKey, tuple[str, ...]]
-    """The files that it added, by their partition."""
+    """The added files, by partition."""
     removed: tuple[str, ...]
-    """Files that it took out, or deleted rows of in place."""
+    """Files that it removed, or whose rows it deleted in place."""
     lost: int = 0
-    """The rows that are in none of the new files, without those of other writers."""
+    """The rows that are in none of the new files, other writers' rows excluded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """Where the rows of one data file have gone."""
+    """Where the rows of one data file are now."""
 
     active: frozenset[str] = frozenset()
-    """The files of the table that hold them, or what is left of them."""
+    """The files of the table that hold all or some of them."""
     altered: frozenset[int] = frozenset()
-    """The versions that changed or deleted some of them on the way."""
+    """The versions that changed or deleted some of them."""
     removed: frozenset[tuple[str, int]] = frozenset()
-    """The last files that held them, with the versions that took these out."""
+    """The last files that held them, with the versions that removed these."""
 
     def __or__(self, other: "Trace") -> "Trace":
-        """Return where the rows of both have gone."""
+        """Combine the traces of two files."""
         return Trace(
             active=self.active | other.active,
             altered=self.altered | other.altered,
@@ -79,42 +79,42 @@ class Trace:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether the log no longer shows what became of some of the rows."""
+        """Whether the log no longer shows where some of the rows went."""
         return any(version == BEFORE for _name, version in self.removed)
 
 
 @dataclass(slots=True)
 class Lineage:
-    """The data files of a table, and what became of all that ever were in it."""
+    """The active data files of a table, and the fate of all that were ever in it."""
 
     first: int = 0
-    """The first version that is read by itself."""
+    """The first version that is read from its own object, not from a checkpoint."""
     is_sparse: bool = False
-    """Whether only some versions are folded: what one removes was in the table before it."""
+    """Whether only some versions are folded, so that a removed file may have no known add."""
     active: dict[str, Active] = field(default_factory=dict)
     removed: dict[str, int] = field(default_factory=dict)
-    """The version that removed each file that is not in the table, last."""
+    """The version that last removed each inactive file."""
     past: dict[str, Active] = field(default_factory=dict)
-    """Removed files as they were when they were in the table last."""
+    """Removed files as they last were in the table."""
     rewrites: dict[int, RewritingVersion] = field(default_factory=dict)
     rewritten_by: dict[str, list[int]] = field(default_factory=dict)
-    """The versions that wrote rows of each file to others."""
+    """The versions that moved rows of each file to others."""
     ours: set[int] = field(default_factory=set)
-    """The versions of penguin's that removed files."""
+    """The versions of penguin that removed files."""
     steps: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
-    """The files that journals put in the place of each, by step."""
+    """The replacements of each file by journal entries, in order."""
     made_from: dict[str, list[str]] = field(default_factory=dict)
-    """The files that held the rows of each before it was written."""
+    """The files whose rows each file took over."""
     born: dict[str, int] = field(default_factory=dict)
-    """The version that first added each file that took rows over from others."""
+    """The version that first added each file with rows of others."""
     sources_of: Callable[[str], frozenset[int] | None] = lambda _name: None
-    """Returns the source files with rows in a file; None where it is not known."""
+    """Returns the source files with rows in a data file; None if unknown."""
     _values: dict[PartitionKey, PartitionKey] = field(default_factory=dict)
     _traces: dict[str, Trace] = field(default_factory=dict)
 
     @classmethod
     def fold(cls, history: LogHistory, until: int) -> "Lineage":
-        """Fold the versions of a log up to one."""
+        """Fold the versions of a log up to `until`."""
         found = cls(first=history.first)
         for version in history.versions:
             if version.version <= until:
@@ -122,23 +122,23 @@ class Lineage:
         return found
 
     def take(self, found: LogActions) -> dict[str, Active]:
-        """Fold one version, or a part of a checkpoint; return the files that it takes out.
+        """Fold one version, or a batch of a checkpoint; return the files that it removes.
 
-        A file that stays under its name, say with a deletion vector, is among them as it was.
+        A file that stays under its name, say with a new deletion vector, is included as it was.
         """
         self._traces.clear()
         adds, removes = found.adds, found.removes
         if found.is_checkpoint:
-            for one in removes:
-                self.removed[one.path] = BEFORE
+            for remove in removes:
+                self.removed[remove.path] = BEFORE
             for add in adds:
                 self.removed.pop(add.path, None)
                 self.active[add.path] = self._active(add, BEFORE, of_others=False)
             return {}
-        gone = self._take_out(found.version, removes)
+        gone = self._remove(found.version, removes)
         if found.info.is_ours and gone:
             self.ours.add(found.version)
-        # Rows that were in no other file before are another writer's own.
+        # Rows that come from no other file are another writer's own.
         theirs = all(one.of_others for one in gone.values())
         for add in adds:
             self.removed.pop(add.path, None)
@@ -146,7 +146,7 @@ class Lineage:
             of_others = theirs and not found.info.is_ours and (add.data_change or bool(removes))
             file = self._active(add, found.version, of_others=of_others)
             if before is not None and before.written == file.written:
-                gone[add.path] = before  # In its own place, say with other statistics.
+                gone[add.path] = before  # Re-added, say with other statistics.
                 altered_by = found.version if file.deleted > before.deleted else before.altered_by
                 file = replace(file, of_others=before.of_others, altered_by=altered_by)
             self.active[add.path] = file
@@ -155,7 +155,7 @@ class Lineage:
         return gone
 
     def recall(self, adds: Iterable[FileAction]) -> None:
-        """Add files that a checkpoint has and no folded version names."""
+        """Add files of a checkpoint that no folded version names."""
         self._traces.clear()
         for add in adds:
             if add.path not in self.active and self.removed.get(add.path, BEFORE) == BEFORE:
@@ -163,24 +163,24 @@ class Lineage:
                 self.active[add.path] = self._active(add, BEFORE, of_others=False)
 
     def forget(self, paths: Iterable[str]) -> None:
-        """Take out files that versions removed which are not folded."""
+        """Remove files that versions which are not folded removed."""
         for path in paths:
             self.past[path] = self.active.pop(path)
             self.removed[path] = BEFORE
 
-    def _take_out(self, version: int, removes: Iterable[FileAction]) -> dict[str, Active]:
+    def _remove(self, version: int, removes: Iterable[FileAction]) -> dict[str, Active]:
         gone: dict[str, Active] = {}
-        for one in removes:
-            before = self.active.pop(one.path, None)
+        for remove in removes:
+            before = self.active.pop(remove.path, None)
             if before is None and self.is_sparse:
-                before = self._active(one, BEFORE, of_others=False)
+                before = self._active(remove, BEFORE, of_others=False)
             if before is not None:
-                gone[one.path] = self.past[one.path] = before
-            self.removed[one.path] = version
+                gone[remove.path] = self.past[remove.path] = before
+            self.removed[remove.path] = version
         return gone
 
     def _rewrite(self, found: LogActions, gone: dict[str, Active]) -> None:
-        """Note which files of a version hold the rows of those that it took out."""
+        """Record which files of a version hold the rows of those that it removed."""
         moves = not found.changes_data
         mode = found.info.parameters.get("mode")
         if not moves and isinstance(mode, str) and mode.strip('"').lower() == "overwrite":
@@ -209,7 +209,7 @@ class Lineage:
                 self.made_from.setdefault(new, []).append(name)
 
     def journaled(self, old: str, new: Iterable[str]) -> None:
-        """Note that a committed entry put files in the place of another, or none."""
+        """Record that a committed entry replaced a file with others, or with none."""
         names = tuple(new)
         self.steps.setdefault(old, []).append(names)
         for name in names:
@@ -217,11 +217,11 @@ class Lineage:
         self._traces.clear()
 
     def is_heir(self, name: str) -> bool:
-        """Whether a journal put a file in the place of another."""
+        """Whether a journal entry replaced another file with this one."""
         return any(name in names for steps in self.steps.values() for names in steps)
 
     def removed_by(self, name: str) -> int | None:
-        """Return the version that took the last rows of a file out; None if some may be left."""
+        """Return the version that removed the last rows of a file; None if some may be left."""
         if name in self.active:
             return None
         trace = self.trace(name)
@@ -230,12 +230,12 @@ class Lineage:
         return max((version for _name, version in trace.removed), default=None)
 
     def added(self, name: str) -> int:
-        """Return the version that added a file last; BEFORE where it is unknown."""
-        one = self.active.get(name) or self.past.get(name)
-        return BEFORE if one is None else one.version
+        """Return the version that last added a file; BEFORE if unknown."""
+        file = self.active.get(name) or self.past.get(name)
+        return BEFORE if file is None else file.version
 
     def trace(self, name: str) -> Trace:
-        """Follow the rows of a file forward and, where files of before came back, to those."""
+        """Follow the rows of a file forward, and to earlier files that were restored."""
         found = self._traces.get(name)
         if found is None:
             found = self._traces[name] = self._traced(name, frozenset())
@@ -261,9 +261,9 @@ class Lineage:
         seen: frozenset[str],
         wanted: frozenset[int] | None,
     ) -> Trace:
-        """Follow the files that a removed one was made from, as far as they came back.
+        """Follow the restored files among those that a removed one was made from.
 
-        Files without rows of the source files that are wanted are left out.
+        Skip files without rows of the wanted source files.
         """
         found = Trace()
         for old in dict.fromkeys(self.made_from[name]):
@@ -279,14 +279,14 @@ class Lineage:
         return found
 
     def is_back(self, old: str, new: str) -> bool:
-        """Whether a file, or one that it was made from, came back after another took over."""
+        """Whether a file, or one that it was made from, was restored after its replacement."""
         waiting, seen = [old], {old, new}
         since = self.born.get(new, BEFORE)
         while waiting:
-            one = waiting.pop()
-            if one in self.active or self.removed.get(one, BEFORE) > since:
+            name = waiting.pop()
+            if name in self.active or self.removed.get(name, BEFORE) > since:
                 return True
-            waiting += [each for each in self.made_from.get(one, ()) if each not in seen]
+            waiting += [source for source in self.made_from.get(name, ()) if source not in seen]
             seen |= set(waiting)
         return False
 
@@ -295,24 +295,24 @@ class Lineage:
     ) -> Trace:
         """Follow the rows of a file through the versions that moved or altered them.
 
-        Where `ends` says so of a file and the version that removed it, they are not followed.
+        Stop at a file and the version that removed it if `ends` returns True.
         """
         active: set[str] = set()
         altered: set[int] = set()
         gone: set[tuple[str, int]] = set()
         waiting, seen = [name], {name}
         while waiting:
-            one = waiting.pop()
-            if (there := self.active.get(one)) is not None:
-                active.add(one)
-                altered |= set() if there.altered_by is None else {there.altered_by}
+            current = waiting.pop()
+            if (file := self.active.get(current)) is not None:
+                active.add(current)
+                altered |= set() if file.altered_by is None else {file.altered_by}
                 continue
-            version = self.removed.get(one, BEFORE)
-            if ends(one, version):
+            version = self.removed.get(current, BEFORE)
+            if ends(current, version):
                 continue
-            following, rewrite = self._followed(one, version)
-            if not following and not self._is_journaled(one, version):
-                gone.add((one, version))
+            following, rewrite = self._followed(current, version)
+            if not following and not self._is_journaled(current, version):
+                gone.add((current, version))
             elif rewrite is not None and not rewrite.moves and not rewrite.is_ours:
                 altered.add(rewrite.version)
             waiting += [other for other in following if other not in seen]
@@ -320,9 +320,9 @@ class Lineage:
         return Trace(active=frozenset(active), altered=frozenset(altered), removed=frozenset(gone))
 
     def _followed(self, name: str, version: int) -> tuple[list[str], RewritingVersion | None]:
-        """Return the files with rows of a removed one, and the version that put them there.
+        """Return the files with rows of a removed one, and the version that wrote them.
 
-        A RESTORE may bring back files that an earlier version wrote its rows to.
+        A RESTORE may bring back files to which an earlier version moved its rows.
         """
         following = self._next(name, version)
         if version != BEFORE and not any(new in self.active for new in following):
@@ -334,13 +334,13 @@ class Lineage:
         return following, self.rewrites.get(version)
 
     def after(self, name: str) -> list[str]:
-        """Return the files that hold rows of one that was removed, one step on."""
-        return (
-            [] if name in self.active else self._followed(name, self.removed.get(name, BEFORE))[0]
-        )
+        """Return the files to which the rows of a removed file moved directly."""
+        if name in self.active:
+            return []
+        return self._followed(name, self.removed.get(name, BEFORE))[0]
 
     def reached(self, paths: Iterable[str]) -> dict[str, None]:
-        """Return files, and all that their rows went through since."""
+        """Return files, and all files through which their rows moved since."""
         reached = dict.fromkeys(paths)
         waiting = list(reached)
         while waiting:
@@ -350,11 +350,11 @@ class Lineage:
         return reached
 
     def _is_journaled(self, name: str, version: int) -> bool:
-        """Whether an entry took a file out, and put nothing in its place."""
+        """Whether a journal entry removed or replaced a file."""
         return name in self.steps and (version == BEFORE or version in self.ours)
 
     def _next(self, name: str, version: int) -> list[str]:
-        """Return the files that a version put rows of a removed file into."""
+        """Return the files to which a version moved rows of a removed file."""
         rewrite, steps = self.rewrites.get(version), self.steps.get(name, ())
         if version == BEFORE:
             return [new for names in steps for new in names]
@@ -381,30 +381,30 @@ class Lineage:
 
 
 def written_as(add: FileAction) -> str:
-    """Return the name as the log writes it, without escapes: another spelling is another file."""
+    """Return the path as the log spells it, without escapes: another spelling is another file."""
     written = unquote(add.written)
     return add.path if written == add.path else written
 
 
 def _lost(found: LogActions, gone: Mapping[str, Active]) -> int:
-    """Count the rows of the programs that a version has left in no file."""
-    added = [one.visible_rows for one in found.adds]
-    removed = [one.visible for one in gone.values()]
+    """Return how many rows, other writers' excluded, a version did not carry over."""
+    added = [add.visible_rows for add in found.adds]
+    removed = [file.visible for file in gone.values()]
     if None in added or None in removed:
         return 0
     taken, brought = (sum(filter(None, counts)) for counts in (removed, added))
-    theirs = sum(one.visible or 0 for one in gone.values() if one.of_others)
+    theirs = sum(file.visible or 0 for file in gone.values() if file.of_others)
     deleted = _rows_deleted(found.info)
     lost = taken - brought if deleted is None else deleted
     return max(0, min(lost, taken - theirs))
 
 
 def _rows_deleted(info: CommitInfo) -> int | None:
-    """Return the rows that a MERGE deleted, as Spark or delta-rs spells it.
+    """Return the number of rows that a MERGE of Spark or delta-rs deleted; None for others.
 
-    It may have inserted as many.
+    A MERGE may insert as many rows as it deletes.
     """
     if info.operation != "MERGE":
         return None
-    told = info.metrics.get("numTargetRowsDeleted", info.metrics.get("num_target_rows_deleted"))
-    return int(told) if isinstance(told, int | str) and str(told).isdigit() else None
+    rows = info.metrics.get("numTargetRowsDeleted", info.metrics.get("num_target_rows_deleted"))
+    return int(rows) if isinstance(rows, int | str) and str(rows).isdigit() else None

@@ -1,11 +1,11 @@
-"""Since when a checkpoint names every file that was removed, where that can be proved. Pure.
+"""The time since which a checkpoint provably lists every removed file. Pure.
 
-A checkpoint drops a removal once it is older than the table's retention of deleted files, and at
-once if the removal has no time. So what a checkpoint does not name proves nothing by itself. It
-does where every version since a time was read while it existed: none of them changed the table's
-metadata, and each removal in them had a time. Versions that are gone were read by the penguin that
-made a commit which is still there: its note says since when, and up to which version. Where that
-commit is gone, too, transactions in the checkpoint say the same, if no version between is missing.
+A checkpoint drops a removal that is older than the table's retention of deleted files, and one
+without a time at once. So a file that it does not list may still have been removed. It was not if
+every version since some time was read while it existed, none changed the table's metadata, and each
+removal had a time. For versions that are gone, the note of a later commit records since when, and
+up to which version, penguin has read them. If that commit is gone, too, transactions in the
+checkpoint record the same, provided that no version in between is missing.
 """
 
 from collections.abc import Mapping
@@ -18,17 +18,17 @@ from lakebed.deltalog.retention import DELTA_DEFAULT, READ_BY_ALL, RETENTION_PRO
 from lakebed.layout import removals_transactions
 
 CLOCKS_DIFFER = timedelta(hours=1)
-"""How far clocks may be apart: those of writers, of engines that remove files, the store's."""
+"""How much the clocks of writers, of engines that remove files and of the store may differ."""
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 NEVER = datetime.max.replace(tzinfo=UTC)
-"""Since when removals are known where no version shows any."""
+"""The time since which removals are known if no version proves any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalNote:
-    """What a commit of penguin's says of the versions before it.
+    """What a commit of penguin's records about the versions before it.
 
-    From the time on, up to the version, each removal has a time and the metadata is the same.
+    From `since` up to `until`, each removal has a time and the metadata did not change.
     """
 
     since: datetime
@@ -36,11 +36,11 @@ class RemovalNote:
     table: str = ""
     """The id of the table."""
     carried: datetime = NEVER
-    """The same as `since` where a transaction counts, too, and not the versions alone."""
+    """`since` by the versions and the transactions."""
 
     @classmethod
     def of(cls, note: Mapping[str, Any]) -> "RemovalNote | None":
-        """Read the note of a commit; None where it has none."""
+        """Parse the note of a commit; None without one."""
         match note:
             case {"others": {"removals": {"since": int(since), "until": int(until)}}}:
                 at = moment(since)
@@ -48,13 +48,13 @@ class RemovalNote:
         return None
 
     def document(self) -> dict[str, int]:
-        """Return the note as a commit has it; the time is never an earlier one."""
+        """Return the note as a commit stores it; the time is rounded up."""
         return {"since": _after(self.since), "until": self.until}
 
     def transactions(self) -> tuple[tuple[str, int], ...]:
-        """Return the same for the version that is written next, if it removes nothing.
+        """Return the transactions of the next version, if it removes nothing.
 
-        Checkpoints keep it when that version is gone.
+        Checkpoints keep them when that version is gone.
         """
         since, until = removals_transactions(self.table)
         return (since, _after(self.carried)), (until, self.until + 1)
@@ -66,20 +66,20 @@ def _after(moment: datetime) -> int:
 
 @dataclass(slots=True, kw_only=True)
 class RemovalEvidence:
-    """What the versions that were read say about removals, and what checkpoints keep of them."""
+    """What the known versions prove about removals, and which of these checkpoints keep."""
 
     checkpointed: datetime = NEVER
-    """When the checkpoint that was read was written, by the store; NEVER without one."""
+    """When the checkpoint was written, by the store's clock; NEVER without one."""
     keeps: timedelta = timedelta()
     """How long every writer of checkpoints keeps a removal."""
     noted: datetime = NEVER
-    """The earliest time that a note covers without a gap to the versions that were read."""
+    """The earliest time that a note covers without a gap to the known versions."""
     doubtful: datetime = LONG_AGO
-    """The newest version that changed the metadata, or removed a file without a proper time."""
+    """The newest version that changed the metadata, or removed a file without a valid time."""
 
     def take(self, actions: LogActions, modified: datetime, *, first: int) -> None:
-        """Add a version, once the first of the versions that were read is known."""
-        times = (moment(one.removed_at_ms) for one in actions.removes)
+        """Add a version; `first` is the first known version."""
+        times = (moment(remove.removed_at_ms) for remove in actions.removes)
         timed = all(at is not None and abs(at - modified) <= CLOCKS_DIFFER for at in times)
         if actions.metadata is not None or not timed:
             self.doubtful = max(self.doubtful, modified)
@@ -88,13 +88,13 @@ class RemovalEvidence:
             self.noted = min(self.noted, note.since)
 
     def seen_since(self, since: datetime | None) -> datetime:
-        """Return since when all versions were read, by this process or by one that noted it."""
+        """Return since when all versions were read, by this process or by the author of a note."""
         return max(min(since or LONG_AGO, self.noted), self.doubtful)
 
     def complete_since(self, since: datetime | None) -> datetime:
-        """Return the time after which every removed file is named; NEVER if none is proved.
+        """Return the time after which every removed file is listed; NEVER if that is unproven.
 
-        The clocks of a removal and of the checkpoint's writer may each be off.
+        The clocks of a removal and of the checkpoint's writer may each be wrong.
         """
         if self.checkpointed == NEVER:
             return NEVER
@@ -103,10 +103,9 @@ class RemovalEvidence:
 
 
 def kept_by_all(configuration: Mapping[str, str]) -> timedelta:
-    """Return how long checkpoints keep a removal, whichever engine writes them.
+    """Return how long checkpoints of every engine keep a removal.
 
-    An engine that cannot read the property takes the default. Where not all read it alike, nothing
-    is sure.
+    An engine that cannot parse the property uses the default. If engines may disagree, it is zero.
     """
     text = configuration.get(RETENTION_PROPERTY)
     if text is not None and not READ_BY_ALL.fullmatch(text):

@@ -1,7 +1,7 @@
-"""Intervals of a table's properties as Spark's Delta reads them, and how long files are kept. Pure.
+"""Parse the intervals of table properties as Spark's Delta does, and the file retention. Pure.
 
-Every engine reads them in its own way, and some take what they cannot read for the default. So
-what is decided by an interval is decided by this reading, and by no other default.
+Engines parse them differently, and some use the default for what they cannot parse. Every decision
+that depends on an interval uses this parser.
 """
 
 import re
@@ -18,10 +18,10 @@ MICROSECONDS = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
-"""Months and years are refused by Delta: they have no length of their own."""
+"""Delta rejects months and years, whose lengths vary."""
 PREFIX = "interval "
 BLANK = "".join(map(chr, range(0x21)))
-"""What Java trims: control characters, too."""
+"""The characters that Java trims, control characters included."""
 SPACE = r"[ \t-\r\x1c-\x1f]"
 PART = re.compile(
     rf"(?P<sign>[+-]?){SPACE}*(?P<number>\d{{1,18}}\.?\d{{0,9}}|\.\d{{1,9}})"
@@ -29,17 +29,17 @@ PART = re.compile(
     re.ASCII,
 )
 FOR_EVER = timedelta(days=365_000)
-"""What a longer interval counts as: a time so long ago can still be written down."""
+"""The cap of an interval: a time that long ago is still representable."""
 RETENTION_PROPERTY = "delta.deletedFileRetentionDuration"
 DELTA_DEFAULT = timedelta(days=7)
 READ_BY_ALL = re.compile(rf"interval \d+ ({'|'.join(MICROSECONDS)})s?")
-"""The form that every engine reads. Some take any other for the default, and delete by it."""
+"""The form that every engine parses. Some use the default for any other, and delete files by it."""
 
 
 def retention(configuration: Mapping[str, str]) -> timedelta:
-    """Return how long a table keeps files that its log does not name, for any VACUUM.
+    """Return the retention of files that a log does not name, valid for VACUUM by any engine.
 
-    An engine that cannot read the value takes the default, and so does this if none can.
+    An engine that cannot parse the value uses the default, so the shorter of both counts.
     """
     text = configuration.get(RETENTION_PROPERTY, "")
     keeps = parse_interval(text)
@@ -49,7 +49,7 @@ def retention(configuration: Mapping[str, str]) -> timedelta:
 
 
 def parse_interval(text: str) -> timedelta | None:
-    """Return how long an interval is; None for what Delta refuses, a negative one included.
+    """Parse an interval; None if Delta rejects it, or it is negative.
 
     `interval 30 days`, `30 days`, `INTERVAL 1 week 2 days`, `1 day -12 hours`, `1.5 seconds`.
     """

@@ -1,8 +1,8 @@
-"""What a Delta log says of one entry, or of a few data files, found by few requests.
+"""Find one journal entry, or a few data files, in a long Delta log with few requests.
 
-A log of a hundred thousand versions is not read for that, and the table's files are not loaded: the
-versions after the newest checkpoint are read, some columns of that checkpoint, and those versions
-before it that removed the files in question, found by the times of the removals.
+The search reads the versions after the newest checkpoint, some columns of that checkpoint, and of
+the versions before it only those that removed the files in question, which it finds by the times of
+the removals. It loads neither the whole log nor the table's list of files.
 """
 
 from array import array
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from lakebed.deltalog.actions import FileAction, LogActions, moment, read_actions
 from lakebed.deltalog.checkpoint import checkpoint_batches, read_checkpoint
-from lakebed.deltalog.file_names import naming
+from lakebed.deltalog.file_names import path_resolver
 from lakebed.deltalog.lineage import BEFORE, Lineage
 from lakebed.deltalog.segment import LogSegment, find_segment
 from lakebed.deltalog.snapshot import LogReader, Snapshot
@@ -32,32 +32,32 @@ from lakebed.storage.store import Reader
 REMOVALS = ("remove.path", "remove.deletionTimestamp", "remove.partitionValues")
 ADDS = ("add.path", "add.partitionValues")
 GONE = -1
-"""Marks a version that was cleaned up: it is older than all that are there."""
+"""Marks a version that was cleaned up: it is older than all others."""
 NEAR = 8
-"""Versions that are read at once where a removal is looked for around its time."""
+"""Versions that are read at once in the search for a removal around its time."""
 CLOCKS_DIFFER_MS = 3_600_000
-"""How far the time of a removal may be from that of its commit."""
+"""How much the times of a removal and of its commit may differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryInLog:
-    """What a log says of one entry of a journal."""
+    """The state of one journal entry in a log."""
 
     committed: bool
     commit: Commit | None = None
-    """The version that has it; None where it is not committed, or that version was cleaned up."""
+    """The version that committed it; None if it is not committed, or the version is cleaned up."""
     held: frozenset[str] = frozenset()
-    """The names of files that this version left out."""
+    """The files that this version did not commit."""
     reasons_against: tuple[str, ...] = ()
-    """Why this version settled it without effect, where it was to replace files."""
+    """Why this version settled the entry without effect, if it was to replace files."""
 
 
 @dataclass(slots=True)
 class LogSearch:
-    """Answers of one version of a table's log; what was read for one is not read again for another.
+    """Searches in one version of a table's log, which share all that was read.
 
-    A later version is not looked at. Of an entry that it commits no file would be found in this
-    one, and they would be taken for removed.
+    Later versions are ignored: the files of an entry that they commit are not in this version, and
+    would count as removed.
     """
 
     store: Reader
@@ -68,17 +68,17 @@ class LogSearch:
     _opened: Snapshot | None = None
     _lineage: Lineage | None = None
     _older: dict[int, LogActions] = field(default_factory=dict)
-    """The versions before the checkpoint that removed files which were asked for."""
-    _sought: set[tuple[str, int | None]] = field(default_factory=set)
+    """The versions before the checkpoint that removed the files of a search."""
+    _located: set[tuple[str, int | None]] = field(default_factory=set)
     """The removals whose versions are known."""
-    _unfound: set[int | None] = field(default_factory=set)
-    """The times of removals whose versions are not there any more."""
+    _cleaned_up: set[int | None] = field(default_factory=set)
+    """The times of removals whose versions no longer exist."""
     _tombstones: dict[str, list[FileAction]] | None = None
-    """The removals that the checkpoint names, by the last parts of their paths."""
-    _kept: dict[str, FileAction] = field(default_factory=dict)
-    """Files that the checkpoint has, among those that were asked for."""
-    _asked: set[str] = field(default_factory=set)
-    """The last parts of the paths that were looked up in the checkpoint."""
+    """The tombstones of the checkpoint, by file name."""
+    _checkpointed: dict[str, FileAction] = field(default_factory=dict)
+    """The files of the checkpoint, among those looked up."""
+    _looked_up: set[str] = field(default_factory=set)
+    """The file names that were looked up in the checkpoint."""
 
     def entry(self, pipeline: str, journal: str, sequence: int) -> EntryInLog:
         """Return whether an entry is committed, and in which version."""
@@ -111,70 +111,70 @@ class LogSearch:
         )
 
     def transaction(self, app_id: str) -> int | None:
-        """Return the version of an app transaction; None where the log has none."""
+        """Return the version of an app transaction; None without one."""
         tail = self._tail()
         if tail is not None and self._opened is None:
             self._opened = LogReader(self.store).at(tail.version)
         return None if self._opened is None else self._opened.transaction(app_id)
 
     def committed(self, pipeline: str, journal: str) -> int | None:
-        """Return the last entry of a journal that the log has; None where it has none."""
+        """Return the last committed entry of a journal; None if none is committed."""
         return self.transaction(journal_transaction(pipeline, journal))
 
     def fates(self, names: Iterable[str]) -> dict[str, int | None]:
-        """Return what is decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
+        """Return the decision on each held file: 0 held, 1 released, 2 discarded, None if none."""
         return {name: self.transaction(held_transaction(name)) for name in names}
 
     def commit(self, version: int | None) -> Commit | None:
-        """Return a version that added or removed files; None where it is not known any more."""
+        """Return a version that added or removed files; None if it was cleaned up."""
         actions = None if version is None or version == BEFORE else self._actions(version)
         return None if actions is None else commit_of(actions)
 
     def removed_at(self, path: str) -> datetime | None:
-        """Return when a file that was followed was removed, as far as the log says."""
+        """Return when a followed file was removed; None if the log no longer says."""
         version = self.follow(()).removed.get(path, BEFORE)
         actions = None if version == BEFORE else self._actions(version)
         named = self._removals().get(_last(path), ()) if actions is None else actions.removes
         return next((moment(one.removed_at_ms) for one in named if one.path == path), None)
 
     def follow(self, files: Iterable[str] | None) -> Lineage:
-        """Return the lineage of some data files and of all that took their rows over.
+        """Return the lineage of some data files and of all files that took over their rows.
 
-        Files are compared by the last parts of their paths. None means all that were removed,
-        as far as the log still says.
+        Files are compared by name, without folders. None means all removed files in the log.
         """
         tail = self._tail()
         if tail is None:
             return Lineage()
         gone = self._removals()
         names = set(gone) if files is None else set(map(_last, files))
-        if self._lineage is None or not names <= self._asked:
+        if self._lineage is None or not names <= self._looked_up:
             older, waiting = len(self._older), names
             while waiting:
-                found = list(self._removing(tail, waiting))
-                waiting = {_last(one.path) for each in found for one in each.adds} - names
+                versions = list(self._removing(tail, waiting))
+                waiting = {_last(add.path) for each in versions for add in each.adds} - names
                 names |= waiting
-            self._kept |= {one.path: one for one in self._in_checkpoint(tail, names - self._asked)}
-            self._asked |= names
+            new = self._in_checkpoint(tail, names - self._looked_up)
+            self._checkpointed |= {add.path: add for add in new}
+            self._looked_up |= names
             if self._lineage is None or older < len(self._older):
                 self._lineage = self._folded(tail)
             else:
-                self._lineage.recall(self._kept.values())
+                self._lineage.recall(self._checkpointed.values())
         return self._lineage
 
     def _folded(self, tail: LogSegment) -> Lineage:
-        """Fold the versions that are known, and between them what the checkpoint says."""
+        """Fold the known versions, with the checkpoint in between."""
         steps = {} if self._lineage is None else self._lineage.steps
         lineage = Lineage(first=tail.first, is_sparse=True, steps=steps)
         for number in sorted(self._older):
             lineage.take(self._older[number])
-        lineage.forget(path for path in list(lineage.active) if path not in self._kept)
-        removals = (one for several in self._removals().values() for one in several)
-        known = lineage.removed.keys() | self._kept.keys()
+        lineage.forget(path for path in list(lineage.active) if path not in self._checkpointed)
+        removals = (remove for removes in self._removals().values() for remove in removes)
+        known = lineage.removed.keys() | self._checkpointed.keys()
         checkpoint = LogActions(version=tail.first - 1, is_checkpoint=True)
         checkpoint.files = [
-            *(one for one in removals if one.path not in known),
-            *(one for path, one in self._kept.items() if path not in lineage.active),
+            *(removal for removal in removals if removal.path not in known),
+            *(add for path, add in self._checkpointed.items() if path not in lineage.active),
         ]
         lineage.take(checkpoint)
         for number in self._numbers(tail):
@@ -184,35 +184,36 @@ class LogSearch:
         return lineage
 
     def _removals(self) -> dict[str, list[FileAction]]:
-        """Return the removals that the checkpoint names, by the last parts of their paths."""
+        """Return the tombstones of the checkpoint, by file name."""
         if self._tombstones is None:
             self._tombstones = {}
             tail = self._tail()
             base = None if tail is None else tail.checkpoint
             for batch in () if base is None else read_checkpoint(self.store, base, REMOVALS):
-                for one in batch.removes:
-                    self._tombstones.setdefault(_last(one.path), []).append(one)
+                for remove in batch.removes:
+                    self._tombstones.setdefault(_last(remove.path), []).append(remove)
         return self._tombstones
 
     def _removing(self, tail: LogSegment, names: Iterable[str]) -> Iterator[LogActions]:
-        """Yield the versions before the checkpoint that removed files and were not known yet."""
+        """Yield the versions before the checkpoint that removed files and are new to the search."""
         removals = self._removals()
-        for one in (each for name in names for each in removals.get(name, ())):
-            at = one.removed_at_ms
-            if at in self._unfound or (one.path, at) in self._sought:
+        for remove in (each for name in names for each in removals.get(name, ())):
+            at = remove.removed_at_ms
+            if at in self._cleaned_up or (remove.path, at) in self._located:
                 continue
-            version = self._removed_by(one, tail.first - 1)
+            version = self._removed_by(remove, tail.first - 1)
             if version is None:
-                self._unfound.add(at)
+                self._cleaned_up.add(at)
                 continue
-            self._sought |= {(each.path, each.removed_at_ms) for each in (one, *version.removes)}
+            located = (remove, *version.removes)
+            self._located |= {(each.path, each.removed_at_ms) for each in located}
             if version.version not in self._older:
                 self._older[version.version] = version
                 yield version
 
-    def _removed_by(self, one: FileAction, last: int) -> LogActions | None:
-        """Find the version that removed a file, by when that was."""
-        at = one.removed_at_ms
+    def _removed_by(self, removal: FileAction, last: int) -> LogActions | None:
+        """Find the version of a removal by its time."""
+        at = removal.removed_at_ms
         if at is None:
             return None
         times = partial(self._values, value=lambda each: each.info.at_ms)
@@ -220,12 +221,12 @@ class LogSearch:
         first = last if sought is None else sought
         for numbers in (range(first, last + 1), range(first - 1, -1, -1)):
             for version in self._around(numbers, at):
-                if any(each.path == one.path for each in version.removes):
+                if any(remove.path == removal.path for remove in version.removes):
                     return version
         return None
 
     def _around(self, numbers: Sequence[int], at_ms: int) -> Iterator[LogActions]:
-        """Yield versions in their order, until they are an hour away from a time."""
+        """Yield versions in order until they are an hour away from a time."""
         for start in range(0, len(numbers), NEAR):
             self._fetch(numbers[start : start + NEAR])
             at = None
@@ -238,18 +239,19 @@ class LogSearch:
                 return
 
     def _in_checkpoint(self, tail: LogSegment, names: set[str]) -> Iterator[FileAction]:
-        """Yield the files of the checkpoint whose paths end with some names."""
+        """Yield the files of the checkpoint with some names."""
         if tail.checkpoint is None or not names:
             return
-        ends = _strings(sorted(names | {quote(one, safe="=") for one in names}))
-        found, named = LogActions(version=tail.first - 1, is_checkpoint=True), naming(self.store)
+        ends = _strings(sorted(names | {quote(name, safe="=") for name in names}))
+        found = LogActions(version=tail.first - 1, is_checkpoint=True)
+        resolve = path_resolver(self.store)
         for batch in checkpoint_batches(self.store, tail.checkpoint, ADDS):
             for row in _rows(batch, ends):
-                found.take("add", row, named)
-        yield from (one for one in found.adds if _last(one.path) in names)
+                found.take("add", row, resolve)
+        yield from (add for add in found.adds if _last(add.path) in names)
 
     def _tail(self) -> LogSegment | None:
-        """Find what the newest version is read from, and read the versions after the checkpoint."""
+        """Find the segment of the newest version, and read the versions after its checkpoint."""
         if self._tail_read is None:
             self._tail_read = find_segment(self.store)
             if self._tail_read is not None:
@@ -262,7 +264,7 @@ class LogSearch:
     def _values(
         self, numbers: Sequence[int], value: Callable[[LogActions], int | None]
     ) -> list[int | None]:
-        """Return a value of each of some versions; GONE for one that was cleaned up."""
+        """Return a value of each version; GONE for one that was cleaned up."""
         self._fetch(numbers)
         versions = map(self._actions, numbers)
         return [GONE if found is None else value(found) for found in versions]
@@ -275,23 +277,24 @@ class LogSearch:
         where = self.store.describe(log_version(number))
         # A power cut can leave a version empty; its writer tries again.
         self._read[number] = (
-            read_actions(number, body, where, naming(self.store))
+            read_actions(number, body, where, path_resolver(self.store))
             if body.strip()
             else LogActions(version=number)
         )
         return self._read[number]
 
     def _fetch(self, numbers: Sequence[int]) -> None:
-        """Read versions that were not read yet, several at a time."""
+        """Read versions, several at a time, that are not read yet."""
         new = [number for number in numbers if number not in self._bodies]
         if new:
             self._bodies |= ahead(lambda number: self.store.get(log_version(number)), new, AT_ONCE)
 
 
 def _settles(commit: Commit, pipeline: str, sequence: int) -> bool:
-    """Whether a version commits an entry: with older ones cleaned up, it may be a later one."""
+    """Whether a version commits an entry: the search may end at a later version."""
     return any(
-        one.pipeline == pipeline and one.first <= sequence <= one.last for one in commit.entries
+        settled.pipeline == pipeline and settled.first <= sequence <= settled.last
+        for settled in commit.entries
     )
 
 
@@ -300,7 +303,7 @@ def _last(path: str) -> str:
 
 
 def _strings(values: Sequence[str]) -> pa.StringArray:
-    """Return an array of strings; `pa.array` would import pandas, which takes half a second."""
+    """Build an array of strings; `pa.array` would import pandas, which takes half a second."""
     bodies = [value.encode() for value in values]
     offsets = accumulate(map(len, bodies), initial=0)
     buffers = (pa.py_buffer(array("i", offsets)), pa.py_buffer(b"".join(bodies)))
@@ -309,7 +312,7 @@ def _strings(values: Sequence[str]) -> pa.StringArray:
 
 
 def _rows(batch: pa.RecordBatch, ends: pa.StringArray) -> Iterator[Mapping[str, Any]]:
-    """Yield the added files whose paths end with one of some names."""
+    """Yield the adds whose file names are among `ends`."""
     if "add" not in batch.schema.names:
         return
     actions = batch.column("add")

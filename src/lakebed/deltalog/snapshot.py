@@ -1,9 +1,9 @@
-"""One version of a Delta table, read from its log; its data files are read on demand.
+"""One version of a Delta table, read from its log; the list of data files is loaded on demand.
 
-Of the checkpoint only the columns are read that are not about files, so that opening a table costs
-the same however many files it has. A version of a log is written once: while the object of the last
-one is the same and none follows it, everything that was read holds, and a version that follows is
-added to it if it leaves the table what it is. In any other case the log is read anew.
+Opening a table reads only the columns of the checkpoint that are not about files, so its cost does
+not depend on the number of files. A version is written once: while the object of the newest one is
+unchanged, a cached snapshot is valid. Later versions are applied to it unless they change the
+table's protocol or metadata; then the log is read again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,9 +38,10 @@ from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.units import plural
 
 MOST_VERSIONS = 10
-"""Versions that are added one by one; to read the log anew costs less than more of them."""
+"""The most versions that a cached snapshot catches up with; above that, reading the log is cheaper.
+"""
 ATTEMPTS = 3
-"""Times that a log is read while other writers replace its checkpoint or clean up."""
+"""Attempts to read a log while other writers replace its checkpoint or clean up."""
 KINDS = (*TABLE_KINDS, "commitInfo")
 
 
@@ -53,19 +54,18 @@ class Snapshot:
     facts: TableFacts
     protocol: Protocol = field(default_factory=Protocol)
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """The metadata of the table as the log writes it."""
+    """The table's metadata action, as in the log."""
     transactions: Mapping[str, int] = field(default_factory=dict)
-    """All app transactions but those of single files of other programs, which may be many."""
+    """All app transactions except those of single foreign files, of which there may be many."""
     domains: Mapping[str, str] = field(default_factory=dict)
-    """The configuration of each domain of metadata."""
+    """The configuration of each metadata domain."""
     in_commit_timestamp: int | None = None
-    """The timestamp that the version carries; None where it carries none."""
     last: ObjectFacts | None = None
-    """The object of the version, as it was read."""
+    """The object of the version that was read."""
     _files: Mapping[str, FileAction] | None = field(default=None, compare=False, repr=False)
 
     def after(self, body: bytes, last: ObjectFacts) -> Self | None:
-        """Advance by one version; None where the table is, or may be, another one then. Pure."""
+        """Apply the next version; None if it redefines the table or is malformed. Pure."""
         try:
             actions = read_actions(self.version + 1, body, last.path, kinds=KINDS)
         except errors.TableUnreadable:
@@ -76,15 +76,15 @@ class Snapshot:
             self,
             version=self.version + 1,
             facts=replace(self.facts, version=self.version + 1),
-            transactions={**self.transactions, **_without_strangers(actions)},
-            domains=_joined(self.domains, actions.domains),
+            transactions={**self.transactions, **_without_foreign(actions)},
+            domains=_merged_domains(self.domains, actions.domains),
             in_commit_timestamp=actions.info.in_commit_timestamp,
             last=last,
             _files=None,
         )
 
-    def still_stands(self) -> bool:
-        """Whether the object of the version is the one that was read."""
+    def is_unchanged(self) -> bool:
+        """Whether the version's object is still the one that was read."""
         return (
             self.last is not None
             and self.last.etag is not None
@@ -93,70 +93,70 @@ class Snapshot:
 
     @property
     def id(self) -> str:
-        """Return the table's id; one that was in its place before had another."""
+        """Return the table's id; a recreated table has a new one."""
         return str(self.metadata.get("id"))
 
     def transaction(self, app_id: str) -> int | None:
-        """Return the version of an app transaction, None where the log has none."""
+        """Return the version of an app transaction; None without one."""
         return self.transactions.get(app_id)
 
     def committed(self, pipeline: str, journal: str) -> int | None:
-        """Return the last entry of a journal that this version has; None where it has none."""
+        """Return the last committed entry of a journal; None if none is committed."""
         return self.transaction(layout.journal_transaction(pipeline, journal))
 
     def knows(self, pipeline: str) -> bool:
-        """Whether it has a transaction of a pipeline, of any journal."""
+        """Whether any journal of a pipeline has a transaction."""
         return self.transaction(layout.pipeline_transaction(pipeline)) is not None
 
     def fates(self, names: Iterable[str]) -> dict[str, int | None]:
-        """Return what is decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
+        """Return the decision on each held file: 0 held, 1 released, 2 discarded, None if none."""
         return {name: self.transaction(layout.held_transaction(name)) for name in names}
 
     @property
     def mapping(self) -> ColumnMapping | None:
-        """Return how files hold the columns; None where the table maps none."""
+        """Return the table's column mapping; None without one."""
         return mapping_of(self.facts.schema, self.facts.configuration)
 
     @property
     def row_columns(self) -> RowColumns | None:
-        """Return the columns of files in which rows keep their ids; None if rows are untracked."""
+        """Return the columns in which files keep row ids; None if rows are not tracked."""
         tracked = table_features.ROW_TRACKING in self.facts.features
         return row_columns(self.facts.configuration) if tracked else None
 
     @property
     def files(self) -> Mapping[str, FileAction]:
-        """Return the actions that added the files of the table, by the files' names."""
+        """Return the add actions of the table's files, by file name."""
         if self._files is None:
             from lakebed.deltalog.checkpoint import COUNTED, active_files  # noqa: PLC0415 - Arrow
 
             segment = whole_segment(self.store, self.version)
-            found = {one.path: one for one in active_files(self.store, segment, COUNTED)}
-            if segment.version != self.version or not (self.last is None or self.still_stands()):
+            found = {file.path: file for file in active_files(self.store, segment, COUNTED)}
+            if segment.version != self.version or not (self.last is None or self.is_unchanged()):
                 raise self.overtaken()
             self._files = found
         return self._files
 
-    def let_go(self) -> None:
-        """Free the list of files; it is read again where it is asked for."""
+    def release_files(self) -> None:
+        """Free the list of files; `files` reads it again."""
         self._files = None
 
     def overtaken(self) -> errors.CommitUnconfirmed:
-        """Return the error of a log that is no longer the one that was read."""
+        """Return the error for a log that changed since it was read."""
         return errors.CommitUnconfirmed(
             "the log has changed since it was looked at", table=self.store.uri
         )
 
     def changed(self, files: Iterable[FinishedFile]) -> tuple[str, ...]:
-        """Name the files that left the table, or of which other rows are deleted than before."""
-        there = self.files
+        """Return the files that are no longer in the table, or have another deletion vector."""
+        active = self.files
         return tuple(
-            one.filename
-            for one in files
-            if one.filename not in there or there[one.filename].key[1] != one.vector
+            file.filename
+            for file in files
+            if file.filename not in active or active[file.filename].key[1] != file.vector
         )
 
     def why_no_removal(self) -> str | None:
-        """Return why no file may be removed from the table as a whole; None if one may be."""
+        """Return why no file may be removed from the table; None if files may be removed."""
         if table_features.is_on(self.facts.configuration, table_features.APPEND_ONLY):
             return f"{table_features.APPEND_ONLY} is set: nothing may be removed from the table"
         if table_features.ROW_TRACKING in self.facts.features and self.row_columns is None:
@@ -168,7 +168,7 @@ class Snapshot:
         return None
 
     def why_not_replaced(self, files: Iterable[FinishedFile]) -> str | None:
-        """Return why files with the same rows cannot take the place of some; None if they can."""
+        """Return why files cannot be replaced by others with the same rows; None if they can."""
         gone = self.changed(files)
         if gone:
             return (
@@ -179,21 +179,18 @@ class Snapshot:
         return self.why_no_removal()
 
     def totals(self) -> tuple[int, int, int | None]:
-        """Return the files, their bytes and their rows; None where a file has no count of its rows.
-
-        Rows that a deletion vector deletes are not counted.
-        """
+        """Return the numbers of files, bytes and visible rows; None if a row count is missing."""
         files = self.files.values()
-        rows = [one.visible_rows for one in files]
-        counted = [one for one in rows if one is not None]
+        rows = [file.visible_rows for file in files]
+        counted = [row for row in rows if row is not None]
         return (
             len(rows),
-            sum(one.size or 0 for one in files),
+            sum(file.size or 0 for file in files),
             sum(counted) if len(counted) == len(rows) else None,
         )
 
     def check_writable(self) -> None:
-        """Refuse, by name, a table that requires of its writers what penguin does not do."""
+        """Raise TableUnsupported, with each reason, if penguin cannot write the table safely."""
         reasons = [
             *table_features.unsafe_protocol(self.protocol.reader, self.protocol.writer),
             *table_features.unsafe_features(self.protocol.features),
@@ -209,12 +206,12 @@ class Snapshot:
 
 @dataclass(slots=True)
 class LogCache:
-    """The last version of a log that was read. It makes the next look cheaper, nothing else."""
+    """The newest version that was read from a log, so that reading the next one is cheaper."""
 
     known: Snapshot | None = None
 
     def catch_up(self, store: Reader) -> Snapshot | None:
-        """Bring what is known up to the log's last version; None where it must be read anew."""
+        """Apply the versions since; None if the log must be read again."""
         known = None if self.known is None else replace(self.known, store=store, _files=None)
         self.known = self._caught_up(known)
         return self.known
@@ -224,9 +221,9 @@ class LogCache:
             if known is None:
                 return None
             following = known.store.fetch(layout.log_version(known.version + 1))
-            # In this order: what was there before the very same object was seen again follows it,
-            # and is not of another table that has taken the place of this one.
-            if not known.still_stands():
+            # The order matters: a version that was read before the same object is seen again
+            # follows it, and does not belong to a table that replaced this one.
+            if not known.is_unchanged():
                 return None
             if following is None:
                 return known
@@ -238,16 +235,16 @@ class LogReader:
     """A table's log."""
 
     opened: ClassVar[type[Snapshot]] = Snapshot
-    """The class of an opened version."""
+    """The class of the snapshots that it opens."""
 
     def __init__(self, store: Reader, cache: LogCache | None = None) -> None:
         self.store = store
         self._cache = cache or LogCache()
 
     def open(self) -> Snapshot | None:
-        """Open the latest version; None where there is no log at all, never for an unreadable one.
+        """Open the newest version for writing; None without a log.
 
-        A table that penguin cannot write safely is refused here, before anything is written.
+        Raise if the log is unreadable, or if penguin cannot write the table safely.
         """
         snapshot = self.look()
         if snapshot is not None:
@@ -255,21 +252,21 @@ class LogReader:
         return snapshot
 
     def look(self) -> Snapshot | None:
-        """Open the latest version of any table, also of one that penguin could not write."""
+        """Open the newest version, also of a table that penguin cannot write."""
         found = self._cache.catch_up(self.store)
         if found is None:
             found = self._cache.known = self._read(None)
         return found
 
     def at(self, version: int) -> Snapshot:
-        """Open a version that was there before; what cannot be read is an error."""
+        """Open an earlier version; raise if it is unreadable."""
         found = self._read(version)
         if found is None or found.version != version:
             raise _unreadable(self.store)
         return found
 
     def _read(self, version: int | None) -> Snapshot | None:
-        """Read a version, or the newest; None where there is no log."""
+        """Read a version, or the newest; None without a log."""
         for _ in range(ATTEMPTS):
             segment = find_segment(self.store, version)
             if segment is None and not has_log(self.store):
@@ -277,7 +274,7 @@ class LogReader:
             try:
                 found = None if segment is None else _read_segment(self.store, segment, self.opened)
             except (errors.ObjectChanged, errors.ObjectMissing):
-                continue  # Another writer replaces the same checkpoint now, or cleans up.
+                continue  # Another writer is replacing the same checkpoint, or cleaning up.
             except errors.TableUnreadable:
                 if is_empty_log(self.store):
                     raise errors.TableUnreadable(
@@ -294,13 +291,13 @@ class LogReader:
 
 
 def _read_segment(store: Reader, segment: LogSegment, kind: type[Snapshot]) -> Snapshot | None:
-    """Read what a version of a table is; None where another log has taken its place meanwhile."""
+    """Read the snapshot of a segment; None if another log replaced it meanwhile."""
     if segment.missing is not None:
         raise errors.TableUnreadable(
             "a version of the Delta log is missing", version=segment.missing, table=store.uri
         )
-    # First the last version, and its object again in the end: what is read in between is of the
-    # same log, and not of another that has taken its place.
+    # The newest version is read first, and its object checked at the end: so all reads in between
+    # are of the same log, and not of one that replaced it.
     path = layout.log_version(segment.version)
     newest = store.fetch(path) if segment.version in segment.objects else None
     found = _folded(store, _parts(store, segment, newest and newest[0]), kind)
@@ -308,15 +305,15 @@ def _read_segment(store: Reader, segment: LogSegment, kind: type[Snapshot]) -> S
         return None if segment.version in segment.objects else found
     now = store.head(path)
     if now is not None and now.etag is None:
-        return found  # Nothing can be bound to an object without an e-tag.
+        return found  # Without an e-tag there is nothing to compare.
     found.last = newest[1]
     return found if now == found.last else None
 
 
 def _parts(store: Reader, segment: LogSegment, newest: bytes | None) -> Iterator[LogActions]:
-    """Yield the actions that are not about files: the checkpoint's, then each version's."""
+    """Yield the actions that are not about files, of the checkpoint and then of each version."""
     if segment.checkpoint is not None:
-        # Only here is Arrow needed: a log without checkpoints is read without it.
+        # A log without checkpoints is read without Arrow.
         from lakebed.deltalog.checkpoint import read_checkpoint  # noqa: PLC0415
 
         yield from read_checkpoint(store, segment.checkpoint, TABLE_KINDS, sidecars=False)
@@ -328,10 +325,10 @@ def _parts(store: Reader, segment: LogSegment, newest: bytes | None) -> Iterator
         if body is None:
             raise errors.ObjectMissing("a version of the Delta log is gone", path=where)
         if number > 0 and (not body or body.isspace()):
-            yield LogActions(version=number)  # A power cut can leave it so; its writer tries again.
+            yield LogActions(version=number)  # Empty after a power cut; its writer tries again.
         elif number >= segment.first:
             yield read_actions(number, body, where, kinds=KINDS)
-        else:  # The rest of it is in the checkpoint, and its timestamp in the first line.
+        else:  # The checkpoint has the rest; the first line has its timestamp.
             first = body.partition(b"\n")[0]
             yield read_actions(number, first, where, kinds=("commitInfo",))
 
@@ -342,7 +339,7 @@ def _folded(store: Reader, parts: Iterator[LogActions], kind: type[Snapshot]) ->
         whole.version = part.version
         whole.protocol = part.protocol or whole.protocol
         whole.metadata = part.metadata or whole.metadata
-        whole.transactions |= _without_strangers(part)
+        whole.transactions |= _without_foreign(part)
         whole.domains |= part.domains
         whole.info = part.info
     if whole.protocol is None or whole.metadata is None:
@@ -356,7 +353,7 @@ def _folded(store: Reader, parts: Iterator[LogActions], kind: type[Snapshot]) ->
         protocol=whole.protocol,
         metadata=whole.metadata,
         transactions=whole.transactions,
-        domains=_joined({}, whole.domains),
+        domains=_merged_domains({}, whole.domains),
         in_commit_timestamp=whole.info.in_commit_timestamp,
     )
 
@@ -374,18 +371,16 @@ def _facts(version: int, protocol: Protocol, metadata: Mapping[str, Any]) -> Tab
     )
 
 
-def _without_strangers(actions: LogActions) -> dict[str, int]:
-    """Return the transactions but those of single files of other programs: they may be many."""
-    found = actions.transactions.items()
-    return {
-        app_id: number for app_id, number in found if not layout.is_stranger_transaction(app_id)
-    }
+def _without_foreign(actions: LogActions) -> dict[str, int]:
+    """Return the transactions without those of single foreign files."""
+    items = actions.transactions.items()
+    return {app_id: number for app_id, number in items if not layout.is_foreign_transaction(app_id)}
 
 
-def _joined(before: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the domains of metadata once some were set anew, or removed."""
+def _merged_domains(before: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the metadata domains after some were set or removed."""
     after = {**before, **changes}
-    return {domain: said for domain, said in after.items() if said is not None}
+    return {domain: value for domain, value in after.items() if value is not None}
 
 
 def _unreadable(store: Reader) -> errors.TableUnreadable:

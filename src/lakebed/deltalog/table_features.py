@@ -1,7 +1,7 @@
-"""What penguin does for each table feature of the Delta protocol. Pure.
+"""The table features of the Delta protocol that penguin supports. Pure.
 
-This table decides what is written and what is refused, and docs/table-features.md is made from it.
-A feature that is not in it is refused by name.
+FEATURES decides which tables penguin writes, and docs/table-features.md is generated from it. A
+feature that is not listed is refused by name.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,12 +36,12 @@ def unsafe_protocol(reader: int, writer: int) -> Iterator[str]:
 
 
 def unsafe_features(names: frozenset[str]) -> Iterator[str]:
-    """Yield the table features that penguin does not write, each with what to do."""
+    """Yield the table features that penguin does not support, each with the way out."""
     yield from filter(None, map(refused, sorted(names)))
 
 
 def unsafe_properties(configuration: Mapping[str, str]) -> Iterator[str]:
-    """Yield the properties that penguin cannot keep to."""
+    """Yield the table properties that penguin cannot honour."""
     for name, value in sorted(configuration.items()):
         if name == FORGETS_TRANSACTIONS:
             yield f"{name} is set: the table would forget which entries are committed"
@@ -54,7 +54,7 @@ def unsafe_properties(configuration: Mapping[str, str]) -> Iterator[str]:
 
 
 def unsafe_fields(schema: DeltaSchema, configuration: Mapping[str, str]) -> Iterator[str]:
-    """Yield the columns of which more is asked than their type."""
+    """Yield the columns that have requirements beyond their type."""
     mapped = maps_columns(configuration)
     for path, _kind, metadata in types_within(schema):
         if metadata is None:
@@ -83,14 +83,14 @@ APPENDS_ELSEWHERE = "Write to this table with Spark, or give blizzard a table of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFeature:
-    """One table feature: whether penguin writes tables that have it, and how far."""
+    """One table feature, and whether penguin writes tables that have it."""
 
     name: str
     note: str
-    """What penguin does for it, or on which condition; where it is refused, what to do."""
+    """What penguin does for it and on which condition, or the way out of the refusal."""
     appends: bool = True
     reads: bool = True
-    """Whether the library reads the rows of such a table, for commands that show rows."""
+    """Whether deltalake reads the rows of such a table, for commands that show rows."""
 
 
 FEATURES = (
@@ -208,7 +208,7 @@ BY_NAME: Mapping[str, TableFeature] = {feature.name: feature for feature in FEAT
 
 
 def refused(name: str) -> str | None:
-    """Return why a table with a feature is not written, and what to do; None if it is."""
+    """Return why penguin refuses tables with a feature, and the way out; None if it writes them."""
     feature = BY_NAME.get(name)
     if feature is None:
         return f"table feature {name}, which this version of penguin does not know"
@@ -216,5 +216,5 @@ def refused(name: str) -> str | None:
 
 
 def is_on(configuration: Mapping[str, str], name: str) -> bool:
-    """Whether a property of a table that is true or false is true."""
+    """Whether a boolean table property is true."""
     return configuration.get(name, "").strip().lower() == "true"

@@ -1,7 +1,7 @@
-"""Questions about a table by its URI, each answered by its newest version.
+"""Queries on the newest version of a table, by its URI.
 
-A caller with several questions opens the table once (`look_at`), so that all answers are of one
-version. Neither Arrow nor deltalake is loaded before a question needs it.
+A caller with several queries opens the table once (`look_at`), so that all answers are of one
+version. Arrow and deltalake are loaded only by the queries that need them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,20 +20,20 @@ from lakebed.storage.store import Reader, is_there
 
 
 def look_at(uri: str, options: StorageOptions) -> Snapshot | None:
-    """Return the newest version of a table; None where there is no table."""
+    """Return the newest version of a table; None without a table."""
     return LogReader(Reader(uri, options)).look() if is_there(uri) else None
 
 
 def require_writable(uri: str, options: StorageOptions) -> None:
-    """Refuse a table that penguin would refuse, in the same words; one may not be there yet."""
+    """Raise if penguin cannot write the table safely; a table that does not exist yet is fine."""
     if is_there(uri):
         LogReader(Reader(uri, options)).open()
 
 
 def replaceable(uri: str, options: StorageOptions) -> Snapshot | None:
-    """Return a table of which files can be replaced; None where there is no table.
+    """Return a table whose files can be replaced; None without a table.
 
-    Raise where penguin would not commit the replacement of any file.
+    Raise TableUnsupported if penguin could not commit the replacement of any file.
     """
     table = look_at(uri, options)
     if table is None:
@@ -41,7 +41,7 @@ def replaceable(uri: str, options: StorageOptions) -> Snapshot | None:
     table.check_writable()
     why = table.why_no_removal()
     if why is None and table.row_columns is not None:
-        unknown = [one.path for one in table.files.values() if one.first_row is None]
+        unknown = [file.path for file in table.files.values() if file.first_row is None]
         if unknown:
             why = (
                 f"it tracks its rows, but {min(unknown)} has no ids for them yet; set "
@@ -53,19 +53,19 @@ def replaceable(uri: str, options: StorageOptions) -> Snapshot | None:
 
 
 def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: str) -> int | None:
-    """Return the last entry of a journal that the log has; None where it has none."""
+    """Return the last committed entry of a journal; None if none is committed."""
     table = look_at(uri, options)
     return None if table is None else table.committed(pipeline, journal)
 
 
 def file_retention(uri: str, options: StorageOptions) -> timedelta:
-    """Return how long a table keeps files that its log does not name, whether it exists or not."""
+    """Return the retention of files that a table's log does not name; the default without one."""
     table = look_at(uri, options)
     return retention({} if table is None else table.facts.configuration)
 
 
 def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
-    """Name every file that a table's log adds or removes; nothing where there is no log."""
+    """Return every file that a table's log adds or removes; empty without a log."""
     table = look_at(uri, options)
     return frozenset() if table is None else frozenset(read_log(table.store, table).paths)
 
@@ -87,25 +87,24 @@ HISTORY_COLUMNS = (
 
 
 def whole_log(uri: str, options: StorageOptions) -> LogHistory | None:
-    """Return everything that a table's log still says, to be read once; None without one.
+    """Return the readable history of a table's log, as a stream; None without a log.
 
-    Where the log begins with version 0 that is all of its history. Otherwise it begins with the
-    oldest checkpoint from which every later version is there; what came before is known only by
-    what that checkpoint holds. No more than a few versions are in memory at once.
+    It begins with version 0 or, if that is gone, with the oldest checkpoint after which no version
+    is missing. Only a few versions are in memory at once.
     """
     if not is_there(uri):
         return None
     store = Reader(uri, options)
     listed = store.level(DELTA_LOG)[1]
-    known, bases = versions_in(listed), checkpoints(listed)
+    known, bases = versions_in(listed), {each.version: each for each in checkpoints(listed)}
     if not known and not bases:
         return None
-    last = max((*known, *(one.version for one in bases)))
+    last = max((*known, *bases))
     first = unbroken(known, last)
-    usable = (one for one in bases if one.version >= first - 1)
-    base = min(usable, key=lambda one: one.version, default=None) if first > 0 else None
+    start = min((version for version in bases if version >= first - 1), default=None)
+    base = None if first == 0 or start is None else bases[start]
     if first > 0 and base is None:
-        after = max((one.version for one in bases if one.version < first), default=-1)
+        after = max((version for version in bases if version < first), default=-1)
         gone = tuple(number for number in range(after + 1, last) if number not in known)
         return LogHistory(first=first, last=last, gone=gone, versions=iter(()))
     begins = 0 if base is None else base.version + 1
@@ -125,7 +124,7 @@ def _history(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePreview:
-    """What a reader of a table sees: counts, and the first rows."""
+    """The counts and first rows of a table, as readers see them."""
 
     version: int
     files: int
@@ -135,7 +134,7 @@ class TablePreview:
 
 
 def preview(uri: str, *, rows: int, options: StorageOptions | None = None) -> TablePreview:
-    """Return what a reader sees of the newest version of a table."""
+    """Return the counts and first rows of a table's newest version."""
     snapshot = look_at(uri, options or StorageOptions())
     if snapshot is None:
         raise ObjectMissing("there is no Delta table here", path=uri)
@@ -153,7 +152,7 @@ def preview(uri: str, *, rows: int, options: StorageOptions | None = None) -> Ta
 def first_rows(
     table: Snapshot, columns: tuple[str, ...], count: int
 ) -> tuple[tuple[object, ...], ...]:
-    """Read some rows of a version with the library, whichever come first."""
+    """Read a few rows of a version with deltalake, in any order."""
     import pyarrow as pa  # noqa: PLC0415
 
     from lakebed.deltalog.library import load_table, translated  # noqa: PLC0415

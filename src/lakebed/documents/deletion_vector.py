@@ -1,7 +1,7 @@
-"""Deletion vectors: which rows of a data file are deleted, though the file still holds them. Pure.
+"""Deletion vectors: the rows of a data file that are deleted but still in the file. Pure.
 
-A vector is in the log itself, in a file of the table that is named by a UUID, or in a file that is
-named by its whole path. One file may hold vectors of many data files.
+A vector is stored in the log, in a file of the table with a UUID name, or under an absolute path. A
+file may contain the vectors of many data files.
 """
 
 import re
@@ -12,33 +12,33 @@ from urllib.parse import unquote
 from uuid import UUID
 
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-"""Z85, as the protocol says."""
+"""The digits of Z85."""
 ENCODED_UUID = 20
 FILE_NAME = re.compile(r"deletion_vector_[0-9a-f-]{36}\.bin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionVector:
-    """Where the vector of a data file is, and how many rows it deletes."""
+    """The location of a data file's deletion vector, and the number of rows that it deletes."""
 
     key: str
-    """Identifies it: with the path, this is the key of a file in a log."""
+    """With the data file's path, the key of a file in a log."""
     rows: int
     """The number of deleted rows."""
     size: int
     """The bytes of the bitmap."""
     file: str | None = None
-    """The name of the file in the store that holds it; None if the log does."""
+    """The file in the store that contains it; None if the log does."""
     offset: int = 0
-    """Where it starts in that file."""
+    """Its offset in that file."""
     text: str | None = None
-    """The bitmap itself, in Z85, if the log holds it."""
+    """The bitmap in Z85, if the log contains it."""
 
     @classmethod
     def of(
-        cls, written: Mapping[str, Any] | None, named: Callable[[str], str] = str
+        cls, written: Mapping[str, Any] | None, resolve: Callable[[str], str] = str
     ) -> "DeletionVector | None":
-        """Read the vector of an action; `named` turns a path of the log into one of the store."""
+        """Parse the vector of an action; `resolve` maps a path of the log to one of the store."""
         key, file = vector_key(written), vector_file(written)
         if written is None or key is None:
             return None
@@ -46,14 +46,14 @@ class DeletionVector:
             key=key,
             rows=int(written.get("cardinality") or 0),
             size=int(written.get("sizeInBytes") or 0),
-            file=None if file is None else named(unquote(file)),
+            file=None if file is None else resolve(unquote(file)),
             offset=int(written.get("offset") or 0),
             text=str(written["pathOrInlineDv"]) if file is None else None,
         )
 
 
 def vector_key(vector: Mapping[str, Any] | None) -> str | None:
-    """Return what tells a vector from others: with its path, it is the key of a file in a log."""
+    """Return the id of a vector; with the data file's path, it is the key of a file in a log."""
     if vector is None or vector.get("storageType") is None:
         return None
     offset = vector.get("offset")
@@ -62,9 +62,9 @@ def vector_key(vector: Mapping[str, Any] | None) -> str | None:
 
 
 def vector_file(vector: Mapping[str, Any] | None) -> str | None:
-    """Return the file that holds a vector, as a log writes paths; None where the log holds it.
+    """Return the file of a vector, as the log spells paths; None if the log contains the vector.
 
-    Raise a ValueError for one that is stored in a way that the protocol does not know.
+    Raise ValueError for a storage type that the protocol does not know.
     """
     kind = None if vector is None else vector.get("storageType")
     if vector is None or kind is None or kind == "i":
@@ -82,12 +82,12 @@ def vector_file(vector: Mapping[str, Any] | None) -> str | None:
 
 
 def is_vector_file(path: str) -> bool:
-    """Whether a file has the name of one that holds deletion vectors."""
+    """Whether a path has the name of a file of deletion vectors."""
     return FILE_NAME.fullmatch(path.rpartition("/")[2]) is not None
 
 
 def from_z85(text: str) -> bytes:
-    """Decode text in Z85, four bytes from each five letters; raise a ValueError for other text."""
+    """Decode Z85, four bytes from five letters; raise ValueError for other text."""
     if len(text) % 5 or any(letter not in DIGITS for letter in text):
         raise ValueError("text of a deletion vector is not Z85")
     whole = bytearray()

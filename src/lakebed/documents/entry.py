@@ -142,7 +142,7 @@ class Entry:
     @property
     def data_files(self) -> tuple[FinishedFile, ...]:
         """Return every data file that was written for it, committed or not."""
-        return (*self.files, *(new for one in self.rewrites for new in one.new))
+        return (*self.files, *(new for rewrite in self.rewrites for new in rewrite.new))
 
     @property
     def supersedes(self) -> frozenset[str]:
@@ -161,7 +161,7 @@ class Entry:
     @property
     def outgoing(self) -> tuple[FinishedFile, ...]:
         """Return the data files that leave the table with it."""
-        return tuple(old for one in self.rewrites for old in one.old_files())
+        return tuple(old for rewrite in self.rewrites for old in rewrite.old_files())
 
     @property
     def readings(self) -> tuple[SourceRecord, ...]:
@@ -180,7 +180,7 @@ class Entry:
     @property
     def quarantine_files(self) -> tuple[QuarantineFile, ...]:
         """Return every quarantine file that was written for it."""
-        left = (one.left for one in self.resolved)
+        left = (file.left for file in self.resolved)
         return (*self.quarantine, *(one for one in left if one is not None))
 
     @property
@@ -190,13 +190,13 @@ class Entry:
         It is the name of the first new file: all of them are given up. Where there is none, the
         command that wrote the entry has a name that is as good.
         """
-        new = next((new for one in self.rewrites for new in one.new), None)
+        new = next((new for rewrite in self.rewrites for new in rewrite.new), None)
         return self.run if new is None else file_name(new.filename)
 
     @property
     def left_out(self) -> int:
         """Count the rows that leave the table."""
-        return sum(one.left_out for one in self.rewrites)
+        return sum(rewrite.left_out for rewrite in self.rewrites)
 
     @property
     def rescues(self) -> bool:

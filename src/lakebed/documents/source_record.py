@@ -121,7 +121,7 @@ class SourceRecord:
         """Whether the lines that were read are others than the first ones of the file."""
         if not self.unread:
             return False
-        return len(self.unread) > 1 or any(one.end < self.size for one in self.unread)
+        return len(self.unread) > 1 or any(file.end < self.size for file in self.unread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

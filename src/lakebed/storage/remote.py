@@ -126,7 +126,9 @@ def fault_of(
     could be opened. Empty where no single option is to blame.
     """
     if unknown := _UNKNOWN.search(said):
-        name = next((each for each in options if each.lower() == unknown[1].lower()), unknown[1])
+        name = next(
+            (option for option in options if option.lower() == unknown[1].lower()), unknown[1]
+        )
         near = get_close_matches(bare(name.lower()), KNOWN, n=1, cutoff=0.75)
         return f"{name}: unknown option" + (
             f"; did you mean {_like(name, near[0])}?" if near else ""

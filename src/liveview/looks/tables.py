@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from lakebed.clock import Clock
 from lakebed.deltalog.checkpoint import checkpoint_totals
-from lakebed.deltalog.segment import find_segment, noted_checkpoint
+from lakebed.deltalog.segment import find_segment, read_checkpoint_hint
 from lakebed.deltalog.snapshot import LogCache, LogReader, Snapshot
 from lakebed.deltalog.versions import Commit, read_commit
 from lakebed.errors import LakeError
@@ -102,13 +102,13 @@ class TableLook:
 
     def _added_up(self, store: Reader, known: Snapshot) -> TableSize:
         """Add up a version, or if the table is large, that of its last checkpoint."""
-        note = noted_checkpoint(store)
+        note = read_checkpoint_hint(store)
         many = note.actions if note.files is None else note.files
         if many <= self._most_files:
             try:
                 return TableSize(known.version, *known.totals())
             finally:
-                known.let_go()
+                known.release_files()
         segment = find_segment(store)
         if segment is None or segment.checkpoint is None:
             return TableSize()

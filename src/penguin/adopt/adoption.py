@@ -221,7 +221,7 @@ class Adopter:
         survey, folder = Survey(), AdoptedFolder(self.store)
         known, self._denied = self._known(keeps), {}
         writer = SegmentWriter(keeps, str(self.clock.fresh_id()), self.segment)
-        questions = ((one, known.of(one)) for one in folder.files())
+        questions = ((file, known.of(file)) for file in folder.files())
         for (_, before), record in ahead(self._record, questions, self.concurrent):
             if record is None:
                 writer.flush()
@@ -254,11 +254,11 @@ class Adopter:
         totals, digest, lines = AdoptedTotals(), hashlib.sha256(), bytearray()
         known, folder = self._known(keeps), AdoptedFolder(self.store)
         left_out: list[LeftOut] = []
-        for one in folder.files():
-            record = known.of(one) or self._denied.get(one.path)
+        for file in folder.files():
+            record = known.of(file) or self._denied.get(file.path)
             if record is None:
                 raise _Changed
-            note(digest, one)
+            note(digest, file)
             result: Add | LeftOut = (
                 record.verdict
                 if isinstance(record.verdict, LeftOut)

@@ -186,8 +186,8 @@ def _input(kept: Mapping[str, Any], entry: TableEntry) -> dict[str, Any]:
             "Location": storage.get("Location") or entry.location,
             # What people have said of a column stays with it.
             "Columns": [
-                {**known.get(one.name, {}), "Name": one.name, "Type": one.type}
-                for one in entry.columns
+                {**known.get(column.name, {}), "Name": column.name, "Type": column.type}
+                for column in entry.columns
             ],
             "SerdeInfo": {
                 **serde,

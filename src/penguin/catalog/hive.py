@@ -73,7 +73,7 @@ class HiveCatalog:
         storage = self._found.sd
         return TableEntry(
             location=storage.location or "",
-            columns=tuple(CatalogColumn(one.name, one.type) for one in storage.cols or ()),
+            columns=tuple(CatalogColumn(col.name, col.type) for col in storage.cols or ()),
             parameters=dict(self._found.parameters or {}),
         )
 
@@ -113,7 +113,7 @@ class HiveCatalog:
     def update(self, entry: TableEntry) -> None:
         """Change what was found; what others have added to it stays."""
         table = self._found
-        comments = {one.name: one.comment for one in table.sd.cols or ()}
+        comments = {col.name: col.comment for col in table.sd.cols or ()}
         table.parameters = {**(table.parameters or {}), **entry.parameters}
         table.sd.cols = self._columns(entry, comments)
         context = self._hive.EnvironmentContext(properties=LEAVE_STATISTICS)
@@ -128,8 +128,10 @@ class HiveCatalog:
 
     def _columns(self, entry: TableEntry, comments: Mapping[str, str | None]) -> list[Any]:
         return [
-            self._hive.FieldSchema(name=one.name, type=one.type, comment=comments.get(one.name))
-            for one in entry.columns
+            self._hive.FieldSchema(
+                name=column.name, type=column.type, comment=comments.get(column.name)
+            )
+            for column in entry.columns
         ]
 
     def _require_database(self) -> None:

@@ -56,7 +56,9 @@ class OnDisk:
 def _read_from(store: Store, version: int) -> list[str]:
     """Name the files of a log that a version is read from: a checkpoint, and versions since."""
     _, listed = store.level(DELTA_LOG)
-    base = segment.newest((one for one in segment.checkpoints(listed) if one.is_classic), version)
+    base = segment.newest(
+        (checkpoint for checkpoint in segment.checkpoints(listed) if checkpoint.is_classic), version
+    )
     first = 0 if base is None else base.version
     versions = segment.versions_in(listed, version)
     return [
@@ -101,21 +103,23 @@ def find_expired(listed: Iterable[ObjectFacts], keep_for: timedelta, now: dateti
     that is ahead removes nothing before its time.
     """
     files = list(listed)
-    since = min(now, max((one.modified for one in files), default=now)) - keep_for
+    since = min(now, max((file.modified for file in files), default=now)) - keep_for
     versions = segment.versions_in(files)
     if not versions:
         return Expired()
     # The first version that is kept. All that follow it are kept, too, however old they look.
     stays = next((n for n in sorted(versions) if versions[n].modified >= since), max(versions))
-    base = segment.newest((one for one in segment.checkpoints(files) if one.is_classic), stays)
+    base = segment.newest(
+        (checkpoint for checkpoint in segment.checkpoints(files) if checkpoint.is_classic), stays
+    )
     if base is None:
         return Expired()
     old = sorted(
-        (number, one.path)
-        for one in files
-        if (number := segment.removable_version(one.path)) is not None
+        (number, file.path)
+        for file in files
+        if (number := segment.removable_version(file.path)) is not None
         and number < base.version
-        and one.modified < since
+        and file.modified < since
     )
     gone = {path for _, path in old}
     left = [number for number in versions if versions[number].path not in gone]
@@ -182,7 +186,7 @@ class Maintenance:
         if version == self._not_due or self._under_way:
             return
         try:
-            note = segment.noted_checkpoint(store)
+            note = segment.read_checkpoint_hint(store)
             if version - note.version < spacing(self.checkpoint_interval, note.actions):
                 self._not_due = version
                 return
@@ -214,7 +218,7 @@ class Maintenance:
             text = str(error) or type(error).__name__
             self.emit(CheckpointFailed(table=self.table, version=table.version, error=text))
         finally:
-            table.let_go()
+            table.release_files()
             self._under_way = False
 
     def _is_time(self) -> bool:

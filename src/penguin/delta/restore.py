@@ -71,7 +71,7 @@ def _restore(store: Reader, restore: LogActions, back: set[str]) -> Restore:
         if version == int(wanted) + 1 and actions.info.operation == "RESTORE":
             continue  # This RESTORE is undone by the one that is compensated for.
         ours = actions.info.note.get("step") == COMMIT
-        changed = {one.path for one in actions.removes if one.data_change}
+        changed = {remove.path for remove in actions.removes if remove.data_change}
         for adds in commits.values() if ours else ():
             # What penguin took out again since then is not put back.
             changed -= {path for path in changed if adds.pop(path, None) is not None}
@@ -101,7 +101,7 @@ def _restore(store: Reader, restore: LogActions, back: set[str]) -> Restore:
 
 def _out_after(actions: LogActions, out: set[str]) -> set[str]:
     """Return the files that are out of the table after a version, of those seen so far."""
-    return (out | {one.path for one in actions.removes}) - {one.path for one in actions.adds}
+    return (out | {remove.path for remove in actions.removes}) - {add.path for add in actions.adds}
 
 
 def _read(store: Reader, numbers: range) -> Iterator[LogActions]:

@@ -30,9 +30,9 @@ from lakebed.layout import (
     ESCAPED,
     META_SUFFIX,
     file_name,
+    foreign_transaction,
     is_hidden,
     is_parquet,
-    stranger_transaction,
     unescape,
 )
 from lakebed.listing.lookback import Window
@@ -188,7 +188,7 @@ def new_columns(
                 raise ValueError(
                     f"partition column {name}: a column's name must not contain {bad!r}"
                 )
-    inside = {one["name"]: one for one in file["fields"]}
+    inside = {field["name"]: field for field in file["fields"]}
     apart: list[DeltaField] = [
         {
             "name": name,
@@ -198,7 +198,7 @@ def new_columns(
         }
         for name in names
     ]
-    kept = [one for one in file["fields"] if one["name"] not in names]
+    kept = [field for field in file["fields"] if field["name"] not in names]
     schema = struct_of([*kept, *apart])
     wrong = why_no_table(schema)
     if wrong is not None:
@@ -231,23 +231,23 @@ def sort_out(candidates: Iterable[Candidate], known: LogContents) -> SortedCandi
     forgotten: list[Candidate] = []
     taken: list[tuple[Candidate, str]] = []
     unknown: list[Candidate] = []
-    for one in candidates:
-        if is_settled(one.path, known):
-            settled.append(one)
-        elif known.transaction(one.transaction) is not None:
-            taken.append((one, known.namesake(one.path) or ""))
+    for candidate in candidates:
+        if is_settled(candidate.path, known):
+            settled.append(candidate)
+        elif known.transaction(candidate.transaction) is not None:
+            taken.append((candidate, known.namesake(candidate.path) or ""))
         else:
-            unknown.append(one)
-    alike = known.alike(one.path for one in unknown)
-    for one in unknown:
-        if (by := alike.get(file_name(one.path))) is not None:
-            taken.append((one, by))
-        elif (one.claim is None or known.may_be_scanned(one.path)) and known.may_have_lost(
-            one.path, one.modified
+            unknown.append(candidate)
+    alike = known.alike(file.path for file in unknown)
+    for file in unknown:
+        if (by := alike.get(file_name(file.path))) is not None:
+            taken.append((file, by))
+        elif (file.claim is None or known.may_be_scanned(file.path)) and known.may_have_lost(
+            file.path, file.modified
         ):
-            forgotten.append(one)
+            forgotten.append(file)
         else:
-            new.append(one)
+            new.append(file)
     return SortedCandidates(
         new=tuple(new),
         settled=tuple(settled),
@@ -264,12 +264,12 @@ def without_leftovers(
     OPTIMIZE leaves them behind, and they need no action.
     """
     old = [
-        one
-        for one in found.forgotten
-        if one.claim is None and known.is_leftover(one.path, one.modified)
+        file
+        for file in found.forgotten
+        if file.claim is None and known.is_leftover(file.path, file.modified)
     ]
     paths = {str(one.path) for one in old}
-    left = tuple(one for one in found.forgotten if one.path not in paths)
+    left = tuple(file for file in found.forgotten if file.path not in paths)
     return replace(found, settled=(*found.settled, *old), forgotten=left), paths
 
 
@@ -281,7 +281,7 @@ def is_settled(path: str, known: LogContents) -> bool:
     """
     if path in known.paths:
         return True
-    done = known.transaction(stranger_transaction(path)) is not None
+    done = known.transaction(foreign_transaction(path)) is not None
     return done and known.namesake(path) is None
 
 
@@ -345,9 +345,9 @@ def wait_since(left_out: Iterable[LeftOut]) -> Iterator[datetime]:
 
     One that is too old for the log may be what OPTIMIZE left behind: that is VACUUM's to take.
     """
-    for one in left_out:
-        if one.modified is not None and one.code != TOO_OLD:
-            yield one.modified
+    for file in left_out:
+        if file.modified is not None and file.code != TOO_OLD:
+            yield file.modified
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -428,13 +428,13 @@ def as_the_table_sees_it(
 
     Values of partition columns are in the path, and readers do not look for them in the file.
     """
-    known = {} if table is None else {one["name"]: one for one in table["fields"]}
+    known = {} if table is None else {field["name"]: field for field in table["fields"]}
     return {
         "type": "struct",
         "fields": [
-            _nulls_proved(one, statistics) if one["name"] in known else _relaxed_field(one)
-            for one in schema["fields"]
-            if one["name"] not in partition_columns
+            _nulls_proved(field, statistics) if field["name"] in known else _relaxed_field(field)
+            for field in schema["fields"]
+            if field["name"] not in partition_columns
         ],
     }
 
@@ -453,7 +453,7 @@ def _relaxed_field(one: DeltaField) -> DeltaField:
 def _relaxed(kind: DeltaType, _path: FieldPath) -> DeltaType:
     match kind_of(kind):
         case "struct":
-            return {**kind, "fields": [{**one, "nullable": True} for one in kind["fields"]]}
+            return {**kind, "fields": [{**field, "nullable": True} for field in kind["fields"]]}
         case "array":
             return {**kind, "containsNull": True}
         case "map":

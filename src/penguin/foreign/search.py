@@ -183,8 +183,8 @@ class ForeignSearch:
             path: one for path, one in (self._pool | claimed).items() if path not in named
         }
         found = rules.sort_out(candidates.values(), known)
-        while found.forgotten and not known.deep:
-            oldest = (known.oldest(one.path, one.modified) for one in found.forgotten)
+        while found.forgotten and not known.is_exhausted:
+            oldest = (known.oldest(file.path, file.modified) for file in found.forgotten)
             read_back(store, known, min(oldest))
             found = rules.sort_out(candidates.values(), known)
         found, leftover = rules.without_leftovers(found, known)
@@ -200,7 +200,7 @@ class ForeignSearch:
             left_out=(
                 *self._odd.values(),
                 *missing,
-                *(rules.too_old(one, known) for one in found.forgotten),
+                *(rules.too_old(file, known) for file in found.forgotten),
                 *linked,
                 *(rules.name_taken(one, by) for one, by in found.taken),
                 *(one for one in judged if isinstance(one, LeftOut)),
@@ -286,7 +286,7 @@ class ForeignSearch:
         )
         unread = [one for one in order if not self._is_read(one)]
         verdicts = self._read_footers(store, unread[:limit])
-        self._fresh = [one.path for one in unread[:limit]]
+        self._fresh = [file.path for file in unread[:limit]]
         denied: list[LeftOut] = []
         for one, verdict in zip(unread, verdicts, strict=False):
             if isinstance(verdict, LeftOut) and verdict.code == rules.DENIED:

@@ -101,7 +101,7 @@ class PipelineBacklog:
         """Leave out an entry and all that come after it."""
         return PipelineBacklog(
             position=self.position,
-            entries=tuple(one for one in self.entries if one.entry.sequence < sequence),
+            entries=tuple(entry for entry in self.entries if entry.entry.sequence < sequence),
             overdue_receipt=self.overdue_receipt,
         )
 

@@ -213,7 +213,7 @@ class ForeignAdds:
 
     def app_ids(self) -> tuple[str, ...]:
         """Return the transactions of the files that have one of their own."""
-        return tuple(layout.stranger_transaction(path) for path in self.singly)
+        return tuple(layout.foreign_transaction(path) for path in self.singly)
 
     def metadata(self) -> dict[str, object]:
         """Return the commit's metadata about them, for readers of the log."""

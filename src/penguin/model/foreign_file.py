@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from lakebed.deltalog.delta_types import DeltaSchema
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.pending_meta import Meta
-from lakebed.layout import TablePath, stranger_transaction
+from lakebed.layout import TablePath, foreign_transaction
 from lakebed.listing.watermark import named_at
 
 FORBIDDEN = frozenset(" ,;{}()=\x7f") | frozenset(map(chr, range(32)))
@@ -37,7 +37,7 @@ class Candidate:
     @property
     def transaction(self) -> str:
         """Name the app transaction that says it was committed."""
-        return stranger_transaction(self.path)
+        return foreign_transaction(self.path)
 
     @property
     def is_covered(self) -> bool:

@@ -67,7 +67,7 @@ def find_evidence(
     written = [written_at(file) for ready in entries for file in ready.entry.files]
     if written:
         read_back(store, known, min(written))
-    since = known.told_since or LONG_AGO
+    since = known.stated_since or LONG_AGO
     up_to: int | None = None
     doubtful: list[int] = []
     for ready in entries:

@@ -79,16 +79,16 @@ def check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:
 def check_rewrites(ready: ReadyEntry) -> None:
     """Refuse an entry that rewrites a file twice, or files into ones with other rows."""
     seen: set[str] = set()
-    for one in ready.entry.rewrites:
-        for old, file in zip(one.old, one.old_files(), strict=True):
+    for rewrite in ready.entry.rewrites:
+        for old, file in zip(rewrite.old, rewrite.old_files(), strict=True):
             if old.path in seen:
                 raise invalid(ready, f"{old.path} is rewritten twice", file)
-            goes_for_nothing = not one.new and not (old.left_out or old.deleted)
+            goes_for_nothing = not rewrite.new and not (old.left_out or old.deleted)
             if old.size <= 0 or min(old.left_out, old.deleted) < 0 or goes_for_nothing:
                 raise invalid(ready, f"{old.path} goes with {old.left_out} rows", file)
             seen.add(old.path)
-        left, held = one.rows - one.left_out, sum(file.record_count for file in one.new)
-        partitions = {tuple(sorted(file.partition_values.items())) for file in one.new}
+        left, held = rewrite.rows - rewrite.left_out, sum(file.record_count for file in rewrite.new)
+        partitions = {tuple(sorted(file.partition_values.items())) for file in rewrite.new}
         if left != held or len(partitions) > 1:
             raise EntryInvalid(
                 f"entry {ready.entry.sequence} must not be committed: files with {left} rows are "

@@ -132,7 +132,7 @@ def reasons_against_names(table: TableFacts, entry: DeltaSchema) -> Iterator[str
     mode = mode_of(table.configuration)
     if mode == "none":
         return
-    fields = [one for one in entry["fields"] if one["name"] not in table.partition_columns]
+    fields = [field for field in entry["fields"] if field["name"] not in table.partition_columns]
     ours = _names_in_files(table.schema["fields"], by_id=mode == "id")
     theirs = _names_in_files(fields, by_id=mode == "id")
     others = [format_path(path) for path, one in theirs.items() if ours.get(path, one) != one]

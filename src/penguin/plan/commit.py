@@ -146,8 +146,8 @@ class _EntryDraft(CommitDraft):
 
         What becomes of them the log has yet to say. It is so only where a log has lost what it had.
         """
-        here = {hold.name for hold in self.plan.holds} | {file_name(one) for one in self.plan.adds}
-        replaced = (file_name(one.filename) for one in ready.entry.outgoing)
+        here = {hold.name for hold in self.plan.holds} | {file_name(add) for add in self.plan.adds}
+        replaced = (file_name(file.filename) for file in ready.entry.outgoing)
         return not here.isdisjoint((*ready.entry.redone, *replaced))
 
     def take(self, ready: ReadyEntry) -> None:

@@ -49,17 +49,17 @@ def rewritten_into(store: Reader, path: str, added: int | None, most: int) -> di
         return {}
     found: dict[str, bool] = {}
     sought = {path: True}
-    for told in fetch_actions(store, range(added, max(added - most, -1), -1)):
-        if told is None:
+    for actions in fetch_actions(store, range(added, max(added - most, -1), -1)):
+        if actions is None:
             break  # Older ones were cleaned up after a checkpoint.
-        new = told.adds
+        new = actions.adds
         for one in new:
             if one.path not in sought:
                 continue
             whole = sought.pop(one.path) and not any(
                 other is not one and _may_share(one, other) for other in new
             )
-            for gone in told.removes:
+            for gone in actions.removes:
                 if gone.path != one.path and _may_share(one, gone):
                     into = sought if layout.file_id(gone.path) is None else found
                     into[gone.path] = whole
@@ -145,7 +145,7 @@ class Checked:
     @property
     def missing(self) -> tuple[Damaged, ...]:
         """Return those that are not there."""
-        return tuple(one for one in self.damaged if one.trouble is FsckFault.MISSING)
+        return tuple(file for file in self.damaged if file.trouble is FsckFault.MISSING)
 
 
 def check(store: Reader) -> Checked:
@@ -185,15 +185,15 @@ def _trouble(action: FileAction, listed: SizedNames) -> FsckFault | None:
 
 def _still_damaged(store: Reader, suspects: list[FileAction]) -> list[Damaged]:
     """Look again at what seems to be missing: it may be behind a link, or there since then."""
-    paths = sorted({path for one in suspects for path in one.files})
+    paths = sorted({path for suspect in suspects for path in suspect.files})
     if len(paths) > MOST_HEADS:
         again = list_all(store)
     else:
         again = SizedNames(found for _, found in ahead(store.head, paths) if found is not None)
     return [
-        Damaged(trouble=trouble, action=one, found=again.size(one.path))
-        for one in suspects
-        if (trouble := _trouble(one, again)) is not None
+        Damaged(trouble=trouble, action=suspect, found=again.size(suspect.path))
+        for suspect in suspects
+        if (trouble := _trouble(suspect, again)) is not None
     ]
 
 
@@ -202,26 +202,26 @@ def _named_still(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> lis
     newest = whole_segment(store).version
     gone = {
         action.key
-        for told in read_versions(store, range(tail.version + 1, newest + 1))
-        for action in told.removes
+        for version in read_versions(store, range(tail.version + 1, newest + 1))
+        for action in version.removes
     }
-    return [one for one in damaged if one.action.key not in gone]
+    return [file for file in damaged if file.action.key not in gone]
 
 
 def _find_versions(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> None:
     """Find the version that added each file, as far back as that costs little."""
-    unknown = {one.action.key for one in damaged if one.action.version is None}
+    unknown = {file.action.key for file in damaged if file.action.version is None}
     found: dict[FileKey, int] = {}
     back = range(tail.first - 1, max(tail.first - 1 - MOST_BACK, -1), -1) if unknown else ()
-    for told in fetch_actions(store, back):
-        if told is None or len(found) == len(unknown):
+    for actions in fetch_actions(store, back):
+        if actions is None or len(found) == len(unknown):
             break
-        for action in told.adds:
+        for action in actions.adds:
             if action.key in unknown:
-                found.setdefault(action.key, told.version)
-    for one in damaged:
-        added = one.action.version
-        one.added = found.get(one.action.key) if added is None else added
+                found.setdefault(action.key, actions.version)
+    for file in damaged:
+        added = file.action.version
+        file.added = found.get(file.action.key) if added is None else added
 
 
 def _find_origins(store: Reader, damaged: list[Damaged]) -> None:

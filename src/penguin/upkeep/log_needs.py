@@ -131,8 +131,8 @@ def read_needs(store: Reader, cutoff: datetime, *, whole: bool = False) -> LogNe
         real_name=linked_name(store), cutoff_ms=int(cutoff.timestamp() * 1000), window=window
     )
     first = oldest if whole else min(tail.first, window)
-    for told in read_versions(store, range(first, tail.version + 1)):
-        reading.take(told, in_tail=told.version >= tail.first)
+    for version in read_versions(store, range(first, tail.version + 1)):
+        reading.take(version, in_tail=version.version >= tail.first)
     # Every removal since the cutoff was read from its version, if one before the cutoff is there.
     complete = oldest == 0 or window > oldest
     for batch in checkpointed_files(store, tail):

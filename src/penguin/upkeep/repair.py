@@ -74,13 +74,13 @@ class RepairOrder:
         """Return what would be taken out; raise where rows would be lost by it."""
         found = self.look(store)
         self._refuse_nothing_left(found, store)
-        lost = [one for one in found.missing if not is_read_again(one)]
+        lost = [file for file in found.missing if not is_read_again(file)]
         if not self.rows_lost:
             refuse_rewritten(lost, store.uri)
         if not self.rows_back:
             refuse_deleted_rows(found.missing, lost, store.uri)
-        ours = [one for one in found.missing if one.origin is not None and one not in lost]
-        gone = {one.path: one.action for one in found.missing}
+        ours = [file for file in found.missing if file.origin is not None and file not in lost]
+        gone = {file.path: file.action for file in found.missing}
         wanted = {path for one in ours for path in _others(one)} - gone.keys()
         others = {
             action.path: action
@@ -120,7 +120,7 @@ class RepairOrder:
                         operation=REPAIR,
                         metadata={"step": "fsck"},
                         at=at,
-                        removes=tuple(removed(one, at) for one in planned.files),
+                        removes=tuple(removed(file, at) for file in planned.files),
                         transactions=tuple(
                             (held_transaction(name), HeldState.GONE) for name in planned.marked
                         ),
@@ -146,8 +146,8 @@ class RepairOrder:
             version=done.version,
             operation=REPAIR,
             writer=WRITER,
-            rows=sum(one.origin.rows for one in done.lost if one.origin is not None),
-            files=tuple(sorted(one.path for one in done.lost)),
+            rows=sum(file.origin.rows for file in done.lost if file.origin is not None),
+            files=tuple(sorted(file.path for file in done.lost)),
             reason="penguin fsck --repair --rows-lost",
             created=self.clock.now().isoformat(),
         )
@@ -198,13 +198,13 @@ def _write_down(store: Store, planned: Repaired, version: int, at: datetime) -> 
     It comes before the version, so that no crash leaves a version without it.
     """
     files = {
-        path: TakenOut(path=path, pipeline=one.origin.pipeline, entry=one.origin.entry)
-        for one in planned.checked.missing
-        if one.origin is not None
-        for path in (one.path, *_others(one))
+        path: TakenOut(path=path, pipeline=file.origin.pipeline, entry=file.origin.entry)
+        for file in planned.checked.missing
+        if file.origin is not None
+        for path in (file.path, *_others(file))
     }
-    rewritten = (each for one in planned.checked.missing for each in one.rewritten)
-    named = (files[one.path] for one in planned.files if one.path in files)
+    rewritten = (each for file in planned.checked.missing for each in file.rewritten)
+    named = (files[file.path] for file in planned.files if file.path in files)
     taken = (*named, *rewritten)
     if taken:
         document = Repair(version=version, files=taken, created=at.isoformat())
@@ -222,9 +222,9 @@ def is_read_again(one: Damaged) -> bool:
 def refuse_deleted_rows(missing: tuple[Damaged, ...], lost: list[Damaged], table: str) -> None:
     """Raise where rows that were deleted in place would be in the table again. Pure."""
     back = [
-        one.path
-        for one in missing
-        if one.origin is not None and one not in lost and one.action.deletion_vector is not None
+        file.path
+        for file in missing
+        if file.origin is not None and file not in lost and file.action.deletion_vector is not None
     ]
     if back:
         raise RepairRefused(
@@ -237,7 +237,7 @@ def refuse_deleted_rows(missing: tuple[Damaged, ...], lost: list[Damaged], table
 
 def refuse_rewritten(lost: list[Damaged], table: str) -> None:
     """Raise where a missing file has rows that `blizzard redo` cannot read again. Pure."""
-    names = [f"{one.path} ({why_lost(one.origin)})" for one in lost if one.origin is not None]
+    names = [f"{file.path} ({why_lost(file.origin)})" for file in lost if file.origin is not None]
     if names:
         raise RepairRefused(
             f"blizzard redo cannot read these rows again: {first_of(names)}. Taking "

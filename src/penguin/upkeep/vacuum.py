@@ -139,12 +139,12 @@ class VacuumReport:
 
     def count(self, files: list[ObjectFacts]) -> None:
         """Count files that go."""
-        times = [one.modified for one in files]
+        times = [file.modified for file in files]
         self.files += len(files)
-        self.bytes += sum(one.size for one in files)
+        self.bytes += sum(file.size for file in files)
         self.oldest = min(chain(times, filter(None, (self.oldest,))), default=None)
         self.newest = max(chain(times, filter(None, (self.newest,))), default=None)
-        self.some = (*self.some, *(one.path for one in files))[:FEW]
+        self.some = (*self.some, *(file.path for file in files))[:FEW]
 
 
 def store_time(store: Store, now: datetime) -> datetime:
@@ -208,7 +208,7 @@ class Vacuum:
         since = _Since(store=store, version=self.needs.version)
         for files in self.batches():
             named = since.named()
-            doomed = [one for one in files if one.path not in named]
+            doomed = [file for file in files if file.path not in named]
             report.spared += len(files) - len(doomed)
             for one, why in ahead(partial(_delete, store), doomed):
                 if why is None:
@@ -276,19 +276,19 @@ class Vacuum:
 
     def _without_nested(self, nested: NestedTables, files: list[ObjectFacts]) -> list[ObjectFacts]:
         """Leave out the files of other Delta tables, which this log knows nothing of."""
-        theirs = nested.below(one.path for one in files)
+        theirs = nested.below(file.path for file in files)
         if theirs:
             self.kept[KeptReason.NESTED] += len(theirs)
-        return [one for one in files if one.path not in theirs]
+        return [file for file in files if file.path not in theirs]
 
     def _without_leftovers(self, files: list[ObjectFacts]) -> list[ObjectFacts]:
         """Leave out what blizzard wrote and no entry names, which the footers tell."""
-        doubtful = [one for one in files if self._may_be_a_leftover(one.path)]
+        doubtful = [file for file in files if self._may_be_a_leftover(file.path)]
         footers = ahead(partial(_is_blizzards, self.store), doubtful)
         left = {one.path for one, is_ours in footers if is_ours}
         if left:
             self.kept[KeptReason.LEFTOVER] += len(left)
-        return [one for one in files if one.path not in left]
+        return [file for file in files if file.path not in left]
 
     def _may_be_a_leftover(self, path: str) -> bool:
         if layout.file_id(path) is None or path in self.needs.removed:

@@ -412,13 +412,13 @@ def test_staging_commits_read_no_file_names_however_many_a_table_has(staging, mo
     body = "\n".join(map(json.dumps, [{"commitInfo": {"operation": "WRITE"}}, *others]))
     staging.store.create(log_version(2), body.encode())
     staging.delta().create_checkpoint()
-    see = LogContents.see
+    see = LogContents.add_paths
 
     def count(known, paths):
         taken.append(len(paths))
         see(known, paths)
 
-    monkeypatch.setattr(LogContents, "see", count)
+    monkeypatch.setattr(LogContents, "add_paths", count)
     for number in range(1, 4):
         ring(staging, journal.batch(rows_of(number)))
         penguin.drain()

@@ -14,7 +14,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from lakebed.deltalog.files import read_log
 from lakebed.deltalog.snapshot import LogReader
-from lakebed.layout import SCAN_TRANSACTION, SCANNED_TRANSACTION, stranger_transaction
+from lakebed.layout import SCAN_TRANSACTION, SCANNED_TRANSACTION, foreign_transaction
 from penguin.events.backlog import FilesLeftOut, FilesPassedOver
 from tests.support.builders import NOON
 from tests.support.change_files import write_changes
@@ -101,7 +101,7 @@ def test_transactions_are_bounded_whatever_the_number_of_files(table):
         for line in version.read_text().splitlines()
     ]
     named = {found["txn"]["appId"] for line in lines if "txn" in (found := json.loads(line))}
-    singly = {stranger_transaction(path) for path in (ahead, plain, asked)}
+    singly = {foreign_transaction(path) for path in (ahead, plain, asked)}
     assert named == {SCAN_TRANSACTION, SCANNED_TRANSACTION, *singly}
     assert table.ids() == [*range(30), 100, 101, 102]
     table.delta().optimize.compact()

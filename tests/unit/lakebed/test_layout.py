@@ -101,8 +101,8 @@ def test_only_the_outbox_of_the_pipeline_itself_gives_final_names():
 @pytest.mark.parametrize(
     ("path", "single"),
     [
-        (layout.stranger_transaction("date=1/part-0.parquet"), True),
-        (layout.stranger_transaction("01a1e666-cabe-77d5-8bf2-6709e0ac6c6c.parquet"), True),
+        (layout.foreign_transaction("date=1/part-0.parquet"), True),
+        (layout.foreign_transaction("01a1e666-cabe-77d5-8bf2-6709e0ac6c6c.parquet"), True),
         (layout.held_transaction("01a1e666-cabe-77d5-8bf2-6709e0ac6c6c.parquet"), False),
         (layout.SCAN_TRANSACTION, False),
         (layout.pipeline_transaction("file"), False),
@@ -110,7 +110,7 @@ def test_only_the_outbox_of_the_pipeline_itself_gives_final_names():
     ],
 )
 def test_transactions_of_single_files_are_told_from_others(path, single):
-    assert layout.is_stranger_transaction(path) is single
+    assert layout.is_foreign_transaction(path) is single
 
 
 @pytest.mark.parametrize(

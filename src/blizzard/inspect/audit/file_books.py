@@ -26,8 +26,8 @@ from lakebed.layout import (
     SCANNED_TRANSACTION,
     file_id,
     file_name,
+    foreign_transaction,
     held_transaction,
-    stranger_transaction,
 )
 from lakebed.listing.watermark import named_at
 from lakebed.units import plural
@@ -207,7 +207,7 @@ class FileBooks:
 
     def _is_adopted(self, path: str) -> bool:
         """Whether penguin has committed a file of another program, by itself or with its folder."""
-        if stranger_transaction(path) in self.log.transactions:
+        if foreign_transaction(path) in self.log.transactions:
             return True
         at, scanned = named_at(path), self.log.transactions.get(SCANNED_TRANSACTION)
         if at is not None and scanned is not None and at <= scanned:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakebed.deltalog.actions import CommitInfo, LogActions
-from lakebed.deltalog.file_names import linked_folders, naming, without_links
+from lakebed.deltalog.file_names import linked_folders, path_resolver, without_links
 from lakebed.deltalog.removals import NEVER, RemovalEvidence
 from lakebed.deltalog.retention import FOR_EVER, parse_interval
 from tests.support.builders import NOON
@@ -44,7 +44,7 @@ INSIDE = "date=2024-01-01/a b#1?.parquet"
 )
 def test_a_uri_of_the_table_is_a_name_in_it(root, prefix):
     """HOLES D21"""
-    named = naming(Place(root))
+    named = path_resolver(Place(root))
     assert named(prefix + INSIDE) == INSIDE
     assert named(INSIDE) == INSIDE
 
@@ -62,14 +62,14 @@ def test_a_uri_of_the_table_is_a_name_in_it(root, prefix):
 )
 def test_what_lies_elsewhere_keeps_its_name(name):
     """HOLES D21: a file of another place is no file of this one."""
-    assert naming(Place("s3://bucket/lake/events"))(name) == name
+    assert path_resolver(Place("s3://bucket/lake/events"))(name) == name
 
 
 def test_another_account_is_another_place():
     """HOLES D21"""
     root = "abfss://c@one.dfs.core.windows.net/events"
     name = "abfss://c@two.dfs.core.windows.net/events/x.parquet"
-    assert naming(Place(root))(name) == name
+    assert path_resolver(Place(root))(name) == name
 
 
 @pytest.mark.parametrize("form", ["file://{}", "file:{}", "file://localhost{}", "{}"])
@@ -79,7 +79,7 @@ def test_a_path_of_a_local_table_is_a_name_in_it(tmp_path: Path, form: str) -> N
     root.mkdir()
     link.symlink_to(root)
     for given in (root, link):
-        named = naming(Place(str(given), given))
+        named = path_resolver(Place(str(given), given))
         for way in (root, link):
             assert named(form.format(f"{way}/{INSIDE}")) == INSIDE
         beside = form.format(f"{tmp_path}/table2/x.parquet")
