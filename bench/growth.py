@@ -33,7 +33,7 @@ from blizzard.journal import segments
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import IngestedFile, SourceFile
 from blizzard.model.settings import RollingPolicy
-from blizzard.plan.recognise import plan
+from blizzard.plan.recognise import Planner
 from lakebed.clock import Clock
 from lakebed.documents.source_record import SourceRecord
 from lakebed.layout import data_file
@@ -152,9 +152,9 @@ def planning(count: int) -> Figures:
     ]
     found: Figures = {"requests": 0}
     with measured(found):
-        plan(files, parallelism=2, file_size=RollingPolicy().file_size)
+        Planner(parallelism=2, file_size=RollingPolicy().file_size).plan(files)
     found["bytes"] = (
-        peak_of(lambda: plan(files, parallelism=2, file_size=RollingPolicy().file_size))
+        peak_of(lambda: Planner(parallelism=2, file_size=RollingPolicy().file_size).plan(files))
         if count <= SIZES[2]
         else None
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.model.source.forecast import Forecast
-from blizzard.plan.recognise import plan, units_per_core, work
+from blizzard.plan.recognise import Planner, units_per_core, work
 from blizzard.plan.small_files import Policy, SmallFile, groups_of
 from blizzard.worker.output.parquet import OpenFile, file_is_full, row_group_is_full
 from lakebed.layout import TablePath
@@ -41,7 +41,7 @@ SIZE = SMALLEST_UNIT  # a data file; the loads fill some
 def test_every_byte_of_every_file_is_in_exactly_one_unit(files, cores):
     """D12, D13."""
     planned: dict[str, list[tuple[int, int]]] = {}
-    for unit in plan(files, parallelism=cores, file_size=SIZE):
+    for unit in Planner(parallelism=cores, file_size=SIZE).plan(files):
         for file in unit.files:
             part = (file.part.start, file.part.end) if file.part else (0, file.size)
             planned.setdefault(file.key, []).append(part)
@@ -54,7 +54,7 @@ def test_every_byte_of_every_file_is_in_exactly_one_unit(files, cores):
 
 @given(FILES, CORES)
 def test_only_a_large_plain_file_is_cut(files, cores):
-    for unit in plan(files, parallelism=cores, file_size=SIZE):
+    for unit in Planner(parallelism=cores, file_size=SIZE).plan(files):
         for file in unit.files:
             if file.part is not None:
                 assert file.codec is Codec.NONE
@@ -63,7 +63,7 @@ def test_only_a_large_plain_file_is_cut(files, cores):
 
 @given(FILES, CORES)
 def test_a_unit_holds_files_of_one_partition_and_says_which(files, cores):
-    for unit in plan(files, parallelism=cores, file_size=SIZE):
+    for unit in Planner(parallelism=cores, file_size=SIZE).plan(files):
         assert all(dict(file.partition_values) == unit.partition_values for file in unit.files)
 
 
@@ -71,9 +71,8 @@ def test_a_unit_holds_files_of_one_partition_and_says_which(files, cores):
 def test_the_plan_does_not_depend_on_the_order_of_the_listing(files, cores, random):
     shuffled = list(files)
     random.shuffle(shuffled)
-    assert plan(shuffled, parallelism=cores, file_size=SIZE) == plan(
-        files, parallelism=cores, file_size=SIZE
-    )
+    planner = Planner(parallelism=cores, file_size=SIZE)
+    assert planner.plan(shuffled) == planner.plan(files)
 
 
 @given(FILES, CORES)
@@ -81,7 +80,7 @@ def test_units_are_about_alike_and_no_more_than_are_needed(files, cores):
     share = Forecast().filled(files, SIZE) / cores
     all_work = sum(work(file) for file in files)
     room = max(SMALLEST_UNIT, math.ceil(all_work / cores / units_per_core(share)))
-    units = plan(files, parallelism=cores, file_size=SIZE)
+    units = Planner(parallelism=cores, file_size=SIZE).plan(files)
     for unit in units:
         weights = [work(file) for file in unit.files]
         assert len(weights) == 1 or sum(weights) <= 1.5 * room + max(weights)

@@ -23,14 +23,13 @@ from bench.figures import Assumptions, Prices
 from bench.section import DOCS
 from bench.workloads import WORKLOADS, Workload
 from blizzard.model.limits import MAX_LINE_BYTES
-from blizzard.model.settings import RollingPolicy
-from blizzard.plan.recognise import plan
-from blizzard.plan.trigger import WaitingFiles, should_start
+from blizzard.plan.recognise import Planner
+from blizzard.plan.trigger import Timing
 from blizzard.worker.ndjson.compiled.fast import FastPath
 from blizzard.worker.ndjson.lines import blocks
 from lakebed.types import Codec
 from lakebed.units import mebibytes
-from tests.support.builders import NOON, source_file
+from tests.support.builders import NOON, pipeline_settings, source_file
 
 each_workload = pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS.keys())
 
@@ -70,9 +69,9 @@ def test_a_batch_is_cut_as_the_plan_cuts_it_and_starts_when_the_trigger_says() -
     found = batches_of(load, cores, Limits(), GIVEN)
 
     def starts(count: int) -> bool:
-        waiting = WaitingFiles(files=files[:count], oldest=NOON, newest=NOON, more=False)
+        timing = Timing(settings=pipeline_settings(Path("/in"), Path("/table")))
         soon = NOON + timedelta(seconds=1)
-        return should_start(waiting, RollingPolicy(), parallelism=cores, now=soon)
+        return timing.is_time(files[:count], more=False, cores=cores, now=soon)
 
     files = [
         source_file(f"{number:06d}.ndjson.gz", size=size, codec=Codec.GZIP)
@@ -80,7 +79,7 @@ def test_a_batch_is_cut_as_the_plan_cuts_it_and_starts_when_the_trigger_says() -
     ]
     assert starts(int(found.files) + 1)
     assert not starts(int(found.files))
-    units = plan(files[: int(found.files)], parallelism=cores, file_size=ROLLING.file_size)
+    units = Planner(parallelism=cores, file_size=ROLLING.file_size).plan(files[: int(found.files)])
     written = found.plain * GIVEN.parquet_ratio / found.data_file_size
     assert len(units) == pytest.approx(written, abs=1.5)
 

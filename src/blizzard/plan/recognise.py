@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import compress, groupby
-from typing import Any
 
 from blizzard.model.files import SourceFile, WorkUnit
 from blizzard.model.locations import OpenReader, source_location
@@ -23,79 +22,62 @@ USUAL = Sizing()
 UNKNOWN = Forecast()
 
 
-def plan(
-    files: Iterable[SourceFile],
-    *,
-    parallelism: int,
-    file_size: int,
-    sizing: Sizing = USUAL,
-    cuts: bool = True,
-    forecast: Forecast = UNKNOWN,
-    hurry: bool = True,
-) -> tuple[WorkUnit, ...]:
-    """Put every byte of every file into exactly one unit, in the order of partitions and paths.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planner:
+    """Divides source files into work units of about the same size."""
 
-    Where it `cuts` no file, what is left of one is still a unit of its own. In a `hurry`, every
-    core gets work, even if its data files come out small.
-    """
-    ordered = sorted(files, key=lambda file: (_partition(file), file.source, file.path))
-    room = _room(ordered, parallelism, file_size, sizing, forecast, hurry=hurry)
-    packs = (
-        pack
-        for _partition_key, group in groupby(ordered, key=_partition)
-        for pack in _packs(list(group), room, cuts=cuts)
-    )
-    return tuple(
-        WorkUnit(
-            name=str(index),
-            partition_values=pack[0].partition_values,
-            files=tuple(pack),
-            file_size=forecast.closes_at(pack, file_size),
+    parallelism: int
+    file_size: int
+    sizing: Sizing = USUAL
+    forecast: Forecast = UNKNOWN
+    hurry: bool = True
+    """Whether every core gets work at once, even if its data files come out small."""
+
+    def plan(self, files: Iterable[SourceFile], *, cuts: bool = True) -> tuple[WorkUnit, ...]:
+        """Put every byte of every file into exactly one unit, in the order of partitions and paths.
+
+        Where it `cuts` no file, what is left of one is still a unit of its own.
+        """
+        ordered = sorted(files, key=lambda file: (_partition(file), file.source, file.path))
+        room = self._room(ordered)
+        packs = (
+            pack
+            for _partition_key, group in groupby(ordered, key=_partition)
+            for pack in _packs(list(group), room, cuts=cuts)
         )
-        for index, pack in enumerate(packs)
-    )
+        return tuple(
+            WorkUnit(
+                name=str(index),
+                partition_values=pack[0].partition_values,
+                files=tuple(pack),
+                file_size=self.forecast.closes_at(pack, self.file_size),
+            )
+            for index, pack in enumerate(packs)
+        )
 
+    def to_recognise(self, files: Sequence[SourceFile]) -> tuple[SourceFile, ...]:
+        """Return the few large files that would be cut if it were certain that they are plain."""
+        least = self.sizing.smallest_unit  # No unit has less room than that.
+        large = [file for file in files if file.by_content and file.size > least]
+        room = self._room(files) if large else 0
+        return tuple(
+            file
+            for file in large
+            if file.size > room and can_be_cut(replace(file, by_content=False))
+        )
 
-def to_recognise(
-    files: Sequence[SourceFile],
-    *,
-    parallelism: int,
-    file_size: int,
-    sizing: Sizing = USUAL,
-    forecast: Forecast = UNKNOWN,
-    hurry: bool = True,
-) -> tuple[SourceFile, ...]:
-    """Return the files that would be cut if it were certain that they are plain: a few, large."""
-    # No unit has less room than that.
-    large = [file for file in files if file.by_content and file.size > sizing.smallest_unit]
-    if not large:
-        return ()
-    room = _room(files, parallelism, file_size, sizing, forecast, hurry=hurry)
-    return tuple(
-        file for file in large if file.size > room and can_be_cut(replace(file, by_content=False))
-    )
-
-
-def _room(
-    files: Sequence[SourceFile],
-    parallelism: int,
-    file_size: int,
-    sizing: Sizing,
-    forecast: Forecast,
-    *,
-    hurry: bool,
-) -> int:
-    """Return how much work a unit has."""
-    cores = max(1, parallelism)
-    load = sum(map(work, files))
-    filled = forecast.filled(files, file_size)
-    if sizing.units_per_core is not None:
-        units = cores * sizing.units_per_core
-    elif hurry:
-        units = cores * units_per_core(filled / cores)
-    else:
-        units = units_at_leisure(filled, load, cores=cores, sizing=sizing)
-    return max(sizing.smallest_unit, math.ceil(load / units))
+    def _room(self, files: Sequence[SourceFile]) -> int:
+        """Return how much work a unit has."""
+        cores, sizing = max(1, self.parallelism), self.sizing
+        load = sum(map(work, files))
+        filled = self.forecast.filled(files, self.file_size)
+        if sizing.units_per_core is not None:
+            units = cores * sizing.units_per_core
+        elif self.hurry:
+            units = cores * units_per_core(filled / cores)
+        else:
+            units = units_at_leisure(filled, load, cores=cores, sizing=sizing)
+        return max(sizing.smallest_unit, math.ceil(load / units))
 
 
 def units_per_core(filled: float) -> int:
@@ -191,24 +173,23 @@ def planned(
     A file is cut into byte ranges before anybody has read it, so the few that would be cut are
     asked for their first bytes. One that does not answer is left whole: its reader reports why.
     """
-    cut_into: dict[str, Any] = {
-        "parallelism": parallelism,
-        "file_size": settings.sink.rolling.file_size,
-        "sizing": settings.sizing,
-        "forecast": forecast,
-        "hurry": hurry,
-    }
+    planner = Planner(
+        parallelism=parallelism,
+        file_size=settings.sink.rolling.file_size,
+        sizing=settings.sizing,
+        forecast=forecast,
+        hurry=hurry,
+    )
     if Provenance.LINE in settings.provenance:
         # Who begins in the middle of a file cannot number its lines.
-        return plan(files, cuts=False, **cut_into)
+        return planner.plan(files, cuts=False)
     sources = {source.name: source for source in settings.sources}
     sure: dict[str, SourceFile] = {}
-    for file in to_recognise(files, **cut_into):
+    for file in planner.to_recognise(files):
         try:
             store = open_source(source_location(sources[file.source]))
             first = store.part(file.path, 0, min(FIRST_BYTES, file.size), etag=file.etag)
         except LakeError:
             continue
         sure[file.key] = replace(file, codec=codec_in(first, file.codec), by_content=False)
-    known = [sure.get(file.key, file) for file in files] if sure else files
-    return plan(known, **cut_into)
+    return planner.plan(sure.get(file.key, file) for file in files)

@@ -13,57 +13,6 @@ from blizzard.model.source.form import codec_of
 from lakebed.documents.entry import Entry
 from lakebed.types import Codec, Compression
 
-UNKNOWN = Forecast()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingFiles:
-    """Source files that are listed and not yet read."""
-
-    files: Sequence[SourceFile]
-    oldest: datetime
-    """When the first of them arrived."""
-    newest: datetime
-    """When the last of them arrived."""
-    more: bool
-    """Whether there are more than one batch may hold."""
-
-
-@dataclass(slots=True)
-class Arrivals:
-    """When the waiting files arrived: when the store says so, or when they were first seen.
-
-    A store's clock may be ahead of ours.
-    """
-
-    _seen: dict[str, datetime] = field(default_factory=dict)
-
-    def waiting(self, files: Sequence[SourceFile], *, more: bool, now: datetime) -> WaitingFiles:
-        """Return what waits now, and remember it."""
-        before, self._seen = self._seen, {}
-        arrived: list[datetime] = []
-        for file in files:
-            key = file.key
-            seen = self._seen[key] = before.get(key, now)
-            arrived.append(min(file.modified, seen))
-        return WaitingFiles(files=files, oldest=min(arrived), newest=max(arrived), more=more)
-
-
-def should_start(
-    waiting: WaitingFiles,
-    policy: RollingPolicy,
-    *,
-    parallelism: int,
-    now: datetime,
-    forecast: Forecast = UNKNOWN,
-) -> bool:
-    """Start when the files fill a file on every core, have waited enough, or no more come. Pure."""
-    return (
-        waiting.more
-        or is_full(waiting.files, policy, parallelism=parallelism, forecast=forecast)
-        or starts_by(waiting, policy, now=now) <= 0
-    )
-
 
 def is_full(
     files: Sequence[SourceFile], policy: RollingPolicy, *, parallelism: int, forecast: Forecast
@@ -80,13 +29,6 @@ def is_full(
     if len(filled) == 1:
         return filled[0] >= parallelism
     return sum(map(math.floor, filled)) >= parallelism
-
-
-def starts_by(waiting: WaitingFiles, policy: RollingPolicy, *, now: datetime) -> float:
-    """Return in how many seconds waiting files make a batch at the latest; 0 or less: now. Pure."""
-    by_first = policy.rollover - (now - waiting.oldest).total_seconds()
-    by_last = policy.inactivity - (now - waiting.newest).total_seconds()
-    return min(by_first, by_last)
 
 
 def learned(forecast: Forecast, entry: Entry | None, settings: PipelineSettings) -> Forecast:
@@ -109,7 +51,8 @@ class Timing:
     """What source files are expected to become."""
     due_in: float = 0.0
     """In how many seconds the files that were last asked about make a batch at the latest."""
-    _arrivals: Arrivals = field(default_factory=Arrivals)
+    _seen: dict[str, datetime] = field(default_factory=dict)
+    """When each waiting file was first seen: a store's clock may be ahead of ours."""
 
     def learn(self, entry: Entry) -> None:
         """Remember what the source files of an entry have become."""
@@ -118,13 +61,15 @@ class Timing:
     def is_time(
         self, files: Sequence[SourceFile], *, more: bool, cores: int, now: datetime
     ) -> bool:
-        """Whether the waiting files make a batch now."""
-        waiting = self._arrivals.waiting(files, more=more, now=now)
-        self.due_in = max(0.0, starts_by(waiting, self.settings.sink.rolling, now=now))
-        return should_start(
-            waiting,
-            self.settings.sink.rolling,
-            parallelism=cores,
-            now=now,
-            forecast=self.forecast,
-        )
+        """Whether the waiting files make a batch now.
+
+        They do if there are more than one batch may hold, if they fill a file on every core, if the
+        first of them has waited long enough, or if no more have come for a while.
+        """
+        policy = self.settings.sink.rolling
+        seen = self._seen = {file.key: self._seen.get(file.key, now) for file in files}
+        waited = [(now - min(file.modified, seen[file.key])).total_seconds() for file in files]
+        by_first, by_last = policy.rollover - max(waited), policy.inactivity - min(waited)
+        self.due_in = max(0.0, min(by_first, by_last))
+        is_due = more or not self.due_in
+        return is_due or is_full(files, policy, parallelism=cores, forecast=self.forecast)

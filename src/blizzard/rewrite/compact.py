@@ -26,9 +26,7 @@ from blizzard.rewrite.transaction import (
     commit,
     drop,
     old_file,
-    rewriting_of,
     table_state,
-    waiting_entries,
 )
 from blizzard.worker.deleted_rows import deleted_rows, ranges_of
 from blizzard.worker.output.origins import runs_without
@@ -149,14 +147,13 @@ def plan_compaction(
 ) -> CompactionPlan:
     """Find the small files of this journal that are worth compacting."""
     state = table_state(store, settings)
-    _check_columns(settings, state.require_columns(store), state.last.partition_columns)
+    _check_columns(settings, state.require_columns(), state.last.partition_columns)
     origins = known if known is not None else KnownOrigins()
     active = state.files
     origins.keep(state.last.journal, active.keys())
     policy = policy_of(settings)
     at = round(now.timestamp() * 1000)
-    waiting = waiting_entries(store, state.snapshot)
-    taken = {old.filename for entry in waiting for old in entry.outgoing}
+    taken = {old.filename for entry in state.waiting_entries() for old in entry.outgoing}
     small = [
         file
         for path, file in active.items()
@@ -198,7 +195,7 @@ def compact(
     if not plan.groups:
         return RewriteDone(found=plan)
     size = settings.sink.rolling.row_group_size
-    work = rewriting_of(settings, plan.state, Concatenate(size), clock)
+    work = plan.state.rewriting(Concatenate(size), clock)
     groups = [_group(one, plan.state.files) for one in plan.groups]
     progress(0, len(groups))
     outcomes = rewriter.rewrite(groups, work, ended=lambda done: progress(done, len(groups)))
@@ -209,12 +206,11 @@ def compact(
 
     def entry(now: CompactionPlan) -> Entry | None:
         nonlocal done
-        waiting = waiting_entries(store, now.state.snapshot)
-        done = _still_there(merges, now.state, waiting, plan.state.last.journal)
+        done = _still_there(merges, now.state, plan.state.last.journal)
         return replace(now.state.next_entry("compact", clock), rewrites=done) if done else None
 
     try:
-        _now, number = commit(store, settings, plan, rewritten, entry)
+        _now, number = commit(store, plan, rewritten, entry)
     except JournalConflict as conflict:
         return RewriteDone(found=plan, failed=failed, gave_way=conflict.message)
     drop(store, (file for one in merges if one not in done for file in one.new))
@@ -305,13 +301,11 @@ def _live(known: FinishedFile, file: ActiveFile, store: Reader) -> FinishedFile:
     return replace(known, source_files=names, runs=runs)
 
 
-def _still_there(
-    merges: Sequence[Rewrite], now: TableState, waiting: Sequence[Entry], journal: str
-) -> tuple[Rewrite, ...]:
+def _still_there(merges: Sequence[Rewrite], now: TableState, journal: str) -> tuple[Rewrite, ...]:
     """Return those whose files are all in the table and are not superseded by another entry."""
     if now.last.journal != journal:
         return ()
-    taken = {old.filename for entry in waiting for old in entry.outgoing}
+    taken = {old.filename for entry in now.waiting_entries() for old in entry.outgoing}
     active = now.files
     return tuple(
         one

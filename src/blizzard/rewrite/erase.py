@@ -21,9 +21,6 @@ from blizzard.rewrite.transaction import (
     RewriteDone,
     RewritePlan,
     commit,
-    refuse_contested,
-    rewrite_each,
-    rewriting_of,
     superseded,
     table_state,
     tries_again,
@@ -101,7 +98,7 @@ class ErasePlan(RewritePlan):
 def plan_erasure(store: Reader, settings: PipelineSettings, predicate: Predicate) -> ErasePlan:
     """Find the rows of the table for which a condition holds."""
     state = table_state(store, settings)
-    columns = state.require_columns(store)
+    columns = state.require_columns()
     check_columns(predicate, columns)
     files = state.files
     places: dict[str, RowsInFile] = {}
@@ -114,7 +111,7 @@ def plan_erasure(store: Reader, settings: PipelineSettings, predicate: Predicate
         with_rows(files[path], inside, known.get(path), predicate)
         for path, inside in places.items()
     )
-    refuse_contested(store, settings, state, [one.file for one in found])
+    state.refuse_contested(one.file for one in found)
     return ErasePlan(state=state, files=found, columns=columns)
 
 
@@ -132,9 +129,8 @@ def erase(
     plan = plan_erasure(store, settings, predicate)
     if not plan.files:
         return RewriteDone(found=plan)
-    work = rewriting_of(settings, plan.state, DropRows(), clock)
     mixed = [one.file for one in plan.files if not one.is_whole]
-    rewritten = rewrite_each(rewriter, mixed, work)
+    rewritten = plan.state.rewrite_each(rewriter, mixed, DropRows(), clock)
     replaced = _replacements(plan.files, rewritten)
 
     def entry(now: ErasePlan) -> Entry:
@@ -147,7 +143,7 @@ def erase(
 
     # Files that were added since then are left alone; which of the old ones have such rows cannot
     # have changed.
-    _now, number = commit(store, settings, plan, rewritten, entry)
+    _now, number = commit(store, plan, rewritten, entry)
     return RewriteDone(found=plan, entry=number)
 
 

@@ -26,9 +26,6 @@ from blizzard.rewrite.transaction import (
     RewritePlan,
     commit,
     entries_of_table,
-    refuse_contested,
-    rewrite_each,
-    rewriting_of,
     superseded,
     table_state,
     tries_again,
@@ -104,7 +101,7 @@ def plan_promotion(
         for path, file in sorted(state.files.items())
         if path not in named or named[path][1]
     )
-    refuse_contested(store, settings, state, files)
+    state.refuse_contested(files)
     return PromotionPlan(
         state=state,
         target=target,
@@ -129,8 +126,8 @@ def promote(
 ) -> RewriteDone[PromotionPlan]:
     """Rewrite the files that hold values of a field, and append the entry that replaces them."""
     plan = plan_promotion(store, settings, wanted, check)
-    work = rewriting_of(settings, plan.state, FillColumn(plan.target), clock)
-    rewritten = rewrite_each(rewriter, _with_origins(store, plan.files), work)
+    files, fill = _with_origins(store, plan.files), FillColumn(plan.target)
+    rewritten = plan.state.rewrite_each(rewriter, files, fill, clock)
     replaced = tuple(superseded(one.old, one.new) for one in rewritten if one.new)
     if not replaced:
         return RewriteDone(found=plan, rewritten=rewritten)
@@ -142,7 +139,6 @@ def promote(
 
     now, number = commit(
         store,
-        settings,
         plan,
         rewritten,
         entry,

@@ -34,9 +34,6 @@ from blizzard.rewrite.transaction import (
     TableState,
     commit,
     entries_of_table,
-    refuse_contested,
-    rewrite_each,
-    rewriting_of,
     superseded,
     table_state,
     tries_again,
@@ -180,7 +177,7 @@ def plan_retraction(
     rows = (search or RowSearch(store)).find(journals, state, holders)
     if not rows_deleted:
         _refuse_untold(rows)
-    refuse_contested(store, settings, state, rows.files)
+    state.refuse_contested(rows.files)
     lines = MeantLines(sources=meant.keys)
     return RetractPlan(
         state=state,
@@ -223,8 +220,8 @@ def retract(
     plan = find()
     if content is not None:
         refuse_rows_out(store, plan)
-    work = rewriting_of(settings, plan.state, DropRows(), clock)
-    rewritten = rewrite_each(rewriter, (*plan.rows.mixed, *plan.rows.unnamed), work)
+    mixed = (*plan.rows.mixed, *plan.rows.unnamed)
+    rewritten = plan.state.rewrite_each(rewriter, mixed, DropRows(), clock)
     replaced = (
         *(superseded(one, left_out=one.live_rows or 0) for one in plan.rows.whole),
         *(superseded(one.old, one.new, left_out=one.removed) for one in rewritten if one.removed),
@@ -247,7 +244,7 @@ def retract(
         _refuse_read_since(store, settings.name, content, now.state.history)
         return content.within(following, now, {old.path for one in replaced for old in one.old})
 
-    now, number = commit(store, settings, plan, rewritten, entry, replan=find)
+    now, number = commit(store, plan, rewritten, entry, replan=find)
     return RewriteDone(
         found=now,
         rewritten=rewritten,

@@ -30,7 +30,6 @@ from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.erase import ErasePlan, sources_of
 from blizzard.rewrite.line_search import LineSearch
-from blizzard.rewrite.transaction import waiting_entries
 from blizzard.worker.find_rows import RowsInFile, rows_in
 from blizzard.worker.quarantine.reader import lines_of, read_table
 from lakebed import layout
@@ -172,7 +171,7 @@ def still_held(
     maybe = {uri: count for uri, count in possible.items() if uri not in rows}
     not_searched = tuple(_not_searched(settings, found.state.history, open_source, unread))
     return StillHeld(
-        data_files=_data_files(store, settings, others, found) if others else (),
+        data_files=_data_files(settings, others, found) if others else (),
         bad_lines=lines,
         sources=tuple(_sources(settings, rows, open_source)),
         sources_unknown=unknown,
@@ -240,7 +239,7 @@ def _rows_of_others(
 
 
 def _data_files(
-    store: Reader, settings: PipelineSettings, rows: Mapping[str, RowsInFile], found: ErasePlan
+    settings: PipelineSettings, rows: Mapping[str, RowsInFile], found: ErasePlan
 ) -> tuple[OtherFile, ...]:
     """Return why each file with such rows is there.
 
@@ -250,7 +249,7 @@ def _data_files(
     snapshot = found.state.snapshot
     waiting = {
         file_name(file.filename)
-        for entry in waiting_entries(store, snapshot)
+        for entry in found.state.waiting_entries()
         for file in entry.data_files
     }
     fates = snapshot.fates(map(file_name, rows))

@@ -86,8 +86,10 @@ class NotRewritten(LakeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
-    """A version of the table, and the journal as it was read after it."""
+    """A version of a pipeline's table, and the journal as it was read after it."""
 
+    store: Reader
+    settings: PipelineSettings
     snapshot: Snapshot
     files: Mapping[str, ActiveFile]
     """Its data files by their names."""
@@ -119,10 +121,10 @@ class TableState:
         """Return the table's columns as blizzard declares them; none if they are unreadable."""
         return columns_from(self.snapshot.facts.schema) or Schema(())
 
-    def require_columns(self, store: Reader) -> Schema:
+    def require_columns(self) -> Schema:
         """Return the columns of the table; raise if they cannot be read."""
         if not self.columns.fields:
-            raise ObjectMissing("the columns of the table cannot be read", path=store.uri)
+            raise ObjectMissing("the columns of the table cannot be read", path=self.store.uri)
         return self.columns
 
     def next_entry(self, kind: Kind, clock: Clock) -> Entry:
@@ -131,6 +133,62 @@ class TableState:
         found = self.history.columns
         columns = following.columns if found is None else found
         return replace(following, table_schema=dict(self.snapshot.facts.schema), columns=columns)
+
+    def waiting_entries(self) -> tuple[Entry, ...]:
+        """Return the entries of all journals in use that this version does not have yet."""
+        found: list[Entry] = []
+        for pipeline in layout.pipelines(self.store.folders(layout.OURS)):
+            journal = read_ledger(self.store, pipeline).journal
+            if journal is not None:
+                committed = self.snapshot.committed(pipeline, journal) or 0
+                found += JournalReader(self.store, pipeline).entries(committed)
+        return tuple(found)
+
+    def refuse_contested(self, files: Iterable[ActiveFile]) -> None:
+        """Raise while an entry of another pipeline is to supersede one of the files.
+
+        penguin would reject the later of the two entries, after all the rewriting.
+        """
+        wanted = {file.path for file in files}
+        for entry in self.waiting_entries():
+            outgoing = {file.filename for file in entry.outgoing}
+            if entry.pipeline != self.last.pipeline and not wanted.isdisjoint(outgoing):
+                raise PromotionWaits(
+                    f"the {NOUNS[entry.kind]} in entry {entry.sequence} of pipeline "
+                    f"{entry.pipeline} replaces the same files and is not committed yet; run "
+                    "penguin first, then this again",
+                    entry=entry.sequence,
+                )
+
+    def rewriting(self, transform: Transform, clock: Clock) -> Rewriting:
+        """Return the work that applies a transform to files of the table."""
+        sink = self.settings.sink
+        return Rewriting(
+            sink=sink_location(self.settings),
+            codec=sink.rolling.codec,
+            upload=sink.upload,
+            marks={"pipeline": self.settings.name, "journal": self.last.journal},
+            clock=clock,
+            transform=transform,
+            columns=self.columns,
+            mapping=self.snapshot.mapping,
+            row_columns=self.snapshot.row_columns,
+        )
+
+    def rewrite_each(
+        self, rewriter: Rewriter, files: Iterable[ActiveFile], transform: Transform, clock: Clock
+    ) -> tuple[Rewritten, ...]:
+        """Rewrite every file by itself; raise if one of them fails, since nothing changes then."""
+        groups = [FileGroup(files=(file,)) for file in files]
+        work = self.rewriting(transform, clock)
+        outcomes = rewriter.rewrite(groups, work) if groups else []
+        for outcome in outcomes:
+            if isinstance(outcome, RewriteFailed):
+                raise NotRewritten(
+                    f"{outcome.message} [{outcome.code}]; nothing was changed, try again",
+                    file=outcome.group.file.path,
+                )
+        return tuple(outcome for outcome in outcomes if isinstance(outcome, Rewritten))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,50 +288,28 @@ def table_state(store: Reader, settings: PipelineSettings) -> TableState:
     if history.sequence < 0:
         raise NothingCommitted(NO_TABLE, path=store.uri)
     last = last_entry(history)
-    state = TableState(snapshot=snapshot, files=files, history=history, stored=last)
-    _refuse_waiting(store, settings, state)
+    state = TableState(
+        store=store,
+        settings=settings,
+        snapshot=snapshot,
+        files=files,
+        history=history,
+        stored=last,
+    )
+    _refuse_waiting(state)
     return state
 
 
-def _refuse_waiting(store: Reader, settings: PipelineSettings, state: TableState) -> None:
+def _refuse_waiting(state: TableState) -> None:
     """Raise while an earlier entry of the pipeline is still to supersede files."""
-    for entry in JournalReader(store, settings.name).entries(state.committed):
+    settings = state.settings
+    for entry in JournalReader(state.store, settings.name).entries(state.committed):
         if entry.outgoing:
             raise PromotionWaits(
                 f"the {NOUNS[entry.kind]} in entry {entry.sequence} is not committed yet; run "
                 f"{settings.sink.committer} first, then this again",
                 entry=entry.sequence,
             )
-
-
-def refuse_contested(
-    store: Reader, settings: PipelineSettings, state: TableState, files: Iterable[ActiveFile]
-) -> None:
-    """Raise while an entry of another pipeline is to supersede one of the files.
-
-    penguin would reject the later of the two entries, after all the rewriting.
-    """
-    wanted = {file.path for file in files}
-    for entry in waiting_entries(store, state.snapshot):
-        outgoing = {one.filename for one in entry.outgoing}
-        if entry.pipeline != settings.name and not wanted.isdisjoint(outgoing):
-            raise PromotionWaits(
-                f"the {NOUNS[entry.kind]} in entry {entry.sequence} of pipeline {entry.pipeline} "
-                "replaces the same files and is not committed yet; run penguin first, then this "
-                "again",
-                entry=entry.sequence,
-            )
-
-
-def waiting_entries(store: Reader, snapshot: Snapshot) -> tuple[Entry, ...]:
-    """Return the entries of all journals in use that the table does not have yet."""
-    found: list[Entry] = []
-    for pipeline in layout.pipelines(store.folders(layout.OURS)):
-        journal = read_ledger(store, pipeline).journal
-        if journal is not None:
-            committed = snapshot.committed(pipeline, journal) or 0
-            found += JournalReader(store, pipeline).entries(committed)
-    return tuple(found)
 
 
 def entries_of_table(store: Reader, first: str = "") -> Iterator[tuple[Entry, bool]]:
@@ -287,38 +323,6 @@ def entries_of_table(store: Reader, first: str = "") -> Iterator[tuple[Entry, bo
         for folder in (layout.journal_folder(pipeline), *aside):
             for stored in entries_in(store, pipeline, folder):
                 yield stored.entry, folder not in aside
-
-
-def rewriting_of(
-    settings: PipelineSettings, state: TableState, transform: Transform, clock: Clock
-) -> Rewriting:
-    """Return the work that applies a transform to files of the table."""
-    return Rewriting(
-        sink=sink_location(settings),
-        codec=settings.sink.rolling.codec,
-        upload=settings.sink.upload,
-        marks={"pipeline": settings.name, "journal": state.last.journal},
-        clock=clock,
-        transform=transform,
-        columns=state.columns,
-        mapping=state.snapshot.mapping,
-        row_columns=state.snapshot.row_columns,
-    )
-
-
-def rewrite_each(
-    rewriter: Rewriter, files: Sequence[ActiveFile], work: Rewriting
-) -> tuple[Rewritten, ...]:
-    """Rewrite every file by itself; raise if one of them fails, since nothing is changed then."""
-    groups = [FileGroup(files=(file,)) for file in files]
-    outcomes = rewriter.rewrite(groups, work) if groups else []
-    for outcome in outcomes:
-        if isinstance(outcome, RewriteFailed):
-            raise NotRewritten(
-                f"{outcome.message} [{outcome.code}]; nothing was changed, try again",
-                file=outcome.group.file.path,
-            )
-    return tuple(one for one in outcomes if isinstance(one, Rewritten))
 
 
 def superseded(old: ActiveFile, new: Sequence[FinishedFile] = (), *, left_out: int = 0) -> Rewrite:
@@ -345,7 +349,6 @@ def old_file(file: ActiveFile, *, rows: int, left_out: int = 0) -> OldFile:
 
 def commit(
     store: Store,
-    settings: PipelineSettings,
     plan: Plan,
     rewritten: Iterable[Rewritten],
     entry: Callable[[Plan], Entry | None],
@@ -360,11 +363,11 @@ def commit(
     """
 
     def validated() -> tuple[Plan, Entry | None]:
-        now = replan() if replan else replace(plan, state=table_state(store, settings))
-        _refuse_renamed(store, plan.state, now.state)
+        now = replan() if replan else replace(plan, state=table_state(store, plan.state.settings))
+        _refuse_renamed(plan.state, now.state)
         following = entry(now)
         if following is not None:
-            _refuse_overtaken(store, plan, now, following)
+            _refuse_overtaken(plan, now, following)
         return now, following
 
     try:
@@ -386,18 +389,19 @@ def drop(store: Store, staged: Iterable[FinishedFile]) -> None:
             return
 
 
-def _refuse_renamed(store: Reader, before: TableState, now: TableState) -> None:
+def _refuse_renamed(before: TableState, now: TableState) -> None:
     """Raise if files were rewritten with other column names than the table has now."""
     if before.snapshot.mapping not in (None, now.snapshot.mapping):
         raise Overtaken(
             "columns of the table were renamed, added or dropped meanwhile; nothing was done, try "
             "again",
-            table=store.uri,
+            table=now.store.uri,
         )
 
 
-def _refuse_overtaken(store: Reader, before: RewritePlan, now: RewritePlan, entry: Entry) -> None:
+def _refuse_overtaken(before: RewritePlan, now: RewritePlan, entry: Entry) -> None:
     """Raise if the rewritten files are not those to supersede any more, or were collected."""
+    store = now.state.store
     path = store.describe(layout.journal_folder(entry.pipeline))
     there = {file.path: (file.size, file.vector_key) for file in now.state.files.values()}
     gone = any(

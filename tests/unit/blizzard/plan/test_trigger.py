@@ -9,37 +9,36 @@ import pytest
 from blizzard.model.files import SourceFile
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.model.source.forecast import PARQUET_PER_NDJSON, Forecast
-from blizzard.plan.recognise import MOST_UNITS_PER_CORE, plan, units_at_leisure
-from blizzard.plan.trigger import WaitingFiles, is_full, should_start
+from blizzard.plan.recognise import MOST_UNITS_PER_CORE, Planner, units_at_leisure
+from blizzard.plan.trigger import Timing, is_full
 from tests.support.builders import NOON, Bench, ndjson, pipeline_settings, put, rows, source_file
 
 POLICY = RollingPolicy(file_size=1_000_000, rollover=300, inactivity=60)
 
 
-def waiting(*, age: float, quiet: float, size: int = 10, more: bool = False) -> WaitingFiles:
-    return WaitingFiles(
-        files=(source_file(size=size),),
-        oldest=NOON - timedelta(seconds=age),
-        newest=NOON - timedelta(seconds=quiet),
-        more=more,
-    )
-
-
 @pytest.mark.parametrize(
-    ("what", "starts"),
+    ("age", "quiet", "size", "more", "starts"),
     [
-        (waiting(age=10, quiet=10), False),
-        (waiting(age=59, quiet=59), False),
-        (waiting(age=60, quiet=60), True),
-        (waiting(age=299, quiet=1), False),
-        (waiting(age=300, quiet=1), True),
-        (waiting(age=1, quiet=1, size=20_000_000), True),
-        (waiting(age=1, quiet=1, size=9_000_000), False),
-        (waiting(age=1, quiet=1, more=True), True),
+        (10, 10, 10, False, False),
+        (59, 59, 10, False, False),
+        (60, 60, 10, False, True),
+        (299, 1, 10, False, False),
+        (300, 1, 10, False, True),
+        (1, 1, 20_000_000, False, True),
+        (1, 1, 9_000_000, False, False),
+        (1, 1, 10, True, True),
     ],
 )
-def test_a_batch_starts_when_full_or_old_or_quiet(what: WaitingFiles, starts: bool) -> None:
-    assert should_start(what, POLICY, parallelism=2, now=NOON) is starts
+def test_a_batch_starts_when_full_or_old_or_quiet(
+    age: float, quiet: float, size: int, more: bool, starts: bool
+) -> None:
+    settings = pipeline_settings(Path("/in"), Path("/table"))
+    settings = replace(settings, sink=replace(settings.sink, rolling=POLICY))
+    files = (
+        replace(source_file("first", size=size), modified=NOON - timedelta(seconds=age)),
+        replace(source_file("last", size=0), modified=NOON - timedelta(seconds=quiet)),
+    )
+    assert Timing(settings=settings).is_time(files, more=more, cores=2, now=NOON) is starts
 
 
 @pytest.mark.parametrize(
@@ -123,27 +122,27 @@ def load(count: int, size: int) -> list[SourceFile]:
 
 def test_a_large_load_gives_every_core_several_units():
     files = load(400, FILLS // 10)  # ten files for each of four cores
-    assert len(plan(files, parallelism=4, file_size=FILE_SIZE)) == 4 * MOST_UNITS_PER_CORE
+    assert len(Planner(parallelism=4, file_size=FILE_SIZE).plan(files)) == 4 * MOST_UNITS_PER_CORE
 
 
 @pytest.mark.parametrize("count", [4, 20, 40, 79])
 def test_a_load_that_fills_few_files_gives_every_core_one_unit(count: int):
     """Each unit writes files of its own: three of them would write files of a third."""
-    units = plan(load(count, FILLS // 10), parallelism=4, file_size=FILE_SIZE)
+    units = Planner(parallelism=4, file_size=FILE_SIZE).plan(load(count, FILLS // 10))
     assert len(units) == 4
     sizes = [sum(file.size for file in unit.files) for unit in units]
     assert max(sizes) - min(sizes) <= FILLS // 10
 
 
 def test_no_small_rest_becomes_a_unit_of_its_own():
-    units = plan(load(10, Sizing().smallest_unit), parallelism=4, file_size=FILE_SIZE)
+    units = Planner(parallelism=4, file_size=FILE_SIZE).plan(load(10, Sizing().smallest_unit))
     assert sorted(len(unit.files) for unit in units) == [2, 2, 3, 3]
 
 
 @pytest.mark.parametrize(("number", "expected"), [(100, 1), (5000, 4)])
 def test_very_many_small_files_are_shared_though_they_fill_no_file(number: int, expected: int):
     """What each of them costs beside its bytes would keep one core busy while others rest."""
-    units = plan(load(number, 2000), parallelism=4, file_size=FILE_SIZE)
+    units = Planner(parallelism=4, file_size=FILE_SIZE).plan(load(number, 2000))
     assert [len(unit.files) for unit in units] == [number // expected] * expected
 
 
@@ -151,7 +150,7 @@ def test_very_many_small_files_are_shared_though_they_fill_no_file(number: int, 
 def test_where_nobody_waits_there_are_as_many_units_as_files_to_fill(tenths: int, units: int):
     """Eight cores with two files to fill would write eight files of a quarter."""
     files = load(tenths, FILLS // 10)
-    assert len(plan(files, parallelism=8, file_size=FILE_SIZE, hurry=False)) == units
+    assert len(Planner(parallelism=8, file_size=FILE_SIZE, hurry=False).plan(files)) == units
 
 
 def test_no_core_works_for_minutes_while_others_rest():
@@ -163,7 +162,8 @@ def test_no_core_works_for_minutes_while_others_rest():
 
 def test_what_was_learned_decides_how_many_files_a_load_fills():
     files = load(40, FILLS // 10)
+    planner = Planner(parallelism=8, file_size=FILE_SIZE, hurry=False)
     half = Forecast(ratio=PARQUET_PER_NDJSON / 2, learned=True)
-    assert len(plan(files, parallelism=8, file_size=FILE_SIZE, hurry=False, forecast=half)) == 2
+    assert len(replace(planner, forecast=half).plan(files)) == 2
     four = Forecast(partitions=4.0, learned=True)
-    assert len(plan(files, parallelism=8, file_size=FILE_SIZE, hurry=False, forecast=four)) == 1
+    assert len(replace(planner, forecast=four).plan(files)) == 1

@@ -11,7 +11,7 @@ from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.limits import DecodeLimits
 from blizzard.model.settings import Sizing
 from blizzard.model.source.byte_range import cut
-from blizzard.plan.recognise import plan
+from blizzard.plan.recognise import Planner
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from tests.support.builders import (
@@ -111,7 +111,7 @@ def test_a_part_of_a_file_that_was_replaced_is_a_change_of_the_file(tmp_path: Pa
     """Two byte ranges of two different objects never make one file (D17)."""
     put(tmp_path / "in", "a.ndjson", ndjson(rows(3_000)))
     (file,) = listed(tmp_path / "in")
-    parts = plan([replace(file)], parallelism=1, file_size=1 << 27)[0]
+    parts = Planner(parallelism=1, file_size=1 << 27).plan([replace(file)])[0]
     put(tmp_path / "in", "a.ndjson", ndjson(rows(3_001)))
     given = work(tmp_path / "in", tmp_path / "table")
     whole = replace(parts, files=(replace(file, part=cut(file.size, 2)[1]),))
