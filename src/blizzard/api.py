@@ -54,10 +54,8 @@ class PipelineResult:
     error: BaseException | None = None
 
 
-class PipelinesFailed(LakeError):
+class PipelinesFailed(LakeError, code="pipelines_failed"):
     """At least one pipeline could not finish; `results` are those of all of them."""
-
-    code = "pipelines_failed"
 
     def __init__(self, results: Sequence[PipelineResult]) -> None:
         self.results = tuple(results)

@@ -33,11 +33,8 @@ TableColumns = Callable[[], Schema | None]
 """Asks the log for the columns of the table; None where there is no table, or it cannot be read."""
 
 
-class ProvenanceTaken(LakeError):
+class ProvenanceTaken(LakeError, code="provenance_taken", whose=Whose.USER):
     """A column that was found in the data has the name of one that provenance is to add."""
-
-    code = "provenance_taken"
-    whose = Whose.USER
 
 
 def refuse_taken(schema: Schema, wanted: Sequence[Provenance]) -> None:

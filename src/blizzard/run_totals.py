@@ -19,18 +19,12 @@ from lakebed.errors import (
 from lakebed.units import plural
 
 
-class TooManyFailures(LakeError):
+class TooManyFailures(LakeError, code="max_failures_reached", whose=Whose.USER):
     """As many source files failed as `error_handling.max_failures` allows."""
 
-    code = "max_failures_reached"
-    whose = Whose.USER
 
-
-class BatchFailed(LakeError):
+class BatchFailed(LakeError, code="batch_failed", whose=Whose.EXTERNAL):
     """Every source file of a batch failed, and not through a fault of its own."""
-
-    code = "batch_failed"
-    whose = Whose.EXTERNAL
 
 
 NO_FAULT_OF_FILES = frozenset(

@@ -22,11 +22,21 @@ class Whose(StrEnum):
 
 
 class LakeError(Exception):
-    """An error with a stable code, an owner, and a hint whether to try again."""
+    """An error with a stable code, an owner, and a hint whether to try again.
+
+    A subclass gives those that differ from its base's as keywords of its `class` statement.
+    """
 
     code: ClassVar[str] = "internal_error"
     whose: ClassVar[Whose] = Whose.INTERNAL
     retryable: ClassVar[bool] = False
+
+    def __init_subclass__(
+        cls, *, code: str = "", whose: Whose | None = None, retryable: bool = False
+    ) -> None:
+        super().__init_subclass__()
+        cls.code, cls.whose = code or cls.code, whose or cls.whose
+        cls.retryable = retryable or cls.retryable
 
     def __init__(self, message: str, **facts: object) -> None:
         super().__init__(message)
@@ -50,177 +60,103 @@ class LakeError(Exception):
         return f"{self.message} ({shown})" if shown else self.message
 
 
-class ConfigInvalid(LakeError):
+class ConfigInvalid(LakeError, code="config_invalid", whose=Whose.USER):
     """The configuration cannot be used; every fault is one line of `faults`."""
-
-    code = "config_invalid"
-    whose = Whose.USER
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("\n".join(faults))
         self.faults = faults
 
 
-class ProtocolConflict(LakeError):
+class ProtocolConflict(LakeError, code="protocol_conflict", whose=Whose.USER):
     """The configuration contradicts what the table directory already says of itself."""
 
-    code = "protocol_conflict"
-    whose = Whose.USER
 
-
-class SourceMoved(ProtocolConflict):
+class SourceMoved(ProtocolConflict, code="source_moved"):
     """A source is at another place than the one that its journal knows its files by."""
 
-    code = "source_moved"
 
-
-class SourceContested(LakeError):
+class SourceContested(LakeError, code="source_contested", whose=Whose.USER, retryable=True):
     """Two pipelines of a table started to read the same folder at the same moment."""
 
-    code = "source_contested"
-    whose = Whose.USER
-    retryable = True
 
-
-class SchemaConflict(ProtocolConflict):
+class SchemaConflict(ProtocolConflict, code="schema_conflict"):
     """The declared fields do not fit the table: every file with them would be held."""
 
-    code = "schema_conflict"
 
-
-class StoreUnavailable(LakeError):
+class StoreUnavailable(LakeError, code="store_unavailable", whose=Whose.EXTERNAL, retryable=True):
     """The store did not answer, or answered that it cannot now."""
 
-    code = "store_unavailable"
-    whose = Whose.EXTERNAL
-    retryable = True
 
-
-class ListingUnordered(LakeError):
+class ListingUnordered(LakeError, code="listing_unordered", whose=Whose.EXTERNAL):
     """The store lists objects in another order than that of their names."""
 
-    code = "listing_unordered"
-    whose = Whose.EXTERNAL
 
-
-class NameUnusable(LakeError):
+class NameUnusable(LakeError, code="name_unusable", whose=Whose.USER, retryable=True):
     """The store holds an object whose name its library cannot handle, so it lists nothing there."""
-
-    code = "name_unusable"
-    whose = Whose.USER
-    retryable = True
 
     key = ""
     """The name as it is in the store, below the root; control characters and all."""
 
 
-class StoreDenied(LakeError):
+class StoreDenied(LakeError, code="store_denied", whose=Whose.EXTERNAL):
     """The store refused us: credentials or permissions."""
 
-    code = "store_denied"
-    whose = Whose.EXTERNAL
 
-
-class StoreMisconfigured(LakeError):
+class StoreMisconfigured(LakeError, code="store_misconfigured", whose=Whose.EXTERNAL):
     """The store cannot be used as it is configured: a key, a region, a bucket that it refuses.
 
     It concerns every object there, so that no single one is to blame. The keys, the bucket or the
     store may be put right while we wait.
     """
 
-    code = "store_misconfigured"
-    whose = Whose.EXTERNAL
 
-
-class StoreFull(LakeError):
+class StoreFull(LakeError, code="store_full", whose=Whose.EXTERNAL, retryable=True):
     """There is no room left where we write."""
 
-    code = "store_full"
-    whose = Whose.EXTERNAL
-    retryable = True
 
-
-class ObjectMissing(LakeError):
+class ObjectMissing(LakeError, code="object_missing", whose=Whose.EXTERNAL):
     """An object that must be there is not."""
 
-    code = "object_missing"
-    whose = Whose.EXTERNAL
 
-
-class ObjectChanged(LakeError):
+class ObjectChanged(LakeError, code="object_changed", whose=Whose.EXTERNAL, retryable=True):
     """An object is not the one that was listed: it was replaced or is still being written."""
 
-    code = "object_changed"
-    whose = Whose.EXTERNAL
-    retryable = True
 
-
-class NoExclusiveCreate(LakeError):
+class NoExclusiveCreate(LakeError, code="no_exclusive_create", whose=Whose.USER):
     """The store has no create-only writes; exactly-once is impossible on it."""
 
-    code = "no_exclusive_create"
-    whose = Whose.USER
 
-
-class DocumentUnreadable(LakeError):
+class DocumentUnreadable(LakeError, code="document_unreadable", whose=Whose.USER):
     """A stored document is there but cannot be read. It is never taken for missing."""
 
-    code = "document_unreadable"
-    whose = Whose.USER
 
-
-class JournalConflict(LakeError):
+class JournalConflict(LakeError, code="journal_conflict", whose=Whose.USER):
     """Another run has appended to this journal; this run must publish nothing more."""
 
-    code = "journal_conflict"
-    whose = Whose.USER
 
-
-class FilesCollected(LakeError):
+class FilesCollected(LakeError, code="files_collected", whose=Whose.EXTERNAL, retryable=True):
     """A clean-up took files of a batch before it was journaled; its sources are read again."""
 
-    code = "files_collected"
-    whose = Whose.EXTERNAL
-    retryable = True
 
-
-class ColumnsPromoted(LakeError):
+class ColumnsPromoted(LakeError, code="columns_promoted", whose=Whose.EXTERNAL, retryable=True):
     """A column was promoted while a batch ran without it; the batch's sources are read again."""
 
-    code = "columns_promoted"
-    whose = Whose.EXTERNAL
-    retryable = True
 
-
-class SourcesReplaced(LakeError):
+class SourcesReplaced(LakeError, code="sources_replaced", whose=Whose.EXTERNAL, retryable=True):
     """A command read a source file while a batch did; the batch's others are read again."""
 
-    code = "sources_replaced"
-    whose = Whose.EXTERNAL
-    retryable = True
 
-
-class JournalLost(LakeError):
+class JournalLost(LakeError, code="journal_lost", whose=Whose.USER):
     """The table knows of batches that the journal does not have."""
 
-    code = "journal_lost"
-    whose = Whose.USER
 
-
-class LibraryPanicked(LakeError):
+class LibraryPanicked(LakeError, code="library_panicked", whose=Whose.INTERNAL, retryable=True):
     """A library ran into an unexpected fault of its own; see its message."""
 
-    code = "library_panicked"
-    whose = Whose.INTERNAL
-    retryable = True
 
-
-class MachineTrouble(LakeError):
+class MachineTrouble(LakeError, code="machine_trouble", whose=Whose.EXTERNAL, retryable=True):
     """The machine could not do what it was asked: memory, file handles, threads, its own disk."""
-
-    code = "machine_trouble"
-    whose = Whose.EXTERNAL
-    retryable = True
 
 
 _FULL = "no space is left on the machine's own disk; free some, or point TMPDIR to a larger one"
@@ -267,25 +203,16 @@ def machine_trouble(error: BaseException) -> LakeError | None:
     return MachineTrouble(f"the operating system refused: {error.strerror or error}")
 
 
-class TableUnreadable(LakeError):
+class TableUnreadable(LakeError, code="table_unreadable", whose=Whose.EXTERNAL):
     """There is a Delta log, and it cannot be read. It is never taken for missing."""
 
-    code = "table_unreadable"
-    whose = Whose.EXTERNAL
 
-
-class TableUnsupported(ProtocolConflict):
+class TableUnsupported(ProtocolConflict, code="table_unsupported"):
     """The table needs something of its writers that penguin does not do."""
 
-    code = "table_unsupported"
 
-
-class CommitUnconfirmed(LakeError):
+class CommitUnconfirmed(LakeError, code="commit_failed", whose=Whose.EXTERNAL, retryable=True):
     """A commit gave an error; only the log can say whether it was made all the same."""
-
-    code = "commit_failed"
-    whose = Whose.EXTERNAL
-    retryable = True
 
 
 def codes_in(names: Mapping[str, object]) -> tuple[str, ...]:

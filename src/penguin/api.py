@@ -38,10 +38,8 @@ class CommitResult:
     held_rows: int
 
 
-class CommitFailed(LakeError):
+class CommitFailed(LakeError, code="commit_failed"):
     """A table could not be committed to; `result` is what was done before."""
-
-    code = "commit_failed"
 
     def __init__(self, result: CommitResult, why: BaseException) -> None:
         self.result = result

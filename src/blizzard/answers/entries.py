@@ -203,11 +203,8 @@ def _created(journal: JournalReader, numbers: Sequence[int]) -> list[int | None]
     ]
 
 
-class NoSuchEntry(LakeError):
+class NoSuchEntry(LakeError, code="no_such_entry", whose=Whose.USER):
     """The journal has no entry of this number."""
-
-    code = "no_such_entry"
-    whose = Whose.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

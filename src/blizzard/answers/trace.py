@@ -137,11 +137,8 @@ def origin_of(match: Match, named: Named | None) -> RowOrigin | None:
     return None
 
 
-class RecordNotFound(LakeError):
+class RecordNotFound(LakeError, code="record_not_found", whose=Whose.USER):
     """The record that a row was read from cannot be shown."""
-
-    code = "record_not_found"
-    whose = Whose.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

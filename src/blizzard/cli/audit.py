@@ -287,11 +287,8 @@ def _others(others: tuple[OtherCommit, ...]) -> Iterator[str]:
         yield f"    ... and {len(others) - FEW:,} before; --output json has them all"
 
 
-class NothingToAccept(LakeError):
+class NothingToAccept(LakeError, code="nothing_to_accept", whose=Whose.USER):
     """The version has removed no rows that an audit misses."""
-
-    code = "nothing_to_accept"
-    whose = Whose.USER
 
 
 def accept(store: Store, document: Accepted) -> None:

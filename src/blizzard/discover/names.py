@@ -21,10 +21,8 @@ TEMPORARY = (
 """How writers end the names of files that they have not finished."""
 
 
-class PartitionUnknown(LakeError):
+class PartitionUnknown(LakeError, code="partition_unknown"):
     """A source file's path does not give the partition values that the template asks for."""
-
-    code = "partition_unknown"
 
 
 def why_not_ours(path: str, source: SourceSettings) -> Reason | None:

@@ -11,20 +11,12 @@ from blizzard.model.settings import SparkSettings
 from lakebed.errors import LakeError, Whose
 
 
-class WorkersDied(LakeError):
+class WorkersDied(LakeError, code="workers_died", whose=Whose.EXTERNAL, retryable=True):
     """The processes that ran the units died on every attempt."""
 
-    code = "workers_died"
-    whose = Whose.EXTERNAL
-    retryable = True
 
-
-class RunFailed(LakeError):
+class RunFailed(LakeError, code="run_failed", whose=Whose.EXTERNAL, retryable=True):
     """The units could not be run, for a reason that lies in none of them."""
-
-    code = "run_failed"
-    whose = Whose.EXTERNAL
-    retryable = True
 
 
 class RunnerDied(RunFailed):
@@ -41,11 +33,8 @@ class RunStopped(RunFailed):
     """
 
 
-class ExecutorsUnfit(LakeError):
+class ExecutorsUnfit(LakeError, code="executors_unfit", whose=Whose.EXTERNAL):
     """No executor can run a unit: it lacks this package, or has another Python than the driver."""
-
-    code = "executors_unfit"
-    whose = Whose.EXTERNAL
 
 
 class Rewriter(Protocol):

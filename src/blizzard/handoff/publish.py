@@ -113,12 +113,8 @@ SURELY_FINE = timedelta(hours=1)
 """Below this no retention is near, and the log need not be asked."""
 
 
-class CommitsBehind(LakeError):
+class CommitsBehind(LakeError, code="commits_behind", whose=Whose.USER, retryable=True):
     """Files have been waiting for penguin for so long that a VACUUM may soon delete them."""
-
-    code = "commits_behind"
-    whose = Whose.USER
-    retryable = True
 
 
 def check_commits(

@@ -97,11 +97,8 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MONTH = re.compile(r"\d{4}-\d\d")
 
 
-class NothingToLookAt(LakeError):
+class NothingToLookAt(LakeError, code="nothing_to_look_at", whose=Whose.USER):
     """There is no file at a place from which anything could be learned."""
-
-    code = "nothing_to_look_at"
-    whose = Whose.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

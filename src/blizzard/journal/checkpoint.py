@@ -34,10 +34,8 @@ FORMAT = 4
 """Snapshots of another format are not read: the entries are read once instead."""
 
 
-class SnapshotBroken(LakeError):
+class SnapshotBroken(LakeError, code="snapshot_broken"):
     """A snapshot is missing, damaged, or of another entry; the entries are read instead."""
-
-    code = "snapshot_broken"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,10 +49,8 @@ Row = list[Any]
 Value = TypeVar("Value")
 
 
-class SegmentBroken(LakeError):
+class SegmentBroken(LakeError, code="known_names_broken"):
     """A segment is missing or damaged; the ledger is built again from the entries."""
-
-    code = "known_names_broken"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,18 +27,12 @@ FEW = 10
 SHORTENED = "…"
 
 
-class FileUnknown(LakeError):
+class FileUnknown(LakeError, code="file_unknown", whose=Whose.USER):
     """No file of this name is known, or in a source."""
 
-    code = "file_unknown"
-    whose = Whose.USER
 
-
-class FileAmbiguous(LakeError):
+class FileAmbiguous(LakeError, code="file_ambiguous", whose=Whose.USER):
     """A name means several files."""
-
-    code = "file_ambiguous"
-    whose = Whose.USER
 
 
 class KnownSources:

@@ -73,11 +73,8 @@ class LineReplay:
     """What is read in the place of each line that is meant, in their order; None for themselves."""
 
 
-class CorrectionsRefused(LakeError):
+class CorrectionsRefused(LakeError, code="corrections_refused", whose=Whose.USER):
     """Corrected lines do not match the lines that are meant, one for one."""
-
-    code = "corrections_refused"
-    whose = Whose.USER
 
 
 def shared_out(

@@ -27,11 +27,8 @@ _TOKEN = re.compile(
 )
 
 
-class PredicateInvalid(LakeError):
+class PredicateInvalid(LakeError, code="predicate_invalid", whose=Whose.USER):
     """A condition on rows that cannot be read, or that does not fit the columns of the table."""
-
-    code = "predicate_invalid"
-    whose = Whose.USER
 
 
 class Operator(StrEnum):

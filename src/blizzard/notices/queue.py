@@ -8,26 +8,16 @@ from blizzard.model.settings import QueueSettings
 from lakebed.errors import LakeError, Whose
 
 
-class QueueUnavailable(LakeError):
+class QueueUnavailable(LakeError, code="queue_unavailable", whose=Whose.EXTERNAL, retryable=True):
     """The queue did not answer, or answered that it cannot now."""
 
-    code = "queue_unavailable"
-    whose = Whose.EXTERNAL
-    retryable = True
 
-
-class QueueMissing(LakeError):
+class QueueMissing(LakeError, code="queue_missing", whose=Whose.USER):
     """There is no such queue."""
 
-    code = "queue_missing"
-    whose = Whose.USER
 
-
-class QueueDenied(LakeError):
+class QueueDenied(LakeError, code="queue_denied", whose=Whose.EXTERNAL):
     """The queue refused us: credentials or permissions."""
-
-    code = "queue_denied"
-    whose = Whose.EXTERNAL
 
 
 QUEUE_ERRORS: tuple[type[LakeError], ...] = (QueueUnavailable, QueueMissing, QueueDenied)

@@ -30,11 +30,8 @@ from lakebed.locations import place_of, written_out
 from lakebed.storage.store import ObjectFacts, Reader, Store
 
 
-class NothingToMove(LakeError):
+class NothingToMove(LakeError, code="nothing_to_move", whose=Whose.USER):
     """The journal does not know a source of this name, or it cannot have been moved there."""
-
-    code = "nothing_to_move"
-    whose = Whose.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -118,11 +118,8 @@ FILE = Provenance.FILE.column
 NESTED = (FieldType.STRUCT, FieldType.LIST, FieldType.MAP)
 
 
-class CannotSort(LakeError):
+class CannotSort(LakeError, code="cluster_by_invalid", whose=Whose.USER):
     """The rows of the table cannot be sorted by a column."""
-
-    code = "cluster_by_invalid"
-    whose = Whose.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

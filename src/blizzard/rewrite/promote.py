@@ -44,11 +44,8 @@ SchemaCheck = Callable[[dict[str, Any], tuple[str, ...]], None]
 """Raises if the table would not take this schema and these partition columns."""
 
 
-class FieldNotPromotable(LakeError):
+class FieldNotPromotable(LakeError, code="field_not_promotable", whose=Whose.USER):
     """No column can be filled from `_rescued` for this field, as things are configured."""
-
-    code = "field_not_promotable"
-    whose = Whose.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

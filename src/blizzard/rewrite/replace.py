@@ -34,11 +34,8 @@ from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.storage.store import Reader, Store
 
 
-class ContentNotRead(LakeError):
+class ContentNotRead(LakeError, code="content_not_read", whose=Whose.USER):
     """What is to take the place of rows could not be read, so nothing was changed."""
-
-    code = "content_not_read"
-    whose = Whose.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

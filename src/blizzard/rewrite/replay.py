@@ -44,12 +44,8 @@ from lakebed.telemetry.events import Emit
 from lakebed.types import Handoff
 
 
-class NotReplayed(LakeError):
+class NotReplayed(LakeError, code="lines_not_replayed", whose=Whose.EXTERNAL, retryable=True):
     """Lines that can be read could not be written, so nothing was changed."""
-
-    code = "lines_not_replayed"
-    whose = Whose.EXTERNAL
-    retryable = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

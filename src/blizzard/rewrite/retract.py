@@ -53,18 +53,12 @@ from lakebed.storage.store import Reader, Store
 from lakebed.types import Handoff
 
 
-class SourceNotRetractable(LakeError):
+class SourceNotRetractable(LakeError, code="source_not_retractable", whose=Whose.USER):
     """The rows of a source file cannot be taken back as things are; nothing was changed."""
 
-    code = "source_not_retractable"
-    whose = Whose.USER
 
-
-class RowsNotToldApart(LakeError):
+class RowsNotToldApart(LakeError, code="rows_not_told_apart", whose=Whose.USER):
     """Another program has rewritten rows, and nothing says any more which came from where."""
-
-    code = "rows_not_told_apart"
-    whose = Whose.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

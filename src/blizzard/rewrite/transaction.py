@@ -60,12 +60,8 @@ NOUNS = {
 }
 
 
-class PromotionWaits(LakeError):
+class PromotionWaits(LakeError, code="promotion_waits", whose=Whose.USER, retryable=True):
     """An earlier promotion, retraction or erasure is not committed yet."""
-
-    code = "promotion_waits"
-    whose = Whose.USER
-    retryable = True
 
 
 class NothingCommitted(ObjectMissing):
@@ -76,12 +72,8 @@ class Overtaken(JournalConflict):
     """Another writer has changed, or is about to change, the same files; nothing was done."""
 
 
-class NotRewritten(LakeError):
+class NotRewritten(LakeError, code="file_not_rewritten", whose=Whose.EXTERNAL, retryable=True):
     """A data file could not be rewritten, so nothing was changed."""
-
-    code = "file_not_rewritten"
-    whose = Whose.EXTERNAL
-    retryable = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,11 +24,8 @@ MAX_WINDOW_BYTES = 1 << 27
 """What zstd itself allows by default. A frame that needs more is refused."""
 
 
-class CorruptStream(LakeError):
+class CorruptStream(LakeError, code="decompress_failed", whose=Whose.USER):
     """Compressed bytes that cannot be read to their end."""
-
-    code = "decompress_failed"
-    whose = Whose.USER
 
 
 def recognised(chunks: Iterator[bytes], named: Codec) -> tuple[Iterator[bytes], Codec]:

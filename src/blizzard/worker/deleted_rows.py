@@ -26,11 +26,8 @@ MOST_IN_ARRAY = 4096
 BITSET_BYTES = 8192
 
 
-class VectorUnreadable(LakeError):
+class VectorUnreadable(LakeError, code="deletion_vector_unreadable", whose=Whose.EXTERNAL):
     """A deletion vector is damaged, so the deleted rows of its data file are unknown."""
-
-    code = "deletion_vector_unreadable"
-    whose = Whose.EXTERNAL
 
 
 def deleted_rows(store: Reader, vector: DeletionVector | None) -> Places:

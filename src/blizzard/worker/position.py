@@ -22,11 +22,8 @@ if TYPE_CHECKING:
     from blizzard.worker.ndjson.forms.framer import Framer
 
 
-class Miscounted(LakeError):
+class Miscounted(LakeError, code="lines_miscounted", whose=Whose.INTERNAL):
     """What was read of a file is not what was counted in it."""
-
-    code = "lines_miscounted"
-    whose = Whose.INTERNAL
 
 
 class LineCount:

@@ -42,11 +42,8 @@ if TYPE_CHECKING:
     from lakebed.deltalog.search import LogSearch
 
 
-class FileRewritten(LakeError):
+class FileRewritten(LakeError, code="file_rewritten", whose=Whose.USER):
     """A file cannot be removed from the table as it was added."""
-
-    code = "file_rewritten"
-    whose = Whose.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,33 +19,22 @@ from penguin.events.commits import TableNotRegistered, TableRegistered
 from penguin.model.settings import CatalogSettings
 
 
-class CatalogUnavailable(LakeError):
+class CatalogUnavailable(
+    LakeError, code="catalog_unavailable", whose=Whose.EXTERNAL, retryable=True
+):
     """The catalog does not answer, or cannot at the moment."""
 
-    code = "catalog_unavailable"
-    whose = Whose.EXTERNAL
-    retryable = True
 
-
-class CatalogDenied(LakeError):
+class CatalogDenied(LakeError, code="catalog_denied", whose=Whose.EXTERNAL):
     """The catalog refused us: credentials or permissions."""
 
-    code = "catalog_denied"
-    whose = Whose.EXTERNAL
 
-
-class CatalogMissing(LakeError):
+class CatalogMissing(LakeError, code="catalog_missing", whose=Whose.USER):
     """The catalog has no such database."""
 
-    code = "catalog_missing"
-    whose = Whose.USER
 
-
-class CatalogConflict(LakeError):
+class CatalogConflict(LakeError, code="catalog_conflict", whose=Whose.USER):
     """The catalog has something else under the table's name."""
-
-    code = "catalog_conflict"
-    whose = Whose.USER
 
 
 @dataclass(frozen=True, slots=True)

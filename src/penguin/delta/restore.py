@@ -20,11 +20,8 @@ from penguin.model.commit import Add
 COMMIT = "commit"
 
 
-class NothingToReplay(LakeError):
+class NothingToReplay(LakeError, code="nothing_to_replay", whose=Whose.USER):
     """There is no RESTORE to compensate for, or the log no longer says what it removed."""
-
-    code = "nothing_to_replay"
-    whose = Whose.USER
 
 
 class NoRestore(NothingToReplay):

@@ -3,62 +3,37 @@
 from lakebed.errors import LakeError, Whose
 
 
-class TableExists(LakeError):
+class TableExists(LakeError, code="table_exists", whose=Whose.EXTERNAL, retryable=True):
     """Somebody else created the table first."""
 
-    code = "table_exists"
-    whose = Whose.EXTERNAL
-    retryable = True
 
-
-class LogRolledBack(LakeError):
+class LogRolledBack(LakeError, code="log_rolled_back", whose=Whose.USER):
     """The Delta log does not know of entries that were committed to it."""
 
-    code = "log_rolled_back"
-    whose = Whose.USER
 
-
-class JournalBroken(LakeError):
+class JournalBroken(LakeError, code="journal_broken", whose=Whose.USER):
     """The entries of a journal are not the unbroken chain that blizzard wrote."""
 
-    code = "journal_broken"
-    whose = Whose.USER
 
-
-class SchemaRefused(LakeError):
+class SchemaRefused(LakeError, code="schema_refused", whose=Whose.USER):
     """An entry's columns do not fit the table's, for each of these reasons."""
-
-    code = "schema_refused"
-    whose = Whose.USER
 
     def __init__(self, entry: int, reasons: tuple[str, ...], **facts: object) -> None:
         super().__init__(f"entry {entry} does not fit the table: {'; '.join(reasons)}", **facts)
         self.reasons = reasons
 
 
-class EntryInvalid(LakeError):
+class EntryInvalid(LakeError, code="entry_invalid", whose=Whose.INTERNAL):
     """An entry names something that must not be committed."""
 
-    code = "entry_invalid"
-    whose = Whose.INTERNAL
 
-
-class FileUnfit(LakeError):
+class FileUnfit(LakeError, code="file_unfit", whose=Whose.USER):
     """A file that another program wrote cannot be committed."""
 
-    code = "file_unfit"
-    whose = Whose.USER
 
-
-class FolderUnfit(LakeError):
+class FolderUnfit(LakeError, code="folder_unfit", whose=Whose.USER):
     """A folder cannot become a table as it is."""
 
-    code = "folder_unfit"
-    whose = Whose.USER
 
-
-class FileReleased(LakeError):
+class FileReleased(LakeError, code="file_released", whose=Whose.USER):
     """An entry reads the sources of a file again that is in the table."""
-
-    code = "file_released"
-    whose = Whose.USER

@@ -52,11 +52,8 @@ LOOKS = 5
 """How often the table may change between the look and the commit."""
 
 
-class NotHeld(LakeError):
+class NotHeld(LakeError, code="not_held", whose=Whose.USER):
     """A name was given that no held file has."""
-
-    code = "not_held"
-    whose = Whose.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,11 +95,8 @@ def _knows(known: LogContents, file: FinishedFile) -> bool:
     )
 
 
-class RowsUncertain(LakeError):
+class RowsUncertain(LakeError, code="rows_uncertain", whose=Whose.USER):
     """Only a person who looks can say whether rows are in the table."""
-
-    code = "rows_uncertain"
-    whose = Whose.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,11 +33,8 @@ READ_AGAIN = "batch"
 PUT_BACK = "put the missing file back, from a backup or from an older version of the object"
 
 
-class RepairRefused(LakeError):
+class RepairRefused(LakeError, code="repair_refused", whose=Whose.USER):
     """Files would be taken out that may well be there, or whose rows would be lost by it."""
-
-    code = "repair_refused"
-    whose = Whose.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -343,11 +343,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 START, END = "VACUUM START", "VACUUM END"
 
 
-class VacuumRefused(errors.LakeError):
+class VacuumRefused(errors.LakeError, code="vacuum_refused", whose=errors.Whose.USER):
     """Files would be deleted that the table promises to keep."""
-
-    code = "vacuum_refused"
-    whose = errors.Whose.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,18 +14,12 @@ FEW = 3
 """How many byte ranges are named in a message; the journal has them all."""
 
 
-class ChangedPartWay(LakeError):
+class ChangedPartWay(LakeError, code="changed_part_way", whose=Whose.USER):
     """A source file became another object after a part of it was read."""
 
-    code = "changed_part_way"
-    whose = Whose.USER
 
-
-class GonePartWay(LakeError):
+class GonePartWay(LakeError, code="gone_part_way", whose=Whose.USER):
     """A source file is gone after a part of it was read."""
-
-    code = "gone_part_way"
-    whose = Whose.USER
 
 
 CODES = frozenset({ChangedPartWay.code, GonePartWay.code})

@@ -28,7 +28,7 @@ _NEWLINE = ord("\n")
 _AT_LINE_START = re.compile(rb"^(?:[ \t\r]*\x1e)+", re.MULTILINE)
 
 
-class BadLine(LakeError):
+class BadLine(LakeError, whose=Whose.USER):
     """A line that cannot be taken whole: `code` says why, `line` and `field` say where.
 
     The message holds nothing of the line's content: it may be a secret, and messages go into
@@ -37,7 +37,6 @@ class BadLine(LakeError):
     """
 
     code: str  # type: ignore[misc]  # each bad line has its own reason
-    whose = Whose.USER
 
     def __init__(
         self,

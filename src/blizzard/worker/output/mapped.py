@@ -73,11 +73,8 @@ Renamed = Callable[["Iterable[pa.Field[Any]]", FieldPath], "list[pa.Field[Any]]"
 """Returns the fields of a struct under other names, from where it is."""
 
 
-class ColumnsUnknown(LakeError):
+class ColumnsUnknown(LakeError, code="columns_unknown", whose=Whose.EXTERNAL):
     """A data file holds columns in a way that its table does not tell."""
-
-    code = "columns_unknown"
-    whose = Whose.EXTERNAL
 
 
 def physical_schema(schema: pa.Schema, columns: ColumnMapping) -> pa.Schema:
