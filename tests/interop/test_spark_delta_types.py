@@ -15,9 +15,9 @@ from deltalake import DeltaTable
 from pyspark.sql import functions as fn
 
 from lakebed.columns.schema import Field, Schema
+from lakebed.deltalog.delta_types import READ_AS
 from lakebed.documents.source_record import SourceRecord
 from lakebed.types import Evolution, FieldType
-from penguin.plan.column_rules import READ_AS
 from tests.support import delta_spark
 from tests.support import delta_spark as spark
 from tests.support.adoptions import ParquetFolder

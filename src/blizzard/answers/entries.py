@@ -248,36 +248,7 @@ def stored_entries(
         )
     aside = read_aside(store, pipeline, fates)
     wanted = reversed(numbers[-limit:]) if number is None else [number]
-    return _with_fates([_kept(journal, one, numbers, receipt, aside) for one in wanted], fates)
-
-
-def is_committed(receipt: Receipt | None, entry: Entry) -> bool:
-    """Whether a receipt covers an entry. Pure."""
-    return (
-        receipt is not None
-        and receipt.journal == entry.journal
-        and entry.sequence <= receipt.sequence
-    )
-
-
-def _with_fates(found: list[EntryRecord], fates: Fates) -> list[EntryRecord]:
-    """Mark promotions that had no effect; if the log cannot be read, show that."""
-    marks = {kept.entry.replacement_mark for kept in found if kept.entry.replaces}
-    decided, error = dict[str, int | None](), None
-    try:
-        decided = dict(fates(marks)) if marks else {}
-    except LakeError as trouble:
-        error = str(trouble)
-    return [
-        replace(
-            kept,
-            passed_over=decided.get(kept.entry.replacement_mark) == GONE,
-            aside=replace(kept.aside, error=kept.aside.error or error),
-        )
-        if kept.entry.replaces
-        else kept
-        for kept in found
-    ]
+    return [_kept(journal, one, numbers, receipt, aside, fates) for one in wanted]
 
 
 def _kept(
@@ -286,6 +257,7 @@ def _kept(
     numbers: list[int],
     receipt: Receipt | None,
     aside: Aside,
+    fates: Fates,
 ) -> EntryRecord:
     stored = journal.listed(number)
     entry, own = stored.entry, stored.digest
@@ -293,13 +265,21 @@ def _kept(
     follows = entry.previous == before
     if number + 1 in numbers:
         follows = follows and journal.listed(number + 1).entry.previous == own
+    mine, passed_over, mark = aside.of(number), False, entry.replacement_mark
+    try:
+        passed_over = entry.replaces and fates([mark]).get(mark) == GONE
+    except LakeError as trouble:
+        mine = replace(mine, error=mine.error or str(trouble))
     return EntryRecord(
         entry=entry,
         path=journal.where(number),
         digest=own,
         size=len(stored.body),
-        committed=is_committed(receipt, entry),
+        committed=receipt is not None
+        and receipt.journal == entry.journal
+        and number <= receipt.sequence,
         follows=follows,
         is_last=number == numbers[-1],
-        aside=aside.of(number),
+        aside=mine,
+        passed_over=passed_over,
     )

@@ -105,7 +105,7 @@ class JournalEvidence:
     def _standing(self, one: DataFile, lineage: Lineage, told: "EntryInLog") -> DataFile:
         name = layout.file_name(one.path)
         # A file that was held at first came with a later version than the rest of its entry.
-        first = None if told.commit is None or name in told.held else told.commit.version
+        first = None if name in told.held else told.version
         if one.path in lineage.active:
             added = lineage.added(one.path)
             return replace(one, state=FileState.IN_TABLE, version=first if added < 0 else added)

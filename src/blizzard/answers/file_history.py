@@ -119,11 +119,10 @@ def _taken_out(
     these: `had_them` says which had rows of the source file at first, with their entries.
     """
     told, mark = table.committed(entry), entry.replacement_mark
-    at = None if told.commit is None else told.commit.at
     passed_over = table.log.fates([mark]).get(mark) == GONE
     olds = [one.filename for one in entry.outgoing] if told.committed else []
     taken_out = [] if passed_over else olds
-    version = None if told.commit is None else told.commit.version
+    at, version = told.at, told.version
     lineage = table.follow(olds)
     left = [old for old in olds if lineage.forward(old).active]
     came_back = bool(taken_out) and any(
@@ -188,7 +187,7 @@ def resolutions(
                     lines=lines,
                     filtered=filtered,
                     rows=lines - filtered if entry.kind == REPLAY else 0,
-                    version=None if told.commit is None else told.commit.version,
+                    version=told.version,
                     committed=told.committed,
                 ),
             )

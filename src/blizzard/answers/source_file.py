@@ -318,8 +318,8 @@ def _read(entry: Entry, record: SourceRecord, told: "EntryInLog") -> Read:
         rescued=sum(record.rescued.values()),
         dropped=sum(record.dropped.values()),
         rows=record.rows,
-        version=None if told.commit is None else told.commit.version,
+        version=told.version,
         committed=told.committed,
-        committed_at=None if told.commit is None else told.commit.at,
+        committed_at=told.at,
         counted="records" if record.form else "lines",
     )

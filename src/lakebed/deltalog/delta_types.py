@@ -35,6 +35,13 @@ class TableFacts:
 
 
 DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+READ_AS: Mapping[str, frozenset[str]] = {
+    "long": frozenset({"integer", "short", "byte"}),
+    "integer": frozenset({"short", "byte"}),
+    "short": frozenset({"byte"}),
+    "double": frozenset({"float"}),
+}
+"""For a table's type, the types of files that every reader reads as it."""
 ADDABLE = frozenset([
     "string", "long", "integer", "short", "byte", "float", "double", "boolean", "timestamp",
     "date", "binary",
@@ -101,6 +108,16 @@ def same_fields(table: DeltaType, file: DeltaType) -> bool:
     """Whether all structs in two types have fields of the same names, in any order."""
     ours, theirs = ({path for path, *_ in types_within(kind)} for kind in (table, file))
     return ours == theirs
+
+
+def reads(table: DeltaType, file: DeltaType) -> bool:
+    """Whether every reader reads a file's plain type as the table's."""
+    if not isinstance(table, str) or not isinstance(file, str):
+        return False
+    ours, theirs = DECIMAL.fullmatch(table), DECIMAL.fullmatch(file)
+    if ours and theirs:
+        return ours[2] == theirs[2] and int(ours[1]) >= int(theirs[1])
+    return table == file or file in READ_AS.get(table, ())
 
 
 def type_name(kind: DeltaType) -> str:

@@ -51,6 +51,16 @@ class EntryInLog:
     reasons_against: tuple[str, ...] = ()
     """Why this version settled the entry without effect, if it was to replace files."""
 
+    @property
+    def version(self) -> int | None:
+        """Return the number of the version that committed it; None if that is not known."""
+        return None if self.commit is None else self.commit.version
+
+    @property
+    def at(self) -> datetime | None:
+        """Return when it was committed, by the committer's clock; None if that is not known."""
+        return None if self.commit is None else self.commit.at
+
 
 @dataclass(slots=True)
 class LogSearch:

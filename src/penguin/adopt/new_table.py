@@ -17,6 +17,7 @@ from lakebed.deltalog.delta_types import (
     TableFacts,
     by_name,
     features_needed,
+    reads,
     reasons_against_type,
     struct_of,
     why_no_table,
@@ -31,7 +32,6 @@ from penguin.model.errors import FolderUnfit
 from penguin.model.foreign_file import FORBIDDEN
 from penguin.model.settings import TableSettings
 from penguin.plan import evolution, stats
-from penguin.plan.column_rules import reads
 from penguin.plan.decisions import created_as
 
 WAY_OUT = "write the file again with the type that the others have, or move it out of the folder"

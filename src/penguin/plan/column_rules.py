@@ -23,6 +23,7 @@ from lakebed.columns.row_tracking import row_columns
 from lakebed.deltalog.delta_types import (
     DECIMAL,
     NEEDS_FEATURE,
+    READ_AS,
     DeltaField,
     DeltaSchema,
     TableFacts,
@@ -41,13 +42,6 @@ from penguin.model.commit import Changes
 
 ENABLED = "delta.enableTypeWidening"
 TYPE_CHANGES = "delta.typeChanges"
-READ_AS: dict[str, frozenset[str]] = {
-    "long": frozenset({"integer", "short", "byte"}),
-    "integer": frozenset({"short", "byte"}),
-    "short": frozenset({"byte"}),
-    "double": frozenset({"float"}),
-}
-"""For a table's type, the types of files that every reader reads as it."""
 WIDENED_TO: dict[str, frozenset[str]] = {
     "double": frozenset({"byte", "short", "integer"}),
     "timestamp_ntz": frozenset({"date"}),
@@ -55,16 +49,6 @@ WIDENED_TO: dict[str, frozenset[str]] = {
 """For a type, those that it takes the place of only where the table records it."""
 DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 """The digits before the point of a decimal that takes the place of an integer, by the protocol."""
-
-
-def reads(table: DeltaType, file: DeltaType) -> bool:
-    """Whether every reader reads a file's plain type as the table's."""
-    if not isinstance(table, str) or not isinstance(file, str):
-        return False
-    ours, theirs = DECIMAL.fullmatch(table), DECIMAL.fullmatch(file)
-    if ours and theirs:
-        return ours[2] == theirs[2] and int(ours[1]) >= int(theirs[1])
-    return table == file or file in READ_AS.get(table, ())
 
 
 def may_widen(features: frozenset[str], configuration: Mapping[str, str]) -> bool:

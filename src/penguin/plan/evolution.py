@@ -20,6 +20,7 @@ from lakebed.deltalog.delta_types import (
     by_name,
     clean,
     kind_of,
+    reads,
     reasons_against_adding,
     reasons_against_type,
     same_fields,
@@ -34,7 +35,6 @@ from penguin.model.commit import Changes, Decision, EntryRefused, Evolves
 from penguin.plan.column_rules import (
     ASK_FOR_MORE,
     may_widen,
-    reads,
     reasons_against_change,
     reasons_against_names,
     recorded,

@@ -263,7 +263,7 @@ class FileBooks:
                 yield from self._no_transaction(entry, path)
         elif aside in (HELD, GONE):
             yield from self._set_aside(file, entry, is_held=aside == HELD)
-        elif self._is_forgotten(entry, journal) and not self._is_known(path):
+        elif journal.is_forgotten(entry) and not self._is_known(path):
             self.places.put(FilePlace.FORGOTTEN, rows)
         elif self.log.is_whole and not self._is_known(path):
             self.places.put(FilePlace.NOWHERE, rows)
@@ -304,12 +304,6 @@ class FileBooks:
                 "that the entry is committed"
             )
             yield Difference.of(entry, FindingKind.TRANSACTION_MISSING, message, file=path)
-
-    def _is_forgotten(self, entry: Entry, journal: JournalBooks) -> bool:
-        return any(
-            one.forgotten is not None and one.forgotten[0] <= entry.sequence <= one.forgotten[1]
-            for one in self.log.settled.get(journal.name, ())
-        )
 
     def _waits(self, files: Iterable[FinishedFile], entry: Entry) -> None:
         self.waiting += [WaitingDataFile(entry.pipeline, entry.sequence, file) for file in files]

@@ -4,7 +4,6 @@ Entries are taken one at a time and not kept. Of source files only those are rem
 read in part, and of all others a number.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,8 +30,6 @@ class JournalBooks:
     last: int = -1
     quarantine: QuarantineBooks = field(init=False)
     _digest: str | None = None
-    _settled: dict[int, tuple[int, int | None]] = field(default_factory=dict)
-    """The version and the digest number of each entry that a commit ends with."""
     _part_way: dict[str, int] = field(default_factory=dict)
     """How many lines were read of each source file that is not done."""
     _done: set[int] = field(default_factory=set)
@@ -67,10 +64,14 @@ class JournalBooks:
 
     def version_of(self, entry: Entry) -> int:
         """Return the version that committed an entry; that before the history if it is older."""
-        settled = self.log.settled.get(self.name, [])
-        place = bisect_left(settled, entry.sequence, key=lambda one: one.last)
-        is_known = place < len(settled) and settled[place].first <= entry.sequence
-        return settled[place].version if is_known else self.log.first - 1
+        settled = self.log.settling(self.name, entry.sequence)
+        return self.log.first - 1 if settled is None else settled.version
+
+    def is_forgotten(self, entry: Entry) -> bool:
+        """Whether an operator ordered that the entry's files are left out."""
+        settled = self.log.settling(self.name, entry.sequence)
+        forgotten = None if settled is None else settled.forgotten
+        return forgotten is not None and forgotten[0] <= entry.sequence <= forgotten[1]
 
     def unreadable(self, number: int, why: str) -> Iterator[Difference]:
         """Go on after an entry that cannot be read."""
@@ -82,12 +83,6 @@ class JournalBooks:
         """Go on by one entry, which stands at a number; yield what is wrong with it."""
         if self.journal is None:
             self.journal = entry.journal
-            self._settled = {
-                one.last: (one.version, one.digest) for one in self.log.settled.get(self.name, ())
-            }
-            kept = self.log.transactions.get(digest_transaction(*self.name))
-            if self.position and self.position not in self._settled:
-                self._settled[self.position] = (self.log.first - 1, kept)
         yield from self._gap(number)
         yield from self._check_place(number, entry)
         if self._digest is not None and entry.previous != self._digest:
@@ -158,7 +153,11 @@ class JournalBooks:
             yield self._differs(FindingKind.ENTRY_MISPLACED, wrong, number)
 
     def _check_digest(self, number: int, digest: str) -> Iterator[Difference]:
-        version, kept = self._settled.get(number, (None, None))
+        settled, version, kept = self.log.settling(self.name, number), self.log.first - 1, None
+        if settled is not None and settled.last == number:
+            version, kept = settled.version, settled.digest
+        elif number == self.position:
+            kept = self.log.transactions.get(digest_transaction(*self.name))
         if kept is not None and kept != digest_number(digest):
             yield self._differs(
                 FindingKind.DIGEST_DIFFERS,

@@ -4,6 +4,7 @@ Only what is needed to compare it with the journals is kept: of each file in the
 numbers, of each removed one the version that removed it.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -105,6 +106,13 @@ class LogBooks:
     def position(self, journal: JournalName) -> int | None:
         """Return the last entry of a journal that the log says is committed."""
         return self.transactions.get(journal_transaction(*journal))
+
+    def settling(self, journal: JournalName, entry: int) -> SettledByVersion | None:
+        """Return how a version settled an entry; None where none of the history did."""
+        settled = self.settled.get(journal, [])
+        place = bisect_left(settled, entry, key=lambda one: one.last)
+        found = settled[place] if place < len(settled) else None
+        return found if found is not None and found.first <= entry else None
 
     def shape_at(self, version: int) -> TableShape | None:
         """Return what the table was when a version was committed; None where that is unknown."""

@@ -1,28 +1,22 @@
 """Whether a table shows files as they were written: their columns, sizes and partitions. Pure."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from blizzard.inspect.audit.findings import FindingKind
 from lakebed.columns.column_mapping import mapping_of
+from lakebed.columns.field_path import FieldPath
+from lakebed.columns.nested_types import DeltaType, types_within
 from lakebed.deltalog.actions import lines_of
+from lakebed.deltalog.delta_types import kind_of, reads
 from lakebed.deltalog.lineage import Active
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.reading import parse_json
 from lakebed.units import plural
 
-READ_AS: Mapping[str, frozenset[str]] = {
-    "long": frozenset({"integer", "short", "byte"}),
-    "integer": frozenset({"short", "byte"}),
-    "short": frozenset({"byte"}),
-    "double": frozenset({"float"}),
-}
-"""For a table's type, the types of files that every reader reads as it."""
 DROPPED_PROPERTY = "penguin.droppedColumns"
 """The table property that holds what files have and the schema does not show, as a schema."""
-DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,42 +61,22 @@ def why_not_held(
             f"{_listed(table.partition_columns)}"
         )
     shown = [one for one in written["fields"] if one["name"] not in table.hidden]
-    yield from _fields({"fields": shown}, table.schema, "")
-
-
-def _fields(written: Mapping[str, Any], table: Mapping[str, Any], above: str) -> Iterator[str]:
-    there = {one["name"]: one["type"] for one in table["fields"]}
-    for one in written["fields"]:
-        name = f"{above}{one['name']}"
-        if one["name"] not in there:
+    there = {path: kind for path, kind, _said in types_within(table.schema)}
+    unlike: FieldPath | None = None
+    for path, kind, _said in types_within({"type": "struct", "fields": shown}):
+        if unlike is not None and path[: len(unlike)] == unlike:
+            continue  # The column around it is reported.
+        name, known = ".".join(path), there.get(path)
+        if known is None:
+            unlike = path
             yield f"the table does not have column {name}"
-        else:
-            yield from _types(one["type"], there[one["name"]], name)
+        elif not (reads(known, kind) or kind_of(known) == kind_of(kind) != "plain"):
+            unlike = path
+            yield f"column {name} is {_named(kind)} in the files, {_named(known)} in the table"
 
 
-def _types(written: Any, table: Any, name: str) -> Iterator[str]:  # noqa: ANN401 - Delta's types
-    match written, table:
-        case {"type": "struct"}, {"type": "struct"}:
-            yield from _fields(written, table, f"{name}.")
-        case {"type": "array", "elementType": mine}, {"type": "array", "elementType": theirs}:
-            yield from _types(mine, theirs, f"{name}.element")
-        case {"type": "map", "valueType": mine}, {"type": "map", "valueType": theirs}:
-            yield from _types(mine, theirs, f"{name}.value")
-        case _ if not _reads(table, written):
-            yield f"column {name} is {_named(written)} in the files, {_named(table)} in the table"
-
-
-def _reads(table: Any, written: Any) -> bool:  # noqa: ANN401
-    if not isinstance(table, str) or not isinstance(written, str):
-        return False
-    ours, theirs = DECIMAL.fullmatch(table), DECIMAL.fullmatch(written)
-    if ours and theirs:
-        return ours[2] == theirs[2] and int(ours[1]) >= int(theirs[1])
-    return table == written or written in READ_AS.get(table, ())
-
-
-def _named(kind: Any) -> str:  # noqa: ANN401
-    return kind if isinstance(kind, str) else str(kind["type"])
+def _named(kind: DeltaType) -> str:
+    return kind if isinstance(kind, str) else kind_of(kind)
 
 
 def _listed(names: tuple[str, ...]) -> str:

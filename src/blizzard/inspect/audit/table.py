@@ -6,6 +6,7 @@ shows the objects behind its files; footers are read on request, rows never. Not
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 
 import pyarrow.parquet as pq
 
@@ -51,13 +52,12 @@ class _Audit:
     def __init__(self, store: Reader, open_folder: OpenFolder, *, deep: bool) -> None:
         self.store = store
         self.deep = deep
-        self.open_folder = open_folder
+        self.open_folder = cache(open_folder)
         self.differences: list[Difference] = []
         self.log = LogBooks()
         self.totals = AuditTotals()
         self.files = FileBooks(self.log)
         self.seen: set[tuple[str, str]] = set()
-        self.folders: dict[str, Reader | None] = {}
         self.pipelines: list[str] = []
 
     def run(self, read_log: ReadLog) -> Audit:
@@ -200,13 +200,10 @@ class _Audit:
         folder, _, name = uri.rpartition("/")
         if self.store.head(f"{layout.dead_letter_folder(pipeline)}/{name}") is not None:
             return True
-        if folder not in self.folders:
-            try:
-                self.folders[folder] = self.open_folder(folder)
-            except ObjectMissing:
-                self.folders[folder] = None  # The whole folder was cleared away.
-        there = self.folders[folder]
-        return there is not None and there.head(name) is not None
+        try:
+            return self.open_folder(folder).head(name) is not None
+        except ObjectMissing:
+            return False  # The whole folder was cleared away.
 
     def _add(
         self, kind: FindingKind, message: str, pipeline: str, *, entry: int | None = None

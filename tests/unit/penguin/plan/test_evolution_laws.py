@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from lakebed.deltalog.delta_types import reads
 from lakebed.types import Evolution
 from penguin.model.commit import Changes, EntryRefused, Evolves
-from penguin.plan.column_rules import reads
 from penguin.plan.evolution import decide
 from tests.support.delta_schemas import array, field, mapping, names, nested, struct, table_of
 
