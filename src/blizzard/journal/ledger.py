@@ -275,6 +275,9 @@ class Ledger(LedgerState):
         if entry.operation == "overwrite":
             self.undecided.learn(entry, done, self.unfinished)
             return
+        before = self.known_name(key) if entry.operation == "control" else None
+        if before is not None:  # Nothing was read: the entry says which object it is by now.
+            done = replace(before, size=done.size, etag=done.etag, entry=done.entry)
         self.recent[key] = done
         if self.unfinished:
             self.unfinished.pop(key, None)

@@ -126,8 +126,10 @@ def _past(store: Reader, pipeline: str, folder: str, fates: Fates) -> Past:
         mark = entry.replacement_mark
         in_vain = entry.replaces and fates([mark]).get(mark) == GONE
         for record in entry.sources:
-            if not (in_vain and record.failure is None and record.key in records):
-                records[record.key] = with_record(records.get(record.key, ()), inherited(record))
+            before = records.get(record.key, ())
+            read = _as_read(before, record) if entry.operation == "control" else record
+            if not (in_vain and record.failure is None and before):
+                records[record.key] = with_record(before, inherited(read))
     if last is None or written is None:
         raise JournalLost("there is no journal to take over", path=store.describe(folder))
     return Past(stored=last, written=written, records=records, ledger=ledger, heir=heir)
@@ -142,6 +144,17 @@ def with_record(before: tuple[SourceRecord, ...], record: SourceRecord) -> tuple
     if record.failure is None and record.complete:
         return (record,)
     return (*(each for each in before if each.failure is None and each.complete), record)
+
+
+def _as_read(before: tuple[SourceRecord, ...], record: SourceRecord) -> SourceRecord:
+    """Return a file that is done as it was read, where an entry says which object it is by now."""
+    if record.failure is not None or not record.complete or not _is_done(before):
+        return record
+    return replace(before[0], size=record.size, etag=record.etag)
+
+
+def _is_done(records: tuple[SourceRecord, ...]) -> bool:
+    return bool(records) and records[0].failure is None and records[0].complete
 
 
 def _is_in_table(records: tuple[SourceRecord, ...]) -> bool:

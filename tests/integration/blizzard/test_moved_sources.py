@@ -225,6 +225,23 @@ def test_a_bad_file_that_was_moved_is_still_bad_and_a_changed_one_still_changed(
     assert ids(desk) == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("name", ["default", "later"])
+def test_a_file_that_changes_after_its_source_has_moved_is_not_read_again(desk, name):
+    """Nor where another pipeline has taken the journal over: its rows are in the table."""
+    place = moved(desk)
+    before = ids(desk)
+    file = config(desk, place)
+    assert desk.run("source", "set", "default", "--same-files", "--yes", config=file).exit_code == 0
+    ids(desk)
+    if name == "later":
+        file.write_text(file.read_text().replace("  default:\n", "  later:\n", 1))
+        done = desk.run("journal", "new", "--from", "default", "--yes", config=file)
+        assert done.exit_code == 0, done.output
+    put(place, "a.ndjson", ndjson(rows(3, 10)))
+    assert not ingest(replace(at(desk, place), name=name))
+    assert ids(desk) == before
+
+
 def test_after_a_move_others_may_be_read_from_the_old_place(desk):
     place = moved(desk)
     with pytest.raises(JournalLost, match="has been read as 'default'"):
