@@ -282,14 +282,17 @@ def read_actions(
     kinds: Container[str] | None = None,
     only: Callable[[bytes], bool] | None = None,
     lenient: bool = False,
+    may_be_empty: bool = False,
 ) -> LogActions:
     """Parse one version; raise TableUnreadable if it is malformed or empty. Pure.
 
     `kinds` selects actions, and `only` selects lines before they are decoded. `lenient` skips
-    malformed lines, for output that is only displayed.
+    malformed lines, for output that is only displayed. With `may_be_empty` a later version than the
+    first may be empty, as a power cut can leave it: its writer tries again.
     """
     found = LogActions(version=version)
-    if not lenient and (not body or body.isspace()):
+    accepts_empty = lenient or (may_be_empty and version > 0)
+    if not accepts_empty and (not body or body.isspace()):
         raise TableUnreadable("a version of the Delta log is empty", path=where)
     for line in body.splitlines():
         if not line.strip() or (only is not None and not only(line)):

@@ -21,7 +21,7 @@ from lakebed.deltalog.removals import (
     NEVER,
     kept_by_all,
 )
-from lakebed.deltalog.segment import checkpoints, newest, unbroken, versions_in
+from lakebed.deltalog.segment import unbroken, versions_in, whole_segment
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.ahead import ahead
@@ -69,11 +69,8 @@ def _extend(store: Reader, table: Snapshot, known: LogContents) -> bool:
 
 def _read_whole(store: Reader, table: Snapshot) -> LogContents:
     before = store.head(layout.log_version(table.version))
-    _, listed = store.level(layout.DELTA_LOG)
-    versions = versions_in(listed, table.version)
-    first = unbroken(versions, table.version)
-    usable = (checkpoint for checkpoint in checkpoints(listed) if checkpoint.version >= first - 1)
-    base = newest(usable, table.version)
+    segment = whole_segment(store, table.version)
+    base = segment.checkpoint
     known = LogContents(
         table=table.id,
         version=table.version,
@@ -90,8 +87,7 @@ def _read_whole(store: Reader, table: Snapshot) -> LogContents:
             known.take(paths, transactions)
         known.removals.checkpointed = max(part.modified for part in base.parts)
         known.removals.keeps = kept_by_all(table.facts.configuration)
-        first = base.version + 1
-    if not _read_older(store, known, versions, first, transactions=True):
+    if not _read_older(store, known, segment.objects, segment.first, transactions=True):
         # A clean-up removed them after the listing: the next attempt sees the new state.
         raise StoreUnavailable(
             "versions of the Delta log vanished while they were read", path=store.uri

@@ -17,16 +17,15 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.deltalog.actions import FileAction, LogActions, moment, read_actions
+from lakebed.deltalog.actions import FileAction, LogActions, moment
 from lakebed.deltalog.checkpoint import checkpoint_batches, read_checkpoint
 from lakebed.deltalog.file_names import path_resolver
 from lakebed.deltalog.lineage import BEFORE, Lineage
-from lakebed.deltalog.segment import LogSegment, find_segment
+from lakebed.deltalog.segment import LogSegment, fetch_actions, find_segment
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.deltalog.versions import Commit, commit_of, reasons_against
-from lakebed.layout import held_transaction, journal_transaction, log_version
-from lakebed.seek import AT_ONCE, seek
-from lakebed.storage.ahead import ahead
+from lakebed.layout import held_transaction, journal_transaction
+from lakebed.seek import seek
 from lakebed.storage.store import Reader
 
 REMOVALS = ("remove.path", "remove.deletionTimestamp", "remove.partitionValues")
@@ -71,9 +70,8 @@ class LogSearch:
     """
 
     store: Reader
-    _bodies: dict[int, bytes | None] = field(default_factory=dict)
-    _entries: dict[tuple[str, str, int], EntryInLog] = field(default_factory=dict)
-    _read: dict[int, LogActions] = field(default_factory=dict)
+    _versions: dict[int, LogActions | None] = field(default_factory=dict)
+    """The versions that were read; None for one that was cleaned up."""
     _tail_read: LogSegment | None = None
     _opened: Snapshot | None = None
     _lineage: Lineage | None = None
@@ -92,12 +90,6 @@ class LogSearch:
 
     def entry(self, pipeline: str, journal: str, sequence: int) -> EntryInLog:
         """Return whether an entry is committed, and in which version."""
-        key = pipeline, journal, sequence
-        if key not in self._entries:
-            self._entries[key] = self._entry(*key)
-        return self._entries[key]
-
-    def _entry(self, pipeline: str, journal: str, sequence: int) -> EntryInLog:
         tail, last = self._tail(), self.committed(pipeline, journal)
         if tail is None or last is None or last < sequence:
             return EntryInLog(committed=False)
@@ -281,23 +273,14 @@ class LogSearch:
 
     def _actions(self, number: int) -> LogActions | None:
         self._fetch((number,))
-        body = self._bodies[number]
-        if body is None or number in self._read:
-            return self._read.get(number)
-        where = self.store.describe(log_version(number))
-        # A power cut can leave a version empty; its writer tries again.
-        self._read[number] = (
-            read_actions(number, body, where, path_resolver(self.store))
-            if body.strip()
-            else LogActions(version=number)
-        )
-        return self._read[number]
+        return self._versions[number]
 
     def _fetch(self, numbers: Sequence[int]) -> None:
         """Read versions, several at a time, that are not read yet."""
-        new = [number for number in numbers if number not in self._bodies]
+        new = [number for number in numbers if number not in self._versions]
         if new:
-            self._bodies |= ahead(lambda number: self.store.get(log_version(number)), new, AT_ONCE)
+            versions = fetch_actions(self.store, new, may_be_empty=True)
+            self._versions |= zip(new, versions, strict=True)
 
 
 def _settles(commit: Commit, pipeline: str, sequence: int) -> bool:

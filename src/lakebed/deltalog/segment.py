@@ -4,8 +4,9 @@ This is the only module that knows how they are named and which of them make up 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from lakebed.deltalog.actions import LogActions, read_actions
 from lakebed.deltalog.file_names import path_resolver
@@ -212,13 +213,21 @@ def _name(path: str) -> str:
 
 
 def fetch_actions(
-    store: Reader, numbers: Iterable[int], *, only: Callable[[bytes], bool] | None = None
+    store: Reader,
+    numbers: Iterable[int],
+    *,
+    kinds: Container[str] | None = None,
+    only: Callable[[bytes], bool] | None = None,
+    may_be_empty: bool = False,
 ) -> Iterator[LogActions | None]:
     """Read versions in order, several at a time; None for a missing one."""
     resolve = path_resolver(store)
+    parse = partial(
+        read_actions, resolve=resolve, kinds=kinds, only=only, may_be_empty=may_be_empty
+    )
     for number, body in ahead(lambda each: store.get(log_version(each)), numbers):
         where = store.describe(log_version(number))
-        yield None if body is None else read_actions(number, body, where, resolve, only=only)
+        yield None if body is None else parse(number, body, where)
 
 
 def read_versions(store: Reader, numbers: Iterable[int]) -> Iterator[LogActions]:

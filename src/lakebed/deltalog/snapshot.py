@@ -8,7 +8,6 @@ table's protocol or metadata; then the log is read again.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any, ClassVar, Self
 
 from lakebed import errors, layout
@@ -26,6 +25,7 @@ from lakebed.deltalog.actions import (
 from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.segment import (
     LogSegment,
+    fetch_actions,
     find_segment,
     has_log,
     is_empty_log,
@@ -33,7 +33,6 @@ from lakebed.deltalog.segment import (
 )
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.reading import parse_json
-from lakebed.storage.ahead import ahead
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.units import plural
 
@@ -318,19 +317,21 @@ def _parts(store: Reader, segment: LogSegment, newest: bytes | None) -> Iterator
 
         yield from read_checkpoint(store, segment.checkpoint, TABLE_KINDS, sidecars=False)
     numbers = range(segment.first, segment.version)
-    older = ahead(lambda each: store.get(layout.log_version(each)), numbers)
-    last = [(segment.version, newest)] if segment.version in segment.objects else []
-    for number, body in chain(older, last):
-        where = store.describe(layout.log_version(number))
-        if body is None:
-            raise errors.ObjectMissing("a version of the Delta log is gone", path=where)
-        if number > 0 and (not body or body.isspace()):
-            yield LogActions(version=number)  # Empty after a power cut; its writer tries again.
-        elif number >= segment.first:
-            yield read_actions(number, body, where, kinds=KINDS)
-        else:  # The checkpoint has the rest; the first line has its timestamp.
-            first = body.partition(b"\n")[0]
-            yield read_actions(number, first, where, kinds=("commitInfo",))
+    for actions in fetch_actions(store, numbers, kinds=KINDS, may_be_empty=True):
+        if actions is None:
+            raise errors.ObjectMissing("a version of the Delta log is gone", path=store.uri)
+        yield actions
+    number = segment.version
+    if number not in segment.objects:
+        return
+    path = layout.log_version(number)
+    if newest is None:
+        raise errors.ObjectMissing("the newest version of the Delta log is gone", path=path)
+    kinds: tuple[str, ...] = KINDS
+    if number < segment.first:
+        # The checkpoint has the rest; the first line has its timestamp.
+        newest, kinds = newest.partition(b"\n")[0], ("commitInfo",)
+    yield read_actions(number, newest, store.describe(path), kinds=kinds, may_be_empty=True)
 
 
 def _folded(store: Reader, parts: Iterator[LogActions], kind: type[Snapshot]) -> Snapshot:
