@@ -1,63 +1,42 @@
-"""Amazon SQS: the only door to botocore.
+"""Amazon SQS."""
 
-botocore finds credentials wherever an AWS program looks for them: keys, profiles, roles of a
-machine, a container or a web identity. What it says of an error may hold names and keys, so only
-the error's code goes into our messages.
-"""
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
-
-from botocore.config import Config
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    CredentialRetrievalError,
-    NoCredentialsError,
-    PartialCredentialsError,
-    ProfileNotFound,
-)
-from botocore.session import Session
 
 from blizzard.model.settings import QueueSettings
 from blizzard.notices.queue import Depth, Message, QueueDenied, QueueMissing, QueueUnavailable
 from lakebed.errors import LakeError
+from lakebed.storage.aws.clients import NO_PROFILE, AwsError, AwsFault, asking, open_client
 
 WAIT_SECS = 20
 """How long SQS waits for a message before it answers that there is none: its limit."""
 MOST = 10
 """Messages in one request: SQS' limit."""
-ANY_REGION = "us-east-1"
-"""Signs requests to stores other than AWS where no region is set."""
 
 NO_CREDENTIALS = (
     "there are no credentials for the queue; set them under source.notifications.storage_options "
     "or source.storage_options, in the environment, or give the machine a role"
 )
+_MISSING_CODES = frozenset({"NonExistentQueue", "QueueDoesNotExist", "InvalidAddress"})
 MISSING = "the queue does not exist, or not in this region and account; check its URL"
-DENIED = "access to the queue was refused; it takes {} on the queue [{}]"
 UNKNOWN_KEY = (
     "the queue refused the credentials; check them, and that they are for the region of the queue "
-    "[{}]"
+    "[{code}]"
 )
-_MISSING_CODES = frozenset({"NonExistentQueue", "QueueDoesNotExist", "InvalidAddress"})
-_DENIED_CODES = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
-_KEY_CODES = frozenset(
-    {
-        "AuthFailure",
-        "ExpiredToken",
-        "ExpiredTokenException",
-        "IncompleteSignature",
-        "InvalidClientTokenId",
-        "InvalidSecurity",
-        "InvalidSignatureException",
-        "MissingAuthenticationToken",
-        "OptInRequired",
-        "SignatureDoesNotMatch",
-        "UnrecognizedClientException",
-    }
-)
+ERRORS: Mapping[AwsFault, tuple[type[LakeError], str]] = {
+    AwsFault.DENIED: (
+        QueueDenied,
+        "access to the queue was refused; it takes {permission} on the queue [{code}]",
+    ),
+    AwsFault.KEYS: (
+        QueueDenied,
+        UNKNOWN_KEY,
+    ),
+    AwsFault.NO_KEYS: (QueueDenied, NO_CREDENTIALS),
+    AwsFault.NO_PROFILE: (QueueDenied, NO_PROFILE),
+    AwsFault.SILENT: (QueueUnavailable, "the queue does not answer [{code}]"),
+    AwsFault.OTHER: (QueueUnavailable, "the queue cannot answer now [{code}]"),
+}
 
 
 class SqsQueue:
@@ -67,7 +46,17 @@ class SqsQueue:
         self._url = settings.url
         self._wait_secs = wait_secs
         with _in_our_words(self._url, "a role or keys"):
-            self._client = _client(settings, wait_secs)
+            self._client = open_client(
+                "sqs",
+                settings.options.plain(),
+                region=settings.region,
+                endpoint=settings.endpoint,
+                connect_timeout=5,
+                read_timeout=wait_secs + 10,
+                # Longer outages are left to our own backoff, which is logged.
+                retries={"mode": "standard", "total_max_attempts": 2},
+                max_pool_connections=2,
+            )
 
     def receive(self, *, hide_secs: int) -> Sequence[Message]:
         """Wait for messages, some seconds at most, and hide those that are returned."""
@@ -121,27 +110,6 @@ class SqsQueue:
         self._client.close()
 
 
-def _client(settings: QueueSettings, wait_secs: int) -> Any:  # noqa: ANN401 - botocore has no types
-    options = settings.options.plain()
-    session = Session(profile=options.get("profile"))
-    if {"access_key_id", "secret_access_key"} <= options.keys():
-        session.set_credentials(
-            options["access_key_id"], options["secret_access_key"], options.get("session_token")
-        )
-    return session.create_client(
-        "sqs",
-        region_name=settings.region or session.get_config_variable("region") or ANY_REGION,
-        endpoint_url=settings.endpoint,
-        config=Config(
-            connect_timeout=5,
-            read_timeout=wait_secs + 10,
-            # Longer outages are left to our own backoff, which is logged.
-            retries={"mode": "standard", "total_max_attempts": 2},
-            max_pool_connections=2,
-        ),
-    )
-
-
 def _in_tens(receipts: Sequence[str]) -> Iterator[Sequence[str]]:
     return (receipts[at : at + MOST] for at in range(0, len(receipts), MOST))
 
@@ -149,24 +117,10 @@ def _in_tens(receipts: Sequence[str]) -> Iterator[Sequence[str]]:
 @contextmanager
 def _in_our_words(queue: str, permission: str) -> Iterator[None]:
     try:
-        yield
-    except ClientError as cause:
-        raise _refused(cause, queue, permission) from cause
-    except ProfileNotFound as cause:
-        raise QueueDenied("AWS_PROFILE names a profile that is not there", queue=queue) from cause
-    except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError) as cause:
-        raise QueueDenied(NO_CREDENTIALS, queue=queue) from cause
-    except BotoCoreError as cause:
-        message = f"the queue does not answer [{type(cause).__name__}]"
-        raise QueueUnavailable(message, queue=queue) from cause
-
-
-def _refused(cause: ClientError, queue: str, permission: str) -> LakeError:
-    code = str(cause.response.get("Error", {}).get("Code", "unknown")).rpartition(".")[2]
-    if code in _MISSING_CODES:
-        return QueueMissing(MISSING, queue=queue)
-    if code in _DENIED_CODES:
-        return QueueDenied(DENIED.format(permission, code), queue=queue)
-    if code in _KEY_CODES:
-        return QueueDenied(UNKNOWN_KEY.format(code), queue=queue)
-    return QueueUnavailable(f"the queue cannot answer now [{code}]", queue=queue)
+        with asking():
+            yield
+    except AwsError as error:
+        if error.code in _MISSING_CODES:
+            raise QueueMissing(MISSING, queue=queue) from error
+        kind, words = ERRORS[error.fault]
+        raise kind(words.format(permission=permission, code=error.code), queue=queue) from error

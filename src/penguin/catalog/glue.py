@@ -1,25 +1,11 @@
-"""AWS Glue: penguin's only door to botocore.
-
-What botocore says of an error may hold names and keys, so only the error's code goes into our
-messages.
-"""
+"""AWS Glue."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from botocore.config import Config
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    CredentialRetrievalError,
-    NoCredentialsError,
-    PartialCredentialsError,
-    ProfileNotFound,
-)
-from botocore.session import Session
-
 from lakebed.errors import LakeError
+from lakebed.storage.aws.clients import NO_PROFILE, AwsError, AwsFault, asking, open_client
 from lakebed.storage.options import bare
 from penguin.catalog.catalog import (
     AlreadyRegistered,
@@ -58,23 +44,18 @@ FORMAT = {
 SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 _MISSING = "EntityNotFoundException"
 _THERE = frozenset({"AlreadyExistsException", "ConcurrentModificationException", "VersionMismatch"})
-_DENIED = frozenset(
-    {
-        "AccessDeniedException",
-        "AccessDenied",
-        "ExpiredTokenException",
-        "IncompleteSignature",
-        "InvalidClientTokenId",
-        "InvalidSignatureException",
-        "MissingAuthenticationTokenException",
-        "SignatureDoesNotMatch",
-        "UnrecognizedClientException",
-    }
-)
 NO_CREDENTIALS = (
     "there are no credentials for Glue; set them under catalog.storage_options or "
     "storage_options, in the environment, or give the machine a role"
 )
+ERRORS: Mapping[AwsFault, tuple[type[LakeError], str]] = {
+    AwsFault.DENIED: (CatalogDenied, "Glue refused us; it takes {permission} [{code}]"),
+    AwsFault.KEYS: (CatalogDenied, "Glue refused us; it takes {permission} [{code}]"),
+    AwsFault.NO_KEYS: (CatalogDenied, NO_CREDENTIALS),
+    AwsFault.NO_PROFILE: (CatalogDenied, NO_PROFILE),
+    AwsFault.SILENT: (CatalogUnavailable, "Glue does not answer [{code}]"),
+    AwsFault.OTHER: (CatalogUnavailable, "Glue cannot answer now [{code}]"),
+}
 
 
 class GlueCatalog:
@@ -144,31 +125,19 @@ class GlueCatalog:
     def _in_our_words(self, permission: str) -> Iterator[None]:
         name = f"{self._database}.{self._table}"
         try:
-            yield
-        except ClientError as cause:
-            raise _refused(cause, name, permission) from cause
-        except ProfileNotFound as cause:
-            raise CatalogDenied("AWS_PROFILE names a profile that is not there") from cause
-        except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError) as cause:
-            raise CatalogDenied(NO_CREDENTIALS) from cause
-        except BotoCoreError as cause:
-            message = f"Glue does not answer [{type(cause).__name__}]"
-            raise CatalogUnavailable(message, table=name) from cause
+            with asking():
+                yield
+        except AwsError as error:
+            if error.code == _MISSING:
+                raise _NotInGlue from error
+            if error.code in _THERE:
+                raise AlreadyRegistered from error
+            kind, words = ERRORS[error.fault]
+            raise kind(words.format(permission=permission, code=error.code), table=name) from error
 
 
 class _NotInGlue(Exception):
     """Glue does not know the table, or its database."""
-
-
-def _refused(cause: ClientError, name: str, permission: str) -> LakeError | Exception:
-    code = str(cause.response.get("Error", {}).get("Code", "unknown")).rpartition(".")[2]
-    if code == _MISSING:
-        return _NotInGlue()
-    if code in _THERE:
-        return AlreadyRegistered()
-    if code in _DENIED:
-        return CatalogDenied(f"Glue refused us; it takes {permission} [{code}]", table=name)
-    return CatalogUnavailable(f"Glue cannot answer now [{code}]", table=name)
 
 
 def _input(kept: Mapping[str, Any], entry: TableEntry) -> dict[str, Any]:
@@ -204,23 +173,14 @@ def _input(kept: Mapping[str, Any], entry: TableEntry) -> dict[str, Any]:
 
 def _client(settings: CatalogSettings) -> Any:  # noqa: ANN401 - botocore has no types
     options = {bare(name.lower()): value for name, value in settings.options.plain().items()}
-    session = Session(profile=options.get("profile"))
-    if {"access_key_id", "secret_access_key"} <= options.keys():
-        session.set_credentials(
-            options["access_key_id"],
-            options["secret_access_key"],
-            options.get("session_token") or options.get("token"),
-        )
-    region = settings.region or options.get("region") or options.get("default_region")
-    return session.create_client(
+    return open_client(
         "glue",
-        region_name=region or session.get_config_variable("region") or "us-east-1",
-        endpoint_url=settings.endpoint,
-        config=Config(
-            connect_timeout=SECS,
-            read_timeout=SECS,
-            # Longer outages are left to our own backoff, which is logged.
-            retries={"mode": "standard", "total_max_attempts": 2},
-            max_pool_connections=1,
-        ),
+        options,
+        region=settings.region or options.get("region") or options.get("default_region"),
+        endpoint=settings.endpoint,
+        connect_timeout=SECS,
+        read_timeout=SECS,
+        # Longer outages are left to our own backoff, which is logged.
+        retries={"mode": "standard", "total_max_attempts": 2},
+        max_pool_connections=1,
     )

@@ -5,7 +5,7 @@ can. It is optional, so it is imported only where it is used.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -16,11 +16,7 @@ from lakebed.locations import place_of
 from lakebed.storage.options import StorageOptions, bare
 from lakebed.storage.remote import split
 
-ANY_REGION = "us-east-1"
-"""What the store's library signs with, too, where no region is set."""
 ATTEMPTS = 5
-NO_PROFILE = {"profile": (None, None, None, None)}
-"""Which profile is meant is decided elsewhere; the keys of one are given."""
 GONE = "NoSuchUpload"
 
 RULE = (
@@ -36,7 +32,6 @@ DENIED = (
     "unfinished uploads in this bucket cannot be seen [{}]: it takes "
     f"s3:ListBucketMultipartUploads and s3:ListMultipartUploadParts; or {RULE}"
 )
-_DENIED_CODES = frozenset({"AccessDenied", "AllAccessDisabled", "403"})
 _UNABLE_CODES = frozenset({"NotImplemented", "MethodNotAllowed", "405", "501"})
 UNABLE = f"this store cannot list unfinished uploads [{{}}]: {RULE}"
 
@@ -75,18 +70,17 @@ def open_uploads(
         return ()
     if find_spec("botocore") is None:
         return Unseen(why=NOT_INSTALLED)
-    from botocore.exceptions import ClientError  # noqa: PLC0415 - it is optional
+    from lakebed.storage.aws.clients import AwsError, AwsFault  # noqa: PLC0415 - botocore
 
     try:
         with _asked(uri, options, environment) as client:
             return tuple(_listed(client, uri))
-    except ClientError as cause:
-        code = _code(cause)
-        if code in _DENIED_CODES:
-            return Unseen(why=DENIED.format(code))
-        if code in _UNABLE_CODES:
-            return Unseen(why=UNABLE.format(code))
-        raise _unavailable(code, uri) from cause
+    except AwsError as error:
+        if error.fault is AwsFault.DENIED:
+            return Unseen(why=DENIED.format(error.code))
+        if error.code in _UNABLE_CODES:
+            return Unseen(why=UNABLE.format(error.code))
+        raise _unavailable(error.code, uri) from error
 
 
 def abort(
@@ -96,24 +90,23 @@ def abort(
 
     A process still writing to it learns that it is gone, and begins another.
     """
-    from botocore.exceptions import ClientError  # noqa: PLC0415 - it is optional
+    from lakebed.storage.aws.clients import AwsError, AwsFault  # noqa: PLC0415 - botocore
 
     path, number = upload
     try:
         with _asked(uri, options, environment) as client:
             key = f"{_prefix(uri)}{path}"
             client.abort_multipart_upload(Bucket=place_of(uri).bucket, Key=key, UploadId=number)
-    except ClientError as cause:
-        code = _code(cause)
-        if code == GONE:
+    except AwsError as error:
+        if error.code == GONE:
             return
-        if code in _DENIED_CODES:
+        if error.fault is AwsFault.DENIED:
             raise StoreDenied(
-                f"an unfinished upload may not be aborted [{code}]: it takes "
+                f"an unfinished upload may not be aborted [{error.code}]: it takes "
                 "s3:AbortMultipartUpload",
                 path=f"{uri.rstrip('/')}/{path}",
-            ) from cause
-        raise _unavailable(code, uri) from cause
+            ) from error
+        raise _unavailable(error.code, uri) from error
 
 
 def last_written(begun: datetime, parts: Iterable[datetime]) -> datetime:
@@ -124,56 +117,39 @@ def last_written(begun: datetime, parts: Iterable[datetime]) -> datetime:
     return max((begun.astimezone(UTC), *(part.astimezone(UTC) for part in parts)))
 
 
-def client_settings(config: Mapping[str, str], client: Mapping[str, str]) -> dict[str, Any]:
+def client_settings(given: Mapping[str, str], client: Mapping[str, str]) -> dict[str, Any]:
     """Return settings with which botocore's client reaches the store of the library. Pure."""
-    given = {bare(name): value for name, value in config.items()}
     hosted = given.get("virtual_hosted_style_request", "").lower() == "true"
     settings: dict[str, Any] = {
-        "region_name": given.get("region") or ANY_REGION,
-        "endpoint_url": given.get("endpoint"),
+        "region": given.get("region"),
+        "endpoint": given.get("endpoint"),
         "verify": client.get("allow_invalid_certificates", "").lower() != "true",
-        "config": {"s3": {"addressing_style": "virtual" if hosted else "path"}},
+        "s3": {"addressing_style": "virtual" if hosted else "path"},
     }
     if proxy := client.get("proxy_url"):
-        settings["config"]["proxies"] = {"http": proxy, "https": proxy}
+        settings["proxies"] = {"http": proxy, "https": proxy}
     return settings
 
 
 @contextmanager
 def _asked(uri: str, options: StorageOptions, environment: Mapping[str, str]) -> Iterator[Any]:
-    """Open a client until the end of the block; that it gets no answer is an error of ours."""
-    from botocore import UNSIGNED  # noqa: PLC0415 - it is optional
-    from botocore.config import Config  # noqa: PLC0415
-    from botocore.exceptions import BotoCoreError  # noqa: PLC0415
-    from botocore.session import Session  # noqa: PLC0415
+    """Open a client until the end of the block; raise an AwsError where it gets no good answer."""
+    from lakebed.storage.aws.clients import asking, open_client  # noqa: PLC0415 - botocore
 
     config, http = split(options.plain(), uri=uri, environment=environment, key=options.key)
     given = {bare(name): value for name, value in config.items()}
-    settings = client_settings(config, http)
-    how = settings.pop("config")
-    if given.get("skip_signature", "").lower() == "true":
-        how["signature_version"] = UNSIGNED
-    session = Session(session_vars=NO_PROFILE)
-    if {"access_key_id", "secret_access_key"} <= given.keys():
-        session.set_credentials(
-            given["access_key_id"], given["secret_access_key"], given.get("session_token") or None
-        )
-    if "metadata_endpoint" in given:
-        session.set_config_variable("ec2_metadata_service_endpoint", given["metadata_endpoint"])
-    retries = {"mode": "standard", "total_max_attempts": ATTEMPTS}
-    try:
-        opened = session.create_client(
+    with asking():
+        client = open_client(
             "s3",
-            config=Config(connect_timeout=5, read_timeout=60, retries=retries, **how),
-            **settings,
+            given,
+            profile=False,  # Which one is meant is decided elsewhere; its keys are given.
+            connect_timeout=5,
+            read_timeout=60,
+            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+            **client_settings(given, http),
         )
-        try:
-            yield opened
-        finally:
-            opened.close()
-    except BotoCoreError as cause:
-        # Its own words may hold addresses and keys.
-        raise _unavailable(type(cause).__name__, uri) from cause
+        with closing(client):
+            yield client
 
 
 def _listed(client: Any, uri: str) -> Iterator[OpenUpload]:  # noqa: ANN401 - botocore has no types
@@ -198,13 +174,14 @@ def _listed(client: Any, uri: str) -> Iterator[OpenUpload]:  # noqa: ANN401 - bo
 
 def _parts(client: Any, bucket: str, key: str, number: str) -> list[Any] | None:  # noqa: ANN401
     """Return the parts of an upload that have arrived; None if it is over by now."""
-    from botocore.exceptions import ClientError  # noqa: PLC0415 - it is optional
+    from lakebed.storage.aws.clients import AwsError, asking  # noqa: PLC0415 - botocore
 
     pages = client.get_paginator("list_parts").paginate(Bucket=bucket, Key=key, UploadId=number)
     try:
-        return [part for page in pages for part in page.get("Parts", ())]
-    except ClientError as cause:
-        if _code(cause) == GONE:
+        with asking():
+            return [part for page in pages for part in page.get("Parts", ())]
+    except AwsError as error:
+        if error.code == GONE:
             return None
         raise
 
@@ -212,10 +189,6 @@ def _parts(client: Any, bucket: str, key: str, number: str) -> list[Any] | None:
 def _prefix(uri: str) -> str:
     """Return what the keys of objects below a place begin with."""
     return "".join(f"{folder}/" for folder in place_of(uri).folders)
-
-
-def _code(cause: Any) -> str:  # noqa: ANN401 - botocore has no types
-    return str(cause.response.get("Error", {}).get("Code", "unknown"))
 
 
 def _unavailable(code: str, uri: str) -> LakeError:

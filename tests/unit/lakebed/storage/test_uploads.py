@@ -88,19 +88,16 @@ def test_an_upload_is_as_old_as_its_newest_part():
 
 def test_the_client_reaches_the_store_that_the_options_mean():
     given = {
-        "aws_endpoint": "https://minio:9000",
-        "aws_region": "eu-west-1",
+        "endpoint": "https://minio:9000",
+        "region": "eu-west-1",
         "virtual_hosted_style_request": "true",
     }
     client = {"proxy_url": "http://proxy:1", "allow_invalid_certificates": "true"}
     assert client_settings(given, client) == {
-        "region_name": "eu-west-1",
-        "endpoint_url": "https://minio:9000",
+        "region": "eu-west-1",
+        "endpoint": "https://minio:9000",
         "verify": False,
-        "config": {
-            "s3": {"addressing_style": "virtual"},
-            "proxies": {"http": "http://proxy:1", "https": "http://proxy:1"},
-        },
+        "s3": {"addressing_style": "virtual"},
+        "proxies": {"http": "http://proxy:1", "https": "http://proxy:1"},
     }
-    assert client_settings({}, {})["region_name"] == "us-east-1"
     assert client_settings({}, {})["verify"] is True
