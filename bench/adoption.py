@@ -23,7 +23,7 @@ from deltalake import DeltaTable
 from bench.by_size import Alone, BySize, Figures
 from bench.section import Section
 from lakebed.clock import Clock
-from lakebed.layout import log_checkpoint, log_version
+from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.adopt.adoption import Adopter
@@ -84,7 +84,7 @@ def adopt(folder: Path) -> Figures:
         "read": asked["bytes"] / found.totals.files,
         "mib": (_peak() - before) / 1024,
         "version": (folder / log_version(0)).stat().st_size / 2**20,
-        "checkpoint": (folder / log_checkpoint(0)).stat().st_size / 2**20,
+        "checkpoint": (folder / f"{DELTA_LOG}/{0:020d}.checkpoint.parquet").stat().st_size / 2**20,
     }
 
 

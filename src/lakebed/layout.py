@@ -311,11 +311,6 @@ def log_version(version: int) -> TablePath:
     return TablePath(f"{DELTA_LOG}/{version:020d}.json")
 
 
-def log_checkpoint(version: int) -> TablePath:
-    """Name a checkpoint of the Delta log that is one file."""
-    return TablePath(f"{DELTA_LOG}/{version:020d}.checkpoint.parquet")
-
-
 def adoption_segment(run: str, number: int) -> TablePath:
     """Name a part of what a run of `penguin adopt` has read."""
     return TablePath(f"{ADOPTION}/{run}/{number:08d}.json.gz")

@@ -134,9 +134,6 @@ def typed_value(field: Field, value: str | None) -> str | None:
 PARTITION_TYPES: Iterable[FieldType] = (
     FieldType.STRING,
     FieldType.DATE,
-    FieldType.INT8,
-    FieldType.INT16,
-    FieldType.INT32,
-    FieldType.INT64,
+    *INTEGER_BITS,
     FieldType.BOOLEAN,
 )

@@ -2,9 +2,8 @@
 
 import random
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from types import TracebackType
 
 from lakebed.errors import LakeError, Whose
 
@@ -48,29 +47,14 @@ def attempts(
     pause; errors of a type in `never` are raised at once.
     """
 
-    def mends(number: int, error: LakeError) -> bool:
-        if number == tries or not error.retryable or isinstance(error, never):
-            return False
-        retried()
-        pause(backoff.wait(number, random.random))
-        return True
+    @contextmanager
+    def attempt(number: int) -> Iterator[None]:
+        try:
+            yield
+        except LakeError as error:
+            if number == tries or not error.retryable or isinstance(error, never):
+                raise
+            retried()
+            pause(backoff.wait(number, random.random))
 
-    return (_Attempt(number, mends) for number in range(1, tries + 1))
-
-
-class _Attempt(AbstractContextManager[None]):
-    """One attempt. A class, as there is one for each of many small files: it costs the least."""
-
-    __slots__ = ("_mends", "_number")
-
-    def __init__(self, number: int, mends: Callable[[int, LakeError], bool]) -> None:
-        self._number, self._mends = number, mends
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> bool:
-        """Whether the error is swallowed: then it is tried again."""
-        return isinstance(error, LakeError) and self._mends(self._number, error)
+    return map(attempt, range(1, tries + 1))

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebed.errors import NameUnusable
-from lakebed.listing.sort import Guide, Oddity
+from lakebed.listing.sort import Guide, Oddity, is_usable
 from lakebed.storage import odd_names
-from lakebed.storage.odd_names import is_usable
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import ObjectFacts, Reader
 from tests.support.builders import facts
@@ -24,7 +23,7 @@ KEYS = st.lists(PARTS, min_size=1, max_size=4).map("/".join).filter(lambda key: 
 
 
 def is_good(path: str) -> bool:
-    return all(is_usable(part) for part in path.split("/"))
+    return all(is_usable(part, remote=True) for part in path.split("/"))
 
 
 @dataclass
@@ -66,8 +65,8 @@ class Refuses(Reader):
         folders = {name.partition("/")[0] for name in inside if "/" in name}
         files = {name for name in inside if "/" not in name}
         return (
-            [below + name for name in folders if is_usable(name)],
-            [below + name for name in files if is_usable(name)],
+            [below + name for name in folders if is_good(name)],
+            [below + name for name in files if is_good(name)],
         )
 
     def _refuse(self, page: list[str]) -> None:

@@ -14,6 +14,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from lakebed.columns.field_path import FieldPath, format_path
+from lakebed.columns.nested_types import types_within
 from lakebed.columns.schema import ELEMENT, KEY, VALUE, Field
 
 FIELD_ID = b"PARQUET:field_id"
@@ -45,7 +46,7 @@ def same_ids(fields: Iterable[Field]) -> Iterator[tuple[str, ...]]:
 def paths_by_id(fields: Iterable[Field], above: FieldPath = ()) -> Iterator[tuple[int, FieldPath]]:
     """Yield the id and the path of every field, at every depth."""
     for field in fields:
-        for path in _paths((*above, field.name), field):
+        for path, *_ in types_within(field.delta_type(), (*above, field.name)):
             yield field_id(path), path
 
 
@@ -66,13 +67,3 @@ def _numbered_type(kind: Any, path: FieldPath) -> pa.DataType:  # noqa: ANN401 -
     if pa.types.is_list(kind):
         return pa.list_(_numbered(kind.value_field, (*path, ELEMENT)))
     return cast("pa.DataType", kind)
-
-
-def _paths(path: FieldPath, field: Field) -> Iterator[FieldPath]:
-    yield path
-    if field.items is not None:
-        if field.items.name == VALUE:
-            yield (*path, KEY)
-        yield from _paths((*path, field.items.name), field.items)
-    for inner in field.fields:
-        yield from _paths((*path, inner.name), inner)

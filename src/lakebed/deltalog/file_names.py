@@ -7,22 +7,15 @@ may go through links. Every file must have one name here: under a second one, it
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
-from lakebed.locations import openable
+from lakebed.locations import SAME_SCHEME, Place, openable
 
 URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):/")
 ON_DISK = re.compile(r"file:/", re.IGNORECASE)
-KINDS = {
-    "file": "file",
-    **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
-    **dict.fromkeys(("gs", "gcs"), "gs"),
-    **dict.fromkeys(("az", "azure", "adl", "abfs", "abfss", "wasb", "wasbs"), "az"),
-}
-"""Schemes that mean the same store."""
+STORES = ("file", "s3", "gs", "az")
 
 
 class Located(Protocol):
@@ -70,36 +63,23 @@ def _in_bucket(uri: str) -> PathResolver:
     root = _place(uri.rstrip("/"))
 
     def named(name: str) -> str:
-        found = _place(name) if root is not None and URI.match(name) else None
-        if found is None or root is None or not found.may_be_in(root):
-            return name
-        above = f"{root.key}/" if root.key else ""
-        return found.key.removeprefix(above) if found.key.startswith(above) else name
+        place = _place(name) if root is not None and URI.match(name) else None
+        below = None if place is None or root is None else place.below(root)
+        return below or name
 
     return named
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The location of an object, independent of the scheme's spelling."""
-
-    kind: str
-    bucket: str
-    account: str
-    """Empty if the URI does not name it."""
-    key: str
-
-    def may_be_in(self, root: "_Place") -> bool:
-        accounts = {self.account, root.account} - {""}
-        return (self.kind, self.bucket) == (root.kind, root.bucket) and len(accounts) < 2
-
-
-def _place(uri: str) -> _Place | None:
+def _place(uri: str) -> Place | None:
+    """Return the place of an object, with the characters of its key as they are."""
     scheme, _, rest = openable(uri).partition("://")
     authority, _, key = rest.partition("/")
     bucket, _, host = authority.partition("@")
-    kind = KINDS.get(scheme.lower())
-    return None if kind is None else _Place(kind, bucket, host.partition(".")[0], key)
+    kind = SAME_SCHEME.get(scheme.lower(), scheme.lower())
+    if kind not in STORES:
+        return None
+    account, folders = host.partition(".")[0], tuple(key.split("/")) if key else ()
+    return Place(scheme=kind, bucket=bucket, account=account, folders=folders)
 
 
 def is_elsewhere(path: str) -> bool:

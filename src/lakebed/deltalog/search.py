@@ -5,14 +5,12 @@ the versions before it only those that removed the files in question, which it f
 the removals. It loads neither the whole log nor the table's list of files.
 """
 
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from itertools import accumulate
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -244,13 +242,10 @@ class LogSearch:
         """Yield the files of the checkpoint with some names."""
         if tail.checkpoint is None or not names:
             return
-        ends = _strings(sorted(names | {quote(name, safe="=") for name in names}))
-        found = LogActions(version=tail.first - 1, is_checkpoint=True)
         resolve = path_resolver(self.store)
         for batch in checkpoint_batches(self.store, tail.checkpoint, ADDS):
-            for row in _rows(batch, ends):
-                found.take("add", row, resolve)
-        yield from (add for add in found.adds if _last(add.path) in names)
+            for add in _adds_named(batch, names):
+                yield FileAction.of(add, resolve, added=True)
 
     def _tail(self) -> LogSegment | None:
         """Find the segment of the newest version, and read the versions after its checkpoint."""
@@ -295,21 +290,11 @@ def _last(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _strings(values: Sequence[str]) -> pa.StringArray:
-    """Build an array of strings; `pa.array` would import pandas, which takes half a second."""
-    bodies = [value.encode() for value in values]
-    offsets = accumulate(map(len, bodies), initial=0)
-    buffers = (pa.py_buffer(array("i", offsets)), pa.py_buffer(b"".join(bodies)))
-    found: pa.StringArray = pa.StringArray.from_buffers(len(bodies), *buffers)
-    return found
-
-
-def _rows(batch: pa.RecordBatch, ends: pa.StringArray) -> Iterator[Mapping[str, Any]]:
-    """Yield the adds whose file names are among `ends`."""
+def _adds_named(batch: pa.RecordBatch, names: Container[str]) -> Iterator[Mapping[str, Any]]:
+    """Yield the adds with some file names; all others stay columns."""
     if "add" not in batch.schema.names:
         return
-    actions = batch.column("add")
-    last = pc.replace_substring_regex(pc.struct_field(actions, "path"), "^.*/", "")
-    for row in actions.filter(pc.is_in(last, value_set=ends)).to_pylist():
-        if row is not None:
-            yield row
+    adds = batch.column("add")
+    for place, path in enumerate(pc.struct_field(adds, "path").to_pylist()):
+        if path is not None and _last(unquote(path)) in names:
+            yield adds[place].as_py()

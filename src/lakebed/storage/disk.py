@@ -63,10 +63,10 @@ def sync(root: Path, path: str) -> None:
     _sync_folders(root, target)
 
 
-def pieces_of(file: Path, size: int = PIECE_BYTES) -> Iterator[bytes]:
+def pieces_of(file: Path) -> Iterator[bytes]:
     """Read a file piece by piece."""
     with file.open("rb") as body:
-        while piece := body.read(size):
+        while piece := body.read(PIECE_BYTES):
             yield piece
 
 

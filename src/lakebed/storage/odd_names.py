@@ -1,11 +1,11 @@
 """Listing around names that the store's library cannot handle, which Arrow's S3 client can read."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lakebed.errors import NameUnusable, StoreUnavailable
-from lakebed.listing.sort import CONTROL, end_of, readable
+from lakebed.errors import StoreUnavailable
+from lakebed.listing.sort import CONTROL, end_of, is_usable, readable
 from lakebed.locations import place_of
 from lakebed.storage.options import bare
 
@@ -56,20 +56,20 @@ class Detour:
 
     store: "Reader"
     names: Names
-    _levels: dict[str, list[tuple[str, "ObjectFacts | None"]]] = field(default_factory=dict)
+    _levels: dict[str, list[str]] = field(default_factory=dict)
 
     def before(self, folder: str, *, low: str, high: str) -> Iterator["ObjectFacts"]:
         """Yield the objects below a folder whose names lie between two, in their order.
 
         There must be no odd name between them; `high` is one.
         """
-        for name, facts in self._level(folder):
+        for name in self._level(folder):
             if name >= high:
                 return
             if name.endswith("/"):
                 yield from self._folder(name[:-1], low, high)
             elif low < name < high:
-                found = facts or self.store.head(name)
+                found = self.store.head(name)
                 if found is not None:
                     yield found
 
@@ -82,22 +82,13 @@ class Detour:
         after = low if low.startswith(f"{folder}/") else None
         yield from self.store.objects(folder, after=after)
 
-    def _level(self, folder: str) -> list[tuple[str, "ObjectFacts | None"]]:
+    def _level(self, folder: str) -> list[str]:
         """Return what is right in a folder, in its order; folders end with a slash."""
         if folder not in self._levels:
-            folders: Sequence[str]
-            try:
-                folders, objects = self.store.level(folder)
-                files: Iterable[tuple[str, ObjectFacts | None]] = [
-                    (one.path, one) for one in objects
-                ]
-            except NameUnusable:
-                folders, paths = self.names(folder)
-                files = [(path, None) for path in paths]
-            inside: list[tuple[str, ObjectFacts | None]] = [(f"{each}/", None) for each in folders]
+            folders, files = self.names(folder)
             # The marker of the folder itself is none of the objects in it.
-            inside += [(path, facts) for path, facts in files if path not in (folder, "")]
-            self._levels[folder] = sorted(inside, key=lambda each: each[0])
+            inside = {path for path in files if path != folder}
+            self._levels[folder] = sorted(inside.union(f"{path}/" for path in folders))
         return self._levels[folder]
 
 
@@ -142,16 +133,11 @@ def names(
     files: list[str] = []
     for each in found:
         name = each.path.removeprefix(f"{base}/")
-        if not is_usable(name) or each.path == base:
+        if "/" in name or not is_usable(name, remote=True):
             continue
         is_folder = each.type == fs.FileType.Directory
         (folders if is_folder else files).append(f"{above}{name}")
     return folders, files
-
-
-def is_usable(name: str) -> bool:
-    """Whether the store's library can handle one part of a path."""
-    return name not in ("", ".", "..") and "/" not in name and CONTROL.search(name) is None
 
 
 def client(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, Any]:

@@ -79,6 +79,10 @@ PLAIN = {
     "timestamp_ntz": "timestamp",
     **dict.fromkeys(("float", "double", "string", "boolean", "binary", "date", "timestamp")),
 }
+INPUT = "org.apache.hadoop.mapred.SequenceFileInputFormat"
+OUTPUT = "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat"
+SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+"""What Spark writes for tables whose files it does not let Hive read."""
 DECIMAL = re.compile(r"decimal\(\d+,\s*-?\d+\)")
 NAME = re.compile(r"\w+")
 UNKNOWN = "string"

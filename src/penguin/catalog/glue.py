@@ -8,6 +8,9 @@ from lakebed.errors import LakeError
 from lakebed.storage.aws.clients import NO_PROFILE, AwsError, AwsFault, asking, open_client
 from lakebed.storage.options import bare
 from penguin.catalog.catalog import (
+    INPUT,
+    OUTPUT,
+    SERDE,
     AlreadyRegistered,
     CatalogColumn,
     CatalogDenied,
@@ -36,12 +39,7 @@ SETTABLE = frozenset(
     }
 )
 """What Glue takes back of what it says of a table."""
-FORMAT = {
-    "InputFormat": "org.apache.hadoop.mapred.SequenceFileInputFormat",
-    "OutputFormat": "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat",
-}
-"""What Spark writes for tables whose files it does not let Hive read."""
-SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+FORMAT = {"InputFormat": INPUT, "OutputFormat": OUTPUT}
 _MISSING = "EntityNotFoundException"
 _THERE = frozenset({"AlreadyExistsException", "ConcurrentModificationException", "VersionMismatch"})
 NO_CREDENTIALS = (

@@ -18,6 +18,9 @@ from thriftpy2.thrift import TException
 from thriftpy2.transport import TBufferedTransportFactory, TTransportException
 
 from penguin.catalog.catalog import (
+    INPUT,
+    OUTPUT,
+    SERDE,
     AlreadyRegistered,
     CatalogColumn,
     CatalogDenied,
@@ -29,10 +32,6 @@ from penguin.model.settings import CatalogSettings
 
 MILLISECONDS = 10_000
 PROTOCOL = Path(__file__).with_name("hive_metastore.thrift")
-INPUT = "org.apache.hadoop.mapred.SequenceFileInputFormat"
-OUTPUT = "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat"
-SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
-"""What Spark writes for tables whose files it does not let Hive read."""
 LEAVE_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 """Without this the metastore lists the table's folder on every change."""
 
