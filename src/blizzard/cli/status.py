@@ -1,15 +1,26 @@
 """`blizzard status`: the state of each pipeline and each source."""
 
 import time
-from collections.abc import Iterator
-from itertools import chain, islice
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated
 
 import typer
 
 from blizzard.answers.answer import FailedSource
 from blizzard.answers.phrases import quarantine_hint, way_out
-from blizzard.answers.problems import Problem, late_steps
+from blizzard.answers.problems import (
+    Health,
+    Problem,
+    health_of,
+    late_steps,
+    of_changed,
+    of_pipeline,
+    of_sources,
+)
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import PipelineStatus, StatusReader
 from blizzard.cli.call import PipelineCall, document_of, failed_at
@@ -48,16 +59,44 @@ def status(
     """
     watched = WatchedPipelines(call, Clock())
     if not watch:
-        watched.show()
+        watched.show(watched.read())
         return
-    try:
+    is_text = call.output is Output.TEXT
+    # Neither does anything unless it is a terminal.
+    screen = console()
+    with screen.screen() if is_text else nullcontext(), suppress(KeyboardInterrupt):
         while True:
-            if call.output is Output.TEXT:
-                console().clear()  # Does nothing unless it is a terminal.
-            watched.show()
+            looks = watched.read()
+            if is_text:
+                screen.clear()
+            watched.show(looks)
             time.sleep(interval)
-    except KeyboardInterrupt:
-        call.code = DONE  # Ctrl-C ends a watch; it is no failure.
+    call.code = DONE  # Ctrl-C ends a watch; it is no failure.
+
+
+@dataclass(frozen=True, slots=True)
+class StatusLook:
+    """The status of one pipeline, or why it cannot be read, and what a person should know."""
+
+    settings: PipelineSettings
+    found: PipelineStatus | LakeError
+    late: Sequence[Problem] = ()
+    health: Health = "failing"
+
+    def document(self) -> dict[str, object]:
+        """Return it in the keys that docs/answers.md promises."""
+        if isinstance(self.found, LakeError):
+            unread = {"error": str(self.found), "code": code_of(self.found)}
+            return {**document_of(self.settings), **unread}
+        known = {"late": self.late, "lag_secs": self.found.lag_secs, "error": None}
+        return {**fields_of(self.found), **known}
+
+    def lines(self, clock: Clock) -> Iterator[Line]:
+        """Yield it for a person."""
+        if isinstance(self.found, LakeError):
+            yield f"pipeline {self.settings.name}: {self.found} [{code_of(self.found)}]"
+        else:
+            yield from status_lines(self.settings, self.found, clock, self.late)
 
 
 class WatchedPipelines:
@@ -71,54 +110,73 @@ class WatchedPipelines:
             for settings in call.pipelines()
         }
 
-    def show(self) -> None:
-        """Print the state of each pipeline; one that cannot be read hides no other."""
-        for number, settings in enumerate(self.call.pipelines()):
-            if number:
-                self.call.show([""])
-            try:
-                with reading(settings.name, self.call.output):
-                    _asked, found = self.readers[settings.name].read(open_queue=open_queue)
-            except LakeError as trouble:
-                code = code_of(trouble)
-                line = f"pipeline {settings.name}: {trouble} [{code}]"
-                unread = {**document_of(settings), "error": str(trouble), "code": code}
-                self.call.show([line], unread)
-                self.call.at_least(exit_code_of(trouble))
-                continue
-            self.call.fail_if(not found.receipt_fits or found.aside_error is not None)
-            self.call.fail_if(any(one.error for one in found.sources))
-            late = self._late(settings, found)
-            document = fields_of(found) | {
-                "late": late,
-                "lag_secs": found.lag_secs,
-                "error": None,
-            }
-            lines = status_lines(settings, found, self.clock)
-            slow = (f"  {one.severity}: {one.message}; {one.way_out}" for one in late)
-            self.call.show(chain(islice(lines, 1), slow, lines), document)
+    def read(self) -> list[StatusLook]:
+        """Read the state of each pipeline; one that cannot be read hides no other."""
+        return [self._look(settings) for settings in self.call.pipelines()]
 
-    def _late(self, settings: PipelineSettings, found: PipelineStatus) -> list[Problem]:
+    def show(self, looks: list[StatusLook]) -> None:
+        """Print how many pipelines are well, and the state of each, the worst first."""
+        if self.call.output is Output.TEXT:
+            looks = sorted(looks, key=lambda look: list(HEALTH).index(look.health))
+        self.call.show([headline(look.health for look in looks)])
+        for number, look in enumerate(looks):
+            gap = [""] if number else []
+            self.call.show(chain(gap, look.lines(self.clock)), look.document())
+
+    def _look(self, settings: PipelineSettings) -> StatusLook:
+        try:
+            with reading(settings.name, self.call.output):
+                asked, found = self.readers[settings.name].read(open_queue=open_queue)
+        except LakeError as trouble:
+            self.call.at_least(exit_code_of(trouble))
+            return StatusLook(settings, trouble)
+        self.call.fail_if(not found.receipt_fits or found.aside_error is not None)
+        self.call.fail_if(any(one.error for one in found.sources))
+        options = options_of(self.call.files or [], self.call.folders or [])
         oldest = [one.oldest_pending for one in found.sources if one.oldest_pending is not None]
-        return list(
+        late = tuple(
             late_steps(
                 settings,
                 found,
                 self.clock.now(),
                 files=sum(one.pending_files or 0 for one in found.sources),
                 files_since=min(oldest, default=None),
-                options=options_of(self.call.files or [], self.call.folders or []),
+                options=options,
             )
         )
+        problems = [
+            *late,
+            *of_pipeline(found, (), asked.refusal_without_journal(), options),
+            *of_sources(found.sources),
+            *of_changed({one.source: one.changed_files for one in found.sources}, options),
+        ]
+        return StatusLook(settings, found, late, health_of(problems, known=True))
+
+
+HEALTH: dict[Health, tuple[str, str]] = {
+    "failing": ("failing", "failing"),
+    "warning": ("needs a look", "need a look"),
+    "ok": ("fine", "fine"),
+}
+"""The health of one pipeline and of several, in words, the worst first."""
+
+
+def headline(healths: Iterable[Health]) -> str:
+    """Return how many pipelines are well and how many are not, the worst first."""
+    counts = Counter(healths)
+    return ", ".join(plural(counts[each], *HEALTH[each]) for each in HEALTH if counts[each])
 
 
 SHOWN = 3
 """How many reasons for held files are shown to a person."""
 
 
-def status_lines(settings: PipelineSettings, found: PipelineStatus, clock: Clock) -> Iterator[Line]:
+def status_lines(
+    settings: PipelineSettings, found: PipelineStatus, clock: Clock, late: Iterable[Problem] = ()
+) -> Iterator[Line]:
     """Yield the state of a pipeline for a person."""
     yield f"pipeline {found.pipeline} -> {found.table_uri}"
+    yield from (f"  {one.severity}: {one.message}; {one.way_out}" for one in late)
     yield from (f"  {line}" for line in _standing(found, clock))
     yield Table(
         ("source", ">waiting", ">bytes", ">lag", ">failed", ">done", ">rows"),

@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 
 from blizzard.answers.status import StatusReader
+from blizzard.cli.status import headline
 from blizzard.discover.retry import is_due, next_try
 from blizzard.journal.lease_record import this_machine
 from lakebed.clock import Clock
@@ -212,6 +213,41 @@ def test_a_receipt_that_the_journal_contradicts_is_told(desk):
     done = desk.run("status")
     assert done.exit_code == 1
     assert "the journal does not have it as it was" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("healths", "line"),
+    [
+        (["ok", "warning", "failing", "ok", "warning"], "1 failing, 2 need a look, 2 fine"),
+        (["warning"], "1 needs a look"),
+        (["ok"] * 3, "3 fine"),
+    ],
+)
+def test_the_first_line_counts_pipelines_the_worst_first(healths, line):
+    assert headline(healths) == line
+
+
+@pytest.mark.unbalanced("entry_unreadable")
+def test_the_worst_pipeline_is_shown_first(desk):
+    put(desk.landing, "a.ndjson", ndjson(rows(3)))
+    desk.bench().pipeline().step()
+    inline.committer(None, str(desk.table), no_options(), emit=lambda _: None, clock=Clock())()
+    put(desk.table, journal_entry("broken", 0), b"{torn")
+    (desk.root / "broken").mkdir()
+    shown = desk.run("status", config=desk.config("default", "broken")).stdout
+    assert shown.startswith("1 failing, 1 fine\npipeline broken: ")
+
+
+def test_watching_has_a_screen_of_its_own(desk, monkeypatch):
+    def interrupt(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("blizzard.cli.status.time.sleep", interrupt)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    shown = desk.run("status", "--watch")
+    assert shown.exit_code == 0
+    assert shown.stdout.startswith("\x1b[?1049h")
+    assert shown.stdout.endswith("\x1b[?1049l\x1b[?25h")
 
 
 def test_watching_goes_on_until_ctrl_c_and_ends_well(desk):

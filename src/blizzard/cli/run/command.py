@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from rich.console import Console
 
@@ -30,7 +30,7 @@ from lakebed.telemetry.observed import build_info, disk_room, live_page, observe
 from lakebed.terminal.call import DONE, FAILED, FILES_FAILED, exit_code_of_run
 from lakebed.terminal.console import Line, Table, fields_of
 from lakebed.types import CommitMode
-from lakebed.units import in_words
+from lakebed.units import in_words, plural
 from penguin.metrics import METRICS as PENGUIN_METRICS
 
 
@@ -75,15 +75,17 @@ def run_pipelines(call: PipelineCall, log_level: LogLevel, *, once: bool) -> Non
 def _report(call: PipelineCall, results: Collection[Result], *, once: bool) -> None:
     """Print what each pipeline did, and set the exit code."""
     asides = {each.settings.name: _aside(each.settings) for each in results}
-    for each in results:
-        counts = asides[each.settings.name].counts()
-        document = {
+    counts = {name: aside.counts() for name, aside in asides.items()}
+    documents = (
+        {
             **document_of(each.settings),
             **fields_of(each.statistics),
-            **fields_of(counts),
+            **fields_of(counts[each.settings.name]),
             "error": None if each.error is None else str(each.error),
         }
-        call.show(result_lines(each, counts), document)
+        for each in results
+    )
+    call.show(result_lines(results, counts), *documents)
     for each in results:
         if each.statistics.files_failed:
             call.show(_hint(each.settings))
@@ -99,16 +101,30 @@ def _report(call: PipelineCall, results: Collection[Result], *, once: bool) -> N
     call.at_least(exit_code_of_run(errors, stopped=stopped, otherwise=otherwise))
 
 
-def result_lines(result: Result, counts: Counts) -> Iterator[Line]:
-    """Yield what a pipeline did; commits only of one that makes them."""
-    values = {**fields_of(result.statistics), **fields_of(counts)}
-    values["bytes_written"] = in_words(values["bytes_written"])
-    if result.settings.sink.commit is not CommitMode.INLINE:
-        del values["delta_commits"]
-    if result.error is not None:
-        values["error"] = str(result.error)
-    yield f"pipeline {result.settings.name}:"
-    yield Table(("", ""), [("table_uri", result.settings.sink.table_uri), *values.items()])
+def result_lines(results: Collection[Result], counts: Mapping[str, Counts]) -> Iterator[Line]:
+    """Yield what the pipelines did, a row for each, and the errors that ended some of them."""
+    titles = ("pipeline", ">files", ">failed", ">rows", ">bad lines", ">Parquet files", ">bytes")
+    rows = []
+    for each in results:
+        name, done = each.settings.name, each.statistics
+        read = (done.files_processed, done.files_failed, done.records_processed)
+        size = in_words(done.bytes_written)
+        written = (done.lines_quarantined, done.parquet_files_written, size)
+        rows.append((name, *read, *written, _outcome(each, counts[name])))
+    yield Table((*titles, ""), rows)
+    yield from (f"{each.settings.name}: {each.error}" for each in results if each.error)
+
+
+def _outcome(result: Result, counts: Counts) -> str:
+    """Return what is wrong with a pipeline after a run, in a few words."""
+    still = result.statistics.files_still_failed
+    held = plural(counts.held_files, "file")
+    words = (
+        ("FAILED", result.error),
+        (f"{held} held", counts.held_files),
+        (f"{plural(still, 'source file')} failed", still),
+    )
+    return ", ".join(word for word, applies in words if applies)
 
 
 def _hint(settings: PipelineSettings) -> Iterator[str]:
