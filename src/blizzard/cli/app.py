@@ -57,7 +57,7 @@ def main() -> None:
 @app.callback(invoke_without_command=True)
 def run(
     call: PipelineCall,
-    once: Annotated[bool, typer.Option("--once", help="Read what is there, then exit.")] = False,
+    once: bool = False,
     dry_run: DryRun = False,
     log_level: MinLogLevel = LogLevel.INFO,
     log_format: LogShape = LogFormat.TEXT,
@@ -68,6 +68,9 @@ def run(
     Without a command it runs until it is stopped, and reads files as they land; with --once it
     reads what is there. `blizzard init FOLDER` writes a configuration to begin with, and
     `blizzard demo` shows it all on sample data.
+
+    Args:
+        once: Read what is there, then exit.
     """
     if call.has_subcommand:
         return
@@ -85,13 +88,14 @@ def run(
 
 @app.command(name="warm")
 def warm_command(
-    again: Annotated[
-        bool, typer.Option("--again", help="Replace an archive that is there already.")
-    ] = False,
+    again: bool = False,
 ) -> None:
     """Make Spark start faster from now on.
 
     It saves what Java works out at every start, as a class-data-sharing archive.
+
+    Args:
+        again: Replace an archive that is there already.
     """
     from blizzard.execute.spark.warm import NotMade, warm  # noqa: PLC0415
     from lakebed.units import in_words  # noqa: PLC0415

@@ -47,22 +47,9 @@ IN_WORDS = {
 
 def audit(
     call: PipelineCall,
-    deep: Annotated[
-        bool,
-        typer.Option("--deep", help="Also read the footer of every data file."),
-    ] = False,
-    version: Annotated[
-        int | None,
-        typer.Option(
-            "--accept",
-            metavar="VERSION",
-            help="Accept that this version of the table removed rows, as a DELETE does: they no "
-            "longer count as missing. Needs --reason.",
-        ),
-    ] = None,
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="Why the rows are gone.")
-    ] = None,
+    deep: bool = False,
+    version: Annotated[int | None, typer.Option("--accept")] = None,
+    reason: str | None = None,
 ) -> None:
     """Prove from metadata that each table holds what its journals say, or show the differences.
 
@@ -70,6 +57,12 @@ def audit(
     counted in the same answer.
 
     Exits with 0 if everything is accounted for, 1 if there are differences, 2 if it cannot tell.
+
+    Args:
+        deep: Also read the footer of every data file.
+        version VERSION: Accept that this version of the table removed rows, as a DELETE does: they
+            no longer count as missing. Needs --reason.
+        reason TEXT: Why the rows are gone.
     """
     clock = call.around.clock
     tables = {
@@ -173,19 +166,15 @@ def audit_document(
     counts = "source_files lines blank filtered quarantined bad_lines_waiting replayed passed_over"
     return {
         "table_uri": uri,
-        "balanced": found.is_balanced,
-        **picked(found, "deep version history_since"),
-        **picked(found.totals, "journals entries"),
-        "waiting_entries": found.totals.waiting,
-        **picked(found.totals, f"{counts} discarded rows"),
+        **picked(found, "balanced=is_balanced deep version history_since"),
+        **picked(found.totals, f"journals entries waiting_entries=waiting {counts} discarded rows"),
         "named": {place.value: found.places.amounts[place] for place in IN_WORDS},
         **picked(found, "active by_others adopted unknown others"),
         "accepted": [
             {
                 **picked(one, "version operation writer rows"),
                 "files": len(one.files),
-                "reason": one.reason,
-                "at": one.created,
+                **picked(one, "reason at=created"),
                 "applies": one.version in found.applied,
             }
             for one in found.accepted

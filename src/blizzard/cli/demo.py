@@ -48,11 +48,13 @@ ACTIONS = ("view", "search", "basket", "buy", "return")
 
 
 def demo(
-    folder: Annotated[
-        Path, typer.Option("--dir", metavar="DIR", help="Where to put the data and the table.")
-    ] = Path("demo"),
+    folder: Annotated[Path, typer.Option("--dir")] = Path("demo"),
 ) -> None:
-    """Run both programs on sample NDJSON, and show the table."""
+    """Run both programs on sample NDJSON, and show the table.
+
+    Args:
+        folder DIR: Where to put the data and the table.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "pipeline.yaml"
     if not config.exists():

@@ -43,41 +43,10 @@ class By(StrEnum):
 
 def files(
     call: PipelineCall,
-    path: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="PATH",
-            help="List only the files whose paths begin with this: a local folder or file, a URI, "
-            "or the start of a path below the source, such as date=2024-05-01/. "
-            "It is not a pattern.",
-            show_default=False,
-        ),
-    ] = None,
-    days: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--day",
-            metavar="DAY",
-            help="Only files that landed on this day (UTC): 2024-05-01, today or yesterday; "
-            "repeatable.",
-        ),
-    ] = None,
-    partition: Annotated[
-        str | None,
-        typer.Option(
-            "--partition",
-            metavar="VALUE",
-            help="Only files of this partition, as their paths name it, such as date=2024-05-01.",
-        ),
-    ] = None,
-    by: Annotated[
-        By | None,
-        typer.Option(
-            "--by",
-            help="What to count files by: day, unless --partition is given.",
-            show_default=False,
-        ),
-    ] = None,
+    path: Annotated[str | None, typer.Argument(show_default=False)] = None,
+    days: Annotated[list[str] | None, typer.Option("--day")] = None,
+    partition: str | None = None,
+    by: Annotated[By | None, typer.Option(show_default=False)] = None,
     states: Annotated[
         list[FileState] | None,
         typer.Option(
@@ -87,16 +56,23 @@ def files(
             autocompletion=lambda incomplete: [one for one in LANDED if one.startswith(incomplete)],
         ),
     ] = None,
-    limit: Annotated[
-        int, typer.Option(min=1, metavar="COUNT", help="List at most this many files.")
-    ] = MOST_LISTED,
-    check: Annotated[
-        bool, typer.Option("--check", help="Exit with 1 unless everything is in the table.")
-    ] = False,
+    limit: Annotated[int, typer.Option(min=1)] = MOST_LISTED,
+    check: bool = False,
 ) -> None:
     """Show what landed on each day, and whether everything of it is in the table.
 
     With PATH or --state it also lists files. Nothing is written.
+
+    Args:
+        path PATH: List only the files whose paths begin with this: a local folder or file, a URI,
+            or the start of a path below the source, such as date=2024-05-01/. It is not a pattern.
+        days DAY: Only files that landed on this day (UTC): 2024-05-01, today or yesterday;
+            repeatable.
+        partition VALUE: Only files of this partition, as their paths name it, such as
+            date=2024-05-01.
+        by: What to count files by: day, unless --partition is given.
+        limit COUNT: List at most this many files.
+        check: Exit with 1 unless everything is in the table.
     """
     for state in states or ():
         if state not in LANDED:

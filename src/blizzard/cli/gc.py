@@ -2,21 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Annotated
-
-import typer
 
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.model.locations import open_reader, sink_location
+from blizzard.model.locations import open_reader, open_store, open_table, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.gc import Collected, Garbage, GarbageKind, GarbagePiece, collect, find_garbage
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
-from lakebed.errors import ObjectMissing
-from lakebed.storage.store import Store
 from lakebed.terminal.call import reading, refuse
-from lakebed.terminal.console import Line, Table, first
+from lakebed.terminal.console import Line, Table, first, picked
 from lakebed.units import in_words, parse_span, plural
 
 NAMES = {
@@ -33,17 +28,16 @@ FEW = 10
 
 def gc(
     call: PipelineCall,
-    delete: Annotated[
-        bool, typer.Option("--delete", help="Delete them; without this, only show them.")
-    ] = False,
-    older_than: Annotated[
-        str,
-        typer.Option(metavar="SPAN", help="Only files older than this, such as 90m, 24h or 7d."),
-    ] = "24h",
+    delete: bool = False,
+    older_than: str = "24h",
 ) -> None:
     """Show or delete the files that failed attempts have left behind.
 
     On S3 that includes unfinished multipart uploads, if blizzard-penguin[aws] is installed.
+
+    Args:
+        delete: Delete them; without this, only show them.
+        older_than SPAN: Only files older than this, such as 90m, 24h or 7d.
     """
     span = parse_span(older_than)
     if span is None:
@@ -62,20 +56,14 @@ def _collect(
         return tables.named_files(place.uri, place.options)
 
     found, done = Garbage(), None
-    try:
-        with reading(settings.name, call.output):
+    with reading(settings.name, call.output):
+        reader, now = open_table(settings, open_reader), clock.now()
+        if reader is not None:
             found = find_garbage(
-                open_reader(place),
-                settings.name,
-                log_names,
-                now=clock.now(),
-                older_than=span,
-                fates=fates,
+                reader, settings.name, log_names, now=now, older_than=span, fates=fates
             )
-    except ObjectMissing:
-        pass  # The table's folder does not exist yet, so nothing lies in it.
     if delete and (found.last is not None or found.leftovers):
-        store = Store(place.uri, place.options)
+        store = open_store(place)
         done = collect(store, settings.name, log_names, clock=clock, older_than=span, fates=fates)
     pieces = done.pieces if done else found.promised + found.garbage + found.leftovers
     document = {
@@ -84,7 +72,7 @@ def _collect(
         "entry": done.entry if done else None,
         "files": len(pieces),
         "bytes": _size(pieces),
-        "pieces": [{"path": one.path, "bytes": one.size, "kind": one.kind} for one in pieces],
+        "pieces": [picked(one, "path bytes=size kind") for one in pieces],
         "young_files": len(found.young),
         "young_bytes": _size(found.young),
         "left_alone": found.left_alone,

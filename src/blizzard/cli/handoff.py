@@ -2,9 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Annotated
-
-import typer
 
 from blizzard.cli.call import PipelineCall
 from blizzard.handoff.publish import LastCommitted, Uncommitted, entries_before, set_handoff
@@ -29,13 +26,14 @@ def handoff(_call: PipelineCall) -> None:
 @app.command(name="set")
 def handoff_set(
     call: PipelineCall,
-    handoff: Annotated[
-        Handoff, typer.Argument(metavar="MODE", help="How penguin learns of new data files.")
-    ],
+    handoff: Handoff,
 ) -> None:
     """Change the hand-off of every table in the configuration.
 
     It is refused while an entry of the journal is not committed.
+
+    Args:
+        handoff MODE: How penguin learns of new data files.
     """
     tables = _tables(call.pipelines())
     for sink in tables:

@@ -49,36 +49,24 @@ SampleSize = Annotated[
 
 
 def init(
-    uri: Annotated[
-        str,
-        typer.Argument(
-            metavar="URI",
-            help="Where the files are: a folder, a pattern or a file.",
-            show_default=False,
-        ),
-    ],
-    table: Annotated[
-        str | None,
-        typer.Option(
-            "--table", metavar="URI", help="Where the table goes; by default beside the files."
-        ),
-    ] = None,
-    output: Annotated[
-        str,
-        typer.Option("--output", metavar="FILE", help="What to write; - is standard output."),
-    ] = "pipeline.yaml",
+    uri: Annotated[str, typer.Argument(show_default=False)],
+    table: str | None = None,
+    output: str = "pipeline.yaml",
     most: SampleSize = sample.BYTES,
-    inline: Annotated[
-        bool, typer.Option("--inline", help="Have blizzard make the commits; penguin is not run.")
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the file if it is there already.")
-    ] = False,
+    inline: bool = False,
+    force: bool = False,
 ) -> None:
     """Look at files and write a configuration for them.
 
     Credentials for a store are taken from the environment. The JSON Schema of configurations is
     written beside it, for editors.
+
+    Args:
+        uri URI: Where the files are: a folder, a pattern or a file.
+        table URI: Where the table goes; by default beside the files.
+        output FILE: What to write; - is standard output.
+        inline: Have blizzard make the commits; penguin is not run.
+        force: Replace the file if it is there already.
     """
     source = _checked("URI", uri, source_location)
     goal = None if table is None else _checked("--table", table, location)

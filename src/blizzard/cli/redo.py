@@ -11,16 +11,14 @@ import typer
 
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.names import resolved, scopes_of
-from blizzard.model.locations import open_reader, sink_location
+from blizzard.model.locations import open_reader, open_store, open_table, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.redo import RedoPlan, RedoRequest, plan_redo
 from blizzard.repair.redo import redo as append_redo
 from lakebed.clock import Clock
-from lakebed.errors import ObjectMissing
-from lakebed.storage.store import Store
 from lakebed.terminal.call import DONE, FAILED, Confirmed, refuse
-from lakebed.terminal.console import first
+from lakebed.terminal.console import first, picked
 from lakebed.units import plural
 from penguin import inline
 
@@ -30,26 +28,16 @@ FEW = 10
 def redo(
     call: PipelineCall,
     sure: Confirmed = False,
-    held: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--held",
-            metavar="ID",
-            help="A held or discarded file, by the ID that `penguin held` shows; repeatable.",
-        ),
-    ] = None,
-    paths: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--file",
-            metavar="PATH",
-            help="A source file whose rows are held or discarded; repeatable.",
-        ),
-    ] = None,
+    held: list[str] | None = None,
+    paths: Annotated[list[str] | None, typer.Option("--file")] = None,
 ) -> None:
     """Read source files again whose rows are not in the table.
 
     Their data files are gone, held by penguin, or discarded.
+
+    Args:
+        held ID: A held or discarded file, by the ID that `penguin held` shows; repeatable.
+        paths PATH: A source file whose rows are held or discarded; repeatable.
     """
     names, call.who, units = sorted({*(held or ()), *(paths or ())}), "redo", 0
     scopes = scopes_of(call)
@@ -78,24 +66,21 @@ def redo(
 def _redo(
     settings: PipelineSettings, wanted: RedoRequest | None, *, sure: bool
 ) -> tuple[RedoPlan, int | None]:
-    place, fates = sink_location(settings), PipelineLog(settings).fates
+    name, fates = settings.name, PipelineLog(settings).fates
     back = partial(inline.came_back, settings.sink.table_uri, settings.sink.storage_options)
-    try:
-        if sure:
-            store = Store(place.uri, place.options)
-            return append_redo(store, settings.name, fates, clock=Clock(), wanted=wanted, back=back)
-        return plan_redo(open_reader(place), settings.name, fates, wanted, back), None
-    except ObjectMissing:
-        # The table's folder does not exist yet, so nothing is gone from it.
+    reader = open_table(settings, open_reader)
+    if reader is None:
         return RedoPlan(), None
+    if not sure:
+        return plan_redo(reader, name, fates, wanted, back), None
+    store = open_store(sink_location(settings))
+    return append_redo(store, name, fates, clock=Clock(), wanted=wanted, back=back)
 
 
 def _document(settings: PipelineSettings, found: RedoPlan, entry: int | None) -> dict[str, object]:
     units = [
         {
-            "entry": unit.entry,
-            "files": unit.files,
-            "rows": unit.rows,
+            **picked(unit, "entry files rows"),
             "sources": [record.key for record in unit.sources],
             "why_not": unit.why_not,
         }

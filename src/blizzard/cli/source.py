@@ -1,9 +1,6 @@
 """`blizzard source`: record in the journal that the files of a source are elsewhere now."""
 
 from collections.abc import Callable, Iterator
-from typing import Annotated
-
-import typer
 
 from blizzard.cli.call import PipelineCall
 from blizzard.cli.journal.new import report_event
@@ -34,21 +31,17 @@ def source(_call: PipelineCall) -> None:
 @app.command(name="set")
 def source_set(
     call: PipelineCall,
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The source, as the configuration names it.")
-    ],
-    same_files: Annotated[
-        bool,
-        typer.Option(
-            "--same-files",
-            help="Confirm that the new path has the files that were read at the old one.",
-        ),
-    ] = False,
+    name: str,
+    same_files: bool = False,
     yes: Confirmed = False,
 ) -> None:
     """Continue with a source whose files have moved.
 
     The configuration has to have the new path already.
+
+    Args:
+        name NAME: The source, as the configuration names it.
+        same_files: Confirm that the new path has the files that were read at the old one.
     """
     with call.one() as settings:
         source = next((each for each in settings.sources if each.name == name), None)

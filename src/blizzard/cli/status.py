@@ -47,15 +47,16 @@ IN_WORDS = {
 
 def status(
     call: PipelineCall,
-    watch: Annotated[bool, typer.Option("--watch", help="Refresh until Ctrl-C.")] = False,
-    interval: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", min=0.1, help="Time between refreshes, with --watch."),
-    ] = 5.0,
+    watch: bool = False,
+    interval: Annotated[float, typer.Option(min=0.1)] = 5.0,
 ) -> None:
     """Show what is waiting, what failed and what is committed.
 
     Nothing is written.
+
+    Args:
+        watch: Refresh until Ctrl-C.
+        interval SECONDS: Time between refreshes, with --watch.
     """
     watched = WatchedPipelines(call, Clock())
     if not watch:

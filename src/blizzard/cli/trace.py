@@ -58,21 +58,18 @@ class TraceRow:
 
 def trace(
     call: PipelineCall,
-    where: Annotated[
-        str,
-        typer.Option(
-            metavar="CONDITION",
-            help='Which rows, such as "id = \'x\'" or "user.age >= 30 and at is null".',
-        ),
-    ],
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Read the source again, and show the record itself.")
-    ] = False,
-    limit: Annotated[int, typer.Option(min=1, metavar="COUNT", help="How many rows at most.")] = 20,
+    where: Annotated[str, typer.Option()],
+    raw: bool = False,
+    limit: Annotated[int, typer.Option(min=1)] = 20,
 ) -> None:
     """Show which source file and line rows of the table came from.
 
     Bad lines that wait in quarantine are searched, too.
+
+    Args:
+        where CONDITION: Which rows, such as "id = 'x'" or "user.age >= 30 and at is null".
+        raw: Read the source again, and show the record itself.
+        limit COUNT: How many rows at most.
     """
     with call.one() as settings, reading(settings.name, call.output):
         found = list(islice(traced(settings, where, limit + 1, raw=raw), limit + 1))

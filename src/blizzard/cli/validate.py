@@ -7,7 +7,6 @@ from enum import StrEnum
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -58,18 +57,16 @@ class CheckRow:
 
 def validate(
     call: Call,
-    online: Annotated[
-        bool,
-        typer.Option("--online", help="Also try Java, every store, and what a start would do."),
-    ] = False,
-    json_schema: Annotated[
-        bool,
-        typer.Option("--json-schema", help="Print the JSON Schema of configurations, for editors."),
-    ] = False,
+    online: bool = False,
+    json_schema: bool = False,
 ) -> None:
     """Check a configuration for both programs, and say what it would do.
 
     With --online it writes a small object to each remote store, and removes it.
+
+    Args:
+        online: Also try Java, every store, and what a start would do.
+        json_schema: Print the JSON Schema of configurations, for editors.
     """
     if json_schema:
         typer.echo(schema_text(), nl=False)

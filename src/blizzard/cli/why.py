@@ -23,19 +23,15 @@ FEW = 20
 
 def why(
     call: PipelineCall,
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="URI",
-            help="A local path, a URI, a path below a source or the table, the UUID of a data "
-            "file, or part of a name.",
-            show_default=False,
-        ),
-    ],
+    file: Annotated[str, typer.Argument(show_default=False)],
 ) -> None:
     """Show why a file is not in the table, or how it got there.
 
     URI is a source file, or a data file of the table. Nothing is written.
+
+    Args:
+        file URI: A local path, a URI, a path below a source or the table, the UUID of a data file,
+            or part of a name.
     """
     call.who = "why"
     asked = Pipelines(call.pipelines(), _asking(call.around.clock, call.table_of))

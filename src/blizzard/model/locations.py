@@ -1,6 +1,7 @@
 """Where the stores of a pipeline are, and how they are opened."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SourceSettings
@@ -10,6 +11,7 @@ from lakebed.storage.store import Reader, Store
 
 OpenReader = Callable[[Location], Reader]
 OpenStore = Callable[[Location], Store]
+R = TypeVar("R", bound=Reader)
 
 
 def open_reader(location: Location) -> Reader:
@@ -17,7 +19,12 @@ def open_reader(location: Location) -> Reader:
     return Reader(location.uri, location.options)
 
 
-def open_table(settings: PipelineSettings, opening: OpenReader) -> Reader | None:
+def open_store(location: Location) -> Store:
+    """Open a store that can be written."""
+    return Store(location.uri, location.options)
+
+
+def open_table(settings: PipelineSettings, opening: Callable[[Location], R]) -> R | None:
     """Open the table's directory; None where there is none yet, and so no journal either."""
     try:
         return opening(sink_location(settings))

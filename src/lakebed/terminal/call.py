@@ -1,14 +1,16 @@
 """One call of a command: the options that commands share, its reports and its exit code."""
 
 import inspect
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -133,7 +135,8 @@ ExitCode = Callable[[LakeError], int]
 class Call:
     """The shared options of a command, and the exit code that it ends with.
 
-    A command function takes a call first; `bound` puts the options of the call in its place.
+    A command function takes a call first; `bound` puts the options of the call in its place, and
+    takes the help of the other parameters from the section `Args` of its docstring.
     """
 
     context: typer.Context
@@ -189,12 +192,14 @@ def bound(function: Callable[..., None]) -> Callable[..., None]:
     hints = get_type_hints(function, include_extras=True)
     own = list(inspect.signature(function).parameters.values())
     kind = hints.get(own[0].name) if own else None
-    if not (isinstance(kind, type) and issubclass(kind, Call)):
-        return function
-    options = [each for each in fields(kind) if each.init]
+    call_type = kind if isinstance(kind, type) and issubclass(kind, Call) else None
+    options = [each for each in fields(call_type) if each.init] if call_type else []
 
     def run(**given: Any) -> None:  # noqa: ANN401 - what typer has parsed
-        call = kind(**{each.name: given.pop(each.name) for each in options})
+        if call_type is None:
+            function(**given)
+            return
+        call = call_type(**{each.name: given.pop(each.name) for each in options})
         try:
             function(call, **given)
         except LakeError as error:
@@ -203,8 +208,12 @@ def bound(function: Callable[..., None]) -> Callable[..., None]:
         if not call.has_subcommand:
             raise typer.Exit(call.code)
 
-    shared = {each.name: (each.type, each.default) for each in options}
-    parameters = {each.name: (hints[each.name], each.default) for each in own[1:]} | shared
+    text, documented = _documented(function)
+    parameters: dict[str, tuple[Any, Any]] = {
+        each.name: (_parameter(hints[each.name], each, documented), each.default)
+        for each in (own[1:] if call_type else own)
+    }
+    parameters |= {each.name: (each.type, each.default) for each in options}
     run.__annotations__ = {name: hint for name, (hint, _default) in parameters.items()}
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
@@ -217,5 +226,38 @@ def bound(function: Callable[..., None]) -> Callable[..., None]:
             for name, (hint, default) in parameters.items()
         ]
     )
-    run.__doc__, run.__name__ = function.__doc__, function.__name__
+    run.__doc__, run.__name__ = text, function.__name__
     return run
+
+
+ENTRY = re.compile(r"^    (\w+)(?: (\S+))?: (.*?)(?=^    \w|\Z)", re.DOTALL | re.MULTILINE)
+"""A parameter in the section `Args` of a docstring: its name, its metavar and its help."""
+
+
+def _documented(function: Callable[..., None]) -> tuple[str, dict[str, tuple[str, str]]]:
+    """Return a docstring without its section `Args`, and the metavar and help of each parameter."""
+    text, _, section = (inspect.getdoc(function) or "").partition("\n\nArgs:\n")
+    return text, {name: (metavar, words) for name, metavar, words in ENTRY.findall(section)}
+
+
+def _parameter(
+    hint: Any,  # noqa: ANN401 - any type
+    parameter: inspect.Parameter,
+    documented: Mapping[str, tuple[str, str]],
+) -> Any:  # noqa: ANN401
+    """Return the type of a parameter as typer reads it, with the metavar and help that it has.
+
+    One with a default value is an option of its name; a flag has no negative form.
+    """
+    if parameter.name not in documented:
+        return hint
+    metavar, words = documented[parameter.name]
+    if get_origin(hint) is Annotated:
+        hint, info = get_args(hint)
+    elif parameter.default is inspect.Parameter.empty:
+        info = typer.Argument()
+    else:
+        info = typer.Option(f"--{parameter.name.replace('_', '-')}")
+    info = copy(info)
+    info.metavar, info.help = metavar or None, " ".join(words.split())
+    return Annotated[hint, info]

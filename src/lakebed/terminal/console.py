@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
 from itertools import zip_longest
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from lakebed.shown import printable, printable_json
@@ -207,9 +208,13 @@ def fields_of(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
     return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
-def picked(value: object, names: str) -> dict[str, Any]:
-    """Return some attributes of a value by name, to be part of a larger document."""
-    return {name: getattr(value, name) for name in names.split()}
+def picked(value: object, keys: str) -> dict[str, Any]:
+    """Return some attributes of a value, to be part of a larger document.
+
+    A key is the name of its attribute, or says which one it is: `bytes=size`, `rows=totals.rows`.
+    """
+    pairs = (key.split("=") for key in keys.split())
+    return {pair[0]: attrgetter(pair[-1])(value) for pair in pairs}
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - JSON has no single type
@@ -224,9 +229,7 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - JSON has no single type
         return value.value
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
+    if isinstance(value, Decimal):
+        return str(value)
     # Every datetime is a date, too.
-    return value.isoformat() if isinstance(value, date) else _exact(value)
-
-
-def _exact(value: Any) -> Any:  # noqa: ANN401
-    return str(value) if isinstance(value, Decimal) else value
+    return value.isoformat() if isinstance(value, date) else value

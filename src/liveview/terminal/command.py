@@ -46,18 +46,17 @@ SEQUENCE = re.compile(r"\x1b[\[O][0-9;]*[@-~]|.", re.DOTALL)
 
 def top(
     call: Call,
-    pipeline: Annotated[
-        str | None,
-        typer.Option("-p", "--pipeline", metavar="NAME", help="Show only this pipeline."),
-    ] = None,
-    interval: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="Time between two looks.")
-    ] = 2.0,
+    pipeline: Annotated[str | None, typer.Option("-p", "--pipeline")] = None,
+    interval: Annotated[float, typer.Option(min=0.1)] = 2.0,
 ) -> None:
     """Watch all pipelines and tables in the terminal.
 
     It asks the program that runs, at its metrics address. Where none answers, it reads journals
     and tables itself. Nothing is written. Without a terminal, and as JSON, it prints one look.
+
+    Args:
+        pipeline NAME: Show only this pipeline.
+        interval SECONDS: Time between two looks.
     """
     files, folders = call.files or [], call.folders or []
     loaded = config.load(files, folders, os.environ)

@@ -27,35 +27,22 @@ FEW = 20
 
 def adopt(
     call: TableCall,
-    uri: Annotated[
-        str,
-        typer.Argument(metavar="URI", help="The folder of Parquet files.", show_default=False),
-    ],
-    partition_by: Annotated[
-        str | None,
-        typer.Option(
-            "--partition-by",
-            metavar="COLUMNS",
-            help="Partition columns and types, such as 'date:date,region:string'.",
-        ),
-    ] = None,
-    infer_types: Annotated[
-        bool,
-        typer.Option(
-            "--infer-types",
-            help="Give partition columns the type date or long if all of their values are such.",
-        ),
-    ] = False,
-    skip_unreadable: Annotated[
-        bool,
-        typer.Option("--skip-unreadable", help="Leave out files that cannot be read as Parquet."),
-    ] = False,
+    uri: Annotated[str, typer.Argument(show_default=False)],
+    partition_by: str | None = None,
+    infer_types: bool = False,
+    skip_unreadable: bool = False,
     sure: Confirmed = False,
 ) -> None:
     """Make a folder of Parquet files a Delta table; no file is moved or rewritten.
 
     Credentials for a store are taken from the environment, or from the table of this URI in the
     configuration.
+
+    Args:
+        uri URI: The folder of Parquet files.
+        partition_by COLUMNS: Partition columns and types, such as 'date:date,region:string'.
+        infer_types: Give partition columns the type date or long if all of their values are such.
+        skip_unreadable: Leave out files that cannot be read as Parquet.
     """
     try:
         place = location(uri)
@@ -95,17 +82,13 @@ def _settings(call: TableCall, place: str) -> TableSettings:
 
 def _document(uri: str, found: Adoption) -> dict[str, object]:
     columns, partition_columns = _columns(found.table)
-    totals = found.totals
     return {
         "table_uri": uri,
         "done": found.version is not None,
-        **picked(found, "before version"),
-        **picked(totals, "files rows bytes"),
+        **picked(found, "before version files=totals.files rows=totals.rows bytes=totals.bytes"),
         "columns": columns,
         "partition_columns": partition_columns,
-        "footers_read": found.footers_read,
-        "empty_files": totals.empty_files,
-        "hidden": found.hidden,
+        **picked(found, "footers_read empty_files=totals.empty_files hidden"),
         "skipped": [one.document() for one in found.skipped],
         "refused": [one.document() for one in found.troubles],
         "checkpoint_error": found.checkpoint_error,

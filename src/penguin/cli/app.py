@@ -2,8 +2,6 @@
 
 from typing import Annotated
 
-import typer
-
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.terminal.call import DryRun, LogShape, MinLogLevel
 from lakebed.terminal.program import (
@@ -33,7 +31,7 @@ def main() -> None:
 def run(
     call: TableCall,
     *,
-    once: Annotated[bool, typer.Option("--once", help="Commit what is there, then exit.")] = False,
+    once: bool = False,
     dry_run: DryRun = False,
     log_level: MinLogLevel = LogLevel.INFO,
     log_format: LogShape = LogFormat.TEXT,
@@ -43,6 +41,9 @@ def run(
 
     Without a command it runs until it is stopped, and commits what blizzard writes; with --once it
     commits what is there.
+
+    Args:
+        once: Commit what is there, then exit.
     """
     if call.has_subcommand:
         return

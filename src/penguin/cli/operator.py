@@ -8,6 +8,7 @@ import typer
 
 from lakebed.clock import Clock
 from lakebed.terminal.call import DONE, FAILED, Confirmed, refuse
+from lakebed.terminal.console import picked
 from lakebed.units import entries_from, is_are, plural
 from penguin.cli.call import TableCall
 from penguin.model.settings import TableSettings
@@ -26,9 +27,13 @@ OnlyPipeline = Annotated[
 def release(
     call: TableCall,
     ids: Annotated[list[str] | None, IDS] = None,
-    every: Annotated[bool, typer.Option("--all", help="All files that are held.")] = False,
+    every: Annotated[bool, typer.Option("--all")] = False,
 ) -> None:
-    """Try held files again, and commit those that now fit the table."""
+    """Try held files again, and commit those that now fit the table.
+
+    Args:
+        every: All files that are held.
+    """
     if bool(ids) == every:
         refuse("name files by their IDs, or use --all")
     rows = []
@@ -44,15 +49,13 @@ def discard(
     call: TableCall,
     ids: Annotated[list[str], IDS],
     sure: Confirmed = False,
-    rows_deleted: Annotated[
-        bool,
-        typer.Option(
-            "--rows-deleted",
-            help="Confirm that you have deleted the rows of a file that was rewritten.",
-        ),
-    ] = False,
+    rows_deleted: bool = False,
 ) -> None:
-    """Discard held files for good; their rows will not be in the table."""
+    """Discard held files for good; their rows will not be in the table.
+
+    Args:
+        rows_deleted: Confirm that you have deleted the rows of a file that was rewritten.
+    """
     rows = []
     for table, operations, names in _chosen(call, ids, contested=True):
         if not sure:
@@ -69,22 +72,16 @@ def discard(
 
 def _settled(table: TableSettings, found: Settlement, word: str) -> Iterator[dict[str, object]]:
     """Yield what became of the held files of one table; the reasons are why one stays held."""
-    files = [(one.name, one.meta.filename, one.meta.record_count) for one in found.done]
-    files += [(one.name, one.file.filename, one.file.record_count) for one in found.taken_out]
-    for name, file, rows in files:
-        document = {"table": table.name, "id": name, "file": file, "rows": rows}
-        yield {**document, "outcome": word, "version": found.version, "reasons": ()}
+    held = "id=name file=meta.filename rows=meta.record_count"
+    settled = [picked(one, held) for one in found.done]
+    settled += [picked(one, held.replace("meta", "file")) for one in found.taken_out]
+    outcome: dict[str, object] = {"outcome": word, "version": found.version, "reasons": ()}
+    yield from ({"table": table.name, **file, **outcome} for file in settled)
     for one in found.left:
         why = found.why.get(one.name)
-        yield {
-            "table": table.name,
-            "id": one.name,
-            "file": one.meta.filename,
-            "rows": one.meta.record_count,
-            "outcome": "held",
-            "version": None,
-            "reasons": one.meta.reasons if why is None else (why,),
-        }
+        reasons = one.meta.reasons if why is None else (why,)
+        outcome = {"outcome": "held", "version": None, "reasons": reasons}
+        yield {"table": table.name, **picked(one, held), **outcome}
 
 
 def _settled_text(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -107,15 +104,13 @@ def replay(
     call: TableCall,
     pipeline: OnlyPipeline = None,
     sure: Confirmed = False,
-    rows_missing: Annotated[
-        bool,
-        typer.Option(
-            "--rows-missing",
-            help="Confirm that the rows are missing where the log cannot tell.",
-        ),
-    ] = False,
+    rows_missing: bool = False,
 ) -> None:
-    """Commit again what the log has lost, or what a RESTORE removed."""
+    """Commit again what the log has lost, or what a RESTORE removed.
+
+    Args:
+        rows_missing: Confirm that the rows are missing where the log cannot tell.
+    """
 
     def settle(replay: LogReplay) -> list[str]:
         said = []

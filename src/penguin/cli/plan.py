@@ -55,18 +55,11 @@ def _document(table: TableSettings, found: NextCommit | None, error: str | None)
             {"pipeline": one.pipeline, "code": code_of(one.error), "error": str(one.error)}
             for one in proposal.stopped
         ],
-        "waiting": [
-            {"pipeline": one.pipeline, "entry": one.sequence, "reason": one.reason}
-            for one in proposal.waiting
-        ],
+        "waiting": [picked(one, "pipeline entry=sequence reason") for one in proposal.waiting],
         "replaced": len(commit.removes),
         "retracted": commit.left_out,
         "not_promoted": [
-            {
-                "pipeline": one.entry.pipeline,
-                "entry": one.entry.sequence,
-                **picked(one, "kind reasons"),
-            }
+            picked(one, "pipeline=entry.pipeline entry=entry.sequence kind reasons")
             for one in commit.not_promoted
         ],
         "error": error,
@@ -80,16 +73,14 @@ def _committed(commit: CommitPlan) -> dict[str, Any]:
         "entries": commit.entries,
         "files": len(commit.adds),
         "rows": commit.rows,
-        "columns_added": commit.changes.added,
-        "columns_dropped": commit.changes.dropped,
+        **picked(commit.changes, "columns_added=added columns_dropped=dropped"),
         "columns_widened": commit.changes.widened,
         "pipelines": [{"pipeline": name, **one} for name, one in commit.settled().items()],
         "held": [
             {
-                "pipeline": entry.pipeline,
-                "entry": entry.sequence,
+                **picked(entry, "pipeline entry=sequence"),
                 "files": count,
-                "code": code.value,
+                "code": code,
                 "reasons": reasons,
             }
             for (entry, code, reasons), count in held.items()

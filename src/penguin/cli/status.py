@@ -25,11 +25,13 @@ COUNTS = "files_rewritten files_held files_released files_discarded"
 
 def history(
     call: TableCall,
-    count: Annotated[
-        int, typer.Argument(metavar="N", min=1, help="How many commits to show.")
-    ] = 10,
+    count: Annotated[int, typer.Argument(min=1)] = 10,
 ) -> None:
-    """Show the last commits of each table, the newest first."""
+    """Show the last commits of each table, the newest first.
+
+    Args:
+        count N: How many commits to show.
+    """
     for table in call.tables():
         with call.guard(table.name):
             reader = open_reader(table)
@@ -49,11 +51,8 @@ def committed_at(commit: Commit) -> datetime | None:
 def commit_document(commit: Commit) -> dict[str, object]:
     """Return a version of the log as JSON has it."""
     rest = "operation writer entries files_of_others files_added files_removed rows_added"
-    return {
-        "version": commit.version,
-        "at": committed_at(commit),
-        **picked(commit, f"{rest} {COUNTS}"),
-    }
+    at = committed_at(commit)
+    return {"version": commit.version, "at": at, **picked(commit, f"{rest} {COUNTS}")}
 
 
 def _text(table: str, commits: list[Commit]) -> Iterator[Line]:
@@ -309,17 +308,14 @@ def held(call: TableCall) -> None:
 
 
 def _held_document(table: TableSettings, held: HeldFile) -> dict[str, object]:
-    meta = held.meta
+    rest = "file=filename rows=record_count bytes=size sources=source_files"
     return {
         "table": table.name,
         "kind": "file",
         "id": held.name,
-        **picked(meta, "pipeline entry code reasons"),
-        "since": meta.held_at or None,
-        "file": meta.filename,
-        "rows": meta.record_count,
-        "bytes": meta.size,
-        "sources": meta.source_files,
+        **picked(held.meta, "pipeline entry code reasons"),
+        "since": held.meta.held_at or None,
+        **picked(held.meta, rest),
     }
 
 

@@ -48,24 +48,17 @@ NO_TABLE = {
 def vacuum(
     call: TableCall,
     sure: Confirmed = False,
-    older_than: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SPAN",
-            help="Only files older than this, such as 30d or 240h; by default the retention of "
-            "the table.",
-        ),
-    ] = None,
-    ignore_retention: Annotated[
-        bool,
-        typer.Option(
-            "--ignore-retention", help="Allow --older-than to be less than the table's retention."
-        ),
-    ] = False,
+    older_than: str | None = None,
+    ignore_retention: bool = False,
 ) -> None:
     """Show or delete data files that no version within the table's retention needs.
 
     Nothing is deleted without --yes.
+
+    Args:
+        older_than SPAN: Only files older than this, such as 30d or 240h; by default the retention
+            of the table.
+        ignore_retention: Allow --older-than to be less than the table's retention.
     """
     span = None if older_than is None else parse_span(older_than)
     if older_than is not None and (span is None or span > LONGEST):
@@ -130,43 +123,25 @@ RESTORE = "restore it from a backup"
 
 def fsck(
     call: TableCall,
-    repair: Annotated[
-        bool,
-        typer.Option(
-            "--repair", help="Take missing files out of the log, with --yes; without it, show them."
-        ),
-    ] = False,
-    with_unit: Annotated[
-        bool,
-        typer.Option(
-            "--with-unit",
-            help="Also take out files written together with them, so that blizzard redo can read "
-            "their sources again.",
-        ),
-    ] = False,
-    rows_lost: Annotated[
-        bool,
-        typer.Option(
-            "--rows-lost",
-            help="Also take out files whose rows blizzard redo cannot read again, and name them.",
-        ),
-    ] = False,
-    rows_back: Annotated[
-        bool,
-        typer.Option(
-            "--rows-back",
-            help="Also take out files with deleted rows, which come back when blizzard redo reads "
-            "their sources again.",
-        ),
-    ] = False,
-    even_all: Annotated[
-        bool, typer.Option("--all", help="Repair even if none of the table's files is there.")
-    ] = False,
+    repair: bool = False,
+    with_unit: bool = False,
+    rows_lost: bool = False,
+    rows_back: bool = False,
+    even_all: Annotated[bool, typer.Option("--all")] = False,
     sure: Confirmed = False,
 ) -> None:
     """Show which files of each table are missing, or have another size than the log says.
 
     Exits with 0 if all are there, 1 if not, and 2 if it cannot be told.
+
+    Args:
+        repair: Take missing files out of the log, with --yes; without it, show them.
+        with_unit: Also take out files written together with them, so that blizzard redo can read
+            their sources again.
+        rows_lost: Also take out files whose rows blizzard redo cannot read again, and name them.
+        rows_back: Also take out files with deleted rows, which come back when blizzard redo reads
+            their sources again.
+        even_all: Repair even if none of the table's files is there.
     """
     if (with_unit or rows_lost or rows_back or even_all or sure) and not repair:
         refuse("--with-unit, --rows-lost, --rows-back, --all and --yes belong to --repair")

@@ -15,14 +15,18 @@ from blizzard.cli.dlq.resolve_lines import dlq_discard, dlq_replay
 from blizzard.cli.names import resolved, scopes_of
 from blizzard.handoff.dead_letters import DeadLetter
 from blizzard.model.bad_lines import Meant, meant_by
-from blizzard.model.locations import open_reader, sink_location, source_location, source_uris_of
+from blizzard.model.locations import (
+    open_reader,
+    open_store,
+    open_table,
+    source_location,
+    source_uris_of,
+)
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.retry import FailedSearch, FailedSources, Present
 from lakebed.clock import Clock
-from lakebed.errors import ObjectMissing
 from lakebed.shown import printable
-from lakebed.storage.store import Store
 from lakebed.terminal.call import FAILED, refuse
 from lakebed.terminal.console import Line, Table, first, print_error
 from lakebed.terminal.program import program
@@ -73,18 +77,15 @@ def _list(call: PipelineCall, settings: PipelineSettings) -> None:
 @app.command(name="show")
 def dlq_show(
     call: PipelineCall,
-    names: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="GROUP|FILE",
-            help="A group of bad lines, as `blizzard dlq list` names it, or a source file.",
-        ),
-    ],
-    limit: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Show at most this many lines; as JSON, all.")
-    ] = 20,
+    names: list[str],
+    limit: Annotated[int, typer.Option(min=1)] = 20,
 ) -> None:
-    """Print bad lines that are set aside, with what is wrong with each."""
+    """Print bad lines that are set aside, with what is wrong with each.
+
+    Args:
+        names GROUP|FILE: A group of bad lines, as `blizzard dlq list` names it, or a source file.
+        limit N: Show at most this many lines; as JSON, all.
+    """
     call.who, unknown = "dlq", set(names)
     scopes = scopes_of(call)
     asked = resolved(names, scopes)
@@ -105,25 +106,19 @@ def dlq_show(
 @app.command(name="retry")
 def dlq_retry(
     call: PipelineCall,
-    paths: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--file", metavar="PATH", help="A source file, named as for `blizzard why`; repeatable."
-        ),
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All files that have failed.")] = False,
-    same_lines: Annotated[
-        bool,
-        typer.Option(
-            "--same-lines",
-            help="Read only the lines that are not in the table; you confirm that the others are "
-            "still where they were in the file.",
-        ),
-    ] = False,
+    paths: Annotated[list[str] | None, typer.Option("--file")] = None,
+    every: Annotated[bool, typer.Option("--all")] = False,
+    same_lines: bool = False,
 ) -> None:
     """Have failed source files read again right away.
 
     It does not matter whether anything has changed since they failed.
+
+    Args:
+        paths PATH: A source file, named as for `blizzard why`; repeatable.
+        every: All files that have failed.
+        same_lines: Read only the lines that are not in the table; you confirm that the others are
+            still where they were in the file.
     """
     if bool(paths) == every:
         refuse("name files with --file, or use --all")
@@ -161,22 +156,19 @@ app.command(name="discard")(dlq_discard)
 def _retry(
     settings: PipelineSettings, wanted: frozenset[str] | None, *, same_lines: bool
 ) -> tuple[FailedSources, int | None]:
-    place, log = sink_location(settings), PipelineLog(settings)
     places = {source.name: source_location(source) for source in settings.sources}
     present = Present(uris=source_uris_of(settings), open=lambda name: open_reader(places[name]))
-    try:
-        store = Store(place.uri, place.options)
-        search = FailedSearch(
-            store=store,
-            pipeline=settings.name,
-            wanted=wanted,
-            present=present if same_lines else None,
-            passed_over=log.passed_over,
-        )
-        return search.retry(store, Clock())
-    except ObjectMissing:
-        # The table's folder does not exist yet, so nothing has failed.
+    store = open_table(settings, open_store)
+    if store is None:
         return FailedSources(unknown=wanted or frozenset()), None
+    search = FailedSearch(
+        store=store,
+        pipeline=settings.name,
+        wanted=wanted,
+        present=present if same_lines else None,
+        passed_over=PipelineLog(settings).passed_over,
+    )
+    return search.retry(store, Clock())
 
 
 def _retried(

@@ -15,14 +15,13 @@ from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.dlq.bad_lines import word_for
 from blizzard.cli.names import resolved
 from blizzard.cli.rows.rewriting import commit_inline, rewriter
-from blizzard.model.locations import sink_location
+from blizzard.model.locations import open_store, open_table
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.part_way import in_the_table, is_part_way
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.retry import FailedSearch, FailedSources
 from blizzard.rewrite.replay import ReplayOutcome, discard, plan_replay, replay, table_of
 from lakebed.clock import Clock
-from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
@@ -48,16 +47,7 @@ def dlq_replay(
     names: Names = None,
     every: All = False,
     source: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            metavar="FILE",
-            help="Read the lines of this file in their place: a corrected line for each line that "
-            "`blizzard dlq show` prints, in its order.",
-            exists=True,
-            dir_okay=False,
-            readable=True,
-        ),
+        Path | None, typer.Option("--from", exists=True, dir_okay=False, readable=True)
     ] = None,
     yes: Confirmed = False,
 ) -> None:
@@ -65,13 +55,17 @@ def dlq_replay(
 
     Lines that can be read now become rows, on Spark; the others keep waiting. With --from they are
     read as corrected there.
+
+    Args:
+        source FILE: Read the lines of this file in their place: a corrected line for each line
+            that `blizzard dlq show` prints, in its order.
     """
     if bool(names) == every:
         refuse("name groups or source files, or use --all")
     # A line of corrections ends with a line feed.
     corrected = None if source is None else source.read_bytes().removesuffix(b"\n").split(b"\n")
     with call.one() as settings:
-        keys, store = _keys(settings, names), _store(settings)
+        keys, store = _keys(settings, names), open_table(settings, open_store)
         if not yes:
             done = _plan(settings, store, keys, reads=True, corrected=corrected)
             _show(call, settings, done, FailedSources(), "would be read again")
@@ -96,27 +90,24 @@ def dlq_discard(
     call: PipelineCall,
     names: Names = None,
     every: All = False,
-    lost: Annotated[
-        bool,
-        typer.Option(
-            "--deleted",
-            help="All files that failed and were deleted from their source, also those of which a "
-            "part is in the table.",
-        ),
-    ] = False,
+    lost: Annotated[bool, typer.Option("--deleted")] = False,
     yes: Confirmed = False,
 ) -> None:
     """Give up lines that are set aside, or failed files that were deleted: they never become rows.
 
     Until then, a file that was deleted before it could be read keeps its day incomplete. Of a file
     that was deleted after a part of it was read, the rest is given up, and its rows stay.
+
+    Args:
+        lost: All files that failed and were deleted from their source, also those of which a part
+            is in the table.
     """
     if every and lost:
         refuse("use --all for all bad lines, or --deleted for deleted files")
     if bool(names) + every + lost != 1:
         refuse("name groups or source files, or use --all")
     with call.one() as settings:
-        keys, store = _keys(settings, names), _store(settings)
+        keys, store = _keys(settings, names), open_table(settings, open_store)
         wanted = frozenset(keys) if keys else None
         clock = call.around.clock
         done, given_up = ReplayOutcome(unknown=wanted or frozenset()), FailedSources()
@@ -150,14 +141,6 @@ def _keys(settings: PipelineSettings, names: list[str] | None) -> list[str] | No
     if not names:
         return None
     return list(resolved(names, [PipelineEvidence.read(settings, Clock())])[settings.name])
-
-
-def _store(settings: PipelineSettings) -> Store | None:
-    place = sink_location(settings)
-    try:
-        return Store(place.uri, place.options)
-    except ObjectMissing:
-        return None  # The table's folder does not exist yet, so nothing is quarantined.
 
 
 def _plan(

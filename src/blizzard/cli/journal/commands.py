@@ -10,14 +10,13 @@ from blizzard.cli.call import PipelineCall, failed_at
 from blizzard.cli.journal.new import begin_anew
 from blizzard.handoff.held_rows import Aside, by_reason
 from blizzard.journal.totals import EntrySummary
-from blizzard.model.locations import open_reader, sink_location
+from blizzard.model.locations import open_reader, open_table, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.part_way import bytes_in_words
 from blizzard.pipeline_log import PipelineLog
 from lakebed.documents.data_file import Rewrite
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
-from lakebed.errors import ObjectMissing
 from lakebed.terminal.call import Confirmed, refuse
 from lakebed.terminal.console import (
     Line,
@@ -86,13 +85,14 @@ def journal_list(call: PipelineCall, limit: Limit = 20) -> None:
 @app.command(name="show")
 def journal_show(
     call: PipelineCall,
-    number: Annotated[
-        int, typer.Argument(metavar="N", min=0, help="The number of the entry.", show_default=False)
-    ],
+    number: Annotated[int, typer.Argument(min=0, show_default=False)],
 ) -> None:
     """Show everything that one entry says.
 
     `blizzard journal N` does the same.
+
+    Args:
+        number N: The number of the entry.
     """
     with call.one() as settings:
         reader = open_reader(sink_location(settings))
@@ -105,21 +105,17 @@ def journal_show(
 @app.command(name="new")
 def journal_new(
     call: PipelineCall,
-    old: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="OLD", help="Take over what the journal of pipeline OLD knows."
-        ),
-    ] = None,
-    empty: Annotated[
-        bool,
-        typer.Option("--empty", help="Start from nothing: every source file is ingested again."),
-    ] = False,
+    old: Annotated[str | None, typer.Option("--from")] = None,
+    empty: bool = False,
     yes: Confirmed = False,
 ) -> None:
     """Begin a new journal.
 
     This is for a journal that was lost, or a pipeline that was renamed.
+
+    Args:
+        old OLD: Take over what the journal of pipeline OLD knows.
+        empty: Start from nothing: every source file is ingested again.
     """
     if (old is None) == (not empty):
         refuse("journal new needs either --from OLD or --empty")
@@ -128,11 +124,8 @@ def journal_new(
 
 
 def _last_entries(settings: PipelineSettings, limit: int) -> list[EntryRecord]:
-    try:
-        reader = open_reader(sink_location(settings))
-        return stored_entries(reader, settings.name, PipelineLog(settings).fates, limit=limit)
-    except ObjectMissing:
-        return []  # The table's folder does not exist yet, so neither does a journal.
+    reader, fates = open_table(settings, open_reader), PipelineLog(settings).fates
+    return [] if reader is None else stored_entries(reader, settings.name, fates, limit=limit)
 
 
 def entry_summary(kept: EntryRecord) -> dict[str, object]:

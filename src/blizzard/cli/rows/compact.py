@@ -14,7 +14,7 @@ from blizzard.rewrite.compact import CompactionPlan, plan_compaction
 from blizzard.rewrite.compact import compact as put_together
 from blizzard.rewrite.transaction import RewriteDone
 from lakebed.terminal.call import Confirmed
-from lakebed.terminal.console import first
+from lakebed.terminal.console import first, picked
 from lakebed.units import in_words, is_are, plural
 
 Compacted = RewriteDone[CompactionPlan]
@@ -22,14 +22,15 @@ Compacted = RewriteDone[CompactionPlan]
 
 def compact(
     call: PipelineCall,
-    at_once: Annotated[
-        bool, typer.Option("--now", help="Take files that are younger than quiet_secs, too.")
-    ] = False,
+    at_once: Annotated[bool, typer.Option("--now")] = False,
     yes: Confirmed = False,
 ) -> None:
     """Merge the small data files of each partition into files of about file_size_mb.
 
     They are rewritten on Spark; no row changes, and penguin commits it all at once.
+
+    Args:
+        at_once: Take files that are younger than quiet_secs, too.
     """
     with call.one() as named:
         settings = _without_quiet(named) if at_once else named
@@ -64,17 +65,12 @@ def compaction_document(settings: PipelineSettings, done: Compacted) -> dict[str
     """Return what was merged or, without --yes, what would be."""
     return {
         **document_of(settings),
-        "entry": done.entry,
-        "small_files": done.found.small,
-        "young_files": done.found.young,
+        **picked(done, "entry small_files=found.small young_files=found.young"),
         "groups": [
             {
                 "partition": dict(group.files[0].partition),
                 "files": len(group.files),
-                "into": group.outputs,
-                "rows": group.rows,
-                "bytes": group.size,
-                "sorted_by": group.sorted_by,
+                **picked(group, "into=outputs rows bytes=size sorted_by"),
             }
             for group in done.found.groups
         ],

@@ -10,7 +10,7 @@ from blizzard.cli.rows.rewriting import FEW, RewriteCommand, file_lines
 from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.predicate import parse
 from blizzard.model.settings import PipelineSettings
-from blizzard.rewrite.erase import ErasePlan, FileWithRows, plan_erasure
+from blizzard.rewrite.erase import ErasePlan, plan_erasure
 from blizzard.rewrite.erase import erase as append_erasure
 from blizzard.rewrite.still_held import (
     OtherFile,
@@ -26,6 +26,8 @@ from lakebed.terminal.console import first, picked, second
 from lakebed.units import plural
 
 Erased = RewriteDone[ErasePlan]
+FILE = "path=file.path rows=file.rows bytes=file.size erased=rows"
+"""What documents say of a data file."""
 NOT_SEARCHED_PLACES = (
     "not looked at: other tables, backups and copies, the quarantine of other pipelines, and the "
     "least and greatest values of columns that the Delta log and the journal keep of data files"
@@ -51,19 +53,17 @@ NOT_SEARCHED = {
 
 def erase(
     call: PipelineCall,
-    where: Annotated[
-        str,
-        typer.Option(metavar="CONDITION", help="Which rows, such as \"user_id = 'x'\"."),
-    ],
-    reason: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Why, for the journal; the condition is not kept."),
-    ] = None,
+    where: Annotated[str, typer.Option()],
+    reason: str | None = None,
     yes: Confirmed = False,
 ) -> None:
     """Take rows out of the table by their values, and show what still holds them.
 
     Data files that also hold other rows are rewritten on Spark; penguin commits it all at once.
+
+    Args:
+        where CONDITION: Which rows, such as "user_id = 'x'".
+        reason TEXT: Why, for the journal; the condition is not kept.
     """
     with call.one() as settings:
         command, predicate = RewriteCommand(call, settings), parse(where)
@@ -90,17 +90,11 @@ def erasure_document(
     return {
         **document_of(settings),
         "entry": done.entry,
-        **picked(found, "rows deleted"),
-        "every_row": found.is_everything,
-        "removed": [_file(one) for one in found.files if one.is_whole],
-        "rewritten": [_file(one) for one in found.files if not one.is_whole],
+        **picked(found, "rows deleted every_row=is_everything"),
+        "removed": [picked(one, FILE) for one in found.files if one.is_whole],
+        "rewritten": [picked(one, FILE) for one in found.files if not one.is_whole],
         **picked(left, rest),
     }
-
-
-def _file(one: FileWithRows) -> dict[str, object]:
-    file = one.file
-    return {"path": file.path, "rows": file.rows, "bytes": file.size, "erased": one.rows}
 
 
 def _text(command: RewriteCommand, done: Erased, left: StillHeld, *, sure: bool) -> Iterator[str]:

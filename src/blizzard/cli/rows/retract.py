@@ -33,34 +33,21 @@ Retracted = RewriteDone[RetractPlan]
 
 def retract(
     call: PipelineCall,
-    sources: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="SOURCE",
-            help="Source files, named as for `blizzard why`; without --yes their whole names are "
-            "shown.",
-        ),
-    ],
-    other: Annotated[
-        str | None,
-        typer.Option(
-            "--replace",
-            metavar="OTHER",
-            help="A source file whose rows take their place; it may be SOURCE itself.",
-        ),
-    ] = None,
-    rows_deleted: Annotated[
-        bool,
-        typer.Option(
-            "--rows-deleted",
-            help="Rows that cannot be told apart from others are deleted already, by their values.",
-        ),
-    ] = False,
+    sources: list[str],
+    other: Annotated[str | None, typer.Option("--replace")] = None,
+    rows_deleted: bool = False,
     yes: Confirmed = False,
 ) -> None:
     """Take the rows of source files out of the table, or put those of another in their place.
 
     Data files that also hold other rows are rewritten on Spark; penguin commits it all at once.
+
+    Args:
+        sources SOURCE: Source files, named as for `blizzard why`; without --yes their whole names
+            are shown.
+        other OTHER: A source file whose rows take their place; it may be SOURCE itself.
+        rows_deleted: Rows that cannot be told apart from others are deleted already, by their
+            values.
     """
     with call.one() as settings:
         command, clock = RewriteCommand(call, settings), call.around.clock

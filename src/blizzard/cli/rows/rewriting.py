@@ -21,7 +21,7 @@ from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import Waiting, reading
-from lakebed.terminal.console import first
+from lakebed.terminal.console import first, picked
 from lakebed.types import CommitMode
 from lakebed.units import in_words, plural
 from penguin import inline
@@ -32,7 +32,7 @@ FEW = 10
 
 def file_documents(files: Sequence[ActiveFile]) -> list[dict[str, object]]:
     """Return data files as JSON has them; `rows` are all rows of a file."""
-    return [{"path": one.path, "rows": one.rows, "bytes": one.size} for one in files]
+    return [picked(one, "path rows bytes=size") for one in files]
 
 
 def file_lines(

@@ -72,12 +72,10 @@ def batch_document(found: NextBatch, queues: Queues = ()) -> dict[str, object]:
         "bytes": sum(file.to_read for file in files),
         "units": [
             {
-                "unit": unit.name,
-                "partition_values": unit.partition_values,
+                **picked(unit, "unit=name partition_values"),
                 "files": [
                     {
-                        "path": file.key,
-                        "size": file.size,
+                        **picked(file, "path=key size"),
                         "bytes": (file.part.start, file.part.end) if file.part else None,
                         "format": file.form.format,
                     }

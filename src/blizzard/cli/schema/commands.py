@@ -25,13 +25,12 @@ from blizzard.inspect.written import field_lines
 from blizzard.journal.books import Books
 from blizzard.journal.checkpoint import refresh
 from blizzard.journal.ledger import Ledger
-from blizzard.model.locations import open_reader, sink_location, source_location
+from blizzard.model.locations import open_reader, open_table, source_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.table_rules import table_rules
 from lakebed.clock import Clock
 from lakebed.config.places import source_location as checked_location
 from lakebed.deltalog import tables
-from lakebed.errors import ObjectMissing
 from lakebed.journal import JournalReader
 from lakebed.storage.store import ObjectFacts
 from lakebed.terminal.call import refuse
@@ -72,19 +71,15 @@ def schema_show(call: PipelineCall) -> None:
 @app.command(name="infer")
 def schema_infer(
     call: PipelineCall,
-    uri: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="URI",
-            help="Where files are; by default those that the next batch would read.",
-            show_default=False,
-        ),
-    ] = None,
+    uri: Annotated[str | None, typer.Argument(show_default=False)] = None,
     most: SampleSize = sample.BYTES,
 ) -> None:
     """Look at files and print their columns, as the configuration has them.
 
     Nothing is written, and no column of the table is changed.
+
+    Args:
+        uri URI: Where files are; by default those that the next batch would read.
     """
     call.who = "schema infer"
     if uri is not None:
@@ -111,10 +106,8 @@ def schema_diff(call: PipelineCall) -> None:
 
 
 def _present(settings: PipelineSettings) -> PresentColumns:
-    try:
-        store = open_reader(sink_location(settings))
-    except ObjectMissing:
-        # There is no table's folder, so no journal either.
+    store = open_table(settings, open_reader)
+    if store is None:
         return present_columns(settings, (), Books())
     journal = JournalReader(store, settings.name, full_paths=True)
     ledger = Ledger()
@@ -180,9 +173,7 @@ def columns_document(settings: PipelineSettings, found: PresentColumns) -> dict[
         **document_of(settings),
         "last_entry": None if found.last is None else found.last.sequence,
         **picked(settings, "unknown_fields on_mismatch"),
-        "columns": [
-            {"column": one.path, **picked(one, "type origin entry at")} for one in found.columns
-        ],
+        "columns": [picked(one, "column=path type origin entry at") for one in found.columns],
         "without_column": found.homeless,
     }
 

@@ -21,21 +21,17 @@ Promoted = RewriteDone[PromotionPlan]
 
 def promote(
     call: PipelineCall,
-    field: Annotated[
-        str,
-        typer.Argument(
-            metavar="FIELD", help="A column, or a field of a struct, such as user.plan."
-        ),
-    ],
-    kind: Annotated[
-        str | None,
-        typer.Option("--type", metavar="TYPE", help="The type of a column that is not declared."),
-    ] = None,
+    field: str,
+    kind: Annotated[str | None, typer.Option("--type")] = None,
     yes: Confirmed = False,
 ) -> None:
     """Fill a column from _rescued for the rows that are in the table.
 
     The data files with such values are rewritten on Spark; penguin replaces them in one commit.
+
+    Args:
+        field FIELD: A column, or a field of a struct, such as user.plan.
+        kind TYPE: The type of a column that is not declared.
     """
     wanted = PromotedField(field=field, type=kind)
     with call.one() as settings:
