@@ -69,7 +69,7 @@ def _collect(
     document = {
         **document_of(settings),
         "deleted": done is not None,
-        "entry": done.entry if done else None,
+        **picked(done, "entry"),
         "files": len(pieces),
         "bytes": _size(pieces),
         "pieces": [picked(one, "path bytes=size kind") for one in pieces],

@@ -15,6 +15,7 @@ from blizzard.repair.move_source import Compared, compare, move
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
 from lakebed.terminal.call import Confirmed, refuse
+from lakebed.terminal.console import picked
 from lakebed.terminal.program import program
 from lakebed.units import plural
 
@@ -59,10 +60,7 @@ def source_set(
         "source": source.name,
         "uri": source.uri,
         "done": yes and found is not None,
-        "before": found.before if found else None,
-        "same_files": found.same if found else None,
-        "changed_files": found.changed if found else None,
-        "new_files": found.new if found else None,
+        **picked(found, "before same_files=same changed_files=changed new_files=new"),
     }
     call.show(_text(settings.name, source, found, done=yes), document)
     call.fail_if(found is not None and not yes)

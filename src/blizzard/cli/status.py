@@ -34,7 +34,7 @@ from lakebed.config.files import options_of
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import code_of
 from lakebed.terminal.call import DONE, Output, exit_code_of, reading
-from lakebed.terminal.console import Line, Table, console, fields_of, second
+from lakebed.terminal.console import Line, Table, cells, console, fields_of, second
 from lakebed.units import in_words, plural, span
 
 IN_WORDS = {
@@ -187,9 +187,7 @@ def status_lines(
                 one.pending_files,
                 None if one.pending_bytes is None else in_words(one.pending_bytes),
                 None if one.lag_secs is None else span(one.lag_secs),
-                one.failed_files,
-                one.totals.files,
-                one.totals.rows,
+                *cells(one, "failed_files files=totals.files rows=totals.rows"),
             )
             for one in found.sources
         ],

@@ -14,7 +14,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.table_rules import TableOf, checks_schema
 from lakebed.clock import Clock
 from lakebed.telemetry.events import code_of
-from lakebed.terminal.console import print_error, second
+from lakebed.terminal.console import first, print_error, second
 from lakebed.units import in_words, plural
 
 FEW = 20
@@ -79,15 +79,9 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
     if failure is not None:
         entry = "" if failure.entry is None else f", entry {failure.entry}"
         yield "failed", f"last at {second(failure.failed_at)} UTC{entry}"
-    for data_file in answer.data_files[:FEW]:
-        yield "data file", _data_file(data_file)
-    if len(answer.data_files) > FEW:
-        more = len(answer.data_files) - FEW
-        yield "data file", f"... and {more:,} more; --output json has them all"
-    for key in answer.sources[:FEW]:
-        yield "source", key
-    if len(answer.sources) > FEW:
-        yield "source", f"... and {len(answer.sources) - FEW:,} more; --output json has them all"
+    data_files = list(map(_data_file, answer.data_files))
+    for name, values in (("data file", data_files), ("source", answer.sources)):
+        yield from ((name, value) for value in first(values, FEW, indent=""))
 
 
 def _entries(answer: Answer) -> Iterator[tuple[str, str]]:

@@ -212,9 +212,17 @@ def picked(value: object, keys: str) -> dict[str, Any]:
     """Return some attributes of a value, to be part of a larger document.
 
     A key is the name of its attribute, or says which one it is: `bytes=size`, `rows=totals.rows`.
+    Of None, every one is None.
     """
-    pairs = (key.split("=") for key in keys.split())
+    pairs = [key.split("=") for key in keys.split()]
+    if value is None:
+        return dict.fromkeys(pair[0] for pair in pairs)
     return {pair[0]: attrgetter(pair[-1])(value) for pair in pairs}
+
+
+def cells(value: object, names: str) -> tuple[object, ...]:
+    """Return some attributes of a value, to be part of a row of a table."""
+    return tuple(picked(value, names).values())
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - JSON has no single type

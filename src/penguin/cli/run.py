@@ -1,10 +1,9 @@
 """A run of penguin: commit to every table, and report what was done for each."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakebed.clock import Clock
@@ -14,7 +13,7 @@ from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.levels import LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import DONE, FAILED, exit_code_of_run
-from lakebed.terminal.console import Line, Table, fields_of
+from lakebed.terminal.console import Line, Table, fields_of, picked
 from lakebed.units import is_are, plural
 from penguin.cli.call import TableCall, document_of
 from penguin.model.settings import PenguinSettings
@@ -38,7 +37,7 @@ def commit_all_tables(call: TableCall, log_level: LogLevel, *, once: bool) -> No
     settings = call.settings()
     around = call.context.find_object(PenguinSurroundings) or PenguinSurroundings()
     log = log_events(log_level, call.log_format)
-    with telling(settings, log, call.files, call.folders) as emit:
+    with _watched(call, settings, log) as watched, tracing(settings, watched) as emit:
         around.listen(around.stop, emit)
         runs = commit_tables(settings, emit, around.stop, once=once, clock=Clock())
     call.show(
@@ -47,8 +46,7 @@ def commit_all_tables(call: TableCall, log_level: LogLevel, *, once: bool) -> No
             {
                 **document_of(each.settings),
                 **fields_of(each.totals),
-                "held_files": each.held_files,
-                "held_rows": each.held_rows,
+                **picked(each, "held_files held_rows"),
                 "error": sentence(each.error),
             }
             for each in runs
@@ -88,24 +86,8 @@ def _results(runs: list[TableOutcome]) -> Iterator[Line]:
 
 
 @contextmanager
-def telling(
-    settings: PenguinSettings,
-    log: Emit,
-    files: Sequence[Path] | None,
-    folders: Sequence[Path] | None,
-) -> Iterator[Emit]:
-    """Yield the emitter that feeds the log and everybody else who wants to know."""
-    with _watched(settings, log, files, folders) as watched, tracing(settings, watched) as told:
-        yield told
-
-
-@contextmanager
-def _watched(
-    settings: PenguinSettings,
-    log: Emit,
-    files: Sequence[Path] | None,
-    folders: Sequence[Path] | None,
-) -> Iterator[Emit]:
+def _watched(call: TableCall, settings: PenguinSettings, log: Emit) -> Iterator[Emit]:
+    """Yield the emitter that feeds the log and, if they are served, the metrics."""
     if settings.metrics_address is None:
         yield log
         return
@@ -124,7 +106,7 @@ def _watched(
         parts=parts,
         known=lambda: _known(settings),
         seconds=time.time,
-        page=live_page("penguin", settings, files, folders, tuple(parts)),
+        page=live_page("penguin", settings, call.files, call.folders, tuple(parts)),
     ) as watched:
         yield watched
 

@@ -10,7 +10,7 @@ from lakebed.clock import Clock
 from lakebed.deltalog.snapshot import LogReader
 from lakebed.deltalog.versions import Commit, read_commits
 from lakebed.errors import LakeError
-from lakebed.terminal.console import Line, Table, fields_of, first, picked, second
+from lakebed.terminal.console import Line, Table, cells, fields_of, first, picked, second
 from lakebed.units import is_are, plural, span
 from penguin.catalog.catalog import open_catalog
 from penguin.cli.call import TableCall, document_of
@@ -200,9 +200,7 @@ def status_lines(
             (
                 one.pipeline,
                 None if one.committed_entry is None else f"entry {one.committed_entry}",
-                one.pending_entries,
-                one.pending_files,
-                one.pending_rows,
+                *cells(one, "pending_entries pending_files pending_rows"),
                 None if one.lag_secs is None else span(one.lag_secs),
                 "stopped" if one.stopped else "",
             )
@@ -335,12 +333,9 @@ def _held_text(files: list[Held], stopped: list[Stops]) -> Iterator[Line]:
             [
                 (
                     table.name,
-                    one.pipeline,
-                    one.entry,
+                    *cells(one, "pipeline entry"),
                     _minute(one.since),
-                    one.files,
-                    one.rows,
-                    one.entries_behind,
+                    *cells(one, "files rows entries_behind"),
                 )
                 for table, one in stopped
             ],

@@ -117,7 +117,6 @@ def _vacuum_text(table: TableSettings, found: VacuumReport | None, *, sure: bool
 
 
 FEW = 10
-ORIGIN = "pipeline entry kind rows sources"
 RESTORE = "restore it from a backup"
 
 
@@ -190,15 +189,12 @@ def _rows_lost(found: Repaired) -> list[str]:
 
 def damaged_document(one: Damaged) -> dict[str, object]:
     """Return what is known about a file, and what to do."""
-    unknown = {**dict.fromkeys(ORIGIN.split()), "sources": ()}
     return {
-        "path": one.path,
-        "trouble": str(one.trouble),
-        "bytes": one.action.size,
-        "bytes_found": one.found,
+        **picked(one, "path trouble bytes=action.size bytes_found=found"),
         "partition": dict(one.action.partition_values),
         "version": one.added,
-        **(unknown if one.origin is None else picked(one.origin, ORIGIN)),
+        **picked(one.origin, "pipeline entry kind rows"),
+        "sources": one.origin.sources if one.origin else (),
         "remedy": _remedy(one),
     }
 
