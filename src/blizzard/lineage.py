@@ -19,7 +19,7 @@ from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.documents.entry import Entry
 from lakebed.locations import place_of
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
-from lakebed.telemetry.health import UNFORESEEN, PartKind
+from lakebed.telemetry.health import PartKind
 
 SPEC = "https://openlineage.io/spec"
 RUN_EVENT = f"{SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
@@ -208,9 +208,7 @@ class LineageListener:
                     self._tell(self._pipelines[event.pipeline].completed(run, now, entry))
                 case StepFailed(kind=PartKind.PIPELINE) if event.who in self._runs:
                     run = self._runs.pop(event.who)
-                    message = "see the log" if event.code == UNFORESEEN else event.error
-                    told = f"{message} [{event.code}]"
-                    self._tell(self._pipelines[event.who].failed(run, now, told))
+                    self._tell(self._pipelines[event.who].failed(run, now, event.shown))
                 case StepFinished(kind=PartKind.PIPELINE) if event.who in self._runs:
                     run = self._runs.pop(event.who)
                     self._tell(self._pipelines[event.who].stopped(run, now))

@@ -11,7 +11,7 @@ from blizzard.model.notices import NoticeKind
 from blizzard.notices.queue import QUEUE_ERRORS
 from lakebed.documents.source_record import FailureStage
 from lakebed.errors import codes_in
-from lakebed.telemetry.measures import DELAY, LONG, QUICK, MetricKind, Specs, each
+from lakebed.telemetry.measures import DELAY, LONG, QUICK, MetricKind, Specs
 
 STORE = (
     "library_panicked",
@@ -72,8 +72,8 @@ _gauge = partial(SPECS.declare, MetricKind.GAUGE)
 _seconds = partial(SPECS.declare, MetricKind.HISTOGRAM)
 
 
-SOURCE_OUTCOMES = each(("ingested", "failed"))
-RECORD_OUTCOMES = each(("ingested", "blank", "filtered", "quarantined"))
+SOURCE_OUTCOMES = ("ingested", "failed")
+RECORD_OUTCOMES = ("ingested", "blank", "filtered", "quarantined")
 
 
 METRICS = (
@@ -97,46 +97,31 @@ METRICS = (
     _counter(
         "blizzard_source_files_total",
         "Source files that were read or failed.",
-        "outcome",
-        series=SOURCE_OUTCOMES,
+        outcome=SOURCE_OUTCOMES,
     ),
     _counter("blizzard_source_files_discarded_total", "Files read but not journaled as read."),
     _counter(
-        "blizzard_source_bytes_total",
-        "Bytes of those source files.",
-        "outcome",
-        series=SOURCE_OUTCOMES,
+        "blizzard_source_bytes_total", "Bytes of those source files.", outcome=SOURCE_OUTCOMES
     ),
     _counter("blizzard_source_bytes_discarded_total", "Bytes read but not journaled as read."),
-    _counter(
-        "blizzard_records_total",
-        "Lines read from source files.",
-        "outcome",
-        series=RECORD_OUTCOMES,
-    ),
+    _counter("blizzard_records_total", "Lines read from source files.", outcome=RECORD_OUTCOMES),
     _counter(
         "blizzard_records_discarded_total",
         "Of those lines, the ones not journaled.",
-        "outcome",
-        series=RECORD_OUTCOMES,
+        outcome=RECORD_OUTCOMES,
     ),
     _counter(
         "blizzard_source_file_failures_total",
         "Source files that failed.",
-        "stage",
-        "code",
+        stage=(),
+        code=(),
         series=tuple((stage.value, code) for stage, codes in FAILURES.items() for code in codes),
     ),
     _counter(
         "blizzard_source_files_gone_total",
         "Failed source files that disappeared from their source.",
     ),
-    _counter(
-        "blizzard_retries_total",
-        "Requests to a store that were retried.",
-        "stage",
-        series=each(Retried),
-    ),
+    _counter("blizzard_retries_total", "Requests to a store that were retried.", stage=Retried),
     _counter("blizzard_values_dropped_total", "Values of fields not declared in the schema."),
     _counter("blizzard_values_rescued_total", "Values that no column takes, kept in _rescued."),
     _counter(
@@ -144,8 +129,7 @@ METRICS = (
         "Rows put into the null partition for lack of a timestamp.",
     ),
     _counter(
-        "blizzard_source_files_overwritten_total",
-        "Source files that changed after being ingested.",
+        "blizzard_source_files_overwritten_total", "Source files that changed after being ingested."
     ),
     _counter(
         "blizzard_source_files_replaced_total",
@@ -159,20 +143,13 @@ METRICS = (
     _counter(
         "blizzard_source_files_found_total",
         "Ingested source files, by what found them.",
-        "found_by",
-        series=each(("notice", "sweep")),
+        found_by=("notice", "sweep"),
     ),
-    _counter(
-        "blizzard_notices_total",
-        "Notices of new files that are settled.",
-        "kind",
-        series=each(NoticeKind),
-    ),
+    _counter("blizzard_notices_total", "Notices of new files that are settled.", kind=NoticeKind),
     _counter(
         "blizzard_queue_failures_total",
         "Requests to a queue of notices that failed.",
-        "code",
-        series=each(QUEUE_FAILURES),
+        code=QUEUE_FAILURES,
     ),
     _seconds(
         "blizzard_notice_duration_seconds",
@@ -183,21 +160,13 @@ METRICS = (
     _counter("blizzard_snapshot_failures_total", "Snapshots that could not be written."),
     _counter("blizzard_jobs_split_total", "Spark jobs run again in halves because workers died."),
     _counter(
-        "blizzard_step_failures_total",
-        "Steps of a pipeline that failed.",
-        "code",
-        series=each(STEP_FAILURES),
+        "blizzard_step_failures_total", "Steps of a pipeline that failed.", code=STEP_FAILURES
     ),
     _gauge("blizzard_pending_files", "Source files waiting to be read."),
     _gauge("blizzard_oldest_pending_file_age_seconds", "Age of the oldest file of the next batch."),
     _gauge("blizzard_quarantined_lines", "Bad lines waiting in quarantine."),
     _gauge("blizzard_resting_files", "Source files that failed and are not being retried now."),
-    _gauge(
-        "blizzard_names_passed_over",
-        "Names in sources that cannot be read.",
-        "reason",
-        series=each(AMISS),
-    ),
+    _gauge("blizzard_names_passed_over", "Names in sources that cannot be read.", reason=AMISS),
     _gauge("blizzard_journal_entry", "Number of the last journal entry."),
     _seconds(
         "blizzard_ingest_delay_seconds",
@@ -210,8 +179,7 @@ METRICS = (
     _seconds(
         "blizzard_stage_duration_seconds",
         "Time a part of a batch took on the driver.",
-        "stage",
         buckets=LONG,
-        series=each(BatchStep),
+        stage=BatchStep,
     ),
 )

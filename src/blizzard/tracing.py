@@ -19,7 +19,7 @@ from blizzard.events import (
 )
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
 from lakebed.telemetry.export.spans import Span, TracedBatch, Value
-from lakebed.telemetry.health import UNFORESEEN, PartKind
+from lakebed.telemetry.health import PartKind
 
 MOST_UNITS = 1000
 """The units of a batch that have spans of their own; a trace of more is unreadable."""
@@ -111,8 +111,7 @@ class BatchTracer:
                 case StepFinished(kind=PartKind.PIPELINE):
                     self._ended(event.who, now, None)
                 case StepFailed(kind=PartKind.PIPELINE):
-                    error = "see the log" if event.code == UNFORESEEN else event.error
-                    self._ended(event.who, now, f"{error} [{event.code}]")
+                    self._ended(event.who, now, event.shown)
                 case _:
                     pass
 

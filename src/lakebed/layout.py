@@ -39,7 +39,6 @@ LAST_CHECKPOINT = TablePath(f"{DELTA_LOG}/_last_checkpoint")
 
 PIPELINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 ENTRY_NAME = re.compile(r"(\d{20})\.json")
-VERSION_NAME = re.compile(r"(\d{20})\.json")
 STARTED_NAME = re.compile(r"(\d{20})\.started\.json")
 PROTOCOL_NAME = re.compile(r"(\d+)\.json")
 FILE_NAME = re.compile(
@@ -318,8 +317,7 @@ def adoption_segment(run: str, number: int) -> TablePath:
 
 def log_version_number(path: str) -> int | None:
     """Return the number of a version of the Delta log, or None for anything else."""
-    found = VERSION_NAME.fullmatch(path.rpartition("/")[2])
-    return int(found[1]) if found else None
+    return entry_sequence(path)
 
 
 def journal_transaction(pipeline: str, journal: str) -> str:

@@ -43,17 +43,16 @@ class Template:
     @classmethod
     def parse(cls, text: str) -> "Template":
         """Read a template; a ValueError says what is wrong with it."""
-        parts = []
-        for segment in text.strip("/").split("/"):
+        parts: dict[str, TemplatePart] = {}
+        for number, segment in enumerate(text.strip("/").split("/"), start=1):
             key, equals, pattern = segment.partition("=")
+            # No part is quoted: what a variable holds may be a secret.
             if not (key and equals and pattern):
-                raise ValueError(f"{segment!r} is not of the form key=pattern")
-            parts.append(TemplatePart(key, pattern))
-        keys = [part.key for part in parts]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise ValueError(f"the key {key!r} appears in it twice")
-        return cls(tuple(parts))
+                raise ValueError(f"part {number} of it is not of the form key=pattern")
+            if key in parts:
+                raise ValueError(f"part {number} of it repeats the key of an earlier part")
+            parts[key] = TemplatePart(key, pattern)
+        return cls(tuple(parts.values()))
 
     @property
     def keys(self) -> tuple[str, ...]:

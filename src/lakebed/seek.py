@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 AT_ONCE = 8
 """Documents that are read side by side."""
@@ -11,16 +10,6 @@ MOST = 1000
 
 Read = Callable[[Sequence[int]], Sequence[int | None]]
 """Reads some documents and returns the value of each; None where it has none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sought:
-    """What a search has found."""
-
-    number: int | None = None
-    """The lowest number whose value is not below the target; None where there is none."""
-    sure: bool = True
-    """Whether the search went on to its end; if not, a lower number may be the one."""
 
 
 def seek(
@@ -32,9 +21,10 @@ def seek(
     known: Mapping[int, int] | None = None,
     at_once: int = AT_ONCE,
     most: int = MOST,
-) -> Sought:
-    """Return the lowest number of a row whose value is not below a target.
+) -> int | None:
+    """Return the lowest number of a row whose value is not below a target; None without one.
 
+    A search that was given up returns the lowest that it came upon.
     Values never fall along the row; documents without one are passed over. `known` are values of
     some numbers, also of such before the first: where they grow evenly, one step is enough.
     """
@@ -44,10 +34,8 @@ def seek(
     reads = 0
     while first <= last:
         left = [number for number in range(first, last + 1) if number not in silent]
-        if not left:
+        if not left or reads >= most:
             break
-        if reads >= most:
-            return Sought(number=found, sure=False)
         probes = _probes(target, left, values, at_once, sparing=not reads)
         reads += len(probes)
         for number, value in zip(probes, read(probes), strict=True):
@@ -59,7 +47,7 @@ def seek(
                 first = max(first, number + 1)
             elif number <= last:
                 found, last = number, number - 1
-    return Sought(number=found)
+    return found
 
 
 def _probes(

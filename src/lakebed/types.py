@@ -87,7 +87,10 @@ class FieldType(StrEnum):
 RESCUED = "_rescued"
 """The column that keeps what no other column takes, as JSON text `{"path": value}`."""
 FORBIDDEN_IN_NAMES = frozenset(" ,;{}()=\x7f") | frozenset(map(chr, range(32)))
-"""Characters that no column of a Delta table may have in its name, without column mapping."""
+"""Characters that no column of a Delta table may have in its name, without column mapping.
+
+Spark's Delta names the line break and the tab alone; no reader can handle all control characters.
+"""
 DEEPEST_COLUMN = 30
 """Levels of fields in one column, itself included. Readers of the Delta log give up on schemas that
 are nested deeper, from about 40 levels on, and then the whole table cannot be read."""

@@ -5,7 +5,7 @@ from functools import partial
 import lakebed.errors
 import penguin.model.errors
 from lakebed.errors import codes_in
-from lakebed.telemetry.measures import DELAY, QUICK, MetricKind, Specs, each
+from lakebed.telemetry.measures import DELAY, QUICK, MetricKind, Specs
 from penguin.model.commit import HoldCode
 
 LEFT_OUT = (
@@ -55,7 +55,7 @@ METRICS = (
     _counter("penguin_entries_committed_total", "Journal entries committed."),
     _counter("penguin_files_committed_total", "Parquet files committed."),
     _counter("penguin_rows_committed_total", "Rows committed."),
-    _counter("penguin_files_held_total", "Files set aside.", "code", series=each(HoldCode)),
+    _counter("penguin_files_held_total", "Files set aside.", code=HoldCode),
     _counter("penguin_files_released_total", "Files committed after having been set aside."),
     _counter("penguin_promotions_passed_over_total", "Promotions settled without effect."),
     _counter("penguin_compactions_passed_over_total", "Compactions that gave way to a writer."),
@@ -65,15 +65,9 @@ METRICS = (
     _counter(
         "penguin_conflicts_total",
         "Commits made or invalidated by another writer.",
-        "outcome",
-        series=each(("committed_by_other", "superseded")),
+        outcome=("committed_by_other", "superseded"),
     ),
-    _counter(
-        "penguin_step_failures_total",
-        "Steps of a table that failed.",
-        "code",
-        series=each(STEP_FAILURES),
-    ),
+    _counter("penguin_step_failures_total", "Steps of a table that failed.", code=STEP_FAILURES),
     _counter("penguin_checkpoints_written_total", "Delta checkpoints written."),
     _counter("penguin_checkpoints_failed_total", "Delta checkpoints that could not be written."),
     _counter(
@@ -83,8 +77,7 @@ METRICS = (
     _counter(
         "penguin_scans_total",
         "Searches of the folders for other programs' files.",
-        "kind",
-        series=each(("poll", "sweep")),
+        kind=("poll", "sweep"),
     ),
     _counter("penguin_files_listed_total", "Data files listed by those searches."),
     _counter(
@@ -93,8 +86,7 @@ METRICS = (
     _counter(
         "penguin_files_left_out_total",
         "Files of other programs found but not committed.",
-        "code",
-        series=each(LEFT_OUT),
+        code=LEFT_OUT,
     ),
     _gauge("penguin_other_files_waiting", "Files of other programs waiting to be committed."),
     _gauge("penguin_other_files_left_out", "Files of other programs that are not committed."),
@@ -102,7 +94,7 @@ METRICS = (
     _gauge("penguin_table_version", "Version of the Delta table, as last seen."),
     _gauge("penguin_pending_entries", "Journal entries waiting, up to one commit's worth."),
     _gauge("penguin_pending_files", "Files of those entries."),
-    _gauge("penguin_held_files", "Files set aside at present.", "code", series=each(HoldCode)),
+    _gauge("penguin_held_files", "Files set aside at present.", code=HoldCode),
     _gauge(
         "penguin_files_in_danger", "1 while files have waited so long that VACUUM may delete them."
     ),
@@ -112,13 +104,12 @@ METRICS = (
     _counter(
         "penguin_catalog_failures_total",
         "Times a table could not be registered in its catalog.",
-        "code",
-        series=each(CATALOG_ERRORS),
+        code=CATALOG_ERRORS,
     ),
     _gauge(
         "penguin_pipeline_stopped",
         "1 while a pipeline's commits are stopped.",
-        "pipeline",
-        "code",
+        pipeline=(),
+        code=(),
     ),
 )

@@ -73,7 +73,7 @@ def likely_naming(journal: JournalReader, name: str, last: int) -> Entry | None:
     if at is None or last <= 0:
         return None
     sought = seek(at, 0, last, lambda numbers: _created(journal, numbers))
-    middle = last if sought.number is None else sought.number
+    middle = last if sought is None else sought
     near = range(max(0, middle - AROUND), min(middle + AROUND, last) + 1)
     entries = filter(None, map(journal.entry, near))
     return next((entry for entry in entries if data_file_of(entry, name) is not None), None)

@@ -264,7 +264,7 @@ class EntryRows:
 
         def first_of(day: datetime) -> int:
             found = seek(round(day.timestamp() * 1000), 0, last, self._written)
-            return last + 1 if found.number is None else found.number
+            return last + 1 if found is None else found
 
         ranges = {}
         for day in sorted(days):

@@ -9,7 +9,7 @@ from blizzard.config.columns import format_faults, id_faults, schema_of
 from blizzard.model import event_time
 from blizzard.model.source.glob import SourcePattern, literally, split
 from lakebed.columns.schema import Field, walk
-from lakebed.config.checks import filter_fault
+from lakebed.config.checks import window_faults
 from lakebed.config.faults import ConfigFault, columns_of
 from lakebed.config.models import (
     Document,
@@ -20,10 +20,8 @@ from lakebed.config.models import (
     Sink,
     Source,
     place_in,
-    template_keys,
 )
 from lakebed.config.schema import DeclaredSchema
-from lakebed.listing.lookback import Window
 from lakebed.locations import place_of
 from lakebed.partition import PARTITION_TYPES, Template
 from lakebed.storage.store import local_path
@@ -129,25 +127,8 @@ def _check_source(path: KeyPath, source: Source, sink: Sink | None) -> Iterator[
         place(source.path)
     except ValueError as wrong:
         yield ConfigFault((*path, "path"), str(wrong))
-    if (fault := filter_fault(path, source)) is not None:
-        yield fault
-        return
-    if source.sweep_horizon is None:
-        return
-    template = time_template(source, sink)
-    if template is None:
-        yield ConfigFault(
-            (*path, "sweep_horizon"),
-            "counts folders of partition_filter.prefix_template or of "
-            "sink.partition_by.prefix_template, but neither is set",
-        )
-        return
-    try:
-        Window.parse(template, source.sweep_horizon)
-    except ValueError as wrong:
-        yield ConfigFault(
-            (*path, "sweep_horizon"), f"counts the folders of a template, but {wrong}"
-        )
+    by = sink.partition_by if sink else None
+    yield from window_faults(path, source, by, divided_by="sink.partition_by")
 
 
 def place(path: str) -> tuple[str, SourcePattern | None]:
@@ -171,13 +152,6 @@ def folder_and_pattern(source: Source) -> tuple[str, SourcePattern | None]:
         return place(source.path)
     except ValueError:
         return source.path, None
-
-
-def time_template(source: Source, sink: Sink | None) -> str | None:
-    """Return the template whose folders a horizon counts."""
-    if source.partition_filter is not None:
-        return source.partition_filter.prefix_template
-    return sink.partition_by.prefix_template if sink and sink.partition_by else None
 
 
 def _check_parts(path: KeyPath, sink: Sink) -> Iterator[ConfigFault]:
@@ -224,7 +198,7 @@ def _check_compact(
         )
     kinds = {} if schema is None else {one.name: one.type for one in schema_of(schema).fields}
     is_whole = schema is not None and not schema.is_inferred
-    parts = _partition_columns(sink)
+    parts = sink.template.keys if sink.template else ()
     for name in wanted:
         if name in parts:
             yield ConfigFault(here, f"names {name}, which is a partition column already")
@@ -237,10 +211,6 @@ def _check_compact(
 
 def _is_added(name: str, schema: DeclaredSchema | None) -> bool:
     return schema is not None and name in {which.column for which in schema.provenance}
-
-
-def _partition_columns(sink: Sink) -> tuple[str, ...]:
-    return template_keys(sink.partition_by.prefix_template) if sink.partition_by else ()
 
 
 def _check_provenance(
@@ -260,7 +230,7 @@ def _check_provenance(
                     f"{one.name} is the column that provenance adds; give this one another name, "
                     f"and add from: [{one.name!r}] to read the field",
                 )
-    for key in () if sink is None else _partition_columns(sink):
+    for key in sink.template.keys if sink and sink.template else ():
         if key.casefold() in names:
             yield ConfigFault(here, f"adds the column {key}, which is a partition column already")
 

@@ -1,7 +1,7 @@
 """Declared fields as written in YAML, made into the schema that the stages know. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from blizzard.model.time_format import EPOCHS, ISO, pattern_of
@@ -10,7 +10,7 @@ from lakebed.columns.schema import ELEMENT, VALUE, Field, Reading, Schema
 from lakebed.config.ddl import fields_from_json
 from lakebed.config.faults import ConfigFault
 from lakebed.config.models import KeyPath
-from lakebed.config.schema import DeclaredField, DeclaredItems, DeclaredSchema, DeclaredType
+from lakebed.config.schema import DeclaredField, DeclaredSchema, DeclaredType
 from lakebed.types import NESTED_TYPES, FieldType
 
 
@@ -86,32 +86,21 @@ def _formats(path: KeyPath, one: DeclaredType) -> Iterator[ConfigFault]:
 
 
 def _field(declared: DeclaredField, defaults: _Defaults) -> Field:
-    path = tuple(declared.from_)
-    return _typed(declared.name, declared, declared.nullable, path, defaults)
+    return _typed(declared.name, declared, tuple(declared.from_), defaults)
 
 
-def _inner(name: str, declared: DeclaredItems, defaults: _Defaults) -> Field:
-    return _typed(name, declared, declared.nullable, (), defaults)
-
-
-def _typed(
-    name: str,
-    declared: DeclaredType,
-    nullable: bool,
-    path: tuple[str, ...],
-    defaults: _Defaults,
-) -> Field:
+def _typed(name: str, declared: DeclaredType, path: tuple[str, ...], defaults: _Defaults) -> Field:
     kind = declared.type.type
     items = None
     if declared.items is not None:
-        items = _inner(ELEMENT, declared.items, defaults)
+        items = _typed(ELEMENT, declared.items, (), defaults)
     elif declared.values is not None:
-        items = _inner(VALUE, declared.values, defaults)
+        items = _typed(VALUE, declared.values, (), defaults)
     reading = Reading(path=() if path == (name,) else path)
     if kind not in NESTED_TYPES:
         nulls = declared.null_values
-        reading = Reading(
-            path=reading.path,
+        reading = replace(
+            reading,
             formats=tuple(declared.format),
             coerce=defaults.coerce if declared.coerce is None else declared.coerce,
             null_values=defaults.null_values if nulls is None else tuple(nulls),
@@ -120,7 +109,7 @@ def _typed(
     return Field(
         name=name,
         type=kind,
-        nullable=nullable,
+        nullable=declared.nullable,
         precision=declared.type.precision,
         scale=declared.type.scale,
         fields=tuple(_field(one, defaults) for one in declared.fields_),

@@ -7,7 +7,7 @@ from typing import TypeVar
 from pydantic import SecretStr
 
 from blizzard.config import overlaps, queues
-from blizzard.config.checks import check, place, time_template
+from blizzard.config.checks import check, place
 from blizzard.config.columns import schema_of
 from blizzard.model.limits import QuarantineLimits
 from blizzard.model.settings import (
@@ -21,7 +21,7 @@ from blizzard.model.settings import (
     UploadSettings,
 )
 from blizzard.model.source.form import Form, SkipRule
-from lakebed.config.checks import metrics_address
+from lakebed.config.checks import program_settings, windows_of
 from lakebed.config.faults import ConfigFault
 from lakebed.config.files import Given
 from lakebed.config.loader import load_document
@@ -39,9 +39,7 @@ from lakebed.config.models import (
 from lakebed.config.profiles import options_at
 from lakebed.config.schema import DeclaredSchema
 from lakebed.config.section import settings_of
-from lakebed.listing.lookback import Window
 from lakebed.locations import ByPlace
-from lakebed.partition import Template
 from lakebed.storage.options import StorageOptions
 from lakebed.types import OnBadRecord
 from lakebed.units import mebibytes
@@ -65,7 +63,6 @@ def load(
         yield from overlaps.faults(document)
 
     document = load_document(files, folders, environment, faults)
-    metrics = metrics_address(document, "blizzard")
     tables: ByPlace[str] = ByPlace()
     for name, table in document.tables.items():
         tables.setdefault(place_in(table.table_uri, table.storage_options), name)
@@ -87,11 +84,7 @@ def load(
         total_concurrency=document.global_.total_concurrency,
         poll_jitter=document.global_.poll_jitter_secs,
         tables=table_of,
-        metrics_address=metrics.address if document.metrics.enabled else None,
-        metrics_key=metrics.key,
-        metrics_guard=document.metrics.guard(),
-        metrics_page=document.metrics.page,
-        export=document.telemetry.settings(),
+        **program_settings(document, "blizzard"),
     )
 
 
@@ -153,8 +146,7 @@ def _quarantine(handling: ErrorHandling) -> QuarantineLimits | None:
 
 def _source(name: str, source: Source, sink: Sink, options: StorageOptions) -> SourceSettings:
     folder, pattern = place(source.path)
-    by, horizon = source.partition_filter, source.sweep_horizon
-    template = time_template(source, sink)
+    lookback, horizon = windows_of(source, sink.partition_by)
     return settings_of(
         SourceSettings,
         source,
@@ -163,8 +155,8 @@ def _source(name: str, source: Source, sink: Sink, options: StorageOptions) -> S
         storage_options=options,
         form=_form(source),
         pattern=pattern,
-        horizon=Window.parse(template, horizon) if template and horizon else None,
-        lookback=Window.parse(by.prefix_template, by.lookback) if by else None,
+        horizon=horizon,
+        lookback=lookback,
         notifications=queues.queue_of(source),
     )
 
@@ -184,7 +176,7 @@ def _sink(sink: Sink, options: StorageOptions, table: TableSection | None) -> Si
             codec=sink.compression,
         ),
         upload=settings_of(UploadSettings, sink),
-        template=Template.parse(sink.partition_by.prefix_template) if sink.partition_by else None,
+        template=sink.template,
         timestamp_field=sink.partition_by.timestamp_field if sink.partition_by else None,
         **({} if table is None else {"commit_poll": table.poll_interval_secs}),
         compact=settings_of(CompactSettings, compact, max_bytes=mebibytes(compact.max_mb)),

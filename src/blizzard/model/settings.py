@@ -15,8 +15,7 @@ from lakebed.errors import ConfigInvalid
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template, table_schema
 from lakebed.storage.options import StorageOptions
-from lakebed.telemetry.export.targets import ExportSettings
-from lakebed.telemetry.guard import Guard
+from lakebed.telemetry.guard import ProgramSettings
 from lakebed.types import (
     CommitMode,
     Compression,
@@ -243,7 +242,7 @@ def share_of(total: int | None, *, limit: int, tasks: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlizzardSettings:
+class BlizzardSettings(ProgramSettings):
     """Everything one blizzard process does."""
 
     pipelines: tuple[PipelineSettings, ...]
@@ -254,16 +253,6 @@ class BlizzardSettings:
     """The most downloads, and the most uploads, at once in all running tasks together."""
     poll_jitter: float = 0.0
     """Each look at a source is delayed by up to this many seconds, at random."""
-    metrics_address: str | None = None
-    """Where metrics are served; None where they are not."""
-    metrics_key: str = "metrics.address"
-    """The key that says where, or that would say otherwise."""
-    metrics_guard: Guard = field(default_factory=Guard)
-    """Who may read them, and how they travel."""
-    metrics_page: bool = True
-    """Whether the live page is served with them."""
-    export: ExportSettings = field(default_factory=ExportSettings)
-    """Where traces and lineage are sent."""
 
     def only(self, name: str | None) -> "BlizzardSettings":
         """Return the settings with one pipeline alone; all of them without a name."""

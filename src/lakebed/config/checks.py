@@ -5,11 +5,23 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lakebed.config.faults import ConfigFault, dotted
-from lakebed.config.models import Discovering, Document, KeyPath, PipelineSection, Sink, place_in
+from lakebed.config.models import (
+    Discovering,
+    Document,
+    KeyPath,
+    PartitionBy,
+    PipelineSection,
+    Sink,
+    place_in,
+)
 from lakebed.config.schema import DeclaredField, DeclaredType
+from lakebed.config.section import settings_of
 from lakebed.layout import PIPELINE_NAME, PROTOCOL
 from lakebed.listing.lookback import Window
 from lakebed.locations import ByPlace, place_of
+from lakebed.partition import Template
+from lakebed.telemetry.export.targets import ExportSettings
+from lakebed.telemetry.guard import Guard
 from lakebed.types import DEEPEST_COLUMN, FORBIDDEN_IN_NAMES, RESCUED
 
 
@@ -115,8 +127,8 @@ def _entries(section: Any) -> Iterable[tuple[str, Any]]:  # noqa: ANN401 - any Y
 
 def check_sections(document: Document) -> Iterator[ConfigFault]:
     """Yield the faults of a document whose sections have none."""
-    for faults in (address_faults(document), guard_faults(document)):
-        yield from (ConfigFault(path, message) for path, message in faults)
+    yield from _address_faults(document)
+    yield from _guard_faults(document)
     yield from _check_profiles(document)
     sinks: ByPlace[tuple[KeyPath, Sink]] = ByPlace()
     times: ByPlace[set[str | None]] = ByPlace()
@@ -136,7 +148,7 @@ def check_sections(document: Document) -> Iterator[ConfigFault]:
         written = sinks.get(place)
         if written is not None and table.partition_by:
             path, sink = written
-            if _template(sink) != table.partition_by.prefix_template:
+            if sink.template != Template.parse(table.partition_by.prefix_template):
                 yield _disagreement((*here, "partition_by"), (*path, "partition_by"))
             elif table.partition_by.timestamp_field not in {None, *(times.get(place) or ())}:
                 key = ("partition_by", "timestamp_field")
@@ -155,16 +167,51 @@ def _check_profiles(document: Document) -> Iterator[ConfigFault]:
             )
 
 
-def filter_fault(path: KeyPath, section: Discovering) -> ConfigFault | None:
-    """Return what is wrong with a filter of folders, whose template has to say a time."""
+def window_faults(
+    path: KeyPath, section: Discovering, by: PartitionBy | None, *, divided_by: str
+) -> Iterator[ConfigFault]:
+    """Yield what is wrong with a filter of folders, or with a horizon, which both count times."""
     given = section.partition_filter
-    if given is None:
-        return None
+    if given is not None:
+        try:
+            Window.parse(given.prefix_template, given.lookback)
+        except ValueError as wrong:
+            yield ConfigFault((*path, "partition_filter", "prefix_template"), str(wrong))
+            return
+    template = _counted(section, by)
+    if section.sweep_horizon is None:
+        return
+    here = (*path, "sweep_horizon")
+    if template is None:
+        yield ConfigFault(
+            here,
+            "counts folders of partition_filter.prefix_template or of "
+            f"{divided_by}.prefix_template, but neither is set",
+        )
+        return
     try:
-        Window.parse(given.prefix_template, given.lookback)
+        Window.parse(template, section.sweep_horizon)
     except ValueError as wrong:
-        return ConfigFault((*path, "partition_filter", "prefix_template"), str(wrong))
-    return None
+        yield ConfigFault(here, f"counts the folders of a template, but {wrong}")
+
+
+def windows_of(section: Discovering, by: PartitionBy | None) -> tuple[Window | None, Window | None]:
+    """Return the folders that a first look takes and those of a full one; None for all."""
+    given, horizon, template = (
+        section.partition_filter,
+        section.sweep_horizon,
+        _counted(section, by),
+    )
+    return (
+        Window.parse(given.prefix_template, given.lookback) if given else None,
+        Window.parse(template, horizon) if template and horizon else None,
+    )
+
+
+def _counted(section: Discovering, by: PartitionBy | None) -> str | None:
+    """Return the template whose folders a horizon counts: the filter's, or the partitions'."""
+    holder = section.partition_filter or by
+    return None if holder is None else holder.prefix_template
 
 
 def _check_pipeline(path: KeyPath, pipeline: PipelineSection) -> Iterator[ConfigFault]:
@@ -199,7 +246,7 @@ def _check_shared_table(
 ) -> Iterator[ConfigFault]:
     if first[1].handoff != second[1].handoff:
         yield _disagreement((*second[0], "handoff"), (*first[0], "handoff"))
-    if _template(first[1]) != _template(second[1]):
+    if first[1].template != second[1].template:
         yield _disagreement((*second[0], "partition_by"), (*first[0], "partition_by"))
 
 
@@ -209,10 +256,6 @@ def _disagreement(path: KeyPath, other: KeyPath) -> ConfigFault:
         f"differs from {dotted(other)}, although both are for the same table",
         near=(path, other),
     )
-
-
-def _template(sink: Sink) -> str | None:
-    return sink.partition_by.prefix_template if sink.partition_by else None
 
 
 def _time(sink: Sink) -> str | None:
@@ -247,6 +290,19 @@ def metrics_address(document: Document, program: Program) -> MetricsAddress:
     return MetricsAddress(metrics.address, SHARED)
 
 
+def program_settings(document: Document, program: Program) -> dict[str, Any]:
+    """Return the fields of `ProgramSettings`."""
+    metrics = document.metrics
+    served = metrics_address(document, program)
+    return {
+        "metrics_address": served.address if metrics.enabled else None,
+        "metrics_key": served.key,
+        "metrics_guard": settings_of(Guard, metrics),
+        "metrics_page": metrics.page,
+        "export": settings_of(ExportSettings, document.telemetry),
+    }
+
+
 def is_for_both(document: Document) -> bool:
     """Whether a document is for both programs: it has tables, and pipelines that need penguin."""
     needs_penguin = any(
@@ -256,38 +312,37 @@ def is_for_both(document: Document) -> bool:
     return bool(document.tables) and needs_penguin
 
 
-def address_faults(document: Document) -> Iterator[tuple[KeyPath, str]]:
+def _address_faults(document: Document) -> Iterator[ConfigFault]:
     """Yield what keeps two programs of one document from serving at the same time."""
     if not is_for_both(document):
         return
     metrics = document.metrics
     shares = metrics.address is not None and metrics.blizzard_address is None
     if shares and _port(metrics.address or "") == 1:
-        yield (
+        yield ConfigFault(
             ("metrics", "address"),
-            (
-                "is penguin's address, and leaves no port below it for blizzard; set "
-                "metrics.blizzard_address"
-            ),
+            "is penguin's address, and leaves no port below it for blizzard; set "
+            "metrics.blizzard_address",
         )
         return
     blizzard, penguin = (metrics_address(document, program) for program in DEFAULTS)
     if blizzard.address == penguin.address and _port(blizzard.address):
-        yield (
+        yield ConfigFault(
             tuple(blizzard.key.split(".")),
             f"is the same as {penguin.key}, so only one of the two programs could listen there",
         )
 
 
-def guard_faults(document: Document) -> Iterator[tuple[KeyPath, str]]:
+def _guard_faults(document: Document) -> Iterator[ConfigFault]:
     """Yield what is contradictory or incomplete about who may read the metrics, and how."""
     metrics = document.metrics
     if metrics.token is not None and metrics.token_file is not None:
-        yield ("metrics", "token_file"), "means the same as token; keep one of them"
-    if (metrics.tls_cert_file is None) != (metrics.tls_key_file is None):
-        given = "tls_key_file" if metrics.tls_cert_file is None else "tls_cert_file"
-        other = "tls_cert_file" if metrics.tls_cert_file is None else "tls_key_file"
-        yield ("metrics", given), f"needs {other} too: TLS takes a certificate and its key"
+        yield ConfigFault(("metrics", "token_file"), "means the same as token; keep one of them")
+    keys = ("tls_cert_file", "tls_key_file")
+    for given, other in (keys, keys[::-1]):
+        if getattr(metrics, given) is not None and getattr(metrics, other) is None:
+            message = f"needs {other} too: TLS takes a certificate and its key"
+            yield ConfigFault(("metrics", given), message)
 
 
 def _port(address: str) -> int:

@@ -55,7 +55,7 @@ _MEANT: Mapping[str, str] = {
     "bytes": "binary",
 }
 """What takes the place of types that people look for and Delta, or this program, does not have."""
-_DECIMAL = re.compile(
+DECIMAL = re.compile(
     r"(?:decimal|dec|numeric)(?:\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.IGNORECASE
 )
 _SPARK_DECIMAL = "decimal(10,0)"
@@ -127,7 +127,7 @@ def _json_type(kind: Any, path: str, depth: int) -> Declared:  # noqa: ANN401
 
 
 def _plain(name: str, path: str) -> str:
-    if digits := _DECIMAL.fullmatch(name):
+    if digits := DECIMAL.fullmatch(name):
         return f"decimal({digits[1]},{digits[2] or 0})" if digits[1] else _SPARK_DECIMAL
     found = plain_type(name)
     if found is None:

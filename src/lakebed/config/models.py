@@ -20,11 +20,12 @@ from pydantic import (
 
 from lakebed.config.places import local, location, prefix, source_location
 from lakebed.config.schema import DeclaredSchema
-from lakebed.config.section import Flag, Section, Text, settings_of
+from lakebed.config.section import Flag, Section, Text
 from lakebed.locations import Place, place_of
+from lakebed.partition import Template
 from lakebed.storage.options import bare
-from lakebed.telemetry.export.targets import NAMESPACE, ExportSettings
-from lakebed.telemetry.guard import Guard, token
+from lakebed.telemetry.export.targets import NAMESPACE
+from lakebed.telemetry.guard import token
 from lakebed.types import (
     CatalogType,
     CommitMode,
@@ -62,10 +63,6 @@ class Telemetry(Section):
     openlineage_headers: dict[str, SecretStr] = {}
     openlineage_namespace: Text = NAMESPACE
 
-    def settings(self) -> ExportSettings:
-        """Return where they go, as plain values."""
-        return settings_of(ExportSettings, self)
-
 
 KeyPath = tuple[str | int, ...]
 DEFAULT_NAME = "default"
@@ -73,25 +70,6 @@ DEFAULT_NAME = "default"
 TEMPLATE_CODES = ("%s", "%Y", "%y", "%m", "%d", "%j", "%G", "%V", "%H", "%M", "%S")
 """What a `prefix_template` may have besides text: any value, or a part of a time."""
 _CODE = re.compile("%.?", re.DOTALL)
-
-
-def template_keys(text: str) -> tuple[str, ...]:
-    """List the keys of a `prefix_template`; a ValueError says what is wrong with it.
-
-    `lakebed.partition.Template` reads the same texts; it is not used here because it brings Arrow.
-    """
-    keys: list[str] = []
-    for number, segment in enumerate(text.strip("/").split("/"), start=1):
-        key, equals, pattern = segment.partition("=")
-        if not (key and equals and pattern):
-            raise ValueError(f"part {number} of it is not of the form key=pattern")
-        if key in keys:
-            raise ValueError(f"part {number} of it repeats the key of an earlier part")
-        if not set(_CODE.findall(pattern)) <= set(TEMPLATE_CODES):
-            known = f"{', '.join(TEMPLATE_CODES[:-1])} and {TEMPLATE_CODES[-1]}"
-            raise ValueError(f"part {number} of it has an unknown % code; the codes are {known}")
-        keys.append(key)
-    return tuple(keys)
 
 
 def place_in(uri: str, options: Mapping[str, SecretStr]) -> Place:
@@ -125,7 +103,10 @@ def _a_byte_at_least(count: float) -> float:
 
 
 def _template(text: str) -> str:
-    template_keys(text)
+    for number, part in enumerate(Template.parse(text).parts, start=1):
+        if not set(_CODE.findall(part.pattern)) <= set(TEMPLATE_CODES):
+            known = f"{', '.join(TEMPLATE_CODES[:-1])} and {TEMPLATE_CODES[-1]}"
+            raise ValueError(f"part {number} of it has an unknown % code; the codes are {known}")
     return text.strip("/")
 
 
@@ -274,6 +255,11 @@ class Sink(Section):
         """Return the table directory, by the name of the two that was given."""
         return self.table_uri or self.path
 
+    @property
+    def template(self) -> Template | None:
+        """Return the template of the table's folders, if it is divided into any."""
+        return Template.parse(self.partition_by.prefix_template) if self.partition_by else None
+
     def located(self) -> Iterator[tuple[str, str]]:
         """Yield the options of the table directory, if there is one."""
         if self.uri is not None:
@@ -383,10 +369,6 @@ class Metrics(Section):
     token_file: LocalFile | None = None
     tls_cert_file: LocalFile | None = None
     tls_key_file: LocalFile | None = None
-
-    def guard(self) -> Guard:
-        """Return who may read, and how it travels."""
-        return settings_of(Guard, self)
 
 
 class Document(Section):

@@ -1,17 +1,15 @@
 """The `schema` section as it is written in YAML: fields of any type, at any depth."""
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from lakebed.config.ddl import plain_type, suggestion, type_from_ddl
+from lakebed.config.ddl import DECIMAL, plain_type, suggestion, type_from_ddl
 from lakebed.config.section import Flag, Section, Text
 from lakebed.types import NESTED_TYPES, FieldType, OnMismatch, Provenance, UnknownFields
 
 MOST_DIGITS = 38
-_DECIMAL = re.compile(r"(?:decimal|dec|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", re.IGNORECASE)
 TIMES = frozenset({FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ, FieldType.DATE})
 
 
@@ -26,7 +24,9 @@ class TypeName(NamedTuple):
 def type_name(text: object) -> TypeName:
     """Read the name of a type, also one of Spark's; a ValueError says what it must be."""
     written = str(text).strip()
-    if digits := _DECIMAL.fullmatch(written):
+    if digits := DECIMAL.fullmatch(written):
+        if digits[1] is None:
+            raise ValueError("a decimal needs its digits, as in decimal(18,2)")
         precision, scale = int(digits[1]), int(digits[2] or 0)
         if not (1 <= precision <= MOST_DIGITS and scale <= precision):
             raise ValueError(
@@ -34,8 +34,6 @@ def type_name(text: object) -> TypeName:
                 f"than it has in all; is {written}"
             )
         return TypeName(FieldType.DECIMAL, precision, scale)
-    if written.lower() in {"decimal", "dec", "numeric"}:
-        raise ValueError("a decimal needs its digits, as in decimal(18,2)")
     if written in NESTED_TYPES:
         return TypeName(FieldType(written))
     if "<" in written:
@@ -65,6 +63,7 @@ class DeclaredType(Section):
     coerce: Flag | None = None
     null_values: list[str] | None = None
     truncate: Flag = False
+    nullable: Flag = True
 
     @model_validator(mode="before")
     @classmethod
@@ -124,8 +123,6 @@ def _items(value: Any) -> Any:  # noqa: ANN401 - any YAML value
 class DeclaredItems(DeclaredType):
     """What the elements of a list or the values of a map are."""
 
-    nullable: Flag = True
-
     @model_validator(mode="before")
     @classmethod
     def _short_form(cls, value: Any) -> Any:  # noqa: ANN401 - any YAML value
@@ -136,7 +133,6 @@ class DeclaredField(DeclaredType):
     """One column, or a field of a struct."""
 
     name: Text
-    nullable: Flag = True
     from_: Annotated[list[Text], BeforeValidator(_path)] = Field(default=[], alias="from")
 
 

@@ -99,7 +99,7 @@ class LogSearch:
             partial(self._values, value=lambda each: each.transactions.get(app)),
             known={-1: 0, tail.version: last},
         )
-        actions = None if sought.number is None else self._actions(sought.number)
+        actions = None if sought is None else self._actions(sought)
         commit = None if actions is None else commit_of(actions)
         if actions is None or commit is None or not _settles(commit, pipeline, sequence):
             return EntryInLog(committed=True)
@@ -217,7 +217,7 @@ class LogSearch:
         if at is None:
             return None
         times = partial(self._values, value=lambda each: each.info.at_ms)
-        sought = seek(at, 0, last, times).number
+        sought = seek(at, 0, last, times)
         first = last if sought is None else sought
         for numbers in (range(first, last + 1), range(first - 1, -1, -1)):
             for version in self._around(numbers, at):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, dataclass_transform
 
 from lakebed.errors import LakeError, machine_trouble
-from lakebed.telemetry.health import HealthPart, Mark, PartKind, Sign
+from lakebed.telemetry.health import UNFORESEEN, HealthPart, Mark, PartKind, Sign
 from lakebed.telemetry.levels import Level as Level  # noqa: PLC0414 - every event has one
 from lakebed.telemetry.measures import Count, GaugeReading, Measure, Moment, Observe
 from lakebed.units import in_words, plural, span, took
@@ -200,6 +200,11 @@ class StepFailed(Event, level=Level.ERROR):
     error: str
     next_try_secs: float | None
     kind: PartKind = PartKind.PIPELINE
+
+    @property
+    def shown(self) -> str:
+        """Return the error as it is shown beside the log; of an unforeseen one only its code."""
+        return f"{'see the log' if self.code == UNFORESEEN else self.error} [{self.code}]"
 
     def sentence(self) -> str:
         """Return what went wrong and what happens next."""

@@ -1,9 +1,11 @@
-"""Who may read the metrics, and how they travel, as configured. Pure."""
+"""Where metrics are served, who may read them, and how they travel, as configured. Pure."""
 
 import re
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
+
+from lakebed.telemetry.export.targets import ExportSettings
 
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 """Hosts of an address at which every interface is listened on."""
@@ -22,6 +24,22 @@ class Guard:
     token_file: str | Path | None = None
     tls_cert_file: str | Path | None = None
     tls_key_file: str | Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramSettings:
+    """What one process serves while it runs, and what it sends to others."""
+
+    metrics_address: str | None = None
+    """Where metrics are served; None where they are not."""
+    metrics_key: str = "metrics.address"
+    """The key that says where, or that would say otherwise."""
+    metrics_guard: Guard = field(default_factory=Guard)
+    """Who may read them, and how they travel."""
+    metrics_page: bool = True
+    """Whether the live page is served with them."""
+    export: ExportSettings = field(default_factory=ExportSettings)
+    """Where traces and lineage are sent."""
 
 
 def token(text: str) -> str:

@@ -6,6 +6,7 @@ Nothing here knows who shows the metrics: `lakebed.telemetry.prometheus` does.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import product
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +104,19 @@ class Specs:
         kind: MetricKind,
         name: str,
         text: str,
-        *more: str,
-        series: Series = ((),),
+        /,
+        *,
         buckets: tuple[float, ...] = (),
+        series: Series | None = None,
+        **known: Iterable[str],
     ) -> Spec:
-        """Declare a metric, with labels beside the first."""
-        labels = (self.label, *more)
+        """Declare a metric, with labels beside the first and the values that are known of each.
+
+        Every combination of them is shown from the start, unless `series` says which ones are.
+        """
+        if series is None:
+            series = tuple(product(*(map(str, values) for values in known.values())))
+        labels = (self.label, *known)
         return Spec(name=name, kind=kind, help=text, labels=labels, buckets=buckets, series=series)
 
     def common(self, *libraries: str) -> Iterator[Spec]:
@@ -126,11 +134,6 @@ class Specs:
             ("disk_size_bytes", "Size of the disk where a local table lies."),
         ):
             yield self.declare(MetricKind.GAUGE, f"{self.program}_{name}", text, series=())
-
-
-def each(values: Iterable[str]) -> Series:
-    """Return the series of a metric whose second label is its last."""
-    return tuple((str(value),) for value in values)
 
 
 QUICK = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)

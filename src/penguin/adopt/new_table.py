@@ -24,12 +24,11 @@ from lakebed.deltalog.delta_types import (
 )
 from lakebed.layout import ESCAPED
 from lakebed.partition import PARTITION_TYPES
-from lakebed.types import Evolution
+from lakebed.types import FORBIDDEN_IN_NAMES, Evolution
 from penguin.adopt.folder import SchemaUse, Survey, Wanted
 from penguin.foreign.rules import as_the_table_sees_it
 from penguin.model.commit import EntryRefused
 from penguin.model.errors import FolderUnfit
-from penguin.model.foreign_file import FORBIDDEN
 from penguin.model.settings import TableSettings
 from penguin.plan import evolution, stats
 from penguin.plan.decisions import created_as
@@ -116,7 +115,7 @@ def _partition_columns(survey: Survey, wanted: Wanted) -> tuple[str, ...]:
         most = max(survey.keys.items(), key=lambda one: (one[1], len(one[0])), default=((), 0))
         names = most[0]
     for name in names:
-        bad = sorted(set(name) & (ESCAPED | FORBIDDEN))
+        bad = sorted(set(name) & (ESCAPED | FORBIDDEN_IN_NAMES))
         if bad:
             raise FolderUnfit(f"partition column {name}: a column's name must not contain {bad!r}")
     return names

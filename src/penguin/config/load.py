@@ -6,7 +6,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from lakebed.config.checks import filter_fault, metrics_address
+from lakebed.config.checks import program_settings, window_faults, windows_of
 from lakebed.config.faults import ConfigFault
 from lakebed.config.files import Given
 from lakebed.config.loader import load_document
@@ -18,12 +18,11 @@ from lakebed.config.models import (
     TableSection,
     place_in,
     plain,
-    template_keys,
 )
 from lakebed.config.profiles import options_at
 from lakebed.config.section import settings_of
-from lakebed.listing.lookback import Window
 from lakebed.locations import ByPlace
+from lakebed.partition import Template
 from lakebed.storage.options import StorageOptions
 from lakebed.types import CatalogType
 from penguin.model.settings import CatalogSettings, PenguinSettings, TableSettings
@@ -105,14 +104,9 @@ def load(
     """
     check = partial(_check, refused_properties=refused_properties)
     document = _with_partitions(load_document(files, folders, environment, check))
-    metrics = metrics_address(document, "penguin")
     return PenguinSettings(
         tables=tuple(_settings(document, name, table) for name, table in document.tables.items()),
-        metrics_address=metrics.address if document.metrics.enabled else None,
-        metrics_key=metrics.key,
-        metrics_guard=document.metrics.guard(),
-        metrics_page=document.metrics.page,
-        export=document.telemetry.settings(),
+        **program_settings(document, "penguin"),
     )
 
 
@@ -148,41 +142,15 @@ def _check(written: Document, *, refused_properties: Refuse) -> Iterator[ConfigF
             for key, why in refused_properties(table.table_properties).items():
                 place = ("tables", name, "table_properties", key)
                 yield ConfigFault(place, f"a table cannot be created with it: {why}")
-        yield from _window_faults(("tables", name), table)
-        yield from _catalog_faults(("tables", name, "catalog"), name, table.catalog)
-
-
-def _window_faults(place: tuple[str, ...], table: TableSection) -> Iterator[ConfigFault]:
-    """Yield a fault where a lookback is counted by a template without a time."""
-    if (fault := filter_fault(place, table)) is not None:
-        yield fault
-        return
-    if table.sweep_horizon is None:
-        return
-    template = _template_with_time(table)
-    if template is None:
-        yield ConfigFault(
-            (*place, "sweep_horizon"),
-            "counts in the unit of a template, but no template contains a time; set "
-            "partition_filter, or a partition_by with %Y",
+        yield from window_faults(
+            ("tables", name), table, table.partition_by, divided_by="partition_by"
         )
-
-
-def _template_with_time(table: TableSection) -> str | None:
-    """Return the template that says when a folder is from: the filter's, or the partitions'."""
-    if table.partition_filter is not None:
-        return table.partition_filter.prefix_template
-    template = table.partition_by.prefix_template if table.partition_by else None
-    try:
-        return None if template is None or not Window.parse(template, 1) else template
-    except ValueError:
-        return None
+        yield from _catalog_faults(("tables", name, "catalog"), name, table.catalog)
 
 
 def _settings(document: Document, name: str, table: TableSection) -> TableSettings:
     template = table.partition_by.prefix_template if table.partition_by else None
-    given = table.partition_filter
-    timed = _template_with_time(table)
+    lookback, horizon = windows_of(table, table.partition_by)
     return settings_of(
         TableSettings,
         table,
@@ -192,17 +160,11 @@ def _settings(document: Document, name: str, table: TableSection) -> TableSettin
         ),
         checkpoint_interval=table.delta_checkpoint_interval,
         evolution=table.schema_evolution,
-        partition_columns=None if template is None else template_keys(template),
+        partition_columns=None if template is None else Template.parse(template).keys,
         partition_template=template,
         properties=dict(table.table_properties),
         skipping=table.skipping_columns,
-        partition_filter=(
-            None if given is None else Window.parse(given.prefix_template, given.lookback)
-        ),
-        sweep_horizon=(
-            None
-            if table.sweep_horizon is None or timed is None
-            else Window.parse(timed, table.sweep_horizon)
-        ),
+        partition_filter=lookback,
+        sweep_horizon=horizon,
         catalog=_catalog_settings(document, name, table),
     )

@@ -40,8 +40,8 @@ from lakebed.documents.parquet_footer import (
     statistics,
 )
 from lakebed.listing.sort import readable
+from lakebed.types import FORBIDDEN_IN_NAMES
 from penguin.model.errors import FileUnfit
-from penguin.model.foreign_file import FORBIDDEN
 
 PLAIN: Mapping[pa.DataType, str] = {
     pa.int8(): "byte",
@@ -152,7 +152,7 @@ class _FooterWalk:
         self._leaves = leaves
 
     def field(self, one: "pa.Field[Any]") -> DeltaField:
-        bad = sorted({char for char in one.name if char in FORBIDDEN})
+        bad = sorted({char for char in one.name if char in FORBIDDEN_IN_NAMES})
         kind = self.kind(one.type)
         if bad or not one.name:
             raise Unfit(f"a column's name must not contain {bad!r}" if bad else "it has no name")

@@ -38,7 +38,8 @@ from lakebed.layout import (
 from lakebed.listing.lookback import Window
 from lakebed.listing.sort import CONTROL, Oddity, leads_elsewhere
 from lakebed.partition import Template, typed_value
-from penguin.model.foreign_file import FORBIDDEN, Candidate, LeftOut
+from lakebed.types import FORBIDDEN_IN_NAMES
+from penguin.model.foreign_file import Candidate, LeftOut
 
 MISSING = "file_missing"
 UNFIT = "file_unfit"
@@ -183,7 +184,7 @@ def new_columns(
         told = found.claim.partition_values if found.claim is not None else path_values(found.path)
         names, typed = tuple(told), {}
         for name in names:
-            bad = sorted(set(name) & (ESCAPED | FORBIDDEN))
+            bad = sorted(set(name) & (ESCAPED | FORBIDDEN_IN_NAMES))
             if bad:
                 raise ValueError(
                     f"partition column {name}: a column's name must not contain {bad!r}"

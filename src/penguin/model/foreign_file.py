@@ -10,11 +10,6 @@ from lakebed.documents.pending_meta import Meta
 from lakebed.layout import TablePath, foreign_transaction
 from lakebed.listing.watermark import named_at
 
-FORBIDDEN = frozenset(" ,;{}()=\x7f") | frozenset(map(chr, range(32)))
-"""Characters that no column of a Delta table may have in its name, without column mapping.
-
-Spark's Delta names the line break and the tab alone; no reader can handle all control characters.
-"""
 AHEAD = timedelta(hours=1)
 """How far the time in a name may be ahead of the store's."""
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
-from lakebed.telemetry.export.targets import ExportSettings
-from lakebed.telemetry.guard import Guard
+from lakebed.telemetry.guard import ProgramSettings
 from lakebed.types import CatalogType, DiscoverBy, Evolution, SkippingColumns
 
 
@@ -71,17 +70,7 @@ class TableSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PenguinSettings:
+class PenguinSettings(ProgramSettings):
     """Everything one penguin process does."""
 
     tables: tuple[TableSettings, ...]
-    metrics_address: str | None = None
-    """Where metrics are served; None where they are not."""
-    metrics_key: str = "metrics.address"
-    """The key that says where, or that would say otherwise."""
-    metrics_guard: Guard = field(default_factory=Guard)
-    """Who may read them, and how they travel."""
-    metrics_page: bool = True
-    """Whether the live page is served with them."""
-    export: ExportSettings = field(default_factory=ExportSettings)
-    """Where traces and lineage are sent."""

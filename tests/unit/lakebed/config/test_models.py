@@ -7,15 +7,12 @@ from typing import Any, get_args
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lakebed.config.loader import load_document
-from lakebed.config.models import Document, template_keys
+from lakebed.config.models import Document
 from lakebed.config.places import location
 from lakebed.config.section import Section
 from lakebed.errors import ConfigInvalid
-from lakebed.partition import Template
 from lakebed.types import (
     Codec,
     CommitMode,
@@ -267,17 +264,6 @@ def test_an_address_without_them_is_refused(tmp_path: Path, address: str) -> Non
     (fault,) = faults(tmp_path, with_value("metrics.address", address))
 
     assert fault.startswith("metrics.address: must be host:port")
-
-
-@given(st.lists(st.sampled_from(["a", "b", "=", "/", "%Y", "%s", ""])).map("".join))
-def test_templates_are_read_as_the_partition_rules_read_them(text: str) -> None:
-    try:
-        expected = Template.parse(text).keys
-    except ValueError:
-        with pytest.raises(ValueError, match="part"):
-            template_keys(text)
-    else:
-        assert template_keys(text) == expected
 
 
 @pytest.mark.parametrize(
