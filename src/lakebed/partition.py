@@ -96,11 +96,8 @@ def check_value(field: Field, value: str | None) -> None:
                 raise ValueError(f"{value!r} is not a date of the form YYYY-MM-DD")
         case FieldType.INT8 | FieldType.INT16 | FieldType.INT32 | FieldType.INT64:
             most = 2 ** (INTEGER_BITS[field.type] - 1)
-            if (
-                not INTEGER.fullmatch(value)
-                or str(int(value)) != value
-                or not -most <= int(value) < most
-            ):
+            written = str(int(value)) if INTEGER.fullmatch(value) else ""
+            if written != value or not -most <= int(value) < most:
                 raise ValueError(f"{value!r} is not of type {field.type}")
         case FieldType.BOOLEAN:
             if value not in ("true", "false"):

@@ -7,14 +7,12 @@ its own.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
+from collections.abc import Iterator
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr
-
 from blizzard.model.settings import QueueService, QueueSettings
+from lakebed.config.checks import package_faults
 from lakebed.config.faults import ConfigFault
 from lakebed.config.models import Document, KeyPath, Source, place_in, plain
 from lakebed.locations import place_of
@@ -22,8 +20,8 @@ from lakebed.storage.options import StorageOptions, bare
 from lakebed.storage.settings import SPELLINGS
 
 
-class _Queues:
-    """The queues of one service: what all of them have in common."""
+class _Queue:
+    """The queue of a source at one service: what those of all services have in common."""
 
     service: ClassVar[QueueService]
     scheme: ClassVar[str]
@@ -43,68 +41,84 @@ class _Queues:
     named: ClassVar[tuple[str, ...]] = ()
     """How other names of its queues begin."""
 
-    def names(self, url: str) -> bool:
+    def __init__(self, source: Source, url: str) -> None:
+        self.source, self.url, self.parts = source, url, urlsplit(url)
+        self.given = source.notifications.storage_options if source.notifications else {}
+        self.own = {self.option(name): value for name, value in plain(self.given).items()}
+        """The options that are set for the queue itself."""
+        store = {self.option(name): value for name, value in plain(source.storage_options).items()}
+        # Credentials belong to one place: those of the store are not joined to others.
+        has_login = bool(set(self.credentials) & set(self.own))
+        inherited = self.others if has_login else (*self.credentials, *self.others)
+        self.options = {**{key: store[key] for key in inherited if key in store}, **self.own}
+        """The options that hold: its own, or those of the store of its source."""
+
+    @classmethod
+    def names(cls, url: str) -> bool:
         """Whether a URL is one of the service's own."""
-        return url.startswith(self.named) or self.own_host(url) is not None
+        return url.startswith(cls.named) or cls.own_host(url) is not None
 
-    def own_host(self, url: str) -> re.Match[str] | None:
+    @classmethod
+    def own_host(cls, url: str) -> re.Match[str] | None:
         """Return the host of a URL if it is one of the service's own."""
-        return self.host.fullmatch(urlsplit(url).hostname or "")
+        return cls.host.fullmatch(urlsplit(url).hostname or "")
 
-    def url_fault(self, url: str) -> str | None:
-        """Return what is wrong with the URL of a queue."""
-        if (mistaken := self.mistaken(url)) is not None:
+    def url_fault(self) -> str | None:
+        """Return what is wrong with the URL of the queue."""
+        if (mistaken := self.mistaken()) is not None:
             return mistaken
-        if _has_login(url):
+        parts = self.parts
+        if parts.username or parts.password or parts.query or parts.fragment:
             return "must not hold credentials, ? or #; put keys into storage_options"
-        return None if self.is_queue(url) else f"must be {self.noun}"
+        return None if self.is_queue() else f"must be {self.noun}"
 
-    def mistaken(self, url: str) -> str | None:
+    def mistaken(self) -> str | None:
         """Return what is wrong with the name of something else, such as a topic."""
 
-    def is_queue(self, url: str) -> bool:
-        """Whether a URL has the form of a queue's."""
-        names = range(1, 2) if self.names(url) else range(2, 3)
-        return _is_url(url, names=names)
+    def is_queue(self) -> bool:
+        """Whether the URL has the form of a queue's."""
+        names = 1 if self.names(self.url) else 2
+        return self._has_names(range(names, names + 1))
 
-    def more_faults(self, here: KeyPath, source: Source, url: str) -> Iterator[ConfigFault]:  # noqa: ARG002 - most have no more
+    def _has_names(self, counts: range) -> bool:
+        """Whether the path of the URL has so many names."""
+        count = sum(1 for name in self.parts.path.split("/") if name)
+        is_url = self.parts.scheme in ("http", "https") and bool(self.parts.hostname)
+        return is_url and count in counts
+
+    def more_faults(self, here: KeyPath) -> Iterator[ConfigFault]:  # noqa: ARG002 - most have no more
         """Yield what else is wrong with a queue of this service."""
         yield from ()
 
-    def queue(self, url: str, source: Source, **more: Any) -> QueueSettings:  # noqa: ANN401 - fields of the settings
-        """Return the queue at a URL that has no fault."""
-        options = self.options(source)
-        login = {key: options[key] for key in self.credentials if key in options}
-        more = {"endpoint": url.rpartition("/")[0], **more}
-        return QueueSettings(url=url, service=self.service, options=StorageOptions(login), **more)
+    def settings(self, **more: Any) -> QueueSettings:  # noqa: ANN401 - fields of the settings
+        """Return the queue, which has no fault."""
+        login = {key: self.options[key] for key in self.credentials if key in self.options}
+        more = {"url": self.url, "endpoint": self.url.rpartition("/")[0], **more}
+        return QueueSettings(service=self.service, options=StorageOptions(login), **more)
 
-    def faults(self, here: KeyPath, source: Source, url: str) -> Iterator[ConfigFault]:
-        """Yield what is wrong with the queue of a source."""
-        if (wrong := self.url_fault(url)) is not None:
+    def faults(self, here: KeyPath) -> Iterator[ConfigFault]:
+        """Yield what is wrong with the queue."""
+        if (wrong := self.url_fault()) is not None:
             yield ConfigFault((*here, "queue"), wrong)
             return
-        if place_of(source.path).scheme != self.scheme:
+        if place_of(self.source.path).scheme != self.scheme:
             what, announced, store = self.what
             fault = f"is {what}, which tells of {announced}, but the path of the source is {store}"
             yield ConfigFault((*here, "queue"), fault)
-        module, package, extra = self.package
-        if not _is_installed(module):
-            way_out = f"needs the package {package}: pip install 'blizzard-penguin[{extra}]'"
-            yield ConfigFault(here, way_out, near=())
+        yield from package_faults(here, *self.package)
         known = (*self.credentials, *self.others)
-        for name in _own(source):
+        for name in self.given:
             if self.option(name) not in known:
                 names = ", ".join(self.written(each) for each in known)
                 fault = f"unknown option of a queue; there are {names}"
                 yield ConfigFault((*here, "storage_options", name), fault)
-        allowed = self.options(source).get("allow_http", "").lower() == "true"
-        if urlsplit(url).scheme == "http" and not allowed:
+        if self.parts.scheme == "http" and self.options.get("allow_http", "").lower() != "true":
             yield ConfigFault(
                 (*here, "queue"),
                 "is http://, which is not encrypted; to allow it set "
                 f"{self.prefix}ALLOW_HTTP: true in storage_options",
             )
-        yield from self.more_faults(here, source, url)
+        yield from self.more_faults(here)
 
     def option(self, name: str) -> str:
         """Return the name of an option in the code, as the stores of the same cloud have it."""
@@ -118,24 +132,8 @@ class _Queues:
         """Return how an option is written in a configuration."""
         return f"{self.prefix}{option.upper()}"
 
-    def own_options(self, source: Source) -> dict[str, str]:
-        """Return the options that are set for the queue itself."""
-        return {self.option(name): value for name, value in plain(_own(source)).items()}
 
-    def options(self, source: Source) -> dict[str, str]:
-        """Return the options that hold for a queue: its own, or those of the store of its source.
-
-        Credentials belong to one place: those of the store are not joined to others.
-        """
-        own = self.own_options(source)
-        store = {self.option(name): value for name, value in plain(source.storage_options).items()}
-        inherited = self.others
-        if not set(self.credentials) & set(own):
-            inherited = (*self.credentials, *self.others)
-        return {**{key: store[key] for key in inherited if key in store}, **own}
-
-
-class _Sqs(_Queues):
+class _Sqs(_Queue):
     service = QueueService.SQS
     scheme = "s3"
     what = ("a queue of SQS", "objects in S3", "not in S3")
@@ -157,19 +155,19 @@ class _Sqs(_Queues):
         bare_name = name.lower().removeprefix("aws_")
         return "session_token" if bare_name == "token" else bare_name
 
-    def mistaken(self, url: str) -> str | None:
-        if (arn := self._arn.fullmatch(url)) is None:
+    def mistaken(self) -> str | None:
+        if (arn := self._arn.fullmatch(self.url)) is None:
             return None
         partition, region, account, name = arn.groups()
         end = ".cn" if partition == "aws-cn" else ""
         meant = f"https://sqs.{region}.amazonaws.com{end}/{account}/{name}"
         return f"must be the URL of the queue, not its ARN: {meant}"
 
-    def is_queue(self, url: str) -> bool:
-        return _is_url(url, names=range(2, 100))
+    def is_queue(self) -> bool:
+        return self._has_names(range(2, 100))
 
-    def more_faults(self, here: KeyPath, source: Source, url: str) -> Iterator[ConfigFault]:
-        own, region = self.own_options(source), self._region(url)
+    def more_faults(self, here: KeyPath) -> Iterator[ConfigFault]:
+        own, region = self.own, self._region()
         if ("access_key_id" in own) != ("secret_access_key" in own):
             yield ConfigFault(
                 (*here, "storage_options"),
@@ -183,19 +181,19 @@ class _Sqs(_Queues):
                     "option",
                 )
 
-    def queue(self, url: str, source: Source, **_more: Any) -> QueueSettings:  # noqa: ANN401
-        options, parts = self.options(source), urlsplit(url)
-        region = self._region(url) or options.get("region") or options.get("default_region")
-        endpoint = f"{parts.scheme}://{parts.netloc}"
-        return super().queue(url, source, endpoint=endpoint, region=region)
+    def settings(self, **_more: Any) -> QueueSettings:  # noqa: ANN401
+        options = self.options
+        region = self._region() or options.get("region") or options.get("default_region")
+        endpoint = f"{self.parts.scheme}://{self.parts.netloc}"
+        return super().settings(endpoint=endpoint, region=region)
 
-    def _region(self, url: str) -> str | None:
-        """Return the region that a URL names; None for a queue that is not at AWS."""
-        found = self.own_host(url)
+    def _region(self) -> str | None:
+        """Return the region that the URL names; None for a queue that is not at AWS."""
+        found = self.own_host(self.url)
         return None if found is None else next(each for each in found.groups() if each)
 
 
-class _Azure(_Queues):
+class _Azure(_Queue):
     """The URL names the account: as its host or, on an emulator, as the first part of its path."""
 
     service = QueueService.AZURE
@@ -211,25 +209,26 @@ class _Azure(_Queues):
         part = "" if option in self.others else "STORAGE_"
         return f"{self.prefix}{part}{option.upper()}"
 
-    def more_faults(self, here: KeyPath, source: Source, url: str) -> Iterator[ConfigFault]:
-        options, own = self.options(source), self.own_options(source)
+    def more_faults(self, here: KeyPath) -> Iterator[ConfigFault]:
         # These credentials are good in one account alone.
-        inherited = {"account_key", "sas_key"} & (options.keys() - own.keys())
-        place = place_in(source.path, source.storage_options)
-        if inherited and place.account not in ("", self.queue(url, source).account):
+        inherited = {"account_key", "sas_key"} & (self.options.keys() - self.own.keys())
+        place = place_in(self.source.path, self.source.storage_options)
+        if inherited and place.account not in ("", self._account()):
             yield ConfigFault(
                 (*here, "queue"),
                 "is in another account than the source, whose key it does not take; set the "
                 "queue's credentials in notifications.storage_options",
             )
 
-    def queue(self, url: str, source: Source, **_more: Any) -> QueueSettings:  # noqa: ANN401
-        host = self.own_host(url)
-        account = urlsplit(url).path.split("/")[1] if host is None else host[1]
-        return super().queue(url.rstrip("/"), source, account=account)
+    def settings(self, **_more: Any) -> QueueSettings:  # noqa: ANN401
+        return super().settings(account=self._account())
+
+    def _account(self) -> str:
+        host = self.own_host(self.url)
+        return self.parts.path.split("/")[1] if host is None else host[1]
 
 
-class _PubSub(_Queues):
+class _PubSub(_Queue):
     """A subscription has its name at Google; a URL before that names another endpoint."""
 
     service = QueueService.PUBSUB
@@ -246,35 +245,34 @@ class _PubSub(_Queues):
         r"(?P<name>projects/[a-z0-9][a-z0-9.:-]*/subscriptions/[A-Za-z][\w.~+%-]*)"
     )
 
-    def name_of(self, url: str) -> str:
+    @classmethod
+    def name_of(cls, url: str) -> str:
         """Return the one name of a subscription, for any endpoint of Google's that a URL names."""
-        found = self._name.fullmatch(url)
-        if found is None or (found["endpoint"] and not self.names(url)):
+        found = cls._name.fullmatch(url)
+        if found is None or (found["endpoint"] and not cls.names(url)):
             return url
         return found["name"]
 
-    def mistaken(self, url: str) -> str | None:
-        is_topic = re.search(r"projects/[^/]+/topics/", url)
+    def mistaken(self) -> str | None:
+        is_topic = re.search(r"projects/[^/]+/topics/", self.url)
         return f"is a topic; it must be {self.noun}" if is_topic else None
 
-    def is_queue(self, url: str) -> bool:
-        return self._name.fullmatch(url.rstrip("/")) is not None
+    def is_queue(self) -> bool:
+        return self._name.fullmatch(self.url) is not None
 
-    def queue(self, url: str, source: Source, **_more: Any) -> QueueSettings:  # noqa: ANN401
-        found = self._name.fullmatch(url)
+    def settings(self, **_more: Any) -> QueueSettings:  # noqa: ANN401
+        found = self._name.fullmatch(self.url)
         endpoint = (found and found["endpoint"]) or "https://pubsub.googleapis.com"
-        return super().queue(url, source, endpoint=endpoint)
+        return super().settings(endpoint=endpoint)
 
 
-_SQS, _PUBSUB = _Sqs(), _PubSub()
-_SERVICES: tuple[_Queues, ...] = (_Azure(), _PUBSUB, _SQS)
+_SERVICES: tuple[type[_Queue], ...] = (_Azure, _PubSub, _Sqs)
 
 
 def faults(path: KeyPath, source: Source) -> Iterator[ConfigFault]:
     """Yield what is wrong with the queue of a source."""
-    if source.notifications is not None:
-        url = source.notifications.queue
-        yield from _service(source, url).faults((*path, "notifications"), source, url)
+    if (queue := _queue(source)) is not None:
+        yield from queue.faults((*path, "notifications"))
 
 
 def shared_faults(document: Document) -> Iterator[ConfigFault]:
@@ -284,7 +282,7 @@ def shared_faults(document: Document) -> Iterator[ConfigFault]:
         for below, _name, source in pipeline.named_sources():
             if source.notifications is None:
                 continue
-            queue = _PUBSUB.name_of(source.notifications.queue.rstrip("/"))
+            queue = _PubSub.name_of(source.notifications.queue.rstrip("/"))
             first = users.setdefault(queue, pipeline_name)
             if first != pipeline_name:
                 yield ConfigFault(
@@ -296,37 +294,15 @@ def shared_faults(document: Document) -> Iterator[ConfigFault]:
 
 def queue_of(source: Source) -> QueueSettings | None:
     """Return the queue of a source, if it has one."""
+    queue = _queue(source)
+    return None if queue is None else queue.settings()
+
+
+def _queue(source: Source) -> _Queue | None:
+    """Return the queue of a source: its service is as the URL says, else of the store's cloud."""
     if source.notifications is None:
         return None
-    url = source.notifications.queue.rstrip("/")
-    return _service(source, url).queue(url, source)
-
-
-def _service(source: Source, url: str) -> _Queues:
-    """Return the service of a queue: as its URL says, else that of the store's own cloud."""
-    scheme = place_of(source.path).scheme
+    url, scheme = source.notifications.queue.rstrip("/"), place_of(source.path).scheme
     own = next((each for each in _SERVICES if each.names(url)), None)
-    return own or next((each for each in _SERVICES if each.scheme == scheme), _SQS)
-
-
-def _own(source: Source) -> Mapping[str, SecretStr]:
-    return source.notifications.storage_options if source.notifications else {}
-
-
-def _is_url(text: str, *, names: range) -> bool:
-    """Whether a text is a URL whose path has so many names."""
-    parts = urlsplit(text)
-    count = sum(1 for name in parts.path.split("/") if name)
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and count in names
-
-
-def _has_login(text: str) -> bool:
-    parts = urlsplit(text)
-    return bool(parts.username or parts.password or parts.query or parts.fragment)
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False  # Nor is the package that it would be in.
+    service = own or next((each for each in _SERVICES if each.scheme == scheme), _Sqs)
+    return service(source, url)

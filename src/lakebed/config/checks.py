@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from lakebed.config.faults import ConfigFault, dotted
@@ -165,6 +166,17 @@ def _check_profiles(document: Document) -> Iterator[ConfigFault]:
                 ("storage", index, "prefix"),
                 "is the same as that of an earlier profile; put their options together",
             )
+
+
+def package_faults(path: KeyPath, module: str, package: str, extra: str) -> Iterator[ConfigFault]:
+    """Refuse what needs a package that is not installed; an extra installs it."""
+    try:
+        is_installed = find_spec(module) is not None
+    except ModuleNotFoundError:
+        is_installed = False  # Nor is the package that it would be in.
+    if not is_installed:
+        message = f"needs the package {package}: pip install 'blizzard-penguin[{extra}]'"
+        yield ConfigFault(path, message, near=())
 
 
 def window_faults(

@@ -198,6 +198,7 @@ class Notifications(Section):
 class Source(Discovering):
     """One place where files of records land."""
 
+    located = "storage_options", "path"
     path: SourceLocation
     storage_options: dict[str, SecretStr] = {}
     compression: Compression = Compression.AUTO
@@ -212,10 +213,6 @@ class Source(Discovering):
     min_age_secs: SecondsOrZero = 0
     on_change: OnChange = OnChange.ERROR
     notifications: Notifications | None = None
-
-    def located(self) -> Iterator[tuple[str, str]]:
-        """Yield the options of the source."""
-        yield "storage_options", self.path
 
 
 class Compact(Section):
@@ -232,6 +229,7 @@ class Compact(Section):
 class Sink(Section):
     """The table directory, and how files are written to it."""
 
+    located = "storage_options", "uri"
     path: Location | None = None
     table_uri: Location | None = None
     storage_options: dict[str, SecretStr] = {}
@@ -260,15 +258,11 @@ class Sink(Section):
         """Return the template of the table's folders, if it is divided into any."""
         return Template.parse(self.partition_by.prefix_template) if self.partition_by else None
 
-    def located(self) -> Iterator[tuple[str, str]]:
-        """Yield the options of the table directory, if there is one."""
-        if self.uri is not None:
-            yield "storage_options", self.uri
-
 
 class ErrorHandling(Section):
     """What becomes of what cannot be read."""
 
+    located = "dlq_storage_options", "dlq_path"
     max_failures: CountOrZero = 0
     dlq_path: Location | None = None
     dlq_storage_options: dict[str, SecretStr] = {}
@@ -276,11 +270,6 @@ class ErrorHandling(Section):
     max_bad_records: Count | None = None
     max_bad_ratio: Ratio | None = None
     show_values: Flag = False
-
-    def located(self) -> Iterator[tuple[str, str]]:
-        """Yield the options of the dead letter queue, if it has a place of its own."""
-        if self.dlq_path is not None:
-            yield "dlq_storage_options", self.dlq_path
 
 
 class PipelineSection(Section):
@@ -316,6 +305,7 @@ class Catalog(Section):
 class TableSection(Discovering):
     """One table that penguin commits to."""
 
+    located = "storage_options", "table_uri"
     table_uri: Location
     storage_options: dict[str, SecretStr] = {}
     poll_interval_secs: Seconds = 10
@@ -328,10 +318,6 @@ class TableSection(Discovering):
     table_properties: dict[str, str] = {}
     skipping_columns: SkippingColumns = SkippingColumns.ALL
     catalog: Catalog | None = None
-
-    def located(self) -> Iterator[tuple[str, str]]:
-        """Yield the options of the table."""
-        yield "storage_options", self.table_uri
 
 
 class StorageProfile(Section):

@@ -36,8 +36,10 @@ def _placed(section: SomeSection, profiles: list[StorageProfile]) -> SomeSection
         return value
 
     changed = {name: inner(getattr(section, name)) for name in type(section).model_fields}
-    for key, uri in section.located():
-        changed[key] = _merged(profiles, uri, changed[key])
+    if section.located is not None:
+        options, location = section.located
+        if (uri := getattr(section, location)) is not None:
+            changed[options] = _merged(profiles, uri, changed[options])
     return section.model_copy(update=changed)
 
 

@@ -1,8 +1,8 @@
 """What every section of a configuration is made of."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
@@ -32,6 +32,9 @@ class Section(BaseModel):
         extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True
     )
 
+    located: ClassVar[tuple[str, str] | None] = None
+    """Its key of storage options, and what has the location that they are for, if there are any."""
+
     @model_validator(mode="before")
     @classmethod
     def _drop_empty_keys(cls, value: Any) -> Any:  # noqa: ANN401 - any YAML value
@@ -39,10 +42,6 @@ class Section(BaseModel):
             return value
         known = cls.attributes()
         return {key: item for key, item in value.items() if item is not None or key not in known}
-
-    def located(self) -> Iterator[tuple[str, str]]:
-        """Yield the keys of storage options in this section, each with the location it is for."""
-        yield from ()
 
     @classmethod
     def attributes(cls) -> dict[str, str]:

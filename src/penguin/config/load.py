@@ -3,10 +3,9 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
-from lakebed.config.checks import program_settings, window_faults, windows_of
+from lakebed.config.checks import package_faults, program_settings, window_faults, windows_of
 from lakebed.config.faults import ConfigFault
 from lakebed.config.files import Given
 from lakebed.config.loader import load_document
@@ -38,9 +37,7 @@ def _catalog_faults(path: KeyPath, name: str, given: Catalog | None) -> Iterator
     if given is None:
         return
     library, extra = NEEDS[given.type]
-    if find_spec(library) is None:
-        message = f"needs the package {library}: pip install 'blizzard-penguin[{extra}]'"
-        yield ConfigFault(path, message, near=())
+    yield from package_faults(path, library, library, extra)
     if given.table is None and not NAME.fullmatch(name):
         yield ConfigFault(
             (*path, "table"),

@@ -126,14 +126,25 @@ def test_the_sweep_horizon_counts_in_the_unit_of_a_template(
     assert table.sweep_horizon == Window.parse(sections[counts_in]["prefix_template"], 3)
 
 
-@pytest.mark.parametrize("more", [{}, {"partition_by": {"prefix_template": "region=%s"}}])
-def test_a_sweep_horizon_without_a_unit_is_refused(tmp_path: Path, more: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({}, "counts folders of partition_filter.prefix_template or of partition_by."),
+        (
+            {"partition_by": {"prefix_template": "region=%s"}},
+            "counts the folders of a template, but 'region=%s' contains no time",
+        ),
+    ],
+)
+def test_a_sweep_horizon_without_a_unit_is_refused(
+    tmp_path: Path, more: dict[str, Any], why: str
+) -> None:
     document = changed("tables.*.sweep_horizon", 3)
     document["tables"]["events"] |= more
 
     (fault,) = faults_of(tmp_path, document)
 
-    assert fault.startswith("tables.events.sweep_horizon: counts in the unit of a template")
+    assert fault.startswith(f"tables.events.sweep_horizon: {why}")
 
 
 def test_a_filter_that_tells_no_time_is_refused(tmp_path: Path) -> None:
