@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from blizzard.events import ColumnsFound
-from blizzard.execute.bisect import look_at_units, run_units
+from blizzard.execute.bisect import UnitRuns
 from blizzard.execute.merge import SettledBatch
 from blizzard.execute.runner import Runner
 from blizzard.journal.identity import EntryColumns
@@ -201,15 +201,14 @@ class Ingest:
         work = self._work(columns.schema, journal, entry, bounds, units=len(units))
         if not publishes:
             work = replace(work, outbox=None)
+        runs = UnitRuns(pipeline=self.settings.name, runner=self.runner, emit=self.emit)
         if columns.to_be_inferred:
             share = look_share(units, self.settings.infer_max_bytes)
             sample = replace(columns.within(work), look=share)
-            columns.grow(look_at_units(units, sample, self.runner, self.emit))
-        settled = run_units(
+            columns.grow(runs.look_at(units, sample))
+        settled = runs.run(
             units,
             columns.within(work),
-            self.runner,
-            self.emit,
             lambda seen: columns.within(work) if columns.grow(seen) else None,
         )
         return Ingested(settled=settled, columns=columns)

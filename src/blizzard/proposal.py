@@ -94,21 +94,13 @@ class BatchProposal:
         again = self.again
         written = {file.key: file.modified_ms for file in self.files}
         return tuple(
-            _noted(
+            replace(
                 record,
-                reingested=record.reingested or key in again,
-                modified=written.get(key, record.modified),
+                reingested=record.reingested or record.key in again,
+                modified=written.get(record.key, record.modified),
             )
             for record in records
-            for key in (record.key,)
         )
-
-
-def _noted(record: SourceRecord, *, reingested: bool, modified: int | None) -> SourceRecord:
-    """Return a record with this in it: itself where it says so already, as most of them do."""
-    if record.reingested == reingested and record.modified == modified:
-        return record
-    return replace(record, reingested=reingested, modified=modified)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

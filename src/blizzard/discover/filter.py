@@ -71,12 +71,13 @@ class FileFilter:
     young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     tally: SkipTally = field(default_factory=SkipTally)
     """Counts the files that are not taken, from the start of the look."""
+    left_over: int = 0
+    """Files that are left to a later batch."""
     _take: dict[str, SourceFile] = field(default_factory=dict)
     _bytes: int = 0
     _again: set[str] = field(default_factory=set)
     _misplaced: list[SourceRecord] = field(default_factory=list)
     _changed: list[ObjectFacts] = field(default_factory=list)
-    _left_over: int = 0
 
     def is_ours(self, facts: ObjectFacts) -> bool:
         """Whether a listed file is to be looked at at all, and count it if not."""
@@ -201,7 +202,7 @@ class FileFilter:
             misplaced=(*self._misplaced, *failing),
             not_taken=not_taken,
             passed=self.tally.named(),
-            left_over=self._left_over,
+            left_over=self.left_over,
             again=frozenset(self._again),
             changed=tuple(self._changed),
             gone=gone,
@@ -232,12 +233,8 @@ class FileFilter:
         """Whether a batch may hold no more files."""
         return len(self._take) + len(self._misplaced) >= self.source.max_files_per_batch
 
-    def put_off(self, files: int) -> None:
-        """Leave files to a later batch that are not looked at now."""
-        self._left_over += files
-
     def _leave_over(self, facts: ObjectFacts) -> Decision:
-        self._left_over += 1
+        self.left_over += 1
         self.leave(Reason.BEYOND_BATCH, facts)
         return Decision.FULL
 

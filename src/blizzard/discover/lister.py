@@ -87,7 +87,7 @@ class SourceLister:
             alone = self._alone(state, due)
             # While a backlog is read, files that are tried again take half of a batch at most.
             look.one_by_one(alone[: self._most_heads])
-            look.file_filter.put_off(len(alone[self._most_heads :]))
+            look.file_filter.left_over += len(alone[self._most_heads :])
         elif not sweep:
             look.one_by_one(self._alone(state, due))
         plan = self.sweep_plan(now) if sweep else ListingPlan(ranges=lambda _root: ())

@@ -7,7 +7,6 @@ listing that is still open or, where that is used up or broken, by the names tha
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from blizzard.discover.cursor import CursorBuilder, SeenName
 from blizzard.discover.filter import Decision, FileFilter, is_same
@@ -31,12 +30,8 @@ REASONS = {
 }
 
 
-class JournalLookup(Protocol):
-    """What a look asks of the journal."""
-
-    def __call__(self, key: str, /) -> Before:
-        """Return what is known of a source file; asked in the order of the names."""
-        ...
+JournalLookup = Callable[[str], Before]
+"""Returns what the journal knows of a source file by its key; asked in the order of the names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

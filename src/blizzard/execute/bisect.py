@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from blizzard.events import InferenceEnded, JobSplit, UnitsEnded, UnitsLeft
-from blizzard.execute.merge import SettledBatch, settle
+from blizzard.execute.merge import Ran, SettledBatch, settle
 from blizzard.execute.runner import RunFailed, Runner, RunnerDied, WorkersDied
 from blizzard.model.files import SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.seen import Seen, joined
@@ -71,130 +71,109 @@ Grow = Callable[[Mapping[str, Seen]], Work | None]
 """Takes what values look like that have no column; returns the work with a column for them."""
 
 
-def run_units(
-    units: Sequence[WorkUnit],
-    work: Work,
-    runner: Runner,
-    emit: Emit,
-    grow: Grow = lambda _seen: None,
-) -> SettledBatch:
-    """Run all units, splitting where the workers die, and merge what came of them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitRuns:
+    """Runs the units of one pipeline's batches."""
 
-    Units that meet values without a column are run again once there is one: what they wrote the
-    first time is in no entry.
-    """
-    try:
-        ran, outcomes = _run(list(units), work, runner, emit)
-        for _round in range(ROUNDS):
-            wider = grow(joined(one.seen for one in outcomes))
-            if wider is None:
-                break
-            ran, outcomes = _run_wider(ran, outcomes, wider, runner, emit)
-    finally:
-        emit(UnitsEnded(pipeline=work.marks["pipeline"]))
-    return settle(ran, outcomes, work.quarantine)
+    pipeline: str
+    runner: Runner
+    emit: Emit
 
+    def run(self, units: Sequence[WorkUnit], work: Work, grow: Grow) -> SettledBatch:
+        """Run all units, splitting where the workers die, and merge what came of them.
 
-def look_at_units(
-    units: Sequence[WorkUnit], work: Work, runner: Runner, emit: Emit
-) -> Mapping[str, Seen]:
-    """Return what the values of all units look like; of files that cannot be read, nothing.
+        Units that meet values without a column are run again once there is one: what they wrote
+        the first time is in no entry.
+        """
+        try:
+            ran = self._run(list(units), work)
+            for _round in range(ROUNDS):
+                wider = grow(joined(outcome.seen for _unit, outcome in ran))
+                if wider is None:
+                    break
+                ran = self._run_again(ran, wider)
+        finally:
+            self.emit(UnitsEnded(pipeline=self.pipeline))
+        return settle(ran, work.quarantine)
 
-    The units have not ended unless this fails: their batch goes on with `run_units`.
-    """
-    try:
-        _ran, outcomes = _run(list(units), work, runner, emit)
-    except BaseException:
-        emit(UnitsEnded(pipeline=work.marks["pipeline"]))
-        raise
-    emit(InferenceEnded(pipeline=work.marks["pipeline"]))
-    return joined(one.seen for one in outcomes)
+    def look_at(self, units: Sequence[WorkUnit], work: Work) -> Mapping[str, Seen]:
+        """Return what the values of all units look like; of files that cannot be read, nothing.
 
-
-def _run_wider(
-    ran: list[WorkUnit], outcomes: list[UnitOutcome], work: Work, runner: Runner, emit: Emit
-) -> tuple[list[WorkUnit], list[UnitOutcome]]:
-    """Run the units again that have met values without a column; the others stand.
-
-    So does what a unit has done that does not get to run again, because of a stop or a bound: the
-    values are in `_rescued`, and nothing has to be read once more.
-    """
-    pairs = list(zip(ran, outcomes, strict=True))
-    stood = [(unit, one) for unit, one in pairs if not one.seen]
-    first = {unit.name: one for unit, one in pairs if one.seen}
-    again = [unit for unit, one in pairs if one.seen]
-    before = [one for _unit, one in stood]
-    some, came = _run_next(again, work, runner, emit, before, ran_before=True)
-    better = [
-        one if one.sources or one.resolved else first.get(unit.name, one)
-        for unit, one in zip(some, came, strict=True)
-    ]
-    both = [*stood, *zip(some, better, strict=True)]
-    # Parts of one file are in the order of the file. A unit that was split holds whole files.
-    order = {unit.name: place for place, unit in enumerate(ran)}
-    both.sort(key=lambda pair: order.get(pair[0].name, len(order)))
-    return [unit for unit, _one in both], [one for _unit, one in both]
-
-
-def _run(
-    units: list[WorkUnit], work: Work, runner: Runner, emit: Emit
-) -> tuple[list[WorkUnit], list[UnitOutcome]]:
-    if not units:
-        return [], []
-    try:
-        return units, runner.run(units, work)
-    except WorkersDied as failed:
-        if any(unit.replay is not None for unit in units):
-            raise  # A replay is read whole, or not at all.
-        halves = halved(units)
-        if halves is None:
-            (unit,) = units
-            return units, [died(unit, str(failed))]
-        emit(JobSplit(pipeline=work.marks["pipeline"], units=len(units), reason=str(failed)))
-        ran: list[WorkUnit] = []
-        outcomes: list[UnitOutcome] = []
-        for half in halves:
-            some, came = _run_next(half, work, runner, emit, outcomes)
-            ran += some
-            outcomes += came
-        return ran, outcomes
-
-
-def _run_next(
-    units: list[WorkUnit],
-    work: Work,
-    runner: Runner,
-    emit: Emit,
-    before: list[UnitOutcome],
-    *,
-    ran_before: bool = False,
-) -> tuple[list[WorkUnit], list[UnitOutcome]]:
-    """Run units after others of the same batch, whose outcomes stand in any case."""
-    bounds = work.bounds
-    if bounds.failures is not None:
-        failed = new_failures((each for one in before for each in one.sources), bounds.forgiven)
-        if len(failed) >= bounds.failures:
-            return units, [_not_run(unit) for unit in units]
-        work = replace(work, bounds=replace(bounds, failures=bounds.failures - len(failed)))
-    try:
-        return _run(units, work, runner, emit)
-    except RunFailed as failed_to_run:
-        if not ran_before and not any(one.sources for one in before):
+        The units have not ended unless this fails: their batch goes on with `run`.
+        """
+        try:
+            ran = self._run(list(units), work)
+        except BaseException:
+            self.emit(UnitsEnded(pipeline=self.pipeline))
             raise
-        # What the others have done is journaled first. The next batch meets the same trouble.
-        emit(
-            UnitsLeft(
-                pipeline=work.marks["pipeline"],
-                units=len(units),
-                reason=str(failed_to_run),
-                ran_before=ran_before,
+        self.emit(InferenceEnded(pipeline=self.pipeline))
+        return joined(outcome.seen for _unit, outcome in ran)
+
+    def _run_again(self, ran: Ran, work: Work) -> Ran:
+        """Run the units again that have met values without a column; the others stand.
+
+        So does what a unit has done that does not get to run again, because of a stop or a bound:
+        the values are in `_rescued`, and nothing has to be read once more.
+        """
+        stood = [(unit, outcome) for unit, outcome in ran if not outcome.seen]
+        first = {unit.name: outcome for unit, outcome in ran if outcome.seen}
+        again = [unit for unit, outcome in ran if outcome.seen]
+        better = [
+            (unit, came if came.sources or came.resolved else first.get(unit.name, came))
+            for unit, came in self._run_next(again, work, stood, ran_before=True)
+        ]
+        # Parts of one file are in the order of the file. A unit that was split holds whole files.
+        order = {unit.name: place for place, (unit, _outcome) in enumerate(ran)}
+        return sorted([*stood, *better], key=lambda pair: order.get(pair[0].name, len(order)))
+
+    def _run(self, units: list[WorkUnit], work: Work) -> Ran:
+        if not units:
+            return []
+        try:
+            return list(zip(units, self.runner.run(units, work), strict=True))
+        except WorkersDied as failed:
+            if any(unit.replay is not None for unit in units):
+                raise  # A replay is read whole, or not at all.
+            halves = halved(units)
+            if halves is None:
+                (unit,) = units
+                return [(unit, died(unit, str(failed)))]
+            self.emit(JobSplit(pipeline=self.pipeline, units=len(units), reason=str(failed)))
+            ran: Ran = []
+            for half in halves:
+                ran += self._run_next(half, work, ran)
+            return ran
+
+    def _run_next(
+        self, units: list[WorkUnit], work: Work, before: Ran, *, ran_before: bool = False
+    ) -> Ran:
+        """Run units after others of the same batch, whose outcomes stand in any case."""
+        bounds = work.bounds
+        records = [record for _unit, outcome in before for record in outcome.sources]
+        if bounds.failures is not None:
+            failed = new_failures(records, bounds.forgiven)
+            if len(failed) >= bounds.failures:
+                return _not_run(units)
+            work = replace(work, bounds=replace(bounds, failures=bounds.failures - len(failed)))
+        try:
+            return self._run(units, work)
+        except RunFailed as failed_to_run:
+            if not ran_before and not records:
+                raise
+            # What the others have done is journaled first. The next batch meets the same trouble.
+            self.emit(
+                UnitsLeft(
+                    pipeline=self.pipeline,
+                    units=len(units),
+                    reason=str(failed_to_run),
+                    ran_before=ran_before,
+                )
             )
-        )
-        return units, [_not_run(unit) for unit in units]
+            return _not_run(units)
 
 
-def _not_run(unit: WorkUnit) -> UnitOutcome:
-    return UnitOutcome(unit=unit.name, sources=(), files=())
+def _not_run(units: Sequence[WorkUnit]) -> Ran:
+    return [(unit, UnitOutcome(unit=unit.name, sources=(), files=())) for unit in units]
 
 
 def new_failures(records: Iterable[SourceRecord], forgiven: Collection[str]) -> set[str]:

@@ -99,38 +99,36 @@ def _counted(files: Iterable[FinishedFile | QuarantineFile]) -> Counter[str | No
     return counted
 
 
-def settle(
-    units: Sequence[WorkUnit],
-    outcomes: Sequence[UnitOutcome],
-    limits: QuarantineLimits | None = None,
-) -> SettledBatch:
+Ran = list[tuple[WorkUnit, UnitOutcome]]
+"""Units that were run, each with its outcome."""
+
+
+def settle(ran: Ran, limits: QuarantineLimits | None = None) -> SettledBatch:
     """Bring the outcomes of all units together, parts of one file into one record.
 
     `limits` says how many bad lines a file may have that several tasks share; any other has been
     checked by the task that read it. A file whose books do not balance has failed. One whose rows
     the sink had no room for has not: it is left, as if it had not been read.
     """
+    outcomes = [outcome for _unit, outcome in ran]
     full = next((one.sink_full for one in outcomes if one.sink_full is not None), None)
-    outcomes = [
-        one if unit.replay is not None else _without_lack_of_room(one)
-        for unit, one in zip(units, outcomes, strict=True)
-    ]
     sources: list[SourceRecord] = []
     files: list[FinishedFile] = []
     quarantine: list[QuarantineFile] = []
     shared: dict[str, list[tuple[SourceFile, UnitOutcome]]] = {}
-    for unit, outcome in zip(units, outcomes, strict=True):
-        first = unit.files[0] if unit.replay is None else None
-        if first is None:
+    for unit, outcome in ran:
+        if unit.replay is not None:
             sources += outcome.sources
             files += [replace(file, unit=f"{outcome.unit}/{file.unit}") for file in outcome.files]
-        elif first.part is None:
-            sources += outcome.sources
-            files += outcome.files
-            quarantine += outcome.quarantine
+            continue
+        first, read = unit.files[0], _without_lack_of_room(outcome)
+        if first.part is None:
+            sources += read.sources
+            files += read.files
+            quarantine += read.quarantine
         else:
             # Units are in the order of the parts.
-            shared.setdefault(first.key, []).append((first, outcome))
+            shared.setdefault(first.key, []).append((first, read))
     for each in shared.values():
         parts = parts_of(
             [file for file, _outcome in each],
@@ -156,7 +154,7 @@ def settle(
             handed_in=any(outcome.handed_in for outcome in outcomes),
             sink_full=full,
         ),
-        {file.key: file for unit in units for file in unit.files},
+        {file.key: file for unit, _outcome in ran for file in unit.files},
     )
     return replace(settled, effort=_together(outcomes, settled.files))
 

@@ -110,10 +110,7 @@ def replace_rows(
     rows_deleted: bool = False,
 ) -> RewriteDone[RetractPlan]:
     """Read the new content, and append the entry that supersedes the old rows with it."""
-    settings = ingest.settings
-    plan = plan_retraction(store, settings, keys, rows_deleted=rows_deleted)
-    refuse_rows_out(store, plan)
-    content = read_content(plan, (new,), ingest, open_source)
+    content = read_content(store, keys, (new,), ingest, open_source, rows_deleted=rows_deleted)
     for record in content.failed:
         if record.failure is not None:
             raise ContentNotRead(
@@ -128,7 +125,7 @@ def replace_rows(
         )
     return retract(
         store,
-        settings,
+        ingest.settings,
         keys,
         ingest.runner,
         clock=ingest.clock,
@@ -150,9 +147,7 @@ def renew(
     settings = ingest.settings
 
     def together(some: Sequence[SourceFile]) -> Renewed:
-        plan = plan_retraction(store, settings, tuple(file.key for file in some))
-        refuse_rows_out(store, plan)
-        content = read_content(plan, some, ingest, open_source)
+        content = read_content(store, [file.key for file in some], some, ingest, open_source)
         if not content.records:
             return Renewed(failed=content.failed)
         read = tuple(record.key for record in content.records)
@@ -169,13 +164,22 @@ def renew(
 
 
 def read_content(
-    plan: RetractPlan,
+    store: Reader,
+    keys: Sequence[str],
     files: Sequence[SourceFile],
     ingest: Ingest,
     open_source: OpenReader,
+    *,
+    rows_deleted: bool = False,
 ) -> Content:
-    """Read source objects as a batch would read them now."""
-    settings, state = ingest.settings, plan.state
+    """Read what supersedes the rows of source objects, as a batch would read it now.
+
+    Raise before anything is read if those rows cannot be taken out of the table.
+    """
+    settings = ingest.settings
+    plan = plan_retraction(store, settings, keys, rows_deleted=rows_deleted)
+    refuse_rows_out(store, plan)
+    state = plan.state
     known = KnownSources(state.history)
     before = {file.key: known(file.key).object_of(file.key) for file in files}
     ingested = ingest(

@@ -129,7 +129,7 @@ def test_one_part_of_a_file_that_does_not_balance_fails_the_file(place: Place) -
     units = [unit([part], name=str(number)) for number, part in enumerate(parts)]
     first = run_unit(units[0], shared, OpenedStores(shared))
     other = run_unit(units[1], shared, OpenedStores(shared), make_decoder=broken(loses_a_block))
-    settled = settle(units, [first, other])
+    settled = settle(list(zip(units, [first, other], strict=True)))
 
     (record,) = settled.sources
     assert record.failure is not None
@@ -212,19 +212,19 @@ def test_rows_that_were_not_written_fail_the_files_that_share_the_output(place: 
     outcome = place.run()
     (file,) = outcome.files
     lost = replace(outcome, files=(replace(file, record_count=6),))
-    settled = settle([asked], [lost])
+    settled = settle([(asked, lost)])
 
     assert settled.files == ()
     assert {one.failure.code for one in settled.sources if one.failure} == {"lines_miscounted"}
     assert [one.rows for one in settled.sources] == [0, 0]
     assert "7 rows were read, but 6 were written" in settled.sources[0].failure.message  # type: ignore[union-attr]
-    assert settle([asked], [outcome]).files == (file,)
+    assert settle([(asked, outcome)]).files == (file,)
 
 
 def test_bad_lines_that_were_not_set_aside_fail_their_file(place: Place) -> None:
     put(place.source, "a.ndjson", text([good(1), BROKEN]))
     outcome = place.run(quarantine=QuarantineLimits())
-    settled = settle([unit(listed(place.source))], [replace(outcome, quarantine=())])
+    settled = settle([(unit(listed(place.source)), replace(outcome, quarantine=()))])
     assert (settled.files, settled.quarantine) == ((), ())
     assert [one.failure and one.failure.code for one in settled.sources] == ["lines_miscounted"]
 

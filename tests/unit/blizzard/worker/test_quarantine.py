@@ -38,7 +38,7 @@ def in_parts(place: Place, files: list[SourceFile], limits: QuarantineLimits = A
     shared: Work = builders.work(place.source, place.table, quarantine=limits)
     units = [unit([file], name=str(number)) for number, file in enumerate(files)]
     outcomes = [run_unit(each, shared, OpenedStores(shared)) for each in units]
-    return settle(units, outcomes, limits)
+    return settle(list(zip(units, outcomes, strict=True)), limits)
 
 
 def failure_of(outcome: UnitOutcome | SettledBatch) -> Failure:
@@ -131,7 +131,7 @@ def test_a_line_after_unread_bytes_has_no_number(place: Place) -> None:
     units = [unit([replace(file, part=part)], name=str(part.start)) for part in (first, second)]
     outcome = run_unit(units[1], shared, OpenedStores(shared))
     unread = UnitOutcome(unit=units[0].name, sources=(), files=())
-    settled = settle(units, [unread, outcome], ANY)
+    settled = settle(list(zip(units, [unread, outcome], strict=True)), ANY)
 
     (record,) = settled.sources
     assert record.unread == rest

@@ -148,7 +148,7 @@ def outcome_of(place: Place, files: list[SourceFile]) -> tuple[str | None, int |
     units = [unit([file], name=str(number)) for number, file in enumerate(files)]
     shared = builders.work(place.source, place.table)
     outcomes = [run_unit(each, shared, OpenedStores(shared)) for each in units]
-    (record,) = settle(units, outcomes).sources
+    (record,) = settle(list(zip(units, outcomes, strict=True))).sources
     return (record.failure.code, record.failure.line) if record.failure else (None, record.rows)
 
 
