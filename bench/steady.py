@@ -90,7 +90,6 @@ def sizes(flow: Flow, polls: int, under: Path) -> list[int]:
         while pipeline.step():
             pass
         bench.hands.at += POLL
-    pipeline.close()
     return [file.size for entry in bench.entries() for file in entry.files]
 
 

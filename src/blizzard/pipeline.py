@@ -108,10 +108,6 @@ class Pipeline:
         """Return how many seconds to wait for the next step where this one found nothing to do."""
         return self._schedule.wait()
 
-    def close(self) -> None:
-        """Leave no look ahead behind: the batch that it would be for does not come."""
-        self._schedule.drop_ahead()
-
     def step(self) -> bool:
         """Run one batch from discovery to hand-off; return whether there was one."""
         try:

@@ -8,7 +8,7 @@ import os
 import random
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import assert_never
@@ -240,7 +240,6 @@ class Service:
             raise AssertionError("every pipeline of a service has a lease")
         with (
             renewed(lease, keep=lambda: pipeline.opened),
-            closing(pipeline),
             told or nullcontext(),
         ):
             return run_step(

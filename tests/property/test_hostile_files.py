@@ -40,7 +40,7 @@ from lakebed.telemetry.logs import LONGEST_TEXT, log_events
 from penguin.delta.restore import find_restore
 from penguin.foreign.footer import TRIAL, Trial, read_footer
 from tests.support.bombs import PARQUET
-from tests.support.builders import BEGUN, Bench, ndjson, no_options, pipeline_settings, put, rows
+from tests.support.builders import Bench, ndjson, no_options, pipeline_settings, put, rows
 from tests.support.foreign import Directory
 
 ROOT = Path(__file__).parents[2]
@@ -164,8 +164,6 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Documents:
     bench.pipeline().step()
     put(root / "in", "c.ndjson", ndjson(rows(3, 3)))
     bench.again().pipeline().step()
-    while BEGUN:
-        BEGUN.pop().close()
     assert list((root / "table").rglob("snapshot.json"))
     directory = Directory(root / "table")
     directory.penguin().drain()

@@ -12,7 +12,7 @@ from pathlib import Path
 from blizzard.model.settings import PipelineSettings
 from lakebed.errors import LakeError
 from lakebed.layout import journal_entry
-from tests.support.builders import BEGUN, Bench, ndjson, pipeline_settings, put, rows
+from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 from tests.support.foreign import Directory
 
 GIB = 1 << 30
@@ -120,8 +120,6 @@ def told_of(name: str, folder: Path) -> list[str]:
 
 def main(folder: Path, *names: str) -> None:
     told = {name: told_of(name, folder / name) for name in names}
-    while BEGUN:
-        BEGUN.pop().close()
     # Not by getrusage: that also counts what the process was forked from.
     status = Path("/proc/self/status").read_text()
     peak = int(status.partition("VmHWM:")[2].split()[0]) >> 10

@@ -281,7 +281,7 @@ def pipeline_settings(
 
 
 BEGUN: list[Pipeline] = []
-"""The pipelines of a test, which are closed when it is over."""
+"""The pipelines of a test, the last one at the end."""
 
 
 class AtEveryStep(Pace):

@@ -117,7 +117,7 @@ class Backlog:
         if finding.take:
             ledger = self.site.history
             self.schedule.look_ahead(ledger, frozenset(), running=finding.take, failed=())
-        if (ahead := self.schedule._ahead) is not None and ahead.begun <= self._seconds():
+        if (ahead := self.schedule._ahead) is not None:
             assert ahead.ended.wait(300)
         return finding.take
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from blizzard.discover.finding import Finding
 from blizzard.discover.names import PartitionUnknown, codec_for, partition_of, why_not_ours
 from blizzard.discover.retry import is_due, next_try
-from blizzard.discover.skip_reason import AMISS, Reason, SkipSummary, SkipTally
+from blizzard.discover.skip_reason import Reason, SkipTally
 from blizzard.model.files import Before, IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import (
@@ -183,32 +183,16 @@ class FileFilter:
             until,
         )
 
-    def finding(
-        self,
-        *,
-        swept: bool,
-        gone: tuple[SourceRecord, ...] = (),
-        failing: tuple[SourceRecord, ...] = (),
-        gone_left_over: int = 0,
-        amiss: tuple[SkipSummary, ...] = (),
-    ) -> Finding:
-        """Return the outcome of the look.
-
-        `failing` fail now since they are gone, `amiss` is what the last sweep counted.
-        """
-        not_taken = self.tally.summed_up()
+    def finding(self) -> Finding:
+        """Return the files to take, and those that are left alone by their reasons."""
         return Finding(
             take=tuple(self._take.values()),
-            misplaced=(*self._misplaced, *failing),
-            not_taken=not_taken,
+            misplaced=tuple(self._misplaced),
+            not_taken=self.tally.summed_up(),
             passed=self.tally.named(),
             left_over=self.left_over,
             again=frozenset(self._again),
             changed=tuple(self._changed),
-            gone=gone,
-            gone_left_over=gone_left_over,
-            amiss=tuple(one for one in not_taken if one.reason in AMISS) if swept else amiss,
-            swept=swept,
         )
 
     def _is_young(self, key: str, facts: ObjectFacts) -> bool:

@@ -12,7 +12,7 @@ from blizzard.discover.cursor import CursorBuilder, SeenName
 from blizzard.discover.filter import Decision, FileFilter, is_same
 from blizzard.discover.finding import Finding
 from blizzard.discover.names import why_not_below, why_not_ours
-from blizzard.discover.skip_reason import Reason, SkipSummary, SkipTally
+from blizzard.discover.skip_reason import AMISS, Reason, SkipSummary, SkipTally
 from blizzard.model.files import Before, IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import gone_part_way, is_part_way, settled
@@ -118,12 +118,18 @@ class Scan:
         sought = [] if stopped else sorted(self.sought)
         missing = [self.context.unfinished[self._key(path)].record for path in sought[:most]]
         self.sought.difference_update(record.path for record in missing)
-        return self.file_filter.finding(
-            swept=self.cursor_builder.sweep and not stopped and not self.sought,
-            amiss=amiss,
-            gone=tuple(gone(each) for each in missing if not is_part_way(each)),
-            failing=tuple(gone_part_way(each) for each in missing if is_part_way(each)),
+        finding = self.file_filter.finding()
+        swept = self.cursor_builder.sweep and not stopped and not self.sought
+        if swept:
+            amiss = tuple(one for one in finding.not_taken if one.reason in AMISS)
+        failing = (gone_part_way(record) for record in missing if is_part_way(record))
+        return replace(
+            finding,
+            misplaced=(*finding.misplaced, *failing),
+            gone=tuple(gone(record) for record in missing if not is_part_way(record)),
             gone_left_over=len(sought) - len(missing),
+            amiss=amiss,
+            swept=swept,
         )
 
     def _consider(self, facts: ObjectFacts) -> Decision:

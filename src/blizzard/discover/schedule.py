@@ -1,8 +1,8 @@
 """When each source is looked at next, and what is known of it until then.
 
-Every source has a pace of its own. While a batch runs, a look ahead finds the next one's files, so
-that a long listing costs no time of its own. What a look has found is used only as long as the
-journal has not heard of it: an entry makes the schedule forget every file that it names.
+Every source has a pace of its own. While a batch of a backlog runs, a look ahead finds the next
+one's files, so that listing costs no time of its own. What a look has found is used only as long as
+the journal has not heard of it: an entry makes the schedule forget every file that it names.
 
 A look is made by a copy of the source's lister. The copy, and with it where the next look may
 begin, takes the place of the original only if the look counts: all sources answered and, for a look
@@ -41,12 +41,7 @@ class LookAhead:
     """One look at the sources in a thread of its own; it reads, and writes nothing."""
 
     def __init__(
-        self,
-        look: Callable[[], dict[str, Looked]],
-        *,
-        delay: float,
-        begun: float,
-        taken: frozenset[str],
+        self, look: Callable[[], dict[str, Looked]], *, begun: float, taken: frozenset[str]
     ) -> None:
         self.begun = begun
         self.taken = taken
@@ -55,32 +50,10 @@ class LookAhead:
         self.ended = threading.Event()
         self.journaled: set[str] = set()
         self._look = look
-        self._delay = delay
-        self._dropped = threading.Event()
-        self._lock = threading.Lock()
-        self._looks = False
         threading.Thread(target=self._run, name="look-ahead", daemon=True).start()
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether the look began before it was asked for; if not, it never will."""
-        with self._lock:
-            if not self._looks:
-                self._dropped.set()
-            return self._looks
-
-    def drop(self) -> None:
-        """Do not begin, if it has not begun."""
-        self._dropped.set()
 
     def _run(self) -> None:
         try:
-            if self._dropped.wait(self._delay):
-                return
-            with self._lock:
-                if self._dropped.is_set():
-                    return
-                self._looks = True
             self.found = self._look()
         except Exception:  # noqa: BLE001, S110 - the next step looks for itself, and tells what is wrong
             pass
@@ -191,22 +164,16 @@ class Schedule:
         running: Collection[SourceFile],
         failed: Collection[SourceRecord],
     ) -> None:
-        """Begin to look for the files of the next batch, while the one with these files runs.
+        """Look for the files of the next batch while the one with these files runs.
 
-        At once where more files wait than a batch may hold; otherwise when a source is due, should
-        the batch run that long.
+        That is done in sources with more files than a batch may hold.
         """
-        more = frozenset(name for name, seen in self._seen.items() if seen.finding.has_more)
-        if self._pace.drain and not more:
+        more = tuple(
+            source for source in self._settings.sources if self._seen[source.name].finding.has_more
+        )
+        if not more:
             return
         taken = _as_done(running, failed)
-        delay = 0.0 if more else self._until_due()
-        begun = self._clock.seconds() + delay
-        due = tuple(
-            source
-            for source in self._settings.sources
-            if source.name in more or self._seen[source.name].is_due(begun)
-        )
         unfinished = {key: known for key, known in ledger.unfinished.items() if key not in taken}
         open_work = self._open_work(taken)
 
@@ -222,11 +189,11 @@ class Schedule:
 
             return ask
 
-        def look_at_due() -> dict[str, Looked]:
-            found = self._look(due, ledger, open_lookup, unfinished, tried, open_work)
+        def look() -> dict[str, Looked]:
+            found = self._look(more, ledger, open_lookup, unfinished, tried, open_work)
             return {name: _without_changed(name, looked, taken) for name, looked in found.items()}
 
-        self._ahead = LookAhead(look_at_due, delay=delay, begun=begun, taken=frozenset(taken))
+        self._ahead = LookAhead(look, begun=self._clock.seconds(), taken=frozenset(taken))
 
     def journaled(self, keys: Collection[str], part_way: Collection[str] = ()) -> None:
         """Forget files that an entry names: they must not be taken once more.
@@ -247,9 +214,7 @@ class Schedule:
 
     def drop_ahead(self) -> None:
         """Drop a look ahead: its batch, or the next one, does not come."""
-        if self._ahead is not None:
-            self._ahead.drop()
-            self._ahead = None
+        self._ahead = None
 
     def _take_ahead(self) -> frozenset[str]:
         """Use what a look ahead has found, if it came to a good end and is of any use.
@@ -258,7 +223,7 @@ class Schedule:
         ahead is taken first.
         """
         ahead, self._ahead = self._ahead, None
-        if ahead is None or not ahead.has_begun:
+        if ahead is None:
             return frozenset()
         while not ahead.ended.wait(PATIENCE_SECS):
             if self._pause(0):

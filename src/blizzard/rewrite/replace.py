@@ -93,7 +93,7 @@ def find_object(
         now=now,
     )
     taken = chosen.is_ours(facts) and chosen.consider(facts, UNKNOWN) is Decision.TAKE
-    finding = chosen.finding(swept=False)
+    finding = chosen.finding()
     if not taken:
         why = ", ".join(one.reason.value for one in finding.not_taken)
         raise ContentNotRead(f"blizzard would not read {key}: {why}; nothing was changed", file=key)

@@ -7,7 +7,7 @@ from penguin.delta.table import Log, WritableTable
 from penguin.events.commits import CompactionPassedOver
 from tests.support.builders import entries
 from tests.support.compactions import crowded
-from tests.support.runner import InProcessRunner, RewriteRace
+from tests.support.runner import RewriteRace
 
 ALL = list(range(10))
 
@@ -82,33 +82,6 @@ def test_appends_of_others_between_plan_and_commit_cost_nobody_a_commit(desk):
     assert committed(desk, LateLog) == []
     assert len(desk.rows()) == 12
     assert len(desk.active) == 3
-
-
-def test_a_batch_that_is_journaled_meanwhile_is_committed_as_well(desk):
-    def happens():
-        desk.land("later.ndjson", {"id": 10, "user": "x"})
-        desk.blizzard()
-
-    done = desk.tidy(runner=RewriteRace(after=happens))
-    assert done.entry == 7
-    assert desk.ids() == [*ALL, 10]
-    assert len(desk.active) == 2
-
-
-def test_a_compaction_while_a_batch_runs_costs_the_batch_nothing(desk):
-    class Beside(InProcessRunner):
-        def run(self, units, work):
-            found = super().run(units, work)
-            if desk.worth().groups:
-                desk.compact()
-            return found
-
-    desk.land("later.ndjson", {"id": 10, "user": "x"})
-    desk.blizzard(runner=Beside())
-    assert [one.kind for one in entries(desk.table)[-2:]] == ["compact", "batch"]
-    desk.penguin()
-    assert desk.ids() == [*ALL, 10]
-    assert len(desk.active) == 2
 
 
 def test_a_retraction_that_is_journaled_meanwhile_comes_first(desk):

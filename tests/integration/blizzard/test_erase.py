@@ -1,14 +1,12 @@
 """Rows erased by what they hold, in one process with the real programs."""
 
 import pytest
-from deltalake import DeltaTable
 
 from blizzard.model.predicate import PredicateInvalid
 from blizzard.rewrite.transaction import PromotionWaits
 from tests.support.builders import entries
 from tests.support.erasures import FIELDS, USER, Forgetful, landed
 from tests.support.promotions import ID, PRICE
-from tests.support.runner import RewriteRace
 
 PARTITIONED = {"partition_by": {"prefix_template": "date=%Y-%m-%d"}}
 
@@ -184,22 +182,6 @@ def test_a_file_that_others_rewrite_before_the_commit_leaves_the_table_as_it_is(
     assert desk.ids() == [2, 4, 7]
 
 
-def test_a_file_that_others_rewrite_meanwhile_is_looked_into_again(desk):
-    desk.forget("user = 'x'", runner=RewriteRace(after=desk.optimize))
-    assert desk.ids() == [2, 4, 7]
-
-
-def test_a_batch_that_comes_meanwhile_does_not_hinder_it(desk):
-    def runs():
-        desk.land("e.ndjson", {"id": 8, "user": "x"})
-        desk.blizzard()
-
-    desk.forget("user = 'x'", runner=RewriteRace(after=runs))
-    assert desk.ids() == [2, 4, 7, 8]
-    desk.forget("user = 'x'")
-    assert desk.ids() == [2, 4, 7]
-
-
 def test_a_snapshot_knows_it(desk):
     desk.writes_a_snapshot()
     desk.forget("user = 'x'")
@@ -208,14 +190,6 @@ def test_a_snapshot_knows_it(desk):
     desk.ingest()
     assert desk.said("status")["erased_rows"] == 4
     assert [one["rows"] for one in desk.said("why", "b.ndjson")["erased"]] == [1]
-
-
-@pytest.mark.unbalanced("rows_back")
-def test_an_audit_finds_rows_that_have_come_back(desk):
-    before = desk.version
-    desk.forget("user = 'x'")
-    DeltaTable(str(desk.table)).restore(before)
-    assert "rows_back" in {one.kind.value for one in desk.audited().differences}
 
 
 def test_why_knows_of_an_erasure_after_the_source_was_moved(desk):

@@ -89,22 +89,6 @@ def test_of_two_promotions_at_once_one_wins(desk):
     assert prices(desk) == [Decimal("1.25"), Decimal("2.25")]
 
 
-def test_a_batch_that_comes_first_does_no_harm(desk):
-    def batch():
-        desk.land("c.ndjson", '{"id":3,"price":3.25}')
-        desk.ingest()
-
-    desk.promote("price", runner=RewriteRace(after=batch))
-    assert committed(desk) == []
-    assert prices(desk) == [Decimal("1.25"), Decimal("2.25"), Decimal("3.25")]
-
-
-def test_files_rewritten_by_somebody_else_meanwhile_are_rewritten_again(desk):
-    desk.promote("price", runner=RewriteRace(after=lambda: optimize(desk)))
-    assert committed(desk) == []
-    assert prices(desk) == [Decimal("1.25"), Decimal("2.25")]
-
-
 def names(desk):
     return lambda: tables.named_files(str(desk.table), desk.sink.storage_options)
 
@@ -167,22 +151,6 @@ def test_a_batch_that_ran_without_a_promoted_column_is_read_again(tmp_path):
         pass
     assert committed(desk) == []
     assert prices(desk) == [Decimal("1.25"), Decimal("2.25")]
-
-
-def test_a_batch_with_declared_columns_goes_after_a_promotion(desk):
-    desk.land("c.ndjson", '{"id":3,"price":3.25}')
-
-    class Beside(InProcessRunner):
-        def run(self, units, work):
-            done = super().run(units, work)
-            desk.promote("price")
-            return done
-
-    pipeline = pipeline_of(desk.settings, Beside())
-    assert pipeline.step()
-    assert [one.kind for one in entries(desk.table)][-2:] == ["promote", "batch"]
-    assert committed(desk) == []
-    assert prices(desk) == [Decimal("1.25"), Decimal("2.25"), Decimal("3.25")]
 
 
 @pytest.mark.parametrize("handoff", ["staging", "direct"])

@@ -252,15 +252,6 @@ def test_both_objects_of_a_file_that_was_read_twice_go(tmp_path):
     assert desk.ids() == [1, 2, 5, 10]
 
 
-@pytest.mark.unbalanced("rows_back")
-def test_an_audit_finds_rows_that_have_come_back(desk):
-    before = desk.version
-    desk.take_back("b.ndjson")
-    DeltaTable(str(desk.table)).restore(before)
-    (found,) = [one for one in desk.audited().differences if one.kind == "rows_back"]
-    assert "took 2 rows" in found.message
-
-
 def test_an_entry_whose_rows_do_not_add_up_is_not_committed(desk):
     desk.retract("b.ndjson")
     entry = entries(desk.table)[-1]

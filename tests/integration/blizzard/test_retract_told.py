@@ -10,10 +10,8 @@ from blizzard.rewrite.retract import RowsNotToldApart, SourceNotRetractable
 from blizzard.rewrite.transaction import PromotionWaits
 from penguin import inline
 from tests.support.builders import entries
-from tests.support.pipelines import pipeline_of
-from tests.support.promotions import ID
 from tests.support.retractions import Taken
-from tests.support.runner import InProcessRunner, RewriteRace
+from tests.support.runner import RewriteRace
 
 
 @pytest.fixture
@@ -199,44 +197,6 @@ def test_an_optimize_while_files_are_rewritten_is_noticed(desk):
     with pytest.raises(RowsNotToldApart, match="Nothing was changed"):
         desk.retract("b.ndjson", runner=RewriteRace(before=optimizes))
     assert desk.ids() == [1, 2, 3, 4, 9]
-
-
-def test_files_that_somebody_rewrote_meanwhile_are_rewritten_again(tmp_path):
-    desk = Taken(tmp_path, {"fields": [ID], "provenance": ["file"]})
-    desk.land("a.ndjson", {"id": 1})
-    desk.land("b.ndjson", {"id": 2})
-    desk.ingest()
-    desk.land("c.ndjson", {"id": 3})
-    desk.ingest()
-    desk.retract("b.ndjson", runner=RewriteRace(after=desk.optimize))
-    assert desk.ids() == [1, 2, 3]
-    desk.penguin()
-    assert desk.ids() == [1, 3]
-
-
-def test_a_batch_that_was_running_is_journaled_after_it(desk):
-    class Meanwhile(InProcessRunner):
-        def run(self, units, work):
-            desk.retract("b.ndjson")
-            return super().run(units, work)
-
-    desk.land("d.ndjson", {"id": 9})
-    desk.ends_well()
-    pipeline_of(desk.settings, Meanwhile()).step()
-    assert [one.kind for one in entries(desk.table)] == ["open", "batch", "retract", "batch"]
-    desk.penguin()
-    assert desk.ids() == [1, 2, 9]
-
-
-def test_a_batch_that_runs_meanwhile_goes_on(desk):
-    def runs():
-        desk.land("d.ndjson", {"id": 9})
-        desk.blizzard()
-
-    assert desk.retract("b.ndjson", runner=RewriteRace(before=runs)).entry == 3
-    desk.land("e.ndjson", {"id": 10})
-    desk.ingest()
-    assert desk.ids() == [1, 2, 9, 10]
 
 
 def test_rows_that_penguin_holds_are_to_be_settled_first(desk):

@@ -19,7 +19,9 @@ from penguin.events.commits import EntryRejected
 from tests.support.builders import entries
 from tests.support.compactions import Crowded, crowded
 from tests.support.erasures import USER
+from tests.support.pipelines import pipeline_of
 from tests.support.promotions import ID
+from tests.support.runner import InProcessRunner, RewriteRace
 
 PRICE = {"name": "price", "type": "int64"}
 SCHEMA = {"fields": [ID, USER], "provenance": ["file"]}
@@ -41,53 +43,59 @@ def replaces_what_changes(desk: Crowded) -> None:
 class Operation:
     """A command on a table with rows 1 and 2 in one file, 3 and 4 in another."""
 
-    run: Callable[[Crowded], Any]
+    run: Callable[[Crowded, InProcessRunner], Any]
     after: list[tuple[int, int | None]]
     """The ids and prices of the rows once it is committed."""
     says: str
     """What penguin says of one that it rejects."""
     shown: str = "passed over: nothing in the table was changed"
     """What the journal says of it."""
+    kind: str = "retract"
+    """The kind of its entry."""
     prepare: Callable[[Crowded], None] = lambda _desk: None
 
 
 OPERATIONS = {
     "retract": Operation(
-        run=lambda desk: desk.retract("b.ndjson"),
+        run=lambda desk, runner: desk.retract("b.ndjson", runner=runner),
         after=[(1, None), (3, None), (4, None)],
         says="run blizzard retract",
     ),
     "replace": Operation(
         prepare=lands_new_content,
-        run=lambda desk: desk.replace("b.ndjson", by="b.ndjson"),
+        run=lambda desk, runner: desk.replace("b.ndjson", by="b.ndjson", runner=runner),
         after=[(1, None), (3, None), (4, None), (20, None)],
         says="run blizzard retract",
     ),
     "on_change": Operation(
         prepare=replaces_what_changes,
-        run=lambda desk: desk.blizzard(),
+        run=lambda desk, runner: desk.blizzard(runner=runner),
         after=[(1, None), (3, None), (4, None), (20, None)],
         says="run blizzard retract",
     ),
     "erase": Operation(
-        run=lambda desk: desk.erase("id = 2"),
+        run=lambda desk, runner: desk.erase("id = 2", runner=runner),
         after=[(1, None), (3, None), (4, None)],
         says="run blizzard erase again",
+        kind="erase",
     ),
     "compact": Operation(
-        run=lambda desk: desk.compact(),
+        run=lambda desk, runner: desk.compact(runner=runner),
         after=BEFORE,
         says="gave way",
+        kind="compact",
         shown="passed over: it gave way to another writer",
     ),
     "promote": Operation(
         prepare=lambda desk: desk.configure({**SCHEMA, "fields": [ID, USER, PRICE]}),
-        run=lambda desk: desk.promote("price"),
+        run=lambda desk, runner: desk.promote("price", runner=runner),
         after=[(1, 10), (2, 20), (3, 30), (4, 40)],
         says="run blizzard schema promote again",
+        kind="promote",
     ),
 }
 each_operation = pytest.mark.parametrize("name", OPERATIONS)
+each_command = pytest.mark.parametrize("name", [name for name in OPERATIONS if name != "on_change"])
 
 
 def begun(folder: Path, name: str, **sink: Any) -> tuple[Crowded, Operation]:
@@ -138,7 +146,7 @@ def shown(desk: Crowded, *words: str) -> Any:
 @pytest.mark.parametrize("handoff", ["journal", "staging", "direct"])
 def test_every_hand_off_takes_it(tmp_path: Path, name: str, handoff: str) -> None:
     desk, operation = begun(tmp_path, name, handoff=handoff)
-    operation.run(desk)
+    operation.run(desk, InProcessRunner())
     assert seen(desk) == BEFORE
     assert "waits" in desk.cli("journal", "list").stdout
     assert garbage(desk) == (set(), set()), "what waits for its commit is kept"
@@ -150,12 +158,12 @@ def test_every_hand_off_takes_it(tmp_path: Path, name: str, handoff: str) -> Non
     assert garbage(desk) == (set(), set())
 
 
-@pytest.mark.parametrize("name", [name for name in OPERATIONS if name != "on_change"])
+@each_command
 def test_a_table_from_which_nothing_may_be_removed_is_refused(tmp_path: Path, name: str) -> None:
     desk, operation = begun(tmp_path, name)
     becomes_append_only(desk)
     with pytest.raises(TableUnsupported, match=r"delta\.appendOnly"):
-        operation.run(desk)
+        operation.run(desk, InProcessRunner())
 
 
 @each_operation
@@ -166,7 +174,7 @@ def test_another_program_that_comes_before_penguin_wins(
 ) -> None:
     """The table stays as it is, the new files are garbage, and the command can be run again."""
     desk, operation = begun(tmp_path, name)
-    operation.run(desk)
+    operation.run(desk, InProcessRunner())
     *_others, entry = entries(desk.table)
     number, files = str(entry.sequence), {file.filename for file in entry.data_files}
     other(desk)
@@ -190,7 +198,7 @@ def test_another_program_that_comes_before_penguin_wins(
     assert {one["path"] for one in json.loads(done.stdout)["pieces"]} == files
     assert not any((desk.table / one).exists() for one in files)
     if other is not becomes_append_only:
-        operation.run(desk)
+        operation.run(desk, InProcessRunner())
         desk.penguin()
         assert seen(desk) == [row for row in operation.after if row[0] != 1 or other is optimize]
 
@@ -200,7 +208,7 @@ def test_another_program_that_comes_between_plan_and_commit_is_noticed(
     tmp_path: Path, name: str
 ) -> None:
     desk, operation = begun(tmp_path, name)
-    operation.run(desk)
+    operation.run(desk, InProcessRunner())
     tries: list[object] = []
 
     class Late(WritableTable):
@@ -216,3 +224,72 @@ def test_another_program_that_comes_between_plan_and_commit_is_noticed(
     assert len(desk.events_of_penguin(EntryRejected, LateLog)) == 1
     assert len(tries) == 1
     assert seen(desk) == BEFORE
+
+
+def lands(desk: Crowded) -> None:
+    desk.land("e.ndjson", {"id": 5, "user": "x", "price": 50})
+
+
+def kinds(desk: Crowded) -> list[str]:
+    return [entry.kind for entry in entries(desk.table)]
+
+
+@each_command
+def test_a_batch_that_is_journaled_while_files_are_written_does_no_harm(
+    tmp_path: Path, name: str
+) -> None:
+    desk, operation = begun(tmp_path, name)
+
+    def batch() -> None:
+        lands(desk)
+        desk.blizzard()
+
+    operation.run(desk, RewriteRace(after=batch, times=1))
+    assert kinds(desk)[-2:] == ["batch", operation.kind]
+    assert desk.events_of_penguin(EntryRejected) == []
+    price = 50 if name == "promote" else None
+    assert seen(desk) == sorted([*operation.after, (5, price)])
+    assert len(desk.active) == 2 or name != "compact"
+
+
+@each_command
+def test_a_batch_that_runs_meanwhile_is_journaled_after_it(tmp_path: Path, name: str) -> None:
+    desk, operation = begun(tmp_path, name)
+
+    class Beside(InProcessRunner):
+        def run(self, *given: Any) -> Any:
+            done = super().run(*given)
+            operation.run(desk, InProcessRunner())
+            return done
+
+    lands(desk)
+    desk.ends_well()
+    assert pipeline_of(desk.settings, Beside()).step()
+    assert kinds(desk)[-2:] == [operation.kind, "batch"]
+    assert desk.events_of_penguin(EntryRejected) == []
+    price = 50 if name == "promote" else None
+    assert seen(desk) == sorted([*operation.after, (5, price)])
+    assert len(desk.active) == 2 or name != "compact"
+
+
+@pytest.mark.parametrize("name", ["retract", "replace", "erase", "promote"])
+def test_files_that_another_program_rewrites_meanwhile_are_rewritten_again(
+    tmp_path: Path, name: str
+) -> None:
+    desk, operation = begun(tmp_path, name)
+    operation.run(desk, RewriteRace(after=lambda: optimize(desk), times=1))
+    assert seen(desk) == BEFORE
+    assert desk.events_of_penguin(EntryRejected) == []
+    assert seen(desk) == operation.after
+
+
+@pytest.mark.parametrize("name", ["retract", "erase"])
+@pytest.mark.unbalanced("rows_back")
+def test_an_audit_finds_rows_that_have_come_back(tmp_path: Path, name: str) -> None:
+    desk, operation = begun(tmp_path, name)
+    before = desk.version
+    operation.run(desk, InProcessRunner())
+    desk.penguin()
+    DeltaTable(str(desk.table)).restore(before)
+    (found,) = [one for one in desk.audited().differences if one.kind == "rows_back"]
+    assert "took 1 row" in found.message

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from blizzard.events import BatchJournaled
 from blizzard.journal.lease_record import read_lease
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import BlizzardSettings, PipelineSettings, RollingPolicy
@@ -103,29 +102,6 @@ def test_one_stop_wakes_everybody_who_waits(tmp_path: Path) -> None:
     for thread in threads:
         thread.join(300)
         assert not thread.is_alive()
-
-
-def test_a_run_that_ends_leaves_no_look_ahead_behind(tmp_path: Path) -> None:
-    """One that was to begin in an hour, for a batch that does not come any more."""
-    stop = Stop()
-
-    def emit(event: Event) -> None:
-        if isinstance(event, BatchJournaled):
-            stop.request()
-
-    settings = pipeline(tmp_path, "one")
-    settings = replace(
-        settings,
-        sources=tuple(replace(each, poll_interval=3600.0) for each in settings.sources),
-        sink=replace(settings.sink, rolling=RollingPolicy(inactivity=0.0)),
-    )
-    before = set(threading.enumerate())
-    (result,) = run_of(settings, once=False, stop=stop, emit=emit).run()
-
-    assert result.statistics.files_processed == 1
-    for thread in set(threading.enumerate()) - before:
-        thread.join(300)
-        assert not thread.is_alive(), thread.name
 
 
 def test_the_note_says_that_a_run_has_ended_also_where_it_ended_in_an_error(

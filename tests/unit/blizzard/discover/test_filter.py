@@ -68,7 +68,7 @@ def look(*listed: ObjectFacts, before=None, tried=(), now=NOON, **given) -> Find
     for each in listed:
         if filtering.is_ours(each):
             filtering.consider(each, books.get(f"{filtering.source.name}:{each.path}", Before()))
-    return filtering.finding(swept=True)
+    return filtering.finding()
 
 
 def taken(finding: Finding) -> list[str]:
@@ -248,7 +248,7 @@ def test_the_rest_of_an_object_that_was_taken_again_is_read_and_its_first_lines_
     )
     filtering = file_filter(source=source_settings(on_change=on_change))
     assert filtering.consider(facts("a.ndjson", etag="e2"), before) is Decision.TAKE
-    finding = filtering.finding(swept=True)
+    finding = filtering.finding()
     assert [file.skip for file in finding.take] == [7]
     assert finding.again == {"default:a.ndjson"}
 

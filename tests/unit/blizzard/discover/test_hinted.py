@@ -25,7 +25,6 @@ from lakebed.listing.lookback import Window
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.types import OnChange
 from tests.support.builders import (
-    BEGUN,
     Bench,
     Hands,
     ndjson,
@@ -99,7 +98,6 @@ class Site:
             hints=self.inbox,
             open_source=lambda place: Looked(place, self),
         )
-        BEGUN.append(made)
         made.step()
         self.heads.clear()
         return made

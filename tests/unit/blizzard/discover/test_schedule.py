@@ -20,7 +20,6 @@ from blizzard.pipeline import Pipeline
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.store import Reader
 from tests.support.builders import (
-    BEGUN,
     Bench,
     Hands,
     ndjson,
@@ -56,11 +55,9 @@ class Sources:
 
     def pipeline(self, pace: Pace | None = None) -> Pipeline:
         made = self.bench.pipeline()
-        made = replace(
+        return replace(
             made, open_source=self.open, pace=pace or made.pace, pause=lambda _secs: None
         )
-        BEGUN.append(made)
-        return made
 
     def land(self, name: str, number: int = 1) -> None:
         put(self.root, name, ndjson(rows(number)))
@@ -409,7 +406,7 @@ class Busy(RunsOnly):
         self.land()
         self.sources.bench.hands.at += self.chance.choice([0, 11])
         ahead = self.pipeline._schedule._ahead if self.pipeline is not None else None
-        if self.chance.random() < 0.5 and ahead is not None and ahead._looks:
+        if self.chance.random() < 0.5 and ahead is not None:
             ahead.ended.wait(300)
         if self.chance.random() < 0.2:
             raise RunFailed("Spark is gone")
@@ -436,23 +433,3 @@ def test_whatever_lands_whenever_every_file_is_ingested_once(tmp_path: Path, see
         idle = 0 if pipeline.step() else idle + 1
         sources.bench.hands.at += 3600
     assert sorted(sources.ingested()) == sorted(busy.landed)
-
-
-def test_a_long_batch_is_looked_ahead_of_when_a_source_is_due_and_not_before(
-    tmp_path: Path,
-) -> None:
-    """The files of the batch itself wait for nothing more."""
-    sources = sources_of(tmp_path, a=60)
-    sources.land("a/0.ndjson")
-    begun: list[float] = []
-    running: list[Pipeline] = []
-
-    def note() -> None:
-        ahead = running[0]._schedule._ahead
-        assert ahead is not None
-        begun.append(ahead.begun - sources.bench.hands.at)
-
-    sources.bench.runner = Meanwhile(note)
-    running.append(sources.pipeline())
-    assert running[0].step()
-    assert begun == [60.0]
