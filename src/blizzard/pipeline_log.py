@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,11 +14,15 @@ from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.schema import Schema
 from lakebed.deltalog.retention import retention
 from lakebed.deltalog.snapshot import LogCache, LogReader, Snapshot
+from lakebed.deltalog.versions import read_commits
 from lakebed.documents.entry import Entry
 from lakebed.errors import LakeError
 
 if TYPE_CHECKING:
     from lakebed.deltalog.search import LogSearch
+
+NEWEST_VERSIONS = 10
+"""Versions that are searched for the last commit of a pipeline."""
 
 
 @dataclass(slots=True)
@@ -50,6 +54,18 @@ class PipelineLog:
         """Return the last entry of a journal that the log has; None where it has none."""
         table = self.snapshot()
         return None if table is None else table.committed(pipeline, journal)
+
+    def last_commit_at(self) -> datetime | None:
+        """Return when entries of the pipeline were committed last; None if not lately."""
+        table = self.snapshot()
+        if table is None:
+            return None
+        name = self.settings.name
+        for version in range(table.version, max(-1, table.version - NEWEST_VERSIONS), -1):
+            for commit in read_commits(table.store, version, 1):
+                if any(settled.pipeline == name for settled in commit.entries):
+                    return commit.at
+        return None
 
     def has_entry(self, entry: Entry) -> bool:
         """Whether an entry is committed."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from http import HTTPStatus
 
 from blizzard.answers.answer import Answer
-from blizzard.answers.phrases import way_out
+from blizzard.answers.phrases import commands_for, way_out
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.report import Question
 from blizzard.answers.source_status import failed_files
@@ -56,7 +56,10 @@ class Answers:
 
     def __init__(self, observer: Observer) -> None:
         self._on = observer
-        self._bad_lines = {name: BadLineGroups(look) for name, look in observer.pipelines.items()}
+        dlq = f"blizzard{observer.lake.options} dlq"
+        self._bad_lines = {
+            name: BadLineGroups(look, dlq) for name, look in observer.pipelines.items()
+        }
 
     @route("overview", "All pipelines and tables at a glance", max_age=0.5)
     def overview(self) -> Overview:
@@ -243,12 +246,14 @@ class Answers:
         for key, one in failed[:MOST_FAILED]:
             # With show_values a message may quote the line that it is about.
             reason = f"{one.stage}, {one.code}" if settings.show_values else one.message
-            part_way = bool(one.lines_in_table)
+            part_way, options = bool(one.lines_in_table), self._on.lake.options
+            waits = one.next_try is not None
             yield FailedFile(
                 path=key,
                 code=one.code,
                 reason=reason,
-                way_out=None if one.next_try is not None else way_out(one.code, part_way=part_way),
+                advice=None if waits else way_out(one.code, part_way=part_way),
+                commands=commands_for(one.code, key, part_way=part_way, options=options),
                 attempts=one.attempts,
                 next_try_at=None if one.next_try is None else rfc3339(one.next_try),
                 since=None if one.since is None else rfc3339(one.since),

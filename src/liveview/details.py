@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from blizzard.answers.bad_lines import LinesWayOut
 from blizzard.answers.file_counts import DayOrPartition
 from blizzard.answers.lifecycle import FileState
 from liveview.model import PipelineSummary, TableSummary
@@ -59,7 +60,7 @@ class BadLineGroup:
     files: int
     sample_path: str | None
     sample_line: int | None
-    suggested_fix: str | None
+    way_out: LinesWayOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,9 @@ class FailedFile:
     path: str
     code: str
     reason: str
-    way_out: str | None
+    advice: str | None
+    """What can be done about it, in words; None where it is tried again by itself."""
+    commands: list[str]
     attempts: int
     next_try_at: str | None
     since: str | None

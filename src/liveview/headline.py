@@ -19,6 +19,10 @@ UP_TO_DATE = (
     "Nothing failed, nothing is held, and nothing waits for longer than `sink.late_after_secs` "
     "allows. Rows are not compared with the table: `blizzard audit` does that."
 )
+NO_PROBLEMS = (
+    "No pipeline is stopped and nothing is held. Whether source files wait is not known here: this "
+    "configuration has no pipelines. Rows are not compared: `blizzard audit` does that."
+)
 BEING_READ = "being_read"
 
 
@@ -105,7 +109,8 @@ def _unless_failing(
     elif any(one.health == "unknown" for one in tables):
         text = "Not every table is known yet"
     elif not pipelines:
-        health, text = "ok", f"{plural(len(tables), 'table')}, no problems"
+        text = f"{plural(len(tables), 'table')}, no problems"
+        return Headline(health="ok", text=text, covers=NO_PROBLEMS)
     else:
         text = f"{_share(all_in, all_in)} {is_are(all_in)} up to date"
         return Headline(health="ok", text=text, covers=UP_TO_DATE)
@@ -122,31 +127,40 @@ def _late(
     now: datetime, programs: Sequence[Program], pipelines: Sequence[PipelineSummary]
 ) -> Headline | None:
     """Return what has waited too long, and why: entries before files, as they are nearer."""
-    for code in ("commit_late", "files_late"):
-        found = [(each, one) for each in pipelines for one in each.problems if one.code == code]
+    for step in ("commit", "files"):
+        codes = (f"{step}_late", f"{step}_behind")
+        found = [(each, one) for each in pipelines for one in each.problems if one.code in codes]
         if not found:
             continue
         late = [each for each, _one in found]
+        worst = min(
+            (one for _each, one in found), key=lambda one: (one.severity, codes[0] != one.code)
+        )
         since = min(datetime.fromisoformat(one.since) for _each, one in found if one.since)
-        at, worst = minute(since, now), min(found, key=lambda one: one[1].severity)[1]
-        if code == "commit_late":
+        at, is_moving = minute(since, now), worst.code == codes[1]
+        who = (worst.way_out or "").partition(" ")[0]
+        cause = _cause(next((one for one in programs if one.name == who), None), moving=is_moving)
+        if step == "commit":
             counts = [one.uncommitted_rows for one in late]
             rows = None if None in counts else sum(one or 0 for one in counts)
             waiting = waiting_words(sum(one.uncommitted_entries or 0 for one in late), rows)
-            text = f"Nothing journaled since {at} is committed: {{}}. {waiting}"
+            what = "Not everything journaled" if is_moving else "Nothing journaled"
+            text = f"{what} since {at} is committed: {cause}. {waiting}"
         else:
             files = plural(sum(one.waiting_files or 0 for one in late), "source file")
-            text = f"{files} not read, the oldest waiting since {at}: {{}}"
+            text = f"{files} not read, the oldest waiting since {at}: {cause}"
         if len(late) < len(pipelines):
             text += f" in {_share(len(pipelines), len(late))}"
-        who = (worst.way_out or "").partition(" ")[0]
-        cause = next((_cause(one) for one in programs if one.name == who), "")
         health: Health = "failing" if worst.severity == "error" else "warning"
-        return Headline(health=health, text=text.format(cause) + ".", way_out=worst.way_out)
+        return Headline(health=health, text=f"{text}.", way_out=worst.way_out)
     return None
 
 
-def _cause(program: Program) -> str:
+def _cause(program: Program | None, *, moving: bool) -> str:
+    if program is None:
+        return ""
+    if moving:
+        return f"{program.name} is catching up"
     if program.reachable:
         return f"{program.name} answers, and is behind"
     if program.address is None:

@@ -279,7 +279,7 @@ def _state(part: LivePart) -> State:
         return "running"
     if part.over:
         return "stopped"
-    return "waiting" if part.waiting else "idle"
+    return "idle"
 
 
 def _waiting(name: str, files: int, size: int) -> Unit:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
+from blizzard.answers.file_counts import Standing
 from blizzard.answers.problems import Health, Problem
 from lakebed.clock import rfc3339
 
-State = Literal["running", "idle", "waiting", "failing", "stopped", "unknown"]
-"""`waiting`: there is work, and it waits for its time or for penguin."""
+State = Literal["running", "idle", "to_read", "to_commit", "failing", "stopped", "unknown"]
+"""`to_commit`: entries wait for their commit; `to_read`: none does, and files wait."""
 SPARK_BUCKETS = 48
 
 DAY_SECS = 86_400.0
@@ -95,6 +96,7 @@ class DayVerdict:
     day: str
     complete: bool | None
     sentence: str
+    standing: Standing = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

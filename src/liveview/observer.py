@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from blizzard.answers.file_counts import DayOrPartition
 from blizzard.answers.problems import Problem, late_steps, of_error
 from blizzard.answers.report import Question, Reconciler, Reconciliation
 from blizzard.answers.status import PipelineStatus
@@ -101,6 +102,8 @@ class Observer:
             name: TableLook(settings, clock=clock, opening=opening_table)
             for name, settings in lake.tables.items()
         }
+        self._yesterdays: dict[str, tuple[tuple[int, ...], DayOrPartition]] = {}
+        """The newest verdict on yesterday, and what was stuck before it was reached."""
         self._reconciling = {name: threading.Lock() for name in lake.pipelines}
         self._reconcilers = {
             name: Reconciler(settings, opening, clock) for name, settings in lake.pipelines.items()
@@ -168,7 +171,13 @@ class Observer:
     def reconciled(self, name: str, question: Question) -> Reconciliation:
         """Compare what landed in the sources of a pipeline with its table, one at a time."""
         with self._reconciling[name]:
-            return self._reconcilers[name].reconcile(question)
+            # The journal's counts from before are not newer than the comparison.
+            before = stuck_of(self.quick.last(("summary", name)))
+            found = self._reconcilers[name].reconcile(question)
+            yesterday = found.day(yesterday_of(self.clock.now()))
+            if yesterday is not None:
+                self._yesterdays[name] = before, yesterday
+            return found
 
     def _heard(self, wait: float = 0.0) -> Process | Unreachable:
         """Return what the other program reports, or why it does not; the last known by default."""
@@ -228,7 +237,7 @@ class Observer:
             self.mark(name),
         )
         last = self.quick.last(("summary", name))
-        before, age = stuck_of(last), self._look_age(look, reported=part is not None)
+        age = self._look_age(look, reported=part is not None)
         if last is not None and any(
             late_steps(
                 self.lake.pipelines[name], last[0], self.clock.now(), files=None, files_since=None
@@ -253,10 +262,9 @@ class Observer:
         day = yesterday_of(self.clock.now())
         self.slow.begin(
             ("yesterday", name, day),
-            # The journal's counts from before are not newer than the comparison.
-            lambda: (before, self.reconciled(name, Question(days=(day,), rows=False))),
+            lambda: self.reconciled(name, Question(days=(day,), rows=False)),
             max_age=self._age(DAY_AGE_SECS),
-            mark=(mark, None if part is None else part.waiting, before),
+            mark=(mark, None if part is None else part.waiting, stuck_of(last)),
             slow_share=2 * SLOW_SHARE,
         )
 
@@ -284,7 +292,9 @@ class Observer:
         found: tuple[PipelineStatus, PipelineSummary] | None
         found, trouble = self._result(("summary", name), end, f"the journal of {name}")
         day = yesterday_of(self.clock.now())
-        before, compared = self.slow.last(("yesterday", name, day)) or (None, None)
+        before, compared = self._yesterdays.get(name, (None, None))
+        if compared is not None and compared.name != day:
+            compared = None
         stuck = stuck_of(found)
         status, pipeline = found or (
             None,

@@ -191,15 +191,19 @@ def _behind(
 
 
 def _state(part: PartReport | None, status: PipelineStatus | None, files: int | None) -> State:
-    waits = bool(files) or (status is not None and status.uncommitted_entries > 0)
-    if part is not None:
-        return "waiting" if waits and part.state in ("idle", "waiting") else part.state
-    if status is None:
-        return "unknown"
-    if status.writer is None or status.writer.state in (Life.ENDED, Life.GONE):
-        return "stopped"
-    # A process writes that does not answer here.
-    return "waiting" if waits else "unknown"
+    if part is not None and part.state != "idle":
+        return part.state
+    if part is None:
+        if status is None:
+            return "unknown"
+        if status.writer is None or status.writer.state in (Life.ENDED, Life.GONE):
+            return "stopped"
+    if status is not None and status.uncommitted_entries > 0:
+        return "to_commit"
+    if files:
+        return "to_read"
+    # Without a report, a process writes that does not answer here.
+    return "unknown" if part is None else "idle"
 
 
 def table_summary(
@@ -225,8 +229,9 @@ def table_summary(
         pending = sum(one.pending_entries or 0 for one in status.pipelines)
         waiting = max(waiting or 0, pending) or waiting
     state: State = "unknown" if part is None else part.state
-    if waiting and (state == "idle" if part is not None else view is not None):
-        state = "waiting"
+    is_idle = view is not None if part is None else state == "idle"
+    if is_idle and (waiting or (part is not None and part.waiting)):
+        state = "to_commit"
     return replace(
         table,
         state=state,

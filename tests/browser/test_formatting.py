@@ -188,15 +188,14 @@ def test_a_week_and_every_gap_stay_when_days_are_shortened(ask: Ask):
     assert kept == ["0", "1", "2", "3", "4", "5", "6", "8", "20"]
 
 
-def test_today_is_no_gap(ask: Ask):
-    def standing(day, complete):
-        return ask("logic", "standingOf", {"name": day, "complete": complete}, NOW)
-
-    assert standing("2026-11-16", False) == "not over yet"
-    assert standing("2026-11-15", False) == "incomplete"
-    assert standing("2026-11-15", None) == "not known"
-    assert standing("2026-11-16", True) == "not over yet"
-    assert standing("2026-11-15", True) == "complete"
+def test_long_names_lose_their_middle_and_never_half_a_letter(ask: Ask):
+    each(
+        ask,
+        "logic",
+        "middle",
+        {"short": "short", "0123456789": "012…789", "🐧" * 10: "🐧🐧🐧…🐧🐧🐧"},
+        7,
+    )
 
 
 def test_sentences_begin_with_a_capital_and_commands_stay_as_they_are_typed(ask: Ask):
@@ -210,10 +209,15 @@ def test_sentences_begin_with_a_capital_and_commands_stay_as_they_are_typed(ask:
     each(ask, "format", "sentence", wanted)
 
 
-def test_a_pipeline_is_counted_under_one_state(ask: Ask):
+def test_state_and_health_are_two_marks(ask: Ask):
     items = [{"name": "a", "state": "running", "health": "failing", "problems": []}]
-    counts = ask("logic", "perState", items)
-    assert {state: count for state, count in counts.items() if count} == {"failing": 1}
+    assert ask("logic", "per", items, "state", ["running", "failing"]) == {
+        "running": 1,
+        "failing": 0,
+    }
+    assert ask("logic", "per", items, "health", ["ok", "failing"]) == {"ok": 0, "failing": 1}
+    assert ask("logic", "filtered", items, "", {"state": "running", "health": "failing"}) == items
+    assert ask("logic", "filtered", items, "", {"health": "ok"}) == []
 
 
 def test_sums_of_what_is_not_known_are_not_nothing(ask: Ask):

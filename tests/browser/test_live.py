@@ -32,7 +32,7 @@ def test_a_batch_moves_without_a_reload(visitor: Visitor):
     expect(batch.get_by_role("table", name="Units").get_by_role("row")).to_have_count(49)
     visit.scene.show(samples.overview(now, samples.pipeline(now, "clicks", last_entry=4_813)))
     expect(batch).to_have_count(0)
-    expect(visit.page.locator(".title-row .badge")).to_have_text("Idle")
+    expect(visit.page.locator(".title-row .badge").first).to_have_text("Idle")
     assert visit.page.evaluate("performance.getEntriesByType('navigation').length") == 1
 
 
@@ -81,7 +81,7 @@ def test_a_killed_program_is_told_and_its_return_needs_no_reload(visitor: Visito
     visit.scene.overview = samples.overview(now, samples.pipeline(now, "clicks", last_entry=4_813))
     visitor.servers.append(LiveServer(visit.scene, port))
     expect(banner).to_be_hidden()
-    expect(visit.page.locator(".title-row .badge")).to_have_text("Idle")
+    expect(visit.page.locator(".title-row .badge").first).to_have_text("Idle")
     expect(visit.page.locator("#said")).to_have_text("Connection is back. ")
     assert visit.page.evaluate("window.same")
 

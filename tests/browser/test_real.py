@@ -60,7 +60,7 @@ def test_every_view_of_a_real_lake(visitor: Visitor, lake: LiveLake):
 def test_a_batch_that_runs_and_then_fails_is_seen_as_it_happens(visitor: Visitor, lake: LiveLake):
     with lake.served() as (pages, _site, emit):
         visit = visitor.look(f"{pages.url}/", "#/pipelines/clicks", expected=("503",))
-        expect(visit.page.locator(".title-row .badge")).to_have_text("Idle")
+        expect(visit.page.locator(".title-row .badge").first).to_have_text("Idle")
         emit(StageFinished(pipeline="clicks", stage=BatchStep.DISCOVER, seconds=0.5))
         planned = tuple((f"u{number}", 2, BYTES) for number in range(4))
         emit(
@@ -75,7 +75,7 @@ def test_a_batch_that_runs_and_then_fails_is_seen_as_it_happens(visitor: Visitor
         expect(batch).to_contain_text("Units: 1 running, 3 waiting")
         expect(batch.get_by_role("progressbar")).to_have_attribute("aria-valuenow", "13")
         emit(StepFailed(who="clicks", code="store_full", error="no space", next_try_secs=9.0))
-        expect(visit.page.locator(".title-row .badge")).to_have_text("Failing")
+        expect(visit.page.locator(".title-row .badge").first).to_have_text("Step failed")
         expect(visit.page.get_by_role("list", name="Problems")).to_contain_text("store_full")
 
 

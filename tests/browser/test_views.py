@@ -37,7 +37,8 @@ def test_problems_come_first_with_their_way_out(visitor: Visitor):
     expect(visit.heading()).to_have_text("1 of 8 pipelines is failing")
     first = visit.section("Problems").get_by_role("listitem").first
     expect(first).to_contain_text("has not answered for 14 minutes")
-    expect(first).to_contain_text("Way out: See that the endpoint can be reached")
+    expect(first.locator("pre")).to_have_text("blizzard -c lake.yaml --dry-run")
+    expect(first.get_by_role("button", name="Copy the command")).to_be_visible()
     names = visit.section("Pipelines").locator(".row-link").all_inner_texts()
     assert names[:3] == ["payments", "shipments", "clicks"]  # failing, warning, running
 
@@ -110,7 +111,7 @@ def test_a_year_of_days_is_shown_with_its_gaps(visitor: Visitor):
     visit = visitor.open(samples.overview(now, samples.pipeline(now)), "#/pipelines/orders")
     days = visit.section("Days")
     expect(days.get_by_role("img")).to_have_attribute(
-        "aria-label", "31 days: 28 complete, 2 incomplete, 1 not known."
+        "aria-label", "31 days: 28 complete, 2 incomplete, 1 not over yet."
     )
     for shown in ("Lost", "Deleted", "Overwritten"):  # Only where a day has something to say.
         expect(days.get_by_role("columnheader", name=shown)).to_be_visible()
@@ -143,10 +144,40 @@ def test_a_failing_pipeline_shows_what_needs_hands(visitor: Visitor):
     bad = visit.section("Bad lines")
     expect(bad).to_contain_text("1,204 lines")
     visit.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    bad.get_by_role("button", name="Copy the suggested fix").click()
-    expect(bad.get_by_role("button", name="the suggested fix: copied")).to_be_visible()
+    bad.get_by_role("button", name="Copy the change of the configuration").click()
+    expect(
+        bad.get_by_role("button", name="the change of the configuration: copied")
+    ).to_be_visible()
     copied = visit.page.evaluate("navigator.clipboard.readText()")
-    assert copied == "schema:\n  columns:\n    amount: decimal(18,2)"
+    assert copied == "schema:\n  on_mismatch: rescue"
+    commands = [each for each in visit.page.locator("pre").all_inner_texts() if each != copied]
+    assert all(each.startswith(("blizzard -c ", "penguin -c ")) for each in commands)
+    assert not any("\n" in each for each in commands)
+
+
+def test_charts_have_spans_and_tell_what_is_under_the_pointer(visitor: Visitor):
+    now = clock()
+    visit = visitor.open(samples.overview(now, samples.pipeline(now)), "#/pipelines/orders")
+    visit.section("Throughput, last 24 h").get_by_role("button", name="7 d").click()
+    chart = visit.section("Throughput, last 7 d")
+    chart.locator(".chart-plot").hover()
+    expect(chart.locator(".chart-tip")).to_contain_text(re.compile(r"[\d,]+ rows"))
+    fresh = visit.section("Freshness").locator(".chart-plot")
+    fresh.hover()
+    expect(fresh.locator(".chart-tip")).to_contain_text(re.compile("median .* worst|no file"))
+    assert any("throughput?hours=168" in path for path in visit.scene.asked)
+
+
+def test_entries_and_versions_are_links_to_their_rows(visitor: Visitor):
+    visit = visitor.open(samples.busy(clock()), "#/tables/orders")
+    visit.section("Versions").get_by_role("link", name="4,780").click()
+    expect(visit.page.locator("tr.is-open")).to_contain_text("4,780")
+    visit.go("#/pipelines/orders?entry=4700")
+    expect(visit.page.locator("tr.is-open")).to_contain_text("4,700")
+    expect(visit.page.locator("tr.is-open")).to_be_in_viewport()
+    expect(visit.section("Batches").locator(".equation")).to_be_visible()
+    visit.page.locator("tr.is-open").get_by_role("link").click()
+    expect(visit.page).to_have_url(re.compile("#/tables/orders.version=4694"))
 
 
 def test_a_file_is_found_by_part_of_its_name_and_tells_its_journey(visitor: Visitor):
@@ -163,7 +194,7 @@ def test_a_file_is_found_by_part_of_its_name_and_tells_its_journey(visitor: Visi
     expect(visit.page.get_by_text("The file is in the table since version 4,806")).to_be_visible()
     steps = visit.section("Step by step").get_by_role("listitem")
     expect(steps).to_have_count(4)
-    expect(steps.nth(2)).to_contain_text("Committed to the table as version 4806 (done)")
+    expect(steps.nth(2)).to_contain_text("Committed to the table as version 4,806 (done)")
     visit.page.go_back()
     expect(visit.page.get_by_role("searchbox")).to_have_value("part")
 
@@ -173,7 +204,7 @@ def test_a_file_that_is_not_there_is_answered_in_words(visitor: Visitor):
     expect(visit.page.get_by_text("No such file.")).to_be_visible()
     visit.go("#/pipelines/orders/file?path=orders%2Fpart-00017.ndjson.gz")
     expect(visit.page.get_by_text("Nothing of it is in the table")).to_be_visible()
-    expect(visit.page.get_by_text("Way out: Upload it again")).to_be_visible()
+    expect(visit.page.get_by_text("Next: Upload it again")).to_be_visible()
     expect(visit.section("Step by step")).to_contain_text("(stopped here)")
 
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from blizzard.answers.answer import Answer, FailedSource, Read, Resolution
-from blizzard.answers.file_counts import DayOrPartition
+from blizzard.answers.bad_lines import LinesWayOut
+from blizzard.answers.file_counts import DayOrPartition, Standing
 from blizzard.answers.lifecycle import FileState
 from lakebed.storage.store import ObjectFacts
 from liveview.details import (
@@ -98,7 +99,11 @@ def detail(clock: Clock, summary: PipelineSummary) -> PipelineDetail:
                 files=14,
                 sample_path=path,
                 sample_line=40_118,
-                suggested_fix="schema:\n  columns:\n    amount: decimal(18,2)",
+                way_out=LinesWayOut(
+                    advice="This change lets them in; then replay them.",
+                    yaml="schema:\n  on_mismatch: rescue",
+                    commands=["blizzard -c lake.yaml dlq replay wrong_type-amount"],
+                ),
             ),
             BadLineGroup(
                 code="not_json",
@@ -107,7 +112,10 @@ def detail(clock: Clock, summary: PipelineSummary) -> PipelineDetail:
                 files=1,
                 sample_path=path,
                 sample_line=7,
-                suggested_fix=None,
+                way_out=LinesWayOut(
+                    advice="No setting lets them in.",
+                    commands=["blizzard -c lake.yaml dlq show not_json"],
+                ),
             ),
         ]
         if troubled
@@ -117,7 +125,8 @@ def detail(clock: Clock, summary: PipelineSummary) -> PipelineDetail:
                 path=path,
                 code="corrupt_gzip",
                 reason="The file ends in the middle of a gzip member, after 41.2 MiB.",
-                way_out="Upload it again under the same name, then run `blizzard redo`.",
+                advice="Upload it again, complete; it is taken when it changes.",
+                commands=[f"blizzard -c lake.yaml dlq retry --file {path}"],
                 attempts=3,
                 next_try_at=stamp(clock.now + timedelta(minutes=4)),
                 since=clock.ago(hours=2),
@@ -126,7 +135,8 @@ def detail(clock: Clock, summary: PipelineSummary) -> PipelineDetail:
                 path=f"{summary.name}/{'deep/' * 20}{'x' * 120}.ndjson",
                 code="too_large",
                 reason="One line is longer than 64 MiB.",
-                way_out=None,
+                advice=None,
+                commands=[],
                 attempts=1,
                 next_try_at=None,
                 since=clock.ago(hours=5),
@@ -138,7 +148,7 @@ def detail(clock: Clock, summary: PipelineSummary) -> PipelineDetail:
             HeldEntry(
                 entry=4_790,
                 reason="Column amount is decimal(38,9), and the table has long.",
-                way_out="Promote the column with `penguin schema promote`, or redo the entry.",
+                way_out="penguin -c lake.yaml held",
                 since=clock.ago(hours=3),
                 files=2,
                 rows=431_204,
@@ -153,6 +163,7 @@ def days(clock: Clock, count: int = 31) -> list[DayOrPartition]:
     made = []
     for back in range(count):
         complete = None if back == 0 else back not in {1, 9, 40, 200}
+        standing: Standing = "complete" if complete else "not_over" if back == 0 else "incomplete"
         made.append(
             DayOrPartition(
                 name=clock.day(back),
@@ -173,6 +184,7 @@ def days(clock: Clock, count: int = 31) -> list[DayOrPartition]:
                 rows=12_406_118,
                 bytes=41_204_118_301,
                 complete=complete,
+                standing=standing,
             )
         )
     return made

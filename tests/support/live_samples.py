@@ -5,6 +5,7 @@ import random
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from blizzard.answers.file_counts import Standing
 from blizzard.answers.problems import Problem
 from liveview.headline import overview_of
 from liveview.model import (
@@ -60,7 +61,9 @@ def verdict(clock: Clock, complete: bool | None = True) -> DayVerdict:
         False: "No: 286 of 288 files of {} are in the table; 1 failed and 1 is waiting.",
         None: "Not known: the source cannot be listed by day.",
     }[complete]
-    return DayVerdict(day=clock.day(1), complete=complete, sentence=words.format(clock.day(1)))
+    standing: Standing = "complete" if complete else "unknown" if complete is None else "incomplete"
+    sentence = words.format(clock.day(1))
+    return DayVerdict(day=clock.day(1), complete=complete, sentence=sentence, standing=standing)
 
 
 def pipeline(clock: Clock, name: str = "orders", **changes: object) -> PipelineSummary:
@@ -156,8 +159,7 @@ def failing(clock: Clock, name: str = "payments") -> PipelineSummary:
                 severity="error",
                 code="store_unavailable",
                 message="The source s3://landing/payments/ has not answered for 14 minutes.",
-                way_out="See that the endpoint can be reached from this machine; the pipeline "
-                "tries again every minute by itself.",
+                way_out="blizzard -c lake.yaml --dry-run",
                 since=clock.ago(minutes=14),
                 subject="s3://landing/payments/",
             ),
@@ -165,7 +167,7 @@ def failing(clock: Clock, name: str = "payments") -> PipelineSummary:
                 severity="warning",
                 code="entry_held",
                 message="Entry 4790 is held: column amount is decimal(38,9), the table has long.",
-                way_out="Widen the column with `penguin schema promote`, or redo the entry.",
+                way_out="penguin -c lake.yaml held",
                 since=clock.ago(hours=3),
             ),
         ],
@@ -230,7 +232,7 @@ def busy(clock: Clock) -> Overview:
     calm = [pipeline(clock, name) for name in NAMES if name not in {"clicks", "payments"}]
     late = replace(
         calm[2],
-        state="waiting",
+        state="to_read",
         waiting_files=41,
         waiting_bytes=904_118_301,
         oldest_waiting_secs=412.0,
@@ -240,7 +242,7 @@ def busy(clock: Clock) -> Overview:
                 severity="warning",
                 code="bad_lines",
                 message="318 lines of the last hour were set aside: field weight is not a number.",
-                way_out="Look at the groups of bad lines; a type for the field is suggested there.",
+                way_out="blizzard -c lake.yaml dlq list",
                 since=clock.ago(minutes=51),
             )
         ],
@@ -253,7 +255,7 @@ def busy(clock: Clock) -> Overview:
 
 def many(clock: Clock, count: int = 100) -> Overview:
     """Return a lake of so many pipelines, of every state."""
-    states: tuple[State, ...] = ("idle", "idle", "idle", "waiting", "stopped", "unknown")
+    states: tuple[State, ...] = ("idle", "idle", "idle", "to_read", "stopped", "unknown")
     rest = [
         pipeline(clock, f"{NAMES[at % 8]}-{at:03}", state=states[at % 6], rows_24h=at * 104_118)
         for at in range(count - 2)

@@ -156,6 +156,44 @@ def advice(group: str, fix: Fix | None) -> str:
     return f"{fix.key}: {value} lets {of} in; then run blizzard dlq replay {group}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinesWayOut:
+    """What lets a group of bad lines in: what to change in the configuration, then what to run."""
+
+    advice: str
+    yaml: str | None = None
+    """Keys of the pipeline, as they stand in its configuration."""
+    commands: list[str] = field(default_factory=list)
+
+
+def way_out_for(group: str, fix: Fix | None, dlq: str) -> LinesWayOut:
+    """Return the way out for a group of bad lines; `dlq` is the command with its options. Pure."""
+    replay = f"{dlq} replay {group}"
+    if fix is None:
+        return LinesWayOut(
+            advice="No setting lets them in. Print them, correct them one for one, and replay the "
+            "corrected file; or give them up.",
+            commands=[f"{dlq} show {group}", f"{replay} --from FILE", f"{dlq} discard {group}"],
+        )
+    of = "them" if fix.lines == fix.tried else f"{fix.lines:,} of {fix.tried:,}"
+    if fix.key is None:
+        return LinesWayOut(advice=f"{of} can be read as configured now.", commands=[replay])
+    return LinesWayOut(
+        advice=f"This change lets {of} in; then replay them.",
+        yaml=_as_yaml(fix.key, str(fix.value).lower()),
+        commands=[replay],
+    )
+
+
+def _as_yaml(key: str, value: str) -> str:
+    """Write a setting as it stands in a pipeline's configuration."""
+    section, *names = key.split(".")
+    if names[0] == "fields":
+        name = ".".join(names[1:-1])
+        return f"{section}:\n  fields:\n    - name: {name}\n      {names[-1]}: {value}"
+    return f"{section}:\n  {'.'.join(names)}: {value}"
+
+
 def _changes(rules: Rules) -> Iterator[tuple[str | None, str | bool | None, Rules]]:
     yield None, None, rules
     coerced = _each(rules.schema.fields, _coerced)

@@ -18,6 +18,8 @@ from lakebed.storage.ahead import ahead
 from lakebed.units import in_words, is_are, plural
 
 By = Literal["day", "partition"]
+Standing = Literal["complete", "incomplete", "not_over", "empty", "unknown"]
+"""Whether everything of a day is in: `not_over` is today, `empty` a day without files."""
 UNKNOWN = "unknown"
 """The day of files that landed at an unknown time, or the partition of those without."""
 
@@ -74,6 +76,8 @@ class DayOrPartition:
     """Files whose rows the journal does not say."""
     complete: bool | None = None
     """Whether files landed and nothing more is to come; None where sources could not be listed."""
+    standing: Standing = "unknown"
+    """The verdict in one word; every surface shows this one."""
     sentence: str = ""
     """The same in words."""
 
@@ -113,6 +117,8 @@ class DayOrPartition:
             self.sentence = f"whether everything of {self.name} is in is not known: {why}"
         else:
             self.complete = bool(self.landed) and not self.missing
+            done: Standing = "complete" if self.complete else "incomplete"
+            self.standing = "empty" if not self.landed else "not_over" if so_far else done
             self.sentence = _sentence(self, so_far=so_far)
 
 

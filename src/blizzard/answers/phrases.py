@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from shlex import quote
 
 from blizzard.answers.answer import Answer, DataFile, FileRetraction, Read, Resolution
 from blizzard.answers.lifecycle import FileState
 from blizzard.discover.skip_reason import Reason
 from blizzard.model.settings import PipelineSettings, RollingPolicy, SourceSettings
 from lakebed.deltalog.versions import REPAIR
+from lakebed.shown import printable
 from lakebed.types import OnChange
 from lakebed.units import is_are, plural, span
 
@@ -63,6 +65,19 @@ def way_out(code: str, *, part_way: bool, bad_line: bool = False) -> str:
     """
     way = WAYS_OUT.get(code, PART_WAY if part_way else FOR_GOOD)
     return f"{way}{BAD_LINES}" if bad_line and code not in WAYS_OUT else way
+
+
+def commands_for(code: str, key: str, *, part_way: bool, options: str) -> list[str]:
+    """Return the commands that deal with a failed file; `options` name the configuration."""
+    dlq, file = f"blizzard{options} dlq", quote(printable(key))
+    if code == "partition_unknown":
+        return []
+    if code == "changed_part_way":
+        return [f"{dlq} list"]
+    if code == "gone_part_way":
+        return [f"{dlq} discard {file}"]
+    same_lines = " --same-lines" if part_way and code not in WAYS_OUT else ""
+    return [f"{dlq} retry --file {file}{same_lines}"]
 
 
 # ----------------------------------------------------------------------------- rows and lines

@@ -7,17 +7,16 @@ from functools import partial
 from typing import Literal
 
 from blizzard.answers.source_status import SourceStatus
-from blizzard.answers.status import PipelineStatus
+from blizzard.answers.status import POLLS, PipelineStatus, commit_patience
 from blizzard.journal.lease_record import Life
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import rfc3339
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import code_of
-from lakebed.types import CommitMode
 from lakebed.units import plural
 
-POLLS = 3
-"""Polls that a program may need before what waits for it is late."""
+MOVING_SECS = 60.0
+"""The least time after a step during which its backlog counts as moving."""
 Health = Literal["ok", "warning", "failing", "unknown"]
 
 
@@ -171,27 +170,34 @@ def late_steps(
     if files and files_since is not None:
         # A batch waits for more files up to the rollover.
         patience = sink.rolling.rollover + POLLS * settings.poll_interval
-        severity = _severity(settings, now, files_since, patience)
+        batch = None if status is None else status.last_batch
+        moved = None if batch is None else batch.at
+        severity, is_moving = _lateness(settings, now, files_since, patience, moved)
         if severity is not None:
             wait = plural(files, "source file waits", "source files wait")
+            message = f"{wait} to be read, the oldest since {minute(files_since, now)}"
+            if is_moving and moved is not None:
+                message += f"; files are being read, the last batch was at {minute(moved, now)}"
             yield Problem(
                 severity=severity,
-                code="files_late",
-                message=f"{wait} to be read, the oldest since {minute(files_since, now)}",
+                code="files_behind" if is_moving else "files_late",
+                message=message,
                 way_out=f"blizzard{options}",
                 since=rfc3339(files_since),
             )
     since = None if status is None else status.uncommitted_since
     if status is not None and since is not None:
-        is_inline = sink.commit is CommitMode.INLINE
-        poll = settings.poll_interval if is_inline else sink.commit_poll
-        severity = _severity(settings, now, since, POLLS * poll)
+        moved = status.last_commit_at
+        severity, is_moving = _lateness(settings, now, since, commit_patience(settings), moved)
         if severity is not None:
+            wait = waiting_words(status.uncommitted_entries, status.uncommitted_rows)
+            message = f"nothing journaled since {minute(since, now)} is committed: {wait}"
+            if is_moving and moved is not None:
+                message += f"; entries are being committed, the last at {minute(moved, now)}"
             yield Problem(
                 severity=severity,
-                code="commit_late",
-                message=f"nothing journaled since {minute(since, now)} is committed: "
-                + waiting_words(status.uncommitted_entries, status.uncommitted_rows),
+                code="commit_behind" if is_moving else "commit_late",
+                message=message,
                 way_out=f"{sink.committer}{options}",
                 since=rfc3339(since),
             )
@@ -210,10 +216,18 @@ def minute(at: datetime, now: datetime) -> str:
     return f"{at:{'' if at.date() == now.date() else '%Y-%m-%d '}%H:%M} UTC"
 
 
-def _severity(
-    settings: PipelineSettings, now: datetime, since: datetime, patience: float
-) -> Literal["warning", "error"] | None:
+def _lateness(
+    settings: PipelineSettings,
+    now: datetime,
+    since: datetime,
+    patience: float,
+    moved: datetime | None,
+) -> tuple[Literal["warning", "error"] | None, bool]:
+    """Return how bad a wait is, and whether its backlog moves, which makes an error a warning."""
+    limit = settings.sink.late_after
     waited = (now - since).total_seconds()
-    if waited > settings.sink.late_after:
-        return "error"
-    return "warning" if waited > patience else None
+    if waited <= min(patience, limit):
+        return None, False
+    recent = min(limit, max(patience, MOVING_SECS))
+    is_moving = moved is not None and (now - moved).total_seconds() <= recent
+    return ("error" if waited > limit and not is_moving else "warning"), is_moving

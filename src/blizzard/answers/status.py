@@ -24,7 +24,10 @@ from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
 from lakebed.errors import LakeError, StoreUnavailable
 from lakebed.journal import JournalReader, latest_protocol
-from lakebed.types import Handoff
+from lakebed.types import CommitMode, Handoff
+
+POLLS = 3
+"""Polls that a program may need before what waits for it is late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,8 @@ class PipelineStatus:
     """Rows of the entries that wait for their commit; None where they are not added up."""
     uncommitted_since: datetime | None = None
     """When the first of these entries was written."""
+    last_commit_at: datetime | None = None
+    """When entries of it were committed last; looked up only where others have waited for long."""
 
     @property
     def lag_secs(self) -> float:
@@ -175,6 +180,7 @@ def pipeline_status(
         aside_error=aside.error or error or (last.unsure if last.receipt_fits else None),
         uncommitted_rows=rows,
         uncommitted_since=since,
+        last_commit_at=None if since is None else _last_commit_at(asked, since),
     )
 
 
@@ -193,6 +199,21 @@ def _waiting_rows(asked: PipelineEvidence, count: int) -> tuple[int | None, date
     first = known.get(waiting[0])
     rows = sum(known[number].rows for number in waiting) if known.keys() >= {*waiting} else None
     return rows, None if first is None else first.at
+
+
+def commit_patience(settings: PipelineSettings) -> float:
+    """Return the seconds after which an entry that is not committed is late."""
+    sink = settings.sink
+    poll = settings.poll_interval if sink.commit is CommitMode.INLINE else sink.commit_poll
+    return min(POLLS * poll, sink.late_after)
+
+
+def _last_commit_at(asked: PipelineEvidence, since: datetime) -> datetime | None:
+    """Return when entries of the pipeline were committed last, if one waits longer than usual."""
+    waited = (asked.clock.now() - since).total_seconds()
+    with suppress(LakeError):
+        return asked.log.last_commit_at() if waited > commit_patience(asked.settings) else None
+    return None
 
 
 def _retractions(history: Ledger, passed_over: PassedOver) -> tuple[list[Retraction], str | None]:

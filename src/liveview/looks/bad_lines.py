@@ -5,17 +5,19 @@ from dataclasses import dataclass, field
 
 from blizzard.answers.bad_lines import (
     FaultGroup,
+    LinesWayOut,
     QuarantineFiles,
-    advice,
     fix_for,
     groups_of,
     quarantine_in,
+    way_out_for,
 )
 from blizzard.model.bad_lines import Meant, WaitingFile
 from lakebed.documents.source_record import BadLines as SourceBadLines
 from liveview.details import BadLineGroup
 from liveview.looks.pipelines import PipelineLook, PipelineView
 
+MANY_LINES = "All of them are read, and what lets them in is found out."
 MOST_LINES = 20_000
 """Lines that are read to tell their groups; of more, the first fault of each file counts."""
 
@@ -25,6 +27,8 @@ class BadLineGroups:
     """The groups of one pipeline, for as long as the same files have lines that wait."""
 
     look: PipelineLook
+    dlq: str
+    """The command with the options that name the configuration."""
     _of: tuple[str, ...] | None = None
     _groups: list[BadLineGroup] = field(default_factory=list)
 
@@ -45,7 +49,7 @@ class BadLineGroups:
     def _read(self, found: QuarantineFiles) -> list[BadLineGroup]:
         lines = sum(waiting.file.record_count for waiting in found.files)
         if lines > MOST_LINES:
-            return by_first_fault(found.files)
+            return by_first_fault(found.files, self.dlq)
         if not found.files:
             return []
         return [
@@ -56,13 +60,13 @@ class BadLineGroups:
                 files=len(group.files),
                 sample_path=group.sample.key,
                 sample_line=group.sample.line,
-                suggested_fix=_fix(group, found),
+                way_out=_way_out(group, found, self.dlq),
             )
             for group in groups_of(found, Meant(everything=True))
         ]
 
 
-def by_first_fault(files: Iterable[WaitingFile]) -> list[BadLineGroup]:
+def by_first_fault(files: Iterable[WaitingFile], dlq: str) -> list[BadLineGroup]:
     """Return bad lines by the first fault of each source file, from the journal alone. Pure."""
     groups: dict[tuple[str, str | None], list[SourceBadLines]] = {}
     for waiting in files:
@@ -76,18 +80,18 @@ def by_first_fault(files: Iterable[WaitingFile]) -> list[BadLineGroup]:
             files=len({one.source for one in sources}),
             sample_path=sources[0].source,
             sample_line=sources[0].first,
-            suggested_fix="blizzard dlq list reads all of them, and says what lets them in",
+            way_out=LinesWayOut(advice=MANY_LINES, commands=[f"{dlq} list"]),
         )
         for (code, field), sources in groups.items()
     ]
     return sorted(found, key=lambda group: -group.lines)
 
 
-def _fix(group: FaultGroup, found: QuarantineFiles) -> str:
+def _way_out(group: FaultGroup, found: QuarantineFiles, dlq: str) -> LinesWayOut:
     name = group.fault.group
     try:
         fix = fix_for(group.tried, found.rules)
     except ImportError:
         # Only penguin is installed here, and blizzard's libraries read lines.
-        return f"blizzard dlq show {name} prints them"
-    return advice(name, fix)
+        return LinesWayOut(advice="Print them.", commands=[f"{dlq} show {name}"])
+    return way_out_for(name, fix, dlq)

@@ -104,10 +104,19 @@ function render() {
   if (state.link.kind === "token") patch(main, shell.tokenForm(state.tokenTried, giveToken));
   else if (!state.overview) patch(main, shell.waiting(state.link));
   else patch(main, view.view(ctx));
+  jump();
   patch(
     document.getElementById("foot"),
     state.overview && state.link.kind !== "token" ? shell.foot(state.overview, ctx.now) : [],
   );
+}
+
+// A link to an entry or a version leads to its row, once it has been read.
+function jump() {
+  const row = state.route.asked.entry ?? state.route.asked.version ? document.querySelector(".is-open") : null;
+  if (!row || state.jumped === location.hash) return;
+  state.jumped = location.hash;
+  row.scrollIntoView({ block: "center" });
 }
 
 function context() {

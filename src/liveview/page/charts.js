@@ -1,7 +1,7 @@
 // Small charts, drawn by hand as SVG. Geometry first (pure), then the drawing.
 
 import { h } from "./dom.js";
-import { bytes, compact, duration, exact, hourMinute } from "./format.js";
+import { bytes, clock, compact, count, dayMonth, duration, exact, hourMinute } from "./format.js";
 
 /** Return the round number at or above a value where an axis ends: 1, 2, 2.5 or 5 times a power of ten. */
 export function roundUp(value) {
@@ -35,15 +35,27 @@ export function onLogScale(seconds) {
   return Math.min(1, Math.max(0, (Math.log10(Math.max(seconds, 0.1)) - low) / (high - low)));
 }
 
-/** Return the times of an axis: full hours on the reader's clock, far enough apart to be read. */
-export function hourTicks(start, end, every) {
+/** Return the times of an axis: every so many minutes of the day on the reader's clock. */
+export function timeTicks(start, end, every) {
   const ticks = [];
   const first = new Date(start);
   first.setMinutes(0, 0, 0);
-  for (let at = first.getTime(); at <= end; at += 3_600_000) {
-    if (at >= start && new Date(at).getHours() % every === 0) ticks.push(at);
+  for (let at = first.getTime(); at <= end; at += 900_000) {
+    const date = new Date(at);
+    if (at >= start && (date.getHours() * 60 + date.getMinutes()) % every === 0) ticks.push(at);
   }
   return ticks;
+}
+
+/** Return how many minutes lie between the ticks of an axis; in little space there are fewer. */
+export function tickMinutes(hours, narrow) {
+  const [, wide, few] = [
+    [1.5, 15, 30],
+    [8, 60, 120],
+    [30, 180, 360],
+    [Infinity, 1440, 2880],
+  ].find(([most]) => hours <= most);
+  return narrow ? few : wide;
 }
 
 const round = (value) => Math.round(value * 100) / 100;
@@ -63,32 +75,34 @@ export function spark(values, label) {
   );
 }
 
-/** Draw rows, bytes or files over time, with a line under the pointer that tells its time and value. */
-export function throughput(series, kind, { label, now, hover, onHover }) {
-  const values = series[kind];
+/** Return a time as an axis and a tip tell it: with its day where it is not today. */
+export function when(at, now) {
+  return new Date(at).toDateString() === new Date(now).toDateString() ? hourMinute(at) : clock(at, now);
+}
+
+/**
+ * Draw values over time, with a line under the pointer that tells its time and values.
+ *
+ * `layers` are `{name, values}`, the one behind first; `tip` returns what the pointer tells of a step.
+ */
+function plot(series, { label, now, narrow, hover, onHover, top, show, layers, tip }) {
   const [width, height] = [960, 168];
-  const top = kind === "bytes" ? roundUpBytes(Math.max(...values)) : roundUp(Math.max(...values, 2));
-  const show = kind === "bytes" ? bytes : compact;
+  const steps = layers[0].values.length;
   const start = Date.parse(series.start);
-  const span = values.length * series.step_secs * 1000;
+  const span = steps * series.step_secs * 1000;
   const x = (at) => round(((at - start) / span) * width);
-  const wide = width / values.length;
-  const picked = hover !== null && hover < values.length ? hover : null;
+  const wide = width / steps;
+  const picked = hover !== null && hover < steps ? hover : null;
   const point = (event) => {
     const box = event.currentTarget.getBoundingClientRect();
-    onHover(
-      Math.max(
-        0,
-        Math.min(values.length - 1, Math.floor(((event.clientX - box.left) / box.width) * values.length)),
-      ),
-    );
+    const at = Math.floor(((event.clientX - box.left) / box.width) * steps);
+    onHover(Math.max(0, Math.min(steps - 1, at)));
   };
   const lines = [0, 0.5, 1];
-  const ticks = hourTicks(
-    start + span * 0.03,
-    Math.min(start + span * 0.97, now),
-    span > 30 * 3_600_000 ? 12 : 3,
-  );
+  const hours = span / 3_600_000;
+  const ticks = timeTicks(start + span * 0.03, Math.min(start + span * 0.97, now), tickMinutes(hours, narrow));
+  const word = (at) => (hours > 30 ? dayMonth(at) : hourMinute(at));
+  const timeOf = (step) => when(start + step * series.step_secs * 1000, now);
   return h(
     "div.chart",
     null,
@@ -99,52 +113,66 @@ export function throughput(series, kind, { label, now, hover, onHover }) {
     ),
     h(
       "div.chart-plot",
-      { onpointermove: point, onpointerleave: () => onHover(null) },
+      { onpointermove: point, onpointerdown: point, onpointerleave: () => onHover(null) },
       h(
         "svg",
         { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label },
         lines.map((share) => h("path.grid", { d: `M0 ${round(height * (1 - share))}H${width}` })),
         ticks.map((at) => h("path.grid.grid-v", { d: `M${x(at)} 0V${height}` })),
-        h("path.area", { d: area(values, width, height, top) }),
+        layers.map(({ name, values }) =>
+          h("path", { class: name, d: area(values.map((each) => each ?? 0), width, height, top) }),
+        ),
         picked !== null && h("rect.picked", { x: round(picked * wide), y: 0, width: round(wide), height }),
       ),
       picked !== null &&
         h(
           "p.chart-tip",
           {
-            class: picked > values.length / 2 ? "left" : "",
+            class: picked > steps / 2 ? "left" : "",
             "aria-hidden": "true",
-            share: String((picked + 0.5) / values.length),
+            share: String((picked + 0.5) / steps),
           },
-          h("b", { title: exact(values[picked]) }, show(values[picked]), kind === "bytes" ? "" : ` ${kind}`),
-          h(
-            "span",
-            null,
-            `${hourMinute(start + picked * series.step_secs * 1000)} – ${hourMinute(start + (picked + 1) * series.step_secs * 1000)}`,
-          ),
+          tip(picked).map((text) => h("b", null, text)),
+          h("span", null, `${timeOf(picked)} – ${timeOf(picked + 1)}`),
         ),
     ),
     h(
       "div.chart-x",
       { "aria-hidden": "true" },
-      ticks.map((at) => h("span", { key: at, share: String((at - start) / span) }, hourMinute(at))),
+      ticks.map((at) => h("span", { key: at, share: String((at - start) / span) }, word(at))),
     ),
   );
 }
 
+/** Draw rows, bytes or files over time. */
+export function throughput(series, kind, options) {
+  const values = series[kind];
+  const isBytes = kind === "bytes";
+  return plot(series, {
+    ...options,
+    top: isBytes ? roundUpBytes(Math.max(...values)) : roundUp(Math.max(...values, 2)),
+    show: isBytes ? bytes : compact,
+    layers: [{ name: "area", values }],
+    tip: (at) => [isBytes ? bytes(values[at]) : `${exact(values[at])} ${kind}`],
+  });
+}
+
 /** Draw how fresh the table was over time: the worst of each step behind its median. */
-export function freshnessTrend(series, label) {
-  const [width, height] = [320, 48];
-  const worst = series.worst_secs.map((each) => each ?? 0);
-  const top = Math.max(...worst, 0);
-  const drawn = (values) => area(values.map((each) => each ?? 0), width, height - 2, top);
-  return h(
-    "svg.trend",
-    { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, preserveAspectRatio: "none" },
-    h("path.spark-base", { d: `M0 ${height - 0.5}H${width}` }),
-    h("path.trend-worst", { d: drawn(worst), transform: "translate(0 2)" }),
-    h("path.spark-area", { d: drawn(series.median_secs), transform: "translate(0 2)" }),
-  );
+export function freshnessTrend(series, options) {
+  const { worst_secs: worst, median_secs: median, files } = series;
+  return plot(series, {
+    ...options,
+    top: Math.max(...worst.map((each) => each ?? 0), 1),
+    show: duration,
+    layers: [
+      { name: "area worst", values: worst },
+      { name: "area", values: median },
+    ],
+    tip: (at) =>
+      files[at]
+        ? [`median ${duration(median[at])}`, `worst ${duration(worst[at])}`, count(files[at], "file")]
+        : ["no file"],
+  });
 }
 
 const MARKS = [

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import * as format from "./format.js";
-import { shortened, standingOf } from "./logic.js";
+import { shortened } from "./logic.js";
 import * as routes from "./routes.js";
 import * as w from "./widgets.js";
 
@@ -19,7 +19,8 @@ const SELDOM = [
   ["Overwritten", "overwritten"],
   ["Bad lines", "quarantined_lines"],
 ];
-const STANDINGS = ["complete", "incomplete", "not known", "not over yet"];
+const COVERS =
+  "Complete: every file that landed on that day, in UTC, is in the table or was taken out by an operator. Bad lines in quarantine and rows that others delete are not counted.";
 const MONTH = 31;
 const YEAR = 366;
 
@@ -28,7 +29,7 @@ export function days(name, summary, ctx) {
   const year = ctx.ui.get("year", false);
   const entry = ctx.documents.get(
     `${routes.api("pipelines", name, "days")}?limit=${year ? YEAR : MONTH}`,
-    String(summary.last_entry),
+    [summary.last_entry, summary.uncommitted_entries, summary.failed_files, summary.yesterday.standing].join(" "),
   );
   const choice = h(
     "div.segmented",
@@ -46,11 +47,12 @@ export function days(name, summary, ctx) {
   );
   if (!entry.data) return w.section("days", "Days", choice, w.pending(entry, "The days"));
   const all = entry.data.days;
-  const standing = (day) => standingOf(day, ctx.now);
-  const tally = (word) => all.filter((day) => standing(day) === word).length;
+  const tally = (standing) => all.filter((day) => day.standing === standing).length;
+  const word = (day) => w.STANDINGS[day.standing][1];
   const words = all.length
-    ? `${format.count(all.length, "day")}: ${STANDINGS.filter(tally)
-        .map((word) => `${tally(word)} ${word}`)
+    ? `${format.count(all.length, "day")}: ${Object.keys(w.STANDINGS)
+        .filter(tally)
+        .map((standing) => `${tally(standing)} ${w.STANDINGS[standing][1]}`)
         .join(", ")}.`
     : "";
   const picked = ctx.ui.get("all days", false) ? all : shortened(all);
@@ -66,12 +68,12 @@ export function days(name, summary, ctx) {
         [...all].reverse().map((day) =>
           h("span.day", {
             key: day.name,
-            class: `day-${standing(day).replaceAll(" ", "-")}`,
-            title: `${format.day(day.name, ctx.now)}: ${standing(day)}, ${format.exact(day.in_table)} of ${format.exact(day.landed)} files in the table`,
+            class: `day-${day.standing}`,
+            title: `${format.day(day.name, ctx.now)}: ${word(day)}, ${format.exact(day.in_table)} of ${format.exact(day.landed)} files in the table`,
           }),
         ),
       ),
-    words && h("p.caption", null, words),
+    words && h("p.caption", null, words, ` ${COVERS}`),
     w.grid({
       label: "Days",
       rows: picked,
@@ -82,11 +84,11 @@ export function days(name, summary, ctx) {
           cell: (day) =>
             h("time", { datetime: day.name, title: `${day.name}, in UTC` }, format.day(day.name, ctx.now)),
         },
-        { title: "Verdict", cell: (day) => w.dayBadge(standing(day)) },
+        { title: "Verdict", cell: (day) => w.dayBadge(day.standing) },
         { title: "Landed", num: true, cell: (day) => w.number(day.landed) },
         { title: "In the table", num: true, cell: (day) => w.number(day.in_table) },
-        { title: "Journaled", num: true, cell: (day) => quiet(day.journaled) },
-        { title: "Waiting", num: true, cell: (day) => quiet(day.waiting) },
+        { title: "To commit", num: true, cell: (day) => quiet(day.journaled) },
+        { title: "To read", num: true, cell: (day) => quiet(day.waiting) },
         {
           title: "Failed",
           num: true,

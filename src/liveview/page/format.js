@@ -105,6 +105,11 @@ export function hourMinute(at, zone) {
   return formatted(new Date(at), { hour: "2-digit", minute: "2-digit" }, zone);
 }
 
+/** Return the day of a time on the reader's clock, for axes. */
+export function dayMonth(at, zone) {
+  return formatted(new Date(at), { day: "numeric", month: "short" }, zone);
+}
+
 /** Return a time for a title: on the reader's clock with its date, and in UTC. */
 export function exactTime(at, zone) {
   if (!at) return "";

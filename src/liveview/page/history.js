@@ -153,7 +153,9 @@ function units(batch, ctx) {
 /** Show the last batches, each with its books when it is opened; older ones on demand. */
 export function batches(detail, ctx) {
   const { name } = detail.summary;
-  const marks = ctx.ui.get("older batches", []);
+  const asked = ctx.route.asked.entry === undefined ? null : Number(ctx.route.asked.entry);
+  const oldest = detail.recent_batches.at(-1)?.entry ?? 0;
+  const marks = ctx.ui.get(`older batches ${asked}`, asked !== null && asked < oldest ? [asked + 1] : []);
   const pages = marks.map((before) =>
     ctx.documents.get(`${routes.api("pipelines", name, "batches")}?before=${before}&limit=50`),
   );
@@ -164,8 +166,8 @@ export function batches(detail, ctx) {
   const last = known.at(-1)?.entry;
   const lastPage = pages.at(-1);
   const more = lastPage ? lastPage.data?.next_before : last > 0 ? last : null;
-  const open = ctx.ui.get("open batch", null);
-  const toggle = (batch) => ctx.ui.set("open batch", open === batch.entry ? null : batch.entry);
+  const open = ctx.ui.get(`open batch ${asked}`, asked);
+  const toggle = (batch) => ctx.ui.set(`open batch ${asked}`, open === batch.entry ? null : batch.entry);
   return w.section(
     "batches",
     "Batches",
@@ -216,7 +218,7 @@ export function batches(detail, ctx) {
           cell: (batch) =>
             batch.committed_version === null
               ? h("span.dim", null, batch.data_files ? "not yet" : format.NONE)
-              : format.exact(batch.committed_version),
+              : w.versionLink(detail.summary.table, batch.committed_version),
         },
         { title: "Books", cell: (batch) => balance(batch) },
       ],
@@ -232,7 +234,7 @@ export function batches(detail, ctx) {
           onclick: () =>
             rows.length < known.length
               ? ctx.ui.set("all batches", true)
-              : ctx.ui.set("older batches", [...marks, more]),
+              : ctx.ui.set(`older batches ${asked}`, [...marks, more]),
         },
         lastPage?.loading ? "Reading older batches …" : "Older batches",
       ),

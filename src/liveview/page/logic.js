@@ -3,14 +3,16 @@
 import { bytes, coarse, compact, duration } from "./format.js";
 
 const URGENCY = { failing: 0, warning: 1, unknown: 2, ok: 3 };
-const ACTIVITY = { failing: 0, running: 1, waiting: 2, stopped: 3, unknown: 4, idle: 5 };
+const ACTIVITY = { failing: 0, running: 1, to_read: 2, to_commit: 3, stopped: 4, unknown: 5, idle: 6 };
 
-export const STATES = ["failing", "running", "waiting", "idle", "stopped", "unknown"];
+export const STATES = ["failing", "running", "to_read", "to_commit", "idle", "stopped", "unknown"];
+export const HEALTHS = ["failing", "warning", "unknown", "ok"];
 
 const COLUMNS = {
   name: (item) => item.name.toLowerCase(),
   rows: (item) => item.rows_24h,
-  waiting: (item) => item.waiting_files,
+  read: (item) => item.waiting_files,
+  commit: (item) => item.uncommitted_entries,
   oldest: (item) => item.oldest_waiting_secs,
   freshness: (item) => item.freshness.median_secs,
   worst: (item) => item.freshness.worst_secs,
@@ -45,11 +47,11 @@ export function sortOf(order, column) {
   return order === column ? "ascending" : order === `-${column}` ? "descending" : "none";
 }
 
-/** Return the items that hold every word of a search in one of their names. */
-export function filtered(items, search, state) {
+/** Return the items of a state and a health that hold every word of a search in one of their names. */
+export function filtered(items, search, { state = "", health = "" } = {}) {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   return items.filter((item) => {
-    if (state && state !== (item.health === "failing" ? "failing" : item.state)) return false;
+    if ((state && state !== item.state) || (health && health !== item.health)) return false;
     const text = [
       item.name,
       item.table,
@@ -64,9 +66,9 @@ export function filtered(items, search, state) {
   });
 }
 
-/** Return how many items a filter would show for each state. */
-export function perState(items) {
-  return Object.fromEntries(STATES.map((state) => [state, filtered(items, "", state).length]));
+/** Return how many items there are of each value: of each `state`, or of each `health`. */
+export function per(items, mark, values) {
+  return Object.fromEntries(values.map((value) => [value, items.filter((item) => item[mark] === value).length]));
 }
 
 /** Return the sums of the overview. */
@@ -110,6 +112,16 @@ export function announcements(before, after) {
   }
   return said.length > 3 ? [...said.slice(0, 3), `and ${said.length - 3} more`] : said;
 }
+
+const OF_ROWS = "Rows are not compared with the table: `blizzard audit` does that.";
+
+/** What a health covers, and what it does not. */
+export const HEALTH_COVERS = {
+  ok: `Nothing failed, is held, or waits for longer than \`sink.late_after_secs\` allows. ${OF_ROWS}`,
+  warning: "Something needs a look, and nothing has failed for good.",
+  failing: "Something needs a person.",
+  unknown: "Not all of it could be read, so whether all is well is not known.",
+};
 
 export const HEALTH_WORDS = {
   ok: "all well",
@@ -163,11 +175,12 @@ export function equation(books) {
   return { whole, parts, difference: whole.value - sum };
 }
 
-/** Return how a day stands; one that is not over is never complete, and that is no gap. */
-export function standingOf(day, now) {
-  if (day.complete === null) return "not known";
-  if (day.name === new Date(now).toISOString().slice(0, 10)) return "not over yet";
-  return day.complete ? "complete" : "incomplete";
+/** Return a long text with its middle left out: its start tells the kind, its end tells which one. */
+export function middle(text, most = 48) {
+  const letters = [...text];
+  if (letters.length <= most) return text;
+  const head = Math.ceil((most - 1) / 2);
+  return `${letters.slice(0, head).join("")}…${letters.slice(head + 1 - most).join("")}`;
 }
 
 /** Return the last week, and every day before it that is not complete, up to thirty. */

@@ -22,6 +22,9 @@ export const overview = (asked) => `#/${query(asked)}`;
 export const files = (asked) => `#/files${query(asked)}`;
 export const pipeline = (name) => `#/pipelines/${encodeURIComponent(name)}`;
 export const table = (name) => `#/tables/${encodeURIComponent(name)}`;
+/** Return the address of one entry of a journal, or of one version of a table. */
+export const entry = (name, number) => `${pipeline(name)}${query({ entry: number })}`;
+export const version = (name, number) => `${table(name)}${query({ version: number })}`;
 export const journey = (name, path) => `${pipeline(name)}/file${query({ path: shown(path) })}`;
 
 /** Return `?a=b` of what is asked for, or nothing; what is empty is left out. */

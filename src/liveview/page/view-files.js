@@ -133,8 +133,12 @@ function results(q, names, ctx) {
         { title: "State", cell: (file) => w.fileBadge(file.state) },
         { title: "Rows", num: true, cell: (file) => w.number(file.rows) },
         { title: "Size", num: true, cell: (file) => w.size(file.bytes) },
-        { title: "Entry", num: true, cell: (file) => format.exact(file.entry) },
-        { title: "Version", num: true, cell: (file) => format.exact(file.version) },
+        { title: "Entry", num: true, cell: (file) => w.entryLink(file.pipeline, file.entry) },
+        {
+          title: "Version",
+          num: true,
+          cell: (file) => w.versionLink(summaries.get(file.pipeline)?.table, file.version),
+        },
         { title: "At", num: true, cell: (file) => w.clock(file.at, ctx.now) },
       ],
       empty:
@@ -168,7 +172,7 @@ export function journeyView(ctx) {
       "header.lead",
       { key: "lead" },
       w.crumbs(w.pipelineLink(name), h("a", { href: routes.files({ pipeline: name }) }, "Files")),
-      h("h1.file-name", null, w.name(path)),
+      h("h1.file-name", null, h("bdi", null, path)),
     ),
     !journey
       ? w.pending(entry, "The journey")
@@ -180,7 +184,7 @@ export function journeyView(ctx) {
             null,
             h("div.answer-top", null, w.fileBadge(journey.state), numbers(journey)),
             h("p.answer-words", null, w.words(format.sentence(journey.answer))),
-            journey.next.map((way) => h("p.way-out", null, h("b", null, "Way out: "), w.words(way))),
+            journey.next.map((way) => h("p.way-out", null, h("b", null, "Next: "), w.words(way))),
           ),
           w.section(
             "steps",
@@ -202,6 +206,8 @@ export function journeyView(ctx) {
                           "p.step-what",
                           null,
                           w.words(format.sentence(step.what)),
+                          step.entry !== undefined && [" ", w.entryLink(name, step.entry)],
+                          step.version !== undefined && [" ", w.versionLink(told?.table, step.version)],
                           h("span.sr", null, ` (${STEP_WORDS[step.state]})`),
                         ),
                         step.detail && h("p.step-detail", null, w.words(step.detail)),
@@ -236,7 +242,7 @@ const WAITS = {
 /** Return the way of a file, step by step, from the answer of `blizzard why`. */
 export function stepsOf(answer) {
   const found = [];
-  const add = (state, at, what, detail) => found.push({ state, at, what, detail });
+  const add = (state, at, what, detail, link) => found.push({ state, at, what, detail, ...link });
   const { stored, failure } = answer;
   if (stored) add("done", stored.modified, "arrived in the source", format.bytes(stored.size));
   for (const read of answer.read) {
@@ -250,14 +256,17 @@ export function stepsOf(answer) {
       ...counts.filter(([value]) => value).map(([value, what]) => `${format.exact(value)} ${what}`),
       format.count(read.rows, "row"),
     ];
-    add("done", read.at, `read and journaled in entry ${read.entry}`, words.join(", "));
-    const version = read.version === null ? "" : ` as version ${read.version}`;
-    if (read.committed) add("done", read.committed_at, `committed to the table${version}`);
+    add("done", read.at, "read and journaled in entry", words.join(", "), { entry: read.entry });
+    if (read.committed && read.version === null) add("done", read.committed_at, "committed to the table");
+    else if (read.committed)
+      add("done", read.committed_at, "committed to the table as version", null, { version: read.version });
   }
   for (const one of answer.resolved)
-    add("done", one.at, `${one.kind} of ${format.count(one.lines, "bad line")} in entry ${one.entry}`);
+    add("done", one.at, `${one.kind} of ${format.count(one.lines, "bad line")} in entry`, null, { entry: one.entry });
   for (const taken of [...answer.erased, answer.retraction].filter(Boolean))
-    add("done", taken.at, `${format.count(taken.rows, "row")} taken out of the table in entry ${taken.entry}`);
+    add("done", taken.at, `${format.count(taken.rows, "row")} taken out of the table in entry`, null, {
+      entry: taken.entry,
+    });
   if (failure) {
     const attempts = format.count(failure.attempts, "attempt");
     add("bad", failure.failed_at, `failed (${failure.code})`, `${failure.message}; ${attempts}`);

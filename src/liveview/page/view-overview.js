@@ -104,7 +104,7 @@ function problems(ctx) {
       shown.map(({ problem, pipelines, tables }) => {
         const links = [...pipelines.map(w.pipelineLink), ...tables.map(w.tableLink)];
         const more = links.length > 1 && ` and ${format.exact(links.length - 1)} more`;
-        return w.problem(problem, ctx.now, [links[0], more]);
+        return w.problem(problem, ctx, [links[0], more]);
       }),
     ),
     all.length > PROBLEMS_SHOWN &&
@@ -119,10 +119,9 @@ function problems(ctx) {
 function pipelines(ctx) {
   const all = ctx.overview.pipelines;
   if (!all.length) return null;
-  const { q = "", state = "", sort = "" } = ctx.route.asked;
-  const asked = (changes) => ctx.replace(routes.overview({ q, state, sort, ...changes }));
-  const rows = logic.sorted(logic.filtered(all, q, state), sort);
-  const counts = logic.perState(all);
+  const { q = "", state = "", health = "", sort = "" } = ctx.route.asked;
+  const asked = (changes) => ctx.replace(routes.overview({ q, state, health, sort, ...changes }));
+  const rows = logic.sorted(logic.filtered(all, q, { state, health }), sort);
   return w.section(
     "pipelines",
     "Pipelines",
@@ -141,12 +140,13 @@ function pipelines(ctx) {
       h(
         "div.chips",
         { role: "group", "aria-label": "State" },
-        chip("All", all.length, !state, () => asked({ state: "" })),
-        logic.STATES.filter((each) => counts[each]).map((each) =>
-          chip(capital(each), counts[each], state === each, () =>
-            asked({ state: state === each ? "" : each }),
-          ),
-        ),
+        chip("All", all.length, !state && !health, () => asked({ state: "", health: "" })),
+        chips(all, "state", logic.STATES, state, w.stateWord, asked),
+      ),
+      h(
+        "div.chips",
+        { role: "group", "aria-label": "Health" },
+        chips(all, "health", logic.HEALTHS, health, (each) => format.sentence(logic.HEALTH_WORDS[each]), asked),
       ),
     ),
     w.grid({
@@ -171,7 +171,8 @@ function pipelines(ctx) {
               w.number(item.rows_24h),
             ),
         },
-        { title: "Waiting", key: "waiting", num: true, cell: (item) => waitingCell(item) },
+        { title: "To read", key: "read", num: true, cell: (item) => toReadCell(item) },
+        { title: "To commit", key: "commit", num: true, cell: (item) => w.number(item.uncommitted_entries) },
         {
           title: "Freshness",
           key: "freshness",
@@ -181,16 +182,25 @@ function pipelines(ctx) {
         { title: "Worst", key: "worst", num: true, cell: (item) => w.span(item.freshness.worst_secs) },
         {
           title: "Yesterday",
-          cell: (item) => w.dayBadge(logic.standingOf(item.yesterday, ctx.now), item.yesterday.sentence),
+          cell: (item) => w.dayBadge(item.yesterday.standing, item.yesterday.sentence),
         },
         { title: "Last batch", key: "last", num: true, cell: (item) => w.ago(item.last_batch_at, ctx.now) },
       ],
       empty: w.empty(
         "No pipeline matches.",
-        h("button.link", { type: "button", onclick: () => asked({ q: "", state: "" }) }, "Show all"),
+        h("button.link", { type: "button", onclick: () => asked({ q: "", state: "", health: "" }) }, "Show all"),
       ),
     }),
   );
+}
+
+function chips(all, mark, values, chosen, word, asked) {
+  const counts = logic.per(all, mark, values);
+  return values
+    .filter((each) => counts[each])
+    .map((each) =>
+      chip(word(each), counts[each], chosen === each, () => asked({ [mark]: chosen === each ? "" : each })),
+    );
 }
 
 function chip(label, number, on, click) {
@@ -207,7 +217,7 @@ function nameCell(item) {
   return h(
     "div.name-cell",
     null,
-    h("a.row-link", { href: routes.pipeline(item.name) }, w.name(item.name)),
+    h("span.named", null, w.healthSign(item.health), w.link(routes.pipeline(item.name), item.name, "row-link")),
     h(
       "span.sub",
       null,
@@ -219,7 +229,7 @@ function nameCell(item) {
 
 function stateCell(item, now) {
   const batch = item.current_batch;
-  const badge = w.stateBadge(item.state, item.health);
+  const badge = w.stateBadge(item.state);
   if (!batch) {
     const looks = item.next_look_at ? `looks again at ${format.clock(item.next_look_at, now)}` : null;
     return h("div.state-cell", { title: looks }, badge);
@@ -233,7 +243,7 @@ function stateCell(item, now) {
   );
 }
 
-function waitingCell(item) {
+function toReadCell(item) {
   if (item.waiting_files === null)
     return h("span.dim", { title: "The source has not been listed yet" }, format.NONE);
   if (!item.waiting_files) return h("span.dim", null, "0");
@@ -250,7 +260,7 @@ function tables(ctx) {
   if (!all.length) return null;
   const { q = "" } = ctx.route.asked;
   const order = ctx.ui.get("tables", "");
-  const rows = logic.sorted(logic.filtered(all, q, ""), order);
+  const rows = logic.sorted(logic.filtered(all, q), order);
   return w.section(
     "tables",
     "Tables",
@@ -271,11 +281,11 @@ function tables(ctx) {
             h(
               "div.name-cell",
               null,
-              h("a.row-link", { href: routes.table(item.name) }, w.name(item.name)),
+              h("span.named", null, w.healthSign(item.health), w.link(routes.table(item.name), item.name, "row-link")),
               h("span.sub", null, w.path(item.uri)),
             ),
         },
-        { title: "State", cell: (item) => w.stateBadge(item.state, item.health) },
+        { title: "State", cell: (item) => w.stateBadge(item.state) },
         {
           title: "Version",
           key: "version",
@@ -305,7 +315,7 @@ function tables(ctx) {
             ),
         },
         {
-          title: "Entries waiting",
+          title: "To commit",
           key: "entries",
           num: true,
           cell: (item) => w.number(item.waiting_entries),
@@ -315,5 +325,3 @@ function tables(ctx) {
     }),
   );
 }
-
-const capital = (text) => text[0].toUpperCase() + text.slice(1);

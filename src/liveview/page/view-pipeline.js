@@ -1,6 +1,6 @@
 // One pipeline: what it does now, how it keeps up, and whatever needs a person.
 
-import { freshnessScale, freshnessTrend, throughput } from "./charts.js";
+import { freshnessScale, freshnessTrend, throughput, when } from "./charts.js";
 import { h } from "./dom.js";
 import * as format from "./format.js";
 import * as logic from "./logic.js";
@@ -11,6 +11,12 @@ import * as w from "./widgets.js";
 
 const HOUR_MS = 3_600_000;
 const LISTED = 10;
+const SPANS = [
+  { hours: 1, word: "1 h", points: 60 },
+  { hours: 6, word: "6 h", points: 72 },
+  { hours: 24, word: "24 h", points: 96 },
+  { hours: 168, word: "7 d", points: 168 },
+];
 
 export function title(ctx) {
   return ctx.route.name;
@@ -25,7 +31,7 @@ export function view(ctx) {
   const detail = entry.data;
   return [
     lead(summary),
-    w.problems(summary.problems, ctx.now),
+    w.problems(summary, ctx),
     w.verdictLine(summary.yesterday),
     figures(summary, ctx),
     summary.current_batch && currentBatch(summary.current_batch, ctx),
@@ -110,7 +116,7 @@ function figures(summary, ctx) {
       "Last batch",
       w.ago(summary.last_batch_at, ctx.now),
       summary.last_batch !== null
-        ? `entry ${summary.last_batch}`
+        ? ["entry ", w.entryLink(summary.name, summary.last_batch)]
         : summary.health === "unknown"
           ? "not known"
           : "none yet",
@@ -140,48 +146,70 @@ function nextLook(summary, now) {
     : w.ago(summary.next_look_at, now);
 }
 
-function chart(summary, ctx) {
-  const kind = ctx.ui.get("chart", "rows");
-  // Read again with every entry, and every hour, when the window has moved on.
-  const entry = ctx.documents.get(
-    `${routes.api("pipelines", summary.name, "throughput")}?hours=24&points=96`,
-    `${summary.last_entry} ${Math.floor(ctx.now / HOUR_MS)}`,
-  );
-  const choice = h(
+/** Return the span that the charts show, and the query that asks the API for it. */
+function spanOf(ctx) {
+  const hours = ctx.ui.get("hours", 24);
+  const { points, word } = SPANS.find((each) => each.hours === hours);
+  return { hours, word, query: `?hours=${hours}&points=${points}` };
+}
+
+function segmented(label, choices, chosen, choose) {
+  return h(
     "div.segmented",
-    { role: "group", "aria-label": "Measure" },
-    ["rows", "bytes", "files"].map((each) =>
-      h(
-        "button",
-        { type: "button", "aria-pressed": String(each === kind), onclick: () => ctx.ui.set("chart", each) },
-        each,
-      ),
+    { role: "group", "aria-label": label },
+    choices.map(([value, word]) =>
+      h("button", { type: "button", "aria-pressed": String(value === chosen), onclick: () => choose(value) }, word),
     ),
   );
-  if (!entry.data) return w.section("throughput", "Throughput", choice, w.pending(entry, "Throughput"));
-  const words = logic.describe(entry.data, kind, ctx.now, (at) => format.hourMinute(at));
+}
+
+function spanChoice(ctx) {
+  const choices = SPANS.map(({ hours, word }) => [hours, word]);
+  return segmented("Span", choices, spanOf(ctx).hours, (hours) => ctx.ui.set("hours", hours));
+}
+
+function pointer(ctx, key, label) {
+  const onHover = (at) => ctx.ui.set(key, at);
+  return { label, now: ctx.now, narrow: ctx.narrow, hover: ctx.ui.get(key, null), onHover };
+}
+
+function chart(summary, ctx) {
+  const kind = ctx.ui.get("chart", "rows");
+  const { word, query } = spanOf(ctx);
+  // Read again with every entry, and every hour, when the window has moved on.
+  const entry = ctx.documents.get(
+    `${routes.api("pipelines", summary.name, "throughput")}${query}`,
+    `${summary.last_entry} ${Math.floor(ctx.now / HOUR_MS)}`,
+  );
+  const kinds = ["rows", "bytes", "files"].map((each) => [each, each]);
+  const choices = h(
+    "div.choices",
+    null,
+    spanChoice(ctx),
+    segmented("Measure", kinds, kind, (each) => ctx.ui.set("chart", each)),
+  );
+  const title = `Throughput, last ${word}`;
+  if (!entry.data) return w.section("throughput", title, choices, w.pending(entry, "Throughput"));
+  const words = logic.describe(entry.data, kind, ctx.now, (at) => when(at, ctx.now));
   return w.section(
     "throughput",
-    "Throughput, last 24 h",
-    choice,
-    throughput(entry.data, kind, {
-      label: words,
-      now: ctx.now,
-      hover: ctx.ui.get("hover", null),
-      onHover: (at) => ctx.ui.set("hover", at),
-    }),
+    title,
+    choices,
+    throughput(entry.data, kind, pointer(ctx, "hover", words)),
     h("p.caption", null, words),
   );
 }
 
 function trend(summary, ctx) {
+  const { word, query } = spanOf(ctx);
   const entry = ctx.documents.get(
-    `${routes.api("pipelines", summary.name, "freshness")}?hours=24&points=96`,
+    `${routes.api("pipelines", summary.name, "freshness")}${query}`,
     `${summary.last_entry} ${summary.freshness.measured_files} ${Math.floor(ctx.now / HOUR_MS)}`,
   );
   if (!entry.data) return w.pending(entry, "Freshness over time");
-  const words = logic.describeFreshness(entry.data, (at) => format.hourMinute(at));
-  return [freshnessTrend(entry.data, `Freshness over 24 h. ${words}`), h("p.caption", null, words)];
+  const words = logic.describeFreshness(entry.data, (at) => when(at, ctx.now));
+  const options = { ...pointer(ctx, "fresh hover", `Freshness over ${word}. ${words}`), narrow: true };
+  return [freshnessTrend(entry.data, options), h("p.caption", null, words)];
 }
 
 function freshness(summary, ctx) {
@@ -229,7 +257,7 @@ function needsHands(detail, ctx) {
               { key: file.path },
               h("p.what", null, w.fileLink(name, file.path)),
               h("p", null, w.words(format.sentence(file.reason))),
-              wayOut(file.way_out),
+              w.wayOut(file, ctx),
               h(
                 "p.facts",
                 null,
@@ -257,7 +285,7 @@ function needsHands(detail, ctx) {
               h(
                 "p.what",
                 null,
-                entry.entry === null ? "The pipeline" : `Entry ${format.exact(entry.entry)}`,
+                entry.entry === null ? "The pipeline" : ["Entry ", w.entryLink(name, entry.entry)],
                 h(
                   "span.dim",
                   null,
@@ -265,7 +293,7 @@ function needsHands(detail, ctx) {
                 ),
               ),
               h("p", null, w.words(format.sentence(entry.reason))),
-              wayOut(entry.way_out),
+              entry.way_out && w.command(entry.way_out, ctx),
               entry.since &&
                 h(
                   "p.facts",
@@ -315,14 +343,7 @@ function badLines(group, name, ctx) {
         format.count(group.files, "file"),
       ),
     ),
-    group.suggested_fix &&
-      h(
-        "div.fix",
-        null,
-        h("p", null, h("b", null, "Suggested fix")),
-        h("pre", { tabindex: "0", "aria-label": "Suggested fix" }, h("code", null, group.suggested_fix)),
-        w.copyButton(group.suggested_fix, "the suggested fix", ctx),
-      ),
+    w.wayOut(group.way_out, ctx),
     h(
       "p.facts",
       null,
@@ -333,10 +354,6 @@ function badLines(group, name, ctx) {
       ],
     ),
   );
-}
-
-function wayOut(text) {
-  return text && h("p.way-out", null, h("b", null, "Way out: "), w.words(text));
 }
 
 function capped(ctx, key, all, show) {

@@ -18,7 +18,7 @@ export function view(ctx) {
   const detail = entry.data;
   return [
     lead(summary),
-    w.problems(summary.problems, ctx.now),
+    w.problems(summary, ctx),
     figures(summary, ctx),
     detail?.note && h("p.caption", { key: "note" }, w.words(format.sentence(detail.note))),
     !detail && w.pending(entry, "The table"),
@@ -79,12 +79,12 @@ function figures(summary, ctx) {
         : [`as of version ${format.exact(summary.size_version)}, `, w.ago(summary.size_at, ctx.now)],
     ),
     w.figure(
-      "Entries waiting",
-      w.number(summary.waiting_entries),
+      "To commit",
+      summary.waiting_entries === null ? "not known" : format.count(summary.waiting_entries, "entry", "entries"),
       summary.waiting_entries === null
-        ? "not known yet"
+        ? "a journal could not be read"
         : summary.waiting_entries
-          ? "for their commit"
+          ? "journaled, not in the table"
           : summary.version === null
             ? "there is no table yet"
             : "every entry is committed",
@@ -94,7 +94,8 @@ function figures(summary, ctx) {
 
 function versions(detail, ctx) {
   const { name } = detail.summary;
-  const marks = ctx.ui.get("older versions", []);
+  const asked = ctx.route.asked.version;
+  const marks = ctx.ui.get(`older versions ${asked}`, askedBefore(asked, detail.recent_versions));
   const pages = marks.map((before) =>
     ctx.documents.get(`${routes.api("tables", name, "versions")}?before=${before}&limit=50`),
   );
@@ -111,8 +112,9 @@ function versions(detail, ctx) {
       label: "Versions",
       rows,
       keyOf: (version) => version.version,
+      rowClass: (version) => (String(version.version) === asked ? "is-open" : ""),
       columns: [
-        { title: "Version", num: true, cell: (version) => format.exact(version.version) },
+        { title: "Version", num: true, cell: (version) => w.versionLink(name, version.version) },
         { title: "At", num: true, cell: (version) => w.clock(version.at, ctx.now) },
         { title: "Operation", cell: (version) => h("bdi", null, version.operation) },
         { title: "By", cell: (version) => by(version) },
@@ -151,11 +153,17 @@ function versions(detail, ctx) {
         {
           type: "button",
           disabled: Boolean(lastPage?.loading),
-          onclick: () => ctx.ui.set("older versions", [...marks, more]),
+          onclick: () => ctx.ui.set(`older versions ${asked}`, [...marks, more]),
         },
         lastPage?.loading ? "Reading older versions …" : "Older versions",
       ),
   );
+}
+
+/** Return where to go on reading so that a version that a link names is shown. */
+function askedBefore(asked, recent) {
+  const known = recent.at(-1)?.version ?? 0;
+  return asked !== undefined && Number(asked) < known ? [Number(asked) + 1] : [];
 }
 
 function by(version) {
@@ -164,7 +172,7 @@ function by(version) {
       "span",
       null,
       version.entry === null ? w.name(version.pipeline) : w.pipelineLink(version.pipeline),
-      version.entry !== null && h("span.dim", null, ` entry ${format.exact(version.entry)}`),
+      version.entry !== null && [" entry ", w.entryLink(version.pipeline, version.entry)],
     );
   return version.by ? h("bdi", null, version.by) : h("span.dim", null, format.NONE);
 }
@@ -187,7 +195,7 @@ function changes(detail, ctx) {
             h(
               "li",
               null,
-              h("span.num.dim", null, `v${format.exact(change.version)}`),
+              h("span.num.dim", null, "v", w.versionLink(detail.summary.name, change.version)),
               h("bdi", null, change.what),
               w.clock(change.at, ctx.now),
             ),

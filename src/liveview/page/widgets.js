@@ -2,21 +2,22 @@
 
 import { h } from "./dom.js";
 import * as format from "./format.js";
-import { pathParts } from "./logic.js";
+import { HEALTH_COVERS, HEALTH_WORDS, middle, pathParts } from "./logic.js";
 import * as routes from "./routes.js";
 
 const STATE_WORDS = {
   running: "Running",
   idle: "Idle",
-  waiting: "Waiting",
-  failing: "Failing",
+  to_read: "To read",
+  to_commit: "To commit",
+  failing: "Step failed",
   stopped: "Stopped",
   unknown: "Not known",
 };
 const FILE_WORDS = {
   in_table: "In the table",
-  journaled: "Journaled",
-  waiting: "Waiting",
+  journaled: "To commit",
+  waiting: "To read",
   failed: "Failed",
   changed: "Changed since",
   skipped: "Not read",
@@ -46,7 +47,7 @@ const FILE_TONES = {
   retracted: "off",
   waiting: "off",
 };
-const TONES = { running: "run", idle: "ok", waiting: "off", failing: "bad", stopped: "off", unknown: "off" };
+const TONES = { running: "run", failing: "bad" };
 
 /** Shapes differ, not colours alone: a tick, a triangle, a cross, a dot. */
 const SHAPES = {
@@ -71,11 +72,23 @@ export const TONE_OF_HEALTH = { ok: "ok", warning: "warn", failing: "bad", unkno
 export const badge = (tone, word, title) =>
   h("span.badge", { class: `tone-${tone}`, title }, icon(tone), word);
 
-/** Show a state in a word, with its sign. A pipeline with a warning keeps its state, and shows the warning's sign. */
-export function stateBadge(state, health) {
-  const tone = health === "failing" ? "bad" : health === "warning" ? "warn" : (TONES[state] ?? "off");
-  return badge(tone, STATE_WORDS[state] ?? state);
-}
+export const stateWord = (state) => STATE_WORDS[state] ?? state;
+
+/** What a pipeline or table does now. Whether that is well is another mark. */
+export const stateBadge = (state) => badge(TONES[state] ?? "off", stateWord(state), "What it does now");
+
+/** Whether all is well with a pipeline or table, as far as is known. */
+export const healthBadge = (health) =>
+  badge(TONE_OF_HEALTH[health], format.sentence(HEALTH_WORDS[health]), HEALTH_COVERS[health]);
+
+/** The same as a sign alone, before a name. */
+export const healthSign = (health) =>
+  h(
+    "span.health-sign",
+    { title: `${format.sentence(HEALTH_WORDS[health])}. ${HEALTH_COVERS[health]}` },
+    icon(TONE_OF_HEALTH[health]),
+    h("span.sr", null, `${HEALTH_WORDS[health]}: `),
+  );
 
 export function fileBadge(state) {
   return badge(FILE_TONES[state] ?? "off", FILE_WORDS[state] ?? state);
@@ -106,7 +119,7 @@ export const clock = (at, now) =>
     : h("span.dim", null, format.NONE);
 
 /** A name from data, which may be written from right to left, and of any length. */
-export const name = (text) => h("bdi", { title: text }, text);
+export const name = (text) => h("bdi", { title: text }, middle(text));
 
 /** A sentence from the server; what stands between backticks is a command or a name to type. */
 export const words = (text) =>
@@ -119,15 +132,44 @@ export const words = (text) =>
 /** A path whose end stays to be seen where there is no space for all of it. */
 export function path(text) {
   const { folder, base } = pathParts(text);
-  return h("span.path", { title: text }, folder && h("bdi.folder", null, folder), h("bdi.base", null, base));
+  return h(
+    "span.path",
+    { title: text },
+    folder && h("bdi.folder", null, folder),
+    h("bdi.base", null, middle(base)),
+  );
 }
 
-/** A command to type, with a button that copies it. */
-export const command = (text, ctx) =>
-  h("div.fix", null, h("pre", { tabindex: "0" }, h("code", null, text)), copyButton(text, "the command", ctx));
+/** A text to copy as it is: one command, or what to change in the configuration. */
+const block = (text, what, ctx) =>
+  h("div.fix", null, h("pre", { tabindex: "0", "aria-label": what }, h("code", null, text)), copyButton(text, what, ctx));
 
-export const pipelineLink = (text) => h("a", { href: routes.pipeline(text) }, name(text));
-export const tableLink = (text) => h("a", { href: routes.table(text) }, name(text));
+/** A command to type, in one line, with a button that copies it. */
+export const command = (text, ctx) => block(text, "the command", ctx);
+
+/** Commands, each with its button, after what to change in the configuration; words stand above. */
+export const wayOut = ({ advice, yaml, commands = [] }, ctx) => [
+  advice && h("p.advice", null, words(format.sentence(advice))),
+  yaml && block(yaml, "the change of the configuration", ctx),
+  commands.map((text) => command(text, ctx)),
+];
+
+/** A link by a name, which a screen reader reads whole. */
+export const link = (href, text, classes = "") =>
+  h("a", { href, class: classes, "aria-label": middle(text) === text ? null : text }, name(text));
+
+export const pipelineLink = (text) => link(routes.pipeline(text), text);
+export const tableLink = (text) => link(routes.table(text), text);
+export const entryLink = (pipeline, entry) =>
+  entry === null || entry === undefined
+    ? h("span.dim", null, format.NONE)
+    : h("a.num", { href: routes.entry(pipeline, entry) }, format.exact(entry));
+export const versionLink = (table, version) =>
+  version === null || version === undefined
+    ? h("span.dim", null, format.NONE)
+    : table
+      ? h("a.num", { href: routes.version(table, version) }, format.exact(version))
+      : format.exact(version);
 export const fileLink = (pipeline, text) => h("a.file", { href: routes.journey(pipeline, text) }, path(text));
 
 /** One figure with its name, and a line below that says more. */
@@ -141,7 +183,7 @@ export function figure(label, value, ...more) {
 }
 
 /** A problem as it is told: what, since when, and the way out. */
-export function problem(item, now, subject) {
+export function problem(item, ctx, subject) {
   const tone = item.severity === "error" ? "bad" : "warn";
   return h(
     "li.problem",
@@ -157,27 +199,26 @@ export function problem(item, now, subject) {
         subject && [subject, " "],
         words(format.sentence(item.message)),
       ),
-      item.way_out && h("p.way-out", null, h("b", null, "Way out: "), words(item.way_out)),
+      item.way_out && command(item.way_out, ctx),
       h(
         "p.facts",
         null,
         h("code", null, item.code),
         item.subject && [" · ", h("bdi", null, item.subject)],
-        item.since && [" · since ", clock(item.since, now), " (", ago(item.since, now), ")"],
+        item.since && [" · since ", clock(item.since, ctx.now), " (", ago(item.since, ctx.now), ")"],
       ),
     ),
   );
 }
 
-/** What is wrong with one pipeline or table; nothing where all is well. */
-export function problems(items, now) {
-  return (
-    items.length > 0 &&
-    h(
-      "ul.problems.standing",
-      { key: "problems", "aria-label": "Problems" },
-      items.map((item) => problem(item, now)),
-    )
+/** What is wrong with one pipeline or table, or what "all well" covers. */
+export function problems(summary, ctx) {
+  if (!summary.problems.length)
+    return h("p.caption", { key: "problems" }, words(`No problems. ${HEALTH_COVERS[summary.health]}`));
+  return h(
+    "ul.problems.standing",
+    { key: "problems", "aria-label": "Problems" },
+    summary.problems.map((item) => problem(item, ctx)),
   );
 }
 
@@ -201,8 +242,9 @@ export function lead(what, summary, action, ...where) {
     h(
       "div.title-row",
       null,
-      h("h1", null, name(summary.name)),
-      stateBadge(summary.state, summary.health),
+      h("h1", null, h("bdi", null, summary.name)),
+      stateBadge(summary.state),
+      healthBadge(summary.health),
       action,
     ),
     h("dl.where", null, where),
@@ -211,7 +253,7 @@ export function lead(what, summary, action, ...where) {
 
 /** The answer in a plain sentence. */
 export function verdictLine(verdict) {
-  const tone = verdict.complete === true ? "ok" : verdict.complete === false ? "bad" : "off";
+  const tone = STANDINGS[verdict.standing][0];
   return h(
     "p.verdict",
     { key: "verdict", class: `tone-${tone}` },
@@ -225,10 +267,18 @@ export function verdictLine(verdict) {
   );
 }
 
-const DAY_TONES = { complete: "ok", incomplete: "bad", "not known": "off", "not over yet": "off" };
+/** The signs and words of how a day stands, as the API and `blizzard files` judge it. */
+export const STANDINGS = {
+  complete: ["ok", "complete"],
+  incomplete: ["bad", "incomplete"],
+  unknown: ["off", "not known"],
+  not_over: ["off", "not over yet"],
+  empty: ["off", "no files"],
+};
 
 /** How a day stands, in words. */
-export const dayBadge = (standing, title) => badge(DAY_TONES[standing], format.sentence(standing), title);
+export const dayBadge = (standing, title) =>
+  badge(STANDINGS[standing][0], format.sentence(STANDINGS[standing][1]), title);
 
 /** A button that copies a text, and says that it did. */
 export function copyButton(text, what, { copied, onCopy }) {

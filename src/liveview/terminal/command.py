@@ -4,7 +4,7 @@ import os
 import re
 import select
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Annotated, NamedTuple, get_args
@@ -25,22 +25,26 @@ from liveview.live import Live
 from liveview.looks.desk import Patience
 from liveview.model import Overview, Program
 from liveview.observer import Observer
-from liveview.terminal.screen import View, in_order, screen
+from liveview.terminal.screen import ORDERS, View, listed, screen
 
 TIMEOUT_SECS = 10.0
 """A first look at many pipelines takes its time."""
 SETTLE_SECS = 30.0
 NOBODY = "neither program answers, so this is what journals and tables say"
-KEYS = "↑↓ choose   p pause   q quit"
+KEYS = "↑↓ choose   / filter   s sort by {order}   p pause   q quit"
+TYPING = "filter: {search}_   Enter keeps it, Esc clears it"
 PRESSED = {
     "up": ("\x1b[A", "\x1bOA", "k"),
     "down": ("\x1b[B", "\x1bOB", "j"),
     "first": ("\x1b[H", "\x1b[1~", "g"),
     "last": ("\x1b[F", "\x1b[4~", "G"),
+    "filter": ("/",),
+    "sort": ("s",),
     "pause": ("p", " "),
     "quit": ("q", "Q", ""),
 }
 """What each key sends; a terminal that is gone sends nothing."""
+NAMES = {sent: name for name, sequences in PRESSED.items() for sent in sequences}
 SEQUENCE = re.compile(r"\x1b[\[O][0-9;]*[@-~]|.", re.DOTALL)
 
 
@@ -167,37 +171,66 @@ def _watch(feed: Feed, clock: Clock, interval: float) -> None:
                 if clock.seconds() >= due:
                     seen = seen if view.paused else feed()
                     due = clock.seconds() + interval
-                names = [each.name for each in in_order(seen.overview.pipelines)]
-                view = after_key(view, "", names)
+                view = marked(view, seen.overview)
                 width, height = shown.size
                 now, note = clock.now(), seen.note
                 body = screen(seen.overview, view, now=now, width=width, height=height, note=note)
                 layout = Layout()
-                layout.split_column(Layout(body), Layout(Text(KEYS, "dim"), size=1))
+                layout.split_column(Layout(body), Layout(Text(keys_line(view), "dim"), size=1))
                 display.update(layout, refresh=True)
                 for key in _pressed(descriptor, due - clock.seconds()):
-                    if key == "quit":
+                    if key == "" or (not view.typing and NAMES.get(key) == "quit"):
                         return
-                    view = after_key(view, key, names)
+                    view = after_key(view, key, seen.overview)
         except KeyboardInterrupt:
             return  # This is how a watch is ended; it is not a failure.
 
 
-def after_key(view: View, key: str, names: Sequence[str]) -> View:
-    """Return what to show after a key was pressed; the first pipeline if the marked one is gone."""
-    if view.chosen not in names:
-        view = replace(view, chosen=names[0] if names else None)
+def keys_line(view: View) -> str:
+    """Return what the keys do."""
+    if view.typing:
+        return TYPING.format(search=view.search)
+    return KEYS.format(order=view.order) + (f"   filter: {view.search}" if view.search else "")
+
+
+def marked(view: View, overview: Overview) -> View:
+    """Mark the first pipeline if the marked one is not shown."""
+    names = [each.name for each in listed(overview, view)]
+    return view if view.chosen in names else replace(view, chosen=names[0] if names else None)
+
+
+def after_key(view: View, key: str, overview: Overview) -> View:
+    """Return what to show after a key was pressed."""
+    if view.typing:
+        return marked(_after_letter(view, key), overview)
+    view, name = marked(view, overview), NAMES.get(key)
+    names = [each.name for each in listed(overview, view)]
     at = names.index(view.chosen) if view.chosen is not None else 0
-    to = {"up": at - 1, "down": at + 1, "first": 0, "last": len(names) - 1}.get(key)
+    to = {"up": at - 1, "down": at + 1, "first": 0, "last": len(names) - 1}.get(name or "")
     if to is not None and names:
         return replace(view, chosen=names[min(max(to, 0), len(names) - 1)])
-    return replace(view, paused=not view.paused) if key == "pause" else view
+    if name == "sort":
+        orders = list(ORDERS)
+        return replace(view, order=orders[(orders.index(view.order) + 1) % len(orders)])
+    if name == "filter":
+        return replace(view, typing=True)
+    return replace(view, paused=not view.paused) if name == "pause" else view
+
+
+def _after_letter(view: View, key: str) -> View:
+    """Return the view after a key that belongs to the search."""
+    if key in ("\r", "\n"):
+        return replace(view, typing=False)
+    if key == "\x1b":
+        return replace(view, typing=False, search="")
+    if key in ("\x7f", "\b"):
+        return replace(view, search=view.search[:-1])
+    return replace(view, search=view.search + key) if key.isprintable() else view
 
 
 def keys_of(typed: str) -> list[str]:
-    """Return the keys in what a terminal sent; unknown ones are left out. Pure."""
-    sent = SEQUENCE.findall(typed) or [""]
-    return [key for each in sent for key, sequences in PRESSED.items() if each in sequences]
+    """Return the keys in what a terminal sent, an empty one where it is gone. Pure."""
+    return SEQUENCE.findall(typed) or [""]
 
 
 def _pressed(descriptor: int, seconds: float) -> list[str]:

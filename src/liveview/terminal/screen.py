@@ -1,6 +1,6 @@
 """One screen of `blizzard top`: an overview as tables of the terminal's width. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -24,7 +24,8 @@ from liveview.model import (
 BARS = "▁▂▃▄▅▆▇█"
 STYLES = {
     "running": "green",
-    "waiting": "cyan",
+    "to_read": "cyan",
+    "to_commit": "cyan",
     "ok": "green",
     "failing": "bold red",
     "failed": "bold red",
@@ -33,10 +34,30 @@ STYLES = {
     "warning": "yellow",
     "error": "bold red",
 }
+HEALTH_WORDS = {
+    "ok": "all well",
+    "warning": "needs a look",
+    "failing": "failing",
+    "unknown": "not known",
+}
 WORST_FIRST = {"failing": 0, "unknown": 1, "warning": 2, "ok": 3}
-LEFT = ("PIPELINE", "TABLE", "STATE", "LAST 24 HOURS")
-NAMES = ("PIPELINE", "TABLE")
+SIGNS = {"ok": "✓", "warning": "!", "failing": "✗", "unknown": "?"}
+"""Health, before the name; the state is a column of its own."""
+LEFT = ("", "PIPELINE", "TABLE", "STATE", "LAST 24 HOURS")
 MOST_PROBLEMS = 5
+OTHERS = 62
+"""The width of all columns beside that of the name, in a terminal of 80."""
+HEAD_AND_PANE = 17
+"""Lines of a screen that are not for pipelines."""
+ORDERS: dict[str, Callable[[PipelineSummary], float]] = {
+    "trouble": lambda each: WORST_FIRST.get(each.health, 1),
+    "name": lambda _each: 0,
+    "behind": lambda each: -(each.behind_secs or 0),
+    "to read": lambda each: -(each.waiting_files or 0),
+    "to commit": lambda each: -(each.uncommitted_entries or 0),
+    "rows": lambda each: -(each.rows_24h or 0),
+}
+"""What the pipelines can be sorted by, and then by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +67,23 @@ class View:
     chosen: str | None = None
     """The name of the marked pipeline."""
     paused: bool = False
+    search: str = ""
+    """Parts of names, sources and states; all must be there."""
+    typing: bool = False
+    """Whether keys are letters of the search."""
+    order: str = "trouble"
 
 
-Summary = PipelineSummary | TableSummary
+def listed(overview: Overview, view: View) -> list[PipelineSummary]:
+    """Return the pipelines that the search finds, in the chosen order."""
+    found = (each for each in overview.pipelines if _is_meant(each, view.search))
+    return sorted(found, key=lambda each: (ORDERS[view.order](each), each.name))
 
 
-def in_order(pipelines: Iterable[PipelineSummary]) -> list[PipelineSummary]:
-    """Return the pipelines in the order in which they are shown: trouble first, then by name."""
-    return sorted(pipelines, key=_rank)
+def _is_meant(pipeline: PipelineSummary, search: str) -> bool:
+    marks = (pipeline.name, pipeline.table or "", *pipeline.sources, pipeline.health)
+    text = " ".join((*marks, pipeline.state.replace("_", " "))).lower()
+    return all(word in text for word in search.lower().split())
 
 
 def screen(
@@ -69,10 +99,6 @@ def screen(
     return Group(*_head(overview, view, now, note), *_body(overview, view, now, width, height))
 
 
-def _rank(summary: Summary) -> tuple[int, str]:
-    return WORST_FIRST.get(summary.health, 1), summary.name
-
-
 def _head(overview: Overview, view: View, now: datetime, note: str) -> Iterator[Text]:
     title = Text("blizzard top", "bold")
     title.append(f"  {now:%Y-%m-%d %H:%M:%S} UTC{'  paused' if view.paused else ''}", "not bold")
@@ -81,6 +107,8 @@ def _head(overview: Overview, view: View, now: datetime, note: str) -> Iterator[
     yield _text(head.text, head.health)
     if head.way_out is not None:
         yield _text(f"  {head.way_out}", "")
+    if head.covers is not None:
+        yield _text(head.covers.replace("`", ""), "dim")
     yield Text("  ").join(map(_program, overview.programs))
     yield Text(_summary(overview))
     notes = [f"{each.name}: {each.note}" for each in overview.programs if each.note]
@@ -101,7 +129,7 @@ def _summary(overview: Overview) -> str:
     pipelines = overview.pipelines
     if not pipelines:
         return "There is no pipeline in this configuration."
-    states = [each.state for each in pipelines]
+    states = [each.state.replace("_", " ") for each in pipelines]
     counts = ", ".join(f"{states.count(each)} {each}" for each in sorted(set(states)))
     parts = [f"{plural(len(pipelines), 'pipeline')}: {counts}"]
     rows = [each.rows_24h for each in pipelines if each.rows_24h is not None]
@@ -109,7 +137,7 @@ def _summary(overview: Overview) -> str:
         parts.append(f"{plural(sum(rows), 'row')} in 24 h")
     waiting = [each.waiting_files for each in pipelines if each.waiting_files is not None]
     if waiting:
-        parts.append(f"{plural(sum(waiting), 'file')} waiting")
+        parts.append(f"{plural(sum(waiting), 'file')} to read")
     return " · ".join(parts)
 
 
@@ -117,15 +145,15 @@ def _body(
     overview: Overview, view: View, now: datetime, width: int, height: int | None
 ) -> Iterator[RenderableType]:
     """Yield the pipelines, the marked one or all problems, and the tables, which give way first."""
-    pipelines = in_order(overview.pipelines)
-    room = len(pipelines) if height is None else max(3, height // 2)
+    pipelines = listed(overview, view)
+    room = len(pipelines) if height is None else max(3, height - HEAD_AND_PANE)
     at = next((at for at, each in enumerate(pipelines) if each.name == view.chosen), 0)
     first = max(0, min(at - room // 2, len(pipelines) - room))
     shown = pipelines[first : first + room]
     yield _pipelines(shown, view, width)
     if len(pipelines) > len(shown):
         yield Text(f"… {plural(len(pipelines) - len(shown), 'more pipeline')}", "dim")
-    tables = sorted(overview.tables, key=_rank)
+    tables = sorted(overview.tables, key=lambda each: (WORST_FIRST.get(each.health, 1), each.name))
     marked = [each for each in pipelines if each.name == view.chosen]
     if marked:
         yield Text("")
@@ -134,39 +162,56 @@ def _body(
         yield from _shared(overview.problems)
     if tables:
         yield Text("")
-        yield _delta_tables(tables, now)
+        yield _delta_tables(tables, now, width)
 
 
 def _pipelines(pipelines: Iterable[PipelineSummary], view: View, width: int) -> Table:
     is_wide, is_drawn = width >= 100, UNBOUNDED > width >= 160
-    titles = ["PIPELINE", "STATE", "WAITING", "BEHIND", "FRESH", "WORST", "ROWS 24H"]
-    titles += ["FAILED", "BAD LINES"] if is_wide else []
+    titles = ["", "PIPELINE", "STATE", "TO READ", "TO COMMIT", "BEHIND", "FRESH"]
+    titles += ["WORST", "ROWS 24H", "FAILED", "BAD LINES"] if is_wide else ["ROWS 24H"]
     table = _table(*titles, *(["LAST 24 HOURS"] if is_drawn else []))
     for each in pipelines:
         fresh = each.freshness
         cells = [
-            _text(each.name, "bold"),
-            _text(each.state),
+            _text(SIGNS[each.health], each.health),
+            _name(each.name, width),
+            _text(each.state.replace("_", " "), each.state),
             _count(each.waiting_files),
+            _count(each.uncommitted_entries),
             _span(each.behind_secs),
             _span(fresh.median_secs),
-            _span(fresh.worst_secs),
-            _count(each.rows_24h),
         ]
         if is_wide:
-            cells += [_count(each.failed_files, "yellow"), _count(each.quarantined_lines, "yellow")]
+            cells += [
+                _span(fresh.worst_secs),
+                _count(each.rows_24h),
+                _count(each.failed_files, "yellow"),
+                _count(each.quarantined_lines, "yellow"),
+            ]
+        else:
+            cells.append(_count(each.rows_24h))
         if is_drawn:
             cells.append(Text(sparkline(each.spark), "green"))
         table.add_row(*cells, style="reverse" if each.name == view.chosen else None)
     return table
 
 
-def _delta_tables(tables: Iterable[TableSummary], now: datetime) -> Table:
-    table = _table("TABLE", "VERSION", "COMMITTED", "FILES", "SIZE", "ROWS", "TO COMMIT")
+def _name(name: str, width: int) -> Text:
+    """Return a name in one line; of a long one the middle is left out."""
+    shown, most = printable(name), max(12, width - OTHERS)
+    if len(shown) > most:
+        head = most // 2
+        shown = f"{shown[:head]}…{shown[head + 1 - most :]}"
+    return Text(shown, "bold")
+
+
+def _delta_tables(tables: Iterable[TableSummary], now: datetime, width: int) -> Table:
+    table = _table("", "TABLE", "VERSION", "COMMITTED", "FILES", "SIZE", "ROWS", "TO COMMIT")
     for each in tables:
         age = _age(each.committed_at, now)
         table.add_row(
-            _text(each.name, "bold"),
+            _text(SIGNS[each.health], each.health),
+            _name(each.name, width - 8),
             _count(each.version),
             _span(age, " ago"),
             _count(each.files),
@@ -184,8 +229,12 @@ def _as_of(table: TableSummary) -> Text:
 
 
 def _pane(pipeline: PipelineSummary, now: datetime) -> Iterator[Text]:
-    """Yield what the marked pipeline does, and its problems."""
-    yield Text.assemble(_text(pipeline.name, "bold"), "  ", _text(pipeline.state))
+    """Yield the problems of the marked pipeline, and what it does."""
+    state = _text(pipeline.state.replace("_", " "), pipeline.state)
+    health = _text(f"{SIGNS[pipeline.health]} {HEALTH_WORDS[pipeline.health]}", pipeline.health)
+    yield Text.assemble(_text(pipeline.name, "bold"), "  ", state, "  ", health)
+    for problem in pipeline.problems:
+        yield from _problem("", problem)
     batch = pipeline.current_batch
     if batch is None:
         left = _age(pipeline.next_look_at, now)
@@ -198,8 +247,6 @@ def _pane(pipeline: PipelineSummary, now: datetime) -> Iterator[Text]:
         files, rows = plural(batch.files, "file"), plural(batch.rows, "row")
         yield Text(f"Batch {batch.entry:,}: {files}, for {age}; {at}: {read}, {rows}")
     yield _text(pipeline.yesterday.sentence, "")
-    for problem in pipeline.problems:
-        yield from _problem("", problem)
 
 
 def _shared(found: Sequence[SharedProblem]) -> Iterator[Text]:
@@ -216,17 +263,17 @@ def _shared(found: Sequence[SharedProblem]) -> Iterator[Text]:
 
 def _problem(whose: str, problem: Problem) -> Iterator[Text]:
     said = _text(f"{problem.code}: {problem.message}", problem.severity)
-    yield Text.assemble(_text(whose, "bold"), "  ", said)
+    yield Text.assemble(_text(whose, "bold"), "  " if whose else "", said)
     if problem.way_out:
         yield _text(f"  {problem.way_out}", "")
 
 
 def _table(*titles: str) -> Table:
-    """Return a table without lines, in which names fold and numbers do not."""
+    """Return a table without lines, with one line for each row."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for title in titles:
         justify = "left" if title in LEFT else "right"
-        table.add_column(title, justify=justify, no_wrap=title not in NAMES, overflow="fold")  # type: ignore[arg-type]
+        table.add_column(title, justify=justify, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]
     return table
 
 

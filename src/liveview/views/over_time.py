@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from statistics import median
 
+from blizzard.answers.file_counts import DayOrPartition
 from blizzard.answers.report import Reconciliation
 from lakebed.deltalog.versions import Commit
 from lakebed.units import is_are, plural
@@ -105,19 +106,18 @@ def yesterday_of(now: datetime) -> str:
     return f"{now - timedelta(days=1):%Y-%m-%d}"
 
 
-def verdict_of(day: str, found: Reconciliation | None, *, outdated: bool = False) -> DayVerdict:
+def verdict_of(day: str, group: DayOrPartition | None, *, outdated: bool = False) -> DayVerdict:
     """Return whether everything of a day is in the table, in words.
 
     Files that have failed or are held since may be of a day that was complete.
     """
-    group = None if found is None else found.day(day)
     if group is None or (outdated and group.complete):
         doubt = "not known yet" if group is None else "being read"
         sentence = f"whether everything of {day} is in is {doubt}"
         return DayVerdict(day=day, complete=None, sentence=sentence)
     # A pipeline need not have files every day: a day without any is neither complete nor not.
     complete = group.complete if group.landed else None
-    return DayVerdict(day=day, complete=complete, sentence=group.sentence)
+    return DayVerdict(day=day, complete=complete, sentence=group.sentence, standing=group.standing)
 
 
 def days_of(found: Reconciliation) -> Days:

@@ -130,7 +130,7 @@ def test_the_books_of_a_batch_and_the_version_that_has_it(pages):
 
 def test_a_pipeline_tells_what_failed_what_is_bad_and_what_lets_it_in(pages):
     summary, found = pipeline(pages)
-    assert summary["state"] == "waiting"
+    assert summary["state"] == "to_commit"
     assert summary["health"] == "warning"
     assert {one["code"] for one in summary["problems"]} == {
         "decompress_failed",
@@ -139,10 +139,13 @@ def test_a_pipeline_tells_what_failed_what_is_bad_and_what_lets_it_in(pages):
     assert (summary["failed_files"], summary["quarantined_lines"]) == (1, 3)
     (group,) = found["bad_lines"]
     assert (group["lines"], group["files"], group["field"]) == (3, 2, "id")
-    assert "on_mismatch: rescue" in group["suggested_fix"] or "dlq" in group["suggested_fix"]
+    way_out = group["way_out"]
+    assert way_out["yaml"] is None or "on_mismatch: rescue" in way_out["yaml"]
+    assert all(one.startswith("blizzard -c ") and " dlq " in one for one in way_out["commands"])
     (failed,) = found["failed"]
     assert failed["path"] == "default:2024/broken.ndjson.gz"
-    assert failed["way_out"]
+    assert failed["advice"]
+    assert all(one.startswith("blizzard -c ") for one in failed["commands"])
 
 
 def test_freshness_is_from_the_arrival_in_the_source_to_the_commit(pages):

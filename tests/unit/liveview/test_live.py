@@ -114,7 +114,7 @@ def test_a_step_that_fails_is_a_problem_until_one_is_well(live):
     live.emit(NextStepDue(who="events", seconds=10.0))
     assert (of(live).state, of(live).problems) == ("idle", [])
     live.emit(SourcesListed(pipeline="events", pending=4, oldest=1.0, resting=0))
-    assert (of(live).state, of(live).waiting) == ("waiting", 4)
+    assert (of(live).state, of(live).waiting) == ("idle", 4)
     live.emit(LastStepTaken(who="events"))
     assert (of(live).state, of(live).next_look_at) == ("stopped", None)
 

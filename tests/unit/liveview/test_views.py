@@ -101,10 +101,10 @@ def test_a_day_that_was_not_looked_at_is_not_complete():
     )
     days = days_of(found)
     assert [one.name for one in days.days] == ["2024-01-01"]
-    verdict = verdict_of("2024-01-01", found)
+    verdict = verdict_of("2024-01-01", found.day("2024-01-01"))
     assert (verdict.complete, verdict.sentence) == (True, "all in")
     assert days.note == "3 files of other days are not shown"
-    assert verdict_of("2024-01-01", found, outdated=True).complete is None
+    assert verdict_of("2024-01-01", whole, outdated=True).complete is None
     mixed = DayOrPartition(
         name="2024-01-01", landed=30, in_table=1, journaled=2, held=3, failed=4, waiting=5,
         changed=6, retracted=3, discarded=4, removed=2,
@@ -113,10 +113,9 @@ def test_a_day_that_was_not_looked_at_is_not_complete():
     states = (day.in_table, day.journaled, day.held, day.failed, day.waiting, day.changed)
     assert states == (1, 2, 3, 4, 5, 6)
     assert day.landed == sum(states) + day.retracted + day.discarded + day.removed
-    nothing = replace(
-        found, groups=(DayOrPartition(name="2024-01-01", complete=False, sentence="none"),)
-    )
-    assert verdict_of("2024-01-01", nothing).complete is None
+    nothing = DayOrPartition(name="2024-01-01", complete=False, standing="empty", sentence="none")
+    verdict = verdict_of("2024-01-01", nothing)
+    assert (verdict.complete, verdict.standing) == (None, "empty")
 
 
 @pytest.mark.parametrize("quotes", [True, False])
