@@ -7,7 +7,7 @@ found by looking meanwhile, as they are without a queue.
 
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -16,10 +16,11 @@ from blizzard.events import NoticeUnreadable, QueueAnswers, QueueFailed
 from blizzard.model.notices import Hint, NoticeKind
 from blizzard.model.settings import PipelineSettings, QueueSettings, SourceSettings
 from blizzard.notices.inbox import Inbox
-from blizzard.notices.messages import SourceRoute, contents_of, hint_for
+from blizzard.notices.messages import contents_of, hint_for, place_of_source
 from blizzard.notices.queue import Message, OpenQueue, Queue
 from lakebed.clock import Clock
 from lakebed.errors import LakeError
+from lakebed.locations import Place
 from lakebed.polling import Stop
 from lakebed.retry import Backoff
 from lakebed.telemetry.events import Emit
@@ -59,7 +60,7 @@ class QueueListener:
         open_queue: Callable[[], Queue],
         queue: str,
         inbox: Inbox,
-        routes: Sequence[SourceRoute],
+        sources: Mapping[str, Place],
         *,
         pipeline: str,
         emit: Emit,
@@ -68,7 +69,7 @@ class QueueListener:
         self._open_queue = open_queue
         self._name = queue
         self._inbox = inbox
-        self._routes = tuple(routes)
+        self._sources = sources
         self._pipeline = pipeline
         self._emit = emit
         self._limits = limits or QueueLimits()
@@ -174,7 +175,7 @@ class QueueListener:
         contents = contents_of(message.body)
         for kind in contents.others:
             self._inbox.count(kind)
-        found = [hint_for(each, self._routes) for each in contents.created]
+        found = [hint_for(each, self._sources) for each in contents.created]
         hints: list[Hint] = [hint for hint in found if hint is not None]
         if len(hints) < len(found):
             self._inbox.count(NoticeKind.ELSEWHERE, len(found) - len(hints))
@@ -210,7 +211,7 @@ class Subscription:
                 lambda queue=queue: open_queue(queue),  # type: ignore[misc]
                 queue.url,
                 self.hints,
-                [SourceRoute.to(source) for source in sources],
+                {source.name: place_of_source(source) for source in sources},
                 pipeline=settings.name,
                 emit=emit,
                 limits=limits,

@@ -10,15 +10,15 @@ allowed to send to a queue.
 import json
 import re
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
 from blizzard.model.notices import Hint, NoticeKind
 from blizzard.model.settings import SourceSettings
-from lakebed.locations import place_of
+from lakebed.locations import Place, place_of
 from lakebed.storage.options import bare
 
 DEEPEST = 3
@@ -238,46 +238,22 @@ def _time(value: object) -> datetime | None:
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceRoute:
-    """A source, and where its objects are."""
-
-    source: str
-    bucket: str
-    account: str = ""
-    """Azure's, where the source names it."""
-    prefix: str
-    """What their keys begin with: nothing, or folders and a slash."""
-
-    @classmethod
-    def to(cls, source: SourceSettings) -> "SourceRoute":
-        """Return the route to a source."""
-        place = place_of(source.uri, account=_account(source))
-        prefix = "".join(f"{folder}/" for folder in place.folders)
-        return cls(
-            source=source.name,
-            bucket=place.bucket,
-            account=place.account if place.scheme == "az" else "",
-            prefix=prefix,
-        )
+def place_of_source(source: SourceSettings) -> Place:
+    """Return where the objects of a source are."""
+    return place_of(source.uri, account=_account(source))
 
 
-def hint_for(created: ObjectCreated, routes: Iterable[SourceRoute]) -> Hint | None:
+def hint_for(created: ObjectCreated, sources: Mapping[str, Place]) -> Hint | None:
     """Return which file of which source an object is; None where it is in none of their folders.
 
     No two sources of a pipeline lie in each other's folders, so there is one at most.
     """
-    for route in routes:
-        path = created.key.removeprefix(route.prefix)
-        inside = created.key.startswith(route.prefix) and path
-        accounts = {created.account, route.account} - {""}
-        if inside and created.bucket == route.bucket and len(accounts) < 2:
+    folders = tuple(created.key.split("/"))
+    for source, place in sources.items():
+        there = replace(place, bucket=created.bucket, account=created.account, folders=folders)
+        if path := there.below(place):
             return Hint(
-                source=route.source,
-                path=path,
-                at=created.at,
-                size=created.size,
-                etag=created.etag,
+                source=source, path=path, at=created.at, size=created.size, etag=created.etag
             )
     return None
 

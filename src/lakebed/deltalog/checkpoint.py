@@ -5,7 +5,6 @@ held in memory, the checkpoint is not: a table of a million files costs the memo
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
@@ -243,41 +242,34 @@ def change_files(store: Reader, wanted: frozenset[str]) -> dict[str, datetime]:
     return found
 
 
-@dataclass(slots=True)
-class FileTotals:
-    """Totals of files, bytes and rows."""
-
-    files: int = 0
-    bytes: int = 0
+def checkpoint_totals(store: Reader, checkpoint: Checkpoint) -> tuple[int, int, int | None]:
+    """Return the files, bytes and rows of a checkpoint; None if a row count is missing."""
+    files = size = 0
     rows: int | None = 0
-    """None if a file has no row count."""
-
-    def add(self, sizes: "pa.Array[Any]", stats: "pa.Array[Any] | None") -> None:
-        """Add files by the columns of their sizes and statistics."""
-        self.files += len(sizes)
-        self.bytes += pc.sum(sizes).as_py() or 0
-        counted = None if stats is None else pc.extract_regex(stats, ROWS)
-        if self.rows is None or counted is None or counted.null_count:
-            self.rows = None if len(sizes) else self.rows
-        elif len(counted):
-            found = pc.struct_field(counted, "rows")
-            self.rows += pc.sum(pc.cast(found, pa.int64())).as_py() or 0
-
-
-def checkpoint_totals(store: Reader, checkpoint: Checkpoint) -> FileTotals:
-    """Return the size of the table at a checkpoint."""
-    totals = FileTotals()
     for batch in checkpoint_batches(store, checkpoint, SUMS):
         if "add" not in batch.schema.names:
             continue
-        column = batch.column("add")
         # Arrow may show actions of other kinds as adds of nulls.
-        sizes = pc.struct_field(column, "size")
-        is_file = pc.is_valid(sizes)
-        names = {field.name for field in column.type}
-        stats = pc.struct_field(column, "stats").filter(is_file) if "stats" in names else None
-        totals.add(sizes.filter(is_file), stats)
-    return totals
+        column = batch.column("add")
+        adds = column.filter(pc.is_valid(pc.struct_field(column, "size")))
+        files += len(adds)
+        size += pc.sum(pc.struct_field(adds, "size")).as_py() or 0
+        counted = _rows(adds)
+        rows = None if rows is None or counted is None else rows + counted
+    return files, size, rows
+
+
+def _rows(adds: "pa.Array[Any]") -> int | None:
+    """Return the number of rows of some added files; None if a count is missing."""
+    if not len(adds):
+        return 0
+    if "stats" not in {field.name for field in adds.type}:
+        return None
+    counted = pc.extract_regex(pc.struct_field(adds, "stats"), ROWS)
+    if counted.null_count:
+        return None
+    rows: int | None = pc.sum(pc.cast(pc.struct_field(counted, "rows"), pa.int64())).as_py()
+    return rows
 
 
 class _Ranges:

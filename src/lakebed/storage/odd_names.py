@@ -1,5 +1,6 @@
 """Listing around names that the store's library cannot handle, which Arrow's S3 client can read."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -7,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from lakebed.errors import StoreUnavailable
 from lakebed.listing.sort import CONTROL, end_of, is_usable, readable
 from lakebed.locations import place_of
-from lakebed.storage.options import bare
+from lakebed.storage.options import StorageOptions, bare
+from lakebed.storage.remote import split
 
 if TYPE_CHECKING:
     from lakebed.storage.store import ObjectFacts, Reader
@@ -110,9 +112,7 @@ def can_name(uri: str) -> bool:
     return place_of(uri).scheme == "s3"
 
 
-def names(
-    uri: str, folder: str, *, options: Mapping[str, str], environment: Mapping[str, str]
-) -> tuple[list[str], list[str]]:
+def names(uri: str, folder: str, options: StorageOptions) -> tuple[list[str], list[str]]:
     """Return the folders and the files right in a folder of a bucket, by their paths below the URI.
 
     Names that cannot be used are left out. Trouble is an error, never fewer names.
@@ -121,8 +121,9 @@ def names(
 
     place = place_of(uri)
     base = "/".join(part for part in (place.bucket, *place.folders, folder) if part)
+    store_options, http = split(options.plain(), uri=uri, environment=os.environ)
     try:
-        store = fs.S3FileSystem(**client(options, environment))
+        store = fs.S3FileSystem(**client({**http, **store_options}, os.environ))
         found = store.get_file_info(fs.FileSelector(base, recursive=False))
     except (OSError, ValueError) as cause:
         raise StoreUnavailable(

@@ -5,7 +5,6 @@ write, so what must not write is handed one. On a local disk `disk` writes, beca
 sync: a power cut would leave names without bytes.
 """
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,11 +155,7 @@ class Reader(ObjectReader):
             last = odd.next
 
     def _names(self, folder: str) -> tuple[list[str], list[str]]:
-        given = self.options.plain()
-        store, client = remote.split(given, uri=self.uri, environment=os.environ)
-        return odd_names.names(
-            self.uri, folder, options={**client, **store}, environment=os.environ
-        )
+        return odd_names.names(self.uri, folder, self.options)
 
     def _walk(self, prefix: str, after: str, guide: sort.Guide | None) -> Iterator[ObjectFacts]:
         root = self.local_root
@@ -212,7 +207,7 @@ class Reader(ObjectReader):
 
         A process that is killed leaves them. No other listing shows them.
         """
-        return uploads.open_uploads(self.uri, self.options, environment=os.environ)
+        return uploads.open_uploads(self.uri, self.options)
 
     def folders(self, prefix: str) -> list[str]:
         """List the folders right below a prefix."""
@@ -336,7 +331,7 @@ class Store(Reader):
     def abort(self, path: str, upload: str) -> None:
         """Remove the parts of an upload that was not completed; one that is over is no error."""
         self.require_name(path)
-        uploads.abort(self.uri, self.options, (path, upload), environment=os.environ)
+        uploads.abort(self.uri, self.options, (path, upload))
 
     def sync(self, path: str) -> None:
         """Make what another writer left on a local disk survive a power cut."""

@@ -114,8 +114,8 @@ class TableLook:
             return TableSize()
         if self._size.version == segment.checkpoint.version:
             return self._size
-        found = checkpoint_totals(store, segment.checkpoint)
-        return TableSize(segment.checkpoint.version, found.files, found.bytes, found.rows)
+        totals = checkpoint_totals(store, segment.checkpoint)
+        return TableSize(segment.checkpoint.version, *totals)
 
     def status(self) -> TableStatus | None:
         """Return what waits, what is held and what is stopped; None without a table."""

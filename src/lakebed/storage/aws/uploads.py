@@ -4,6 +4,7 @@ The store's library begins, completes and aborts uploads, but cannot list those 
 can. It is optional, so it is imported only where it is used.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -56,9 +57,7 @@ class Unseen:
     """One sentence, with what to do."""
 
 
-def open_uploads(
-    uri: str, options: StorageOptions, *, environment: Mapping[str, str]
-) -> tuple[OpenUpload, ...] | Unseen:
+def open_uploads(uri: str, options: StorageOptions) -> tuple[OpenUpload, ...] | Unseen:
     """Return the uploads below a place that are open. Other stores than S3 and Google have none.
 
     Azure forgets by itself, after a week, what was not completed.
@@ -73,7 +72,7 @@ def open_uploads(
     from lakebed.storage.aws.clients import AwsError, AwsFault  # noqa: PLC0415 - botocore
 
     try:
-        with _asked(uri, options, environment) as client:
+        with _asked(uri, options) as client:
             return tuple(_listed(client, uri))
     except AwsError as error:
         if error.fault is AwsFault.DENIED:
@@ -83,9 +82,7 @@ def open_uploads(
         raise _unavailable(error.code, uri) from error
 
 
-def abort(
-    uri: str, options: StorageOptions, upload: tuple[str, str], *, environment: Mapping[str, str]
-) -> None:
+def abort(uri: str, options: StorageOptions, upload: tuple[str, str]) -> None:
     """Remove the parts of an upload, by its path and id; one that is over is no error.
 
     A process still writing to it learns that it is gone, and begins another.
@@ -94,7 +91,7 @@ def abort(
 
     path, number = upload
     try:
-        with _asked(uri, options, environment) as client:
+        with _asked(uri, options) as client:
             key = f"{_prefix(uri)}{path}"
             client.abort_multipart_upload(Bucket=place_of(uri).bucket, Key=key, UploadId=number)
     except AwsError as error:
@@ -132,11 +129,11 @@ def client_settings(given: Mapping[str, str], client: Mapping[str, str]) -> dict
 
 
 @contextmanager
-def _asked(uri: str, options: StorageOptions, environment: Mapping[str, str]) -> Iterator[Any]:
+def _asked(uri: str, options: StorageOptions) -> Iterator[Any]:
     """Open a client until the end of the block; raise an AwsError where it gets no good answer."""
     from lakebed.storage.aws.clients import asking, open_client  # noqa: PLC0415 - botocore
 
-    config, http = split(options.plain(), uri=uri, environment=environment, key=options.key)
+    config, http = split(options.plain(), uri=uri, environment=os.environ, key=options.key)
     given = {bare(name): value for name, value in config.items()}
     with asking():
         client = open_client(

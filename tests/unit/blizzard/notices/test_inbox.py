@@ -12,9 +12,9 @@ from blizzard.events import FilesNoticed, QueueFailed
 from blizzard.model.notices import Hint, HintsFollowed, NoticeKind
 from blizzard.notices.inbox import Inbox
 from blizzard.notices.listener import QueueLimits, QueueListener
-from blizzard.notices.messages import SourceRoute
 from blizzard.notices.queue import QueueUnavailable
 from lakebed.clock import Clock
+from lakebed.locations import place_of
 from lakebed.retry import Backoff
 from lakebed.telemetry.events import Event
 from tests.support.builders import Hands
@@ -131,7 +131,7 @@ def test_open_messages_are_hidden_anew_in_time(post: Post):
 
 
 QUICK = QueueLimits(tidy_secs=0.001, backoff=Backoff(first_secs=0.001, limit_secs=0.002))
-ROUTES = [SourceRoute(source="s", bucket="lake", prefix="in/")]
+SOURCES = {"s": place_of("s3://lake/in")}
 
 
 class Ear:
@@ -145,7 +145,7 @@ class Ear:
             lambda: self.queue,
             self.queue.name,
             self.inbox,
-            ROUTES,
+            SOURCES,
             pipeline="p",
             emit=self.events.append,
             limits=limits,

@@ -3,15 +3,14 @@
 import pytest
 
 from blizzard.model.notices import Hint
-from blizzard.notices.messages import ObjectCreated, SourceRoute, hint_for
+from blizzard.notices.messages import ObjectCreated, hint_for, place_of_source
 from lakebed.storage.options import StorageOptions
 from tests.support.builders import source_settings
 
-ROUTES = [
-    SourceRoute.to(source_settings("s3://lake/in", name="in")),
-    SourceRoute.to(source_settings("s3://lake/logs/a b", name="logs")),
-    SourceRoute.to(source_settings("s3://all", name="all")),
-]
+SOURCES = {
+    name: place_of_source(source_settings(uri, name=name))
+    for name, uri in (("in", "s3://lake/in"), ("logs", "s3://lake/logs/a b"), ("all", "s3://all"))
+}
 
 
 @pytest.mark.parametrize(
@@ -29,7 +28,7 @@ ROUTES = [
     ],
 )
 def test_an_object_is_found_by_its_bucket_and_folder(bucket, key, found):
-    hint = hint_for(ObjectCreated(bucket=bucket, key=key, size=3, etag="e"), ROUTES)
+    hint = hint_for(ObjectCreated(bucket=bucket, key=key, size=3, etag="e"), SOURCES)
     expected = found and Hint(source=found[0], path=found[1], size=3, etag="e")
     assert hint == expected
 
@@ -38,6 +37,6 @@ def test_an_object_is_found_by_its_bucket_and_folder(bucket, key, found):
 @pytest.mark.parametrize("uri", ["abfss://in@lake.dfs.core.windows.net/a", "az://in/a"])
 def test_a_container_of_the_same_name_in_another_account_is_elsewhere(told, is_ours, uri):
     options = StorageOptions({"AZURE_STORAGE_ACCOUNT_NAME": "lake"})
-    route = SourceRoute.to(source_settings(uri, storage_options=options))
-    hint = hint_for(ObjectCreated(bucket="in", key="a/b.ndjson", account=told), [route])
+    place = place_of_source(source_settings(uri, storage_options=options))
+    hint = hint_for(ObjectCreated(bucket="in", key="a/b.ndjson", account=told), {"s": place})
     assert (hint is not None) == is_ours

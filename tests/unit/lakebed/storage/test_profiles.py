@@ -95,8 +95,7 @@ def by_every_library(place: Answering, options: StorageOptions) -> dict[str, tup
         DeltaTable(location(store.uri), storage_options=options_for(store))
 
     def asks_arrow() -> None:
-        config, client = remote.split(options.plain(), uri=store.uri, environment=os.environ)
-        odd_names.names(store.uri, "a", options={**client, **config}, environment=os.environ)
+        odd_names.names(store.uri, "a", options)
 
     for name, ask in {
         "obstore": lambda: store.get("a"),
