@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lakebed.errors import StoreUnavailable
 from lakebed.listing.sort import CONTROL, end_of, is_usable, readable
 from lakebed.locations import place_of
-from lakebed.storage.options import StorageOptions, bare
+from lakebed.storage.options import ANY_REGION, StorageOptions, bare
 from lakebed.storage.remote import split
 
 if TYPE_CHECKING:
@@ -94,8 +94,6 @@ class Detour:
         return self._levels[folder]
 
 
-ANY_REGION = "us-east-1"
-"""What the store's library signs with where no region is set."""
 _KEYS = {
     "access_key_id": "access_key",
     "secret_access_key": "secret_key",

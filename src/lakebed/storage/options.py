@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 SHORTEST_SECRET = 4
 """Shorter values are switches such as `true`, and blanking them would garble every message."""
+ANY_REGION = "us-east-1"
+"""Every library of S3 signs with it where no region is set."""
 PREFIXES = ("aws_", "azure_storage_", "azure_", "google_")
 
 

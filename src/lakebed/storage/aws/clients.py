@@ -22,8 +22,8 @@ from botocore.exceptions import (
 )
 from botocore.session import Session
 
-ANY_REGION = "us-east-1"
-"""Signs requests to stores other than AWS where no region is set."""
+from lakebed.storage.options import ANY_REGION
+
 NO_PROFILE = "AWS_PROFILE names a profile that is not there"
 DENIED_CODES = frozenset(
     {"403", "AccessDenied", "AccessDeniedException", "AllAccessDisabled", "UnauthorizedOperation"}

@@ -14,7 +14,7 @@ from typing import Any
 
 from lakebed.errors import LakeError, StoreDenied, StoreUnavailable
 from lakebed.locations import place_of
-from lakebed.storage.options import StorageOptions, bare
+from lakebed.storage.options import ANY_REGION, StorageOptions, bare
 from lakebed.storage.remote import split
 
 ATTEMPTS = 5
@@ -118,7 +118,7 @@ def client_settings(given: Mapping[str, str], client: Mapping[str, str]) -> dict
     """Return settings with which botocore's client reaches the store of the library. Pure."""
     hosted = given.get("virtual_hosted_style_request", "").lower() == "true"
     settings: dict[str, Any] = {
-        "region": given.get("region"),
+        "region": given.get("region") or ANY_REGION,
         "endpoint": given.get("endpoint"),
         "verify": client.get("allow_invalid_certificates", "").lower() != "true",
         "s3": {"addressing_style": "virtual" if hosted else "path"},

@@ -100,4 +100,5 @@ def test_the_client_reaches_the_store_that_the_options_mean():
         "s3": {"addressing_style": "virtual"},
         "proxies": {"http": "http://proxy:1", "https": "http://proxy:1"},
     }
+    assert client_settings({}, {})["region"] == "us-east-1"
     assert client_settings({}, {})["verify"] is True
