@@ -19,7 +19,7 @@ from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.limits import LookLimits
 from blizzard.model.settings import PipelineSettings, SourceSettings
-from blizzard.model.source.part_way import GonePartWay, is_part_way, is_told
+from blizzard.model.source.part_way import GonePartWay, is_told
 from lakebed.columns.schema import Field
 from lakebed.documents.source_record import FailureStage, SourceRecord
 from lakebed.listing.incremental import ListingPlan, Range, sweep_is_due
@@ -274,13 +274,8 @@ class SourceLister:
 
 
 def _is_ended(record: SourceRecord) -> bool:
-    """Whether the books say already that a file is gone.
-
-    One that is begun fails by that, unless an operator has given up its rest.
-    """
-    if record.discarded or not is_part_way(record):
-        return record.gone
-    return is_told(record, GonePartWay)
+    """Whether the books say already that a file is gone; one that is begun fails by that."""
+    return record.gone or is_told(record, GonePartWay)
 
 
 def source_listers(settings: PipelineSettings) -> list[SourceLister]:

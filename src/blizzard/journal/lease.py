@@ -15,7 +15,6 @@ from blizzard.journal.lease_record import (
     Machine,
     Standing,
     encode_lease,
-    is_gone,
     life_of,
     read_lease,
     standing,
@@ -151,7 +150,7 @@ class Lease:
 
     def _is_free(self, store: Store, found: LeaseRecord) -> bool:
         """Find out whether a run that has not ended is alive; False if a stop came first."""
-        if is_gone(found, self._machine):
+        if life_of(found, self._machine) is Life.GONE:
             self._tell_taken_over(found, "its process is gone")
             return True
         every = min(found.every, LONGEST_BEAT_SECS)

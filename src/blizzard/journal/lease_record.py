@@ -115,21 +115,16 @@ def this_machine() -> Machine:
     return Machine(host=socket.gethostname(), id=_machine_id(), born=_born)
 
 
-def is_gone(writer: LeaseRecord, machine: Machine) -> bool:
-    """Whether the process of a note is known to be gone: on this very machine, and not alive.
+def life_of(writer: LeaseRecord, machine: Machine) -> Life:
+    """Return what is known of a run right now.
 
     Of another machine, another boot or another container nothing is known.
     """
-    return _is_here(writer, machine) and machine.born(writer.process) != writer.born
-
-
-def life_of(writer: LeaseRecord, machine: Machine) -> Life:
-    """Return what is known of a run right now."""
     if writer.ended:
         return Life.ENDED
     if not _is_here(writer, machine):
         return Life.UNKNOWN
-    return Life.GONE if is_gone(writer, machine) else Life.ALIVE
+    return Life.ALIVE if machine.born(writer.process) == writer.born else Life.GONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from blizzard.discover.retry import next_try
 from blizzard.events import SourceFileFailed
 from blizzard.repair.retry import Present
 from lakebed.clock import Clock
-from lakebed.documents.entry import encode
 from lakebed.documents.source_record import FailureStage
 from lakebed.storage.store import Reader, Store
 from lakebed.types import OnChange
@@ -427,17 +426,3 @@ def test_a_file_that_comes_back_as_another_object_has_changed(desk):
     assert drain(bench).files_still_failed == 0
     assert ids(bench) == list(range(ROWS))
     books_balance(bench)
-
-
-def test_a_file_that_an_older_version_has_called_gone_is_told_of_now(desk):
-    """HOLES L32: its rest is missing from the table all the same."""
-    bench = begun(desk)
-    (desk.landing / NAME).unlink()
-    drain(bench)
-    entry = bench.entries()[-1]
-    (failed,) = entry.sources
-    path = desk.table / f"_blizzard/default/journal/{entry.sequence:020d}.json"
-    path.write_bytes(encode(replace(entry, sources=(replace(failed, gone=True, failure=None),))))
-    assert drain(bench).files_still_failed == 1
-    assert bench.entries()[-1].sources[0].failure.code == "gone_part_way"
-    assert len(bench.entries()) == entry.sequence + 2

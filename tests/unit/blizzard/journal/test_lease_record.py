@@ -16,7 +16,6 @@ from blizzard.journal.lease_record import (
     LeaseRecord,
     Life,
     Standing,
-    is_gone,
     life_of,
     read_lease,
     standing,
@@ -269,14 +268,14 @@ def test_this_machine_tells_its_living_processes_from_those_that_are_gone() -> N
     assert born is not None
     assert born == here.born(process.pid)
     assert here.id is not None
-    assert not is_gone(alive, here)
+    assert life_of(alive, here) is Life.ALIVE
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    assert is_gone(alive, here), "a zombie is gone"
+    assert life_of(alive, here) is Life.GONE, "a zombie is gone"
     process.communicate()
-    assert is_gone(alive, here)
-    assert not is_gone(replace(alive, born=None), here)
-    assert not is_gone(replace(alive, machine=None), here)
+    assert life_of(alive, here) is Life.GONE
+    assert life_of(replace(alive, born=None), here) is Life.UNKNOWN
+    assert life_of(replace(alive, machine=None), here) is Life.UNKNOWN
 
 
 def test_nothing_is_done_to_a_pipeline_whose_writer_lives_on_this_machine(store: Store) -> None:
