@@ -10,7 +10,7 @@ from datetime import datetime
 
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_status import SourceStatus, source_status
-from blizzard.handoff.held_rows import Aside, FilesAside, by_reason, read_aside
+from blizzard.handoff.held_rows import Aside, read_aside
 from blizzard.journal.books import Retraction
 from blizzard.journal.checkpoint import past_damage
 from blizzard.journal.lease_record import WriterStatus, this_machine, writer_status
@@ -22,6 +22,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.notices.queue import OpenQueue
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
+from lakebed.documents.pending_meta import FilesAside, by_reason
 from lakebed.errors import LakeError, StoreUnavailable
 from lakebed.journal import JournalReader, latest_protocol
 from lakebed.types import CommitMode, Handoff

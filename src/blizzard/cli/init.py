@@ -49,7 +49,7 @@ SampleSize = Annotated[
 
 
 def init(
-    uri: Annotated[str, typer.Argument(show_default=False)],
+    uri: str,
     table: str | None = None,
     output: str = "pipeline.yaml",
     most: SampleSize = sample.BYTES,

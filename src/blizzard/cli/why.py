@@ -1,9 +1,6 @@
 """`blizzard why`: why a file is not in the table, or how it came there."""
 
 from collections.abc import Callable, Iterator
-from typing import Annotated
-
-import typer
 
 from blizzard.answers.answer import Answer, DataFile, FileRetraction, Read, Resolution
 from blizzard.answers.progress import PipelineEvidence
@@ -23,7 +20,7 @@ FEW = 20
 
 def why(
     call: PipelineCall,
-    file: Annotated[str, typer.Argument(show_default=False)],
+    file: str,
 ) -> None:
     """Show why a file is not in the table, or how it got there.
 

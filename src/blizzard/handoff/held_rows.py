@@ -24,16 +24,6 @@ CameBack = Callable[[Iterable[str]], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilesAside:
-    """Files that are not in the table, those with the same reasons together."""
-
-    code: str
-    reasons: tuple[str, ...]
-    files: int
-    rows: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
     """How much is journaled and not in the table, by the keys that documents have."""
 
@@ -87,17 +77,6 @@ def passed_over(fates: Fates, committed: Callable[[str], int | None]) -> PassedO
         return {entry: found.get(mark) == GONE for entry, mark in done.items()}
 
     return ask
-
-
-def by_reason(metas: Iterable[HeldMeta]) -> tuple[FilesAside, ...]:
-    """Put the files with the same reasons together."""
-    together: dict[tuple[str, tuple[str, ...]], list[HeldMeta]] = {}
-    for meta in metas:
-        together.setdefault((meta.code, meta.reasons), []).append(meta)
-    return tuple(
-        FilesAside(code=code, reasons=reasons, files=len(found), rows=rows(found))
-        for (code, reasons), found in together.items()
-    )
 
 
 def read_aside(store: Reader, pipeline: str, fates: Fates) -> Aside:

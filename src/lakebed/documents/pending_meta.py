@@ -7,7 +7,7 @@ belongs to. Those in `held/` are penguin's: of files that it set aside, with the
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 from lakebed.documents.reading import validated
@@ -44,6 +44,27 @@ class HeldMeta(Meta):
     """The work unit that wrote it; its files stand or fall together."""
     held_at: str
     """When it was set aside, as ISO 8601 writes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesAside:
+    """Files that are not in the table, those with the same reasons together."""
+
+    code: str
+    reasons: tuple[str, ...]
+    files: int
+    rows: int
+
+
+def by_reason(metas: Iterable[HeldMeta]) -> tuple[FilesAside, ...]:
+    """Put the files with the same reasons together."""
+    rows: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    for meta in metas:
+        rows.setdefault((meta.code, meta.reasons), []).append(meta.record_count)
+    return tuple(
+        FilesAside(code=code, reasons=reasons, files=len(counts), rows=sum(counts))
+        for (code, reasons), counts in rows.items()
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
-
-import typer
 
 from lakebed.clock import Clock
 from lakebed.config.ddl import plain_type
@@ -18,7 +15,7 @@ from lakebed.types import FieldType
 from lakebed.units import in_words, is_are, plural
 from penguin.adopt.adoption import Adopter, Adoption
 from penguin.adopt.folder import Wanted
-from penguin.cli.call import TableCall
+from penguin.cli.call import LEFT_OUT, TableCall
 from penguin.model.foreign_file import LeftOut
 from penguin.model.settings import TableSettings
 
@@ -27,7 +24,7 @@ FEW = 20
 
 def adopt(
     call: TableCall,
-    uri: Annotated[str, typer.Argument(show_default=False)],
+    uri: str,
     partition_by: str | None = None,
     infer_types: bool = False,
     skip_unreadable: bool = False,
@@ -89,8 +86,8 @@ def _document(uri: str, found: Adoption) -> dict[str, object]:
         "columns": columns,
         "partition_columns": partition_columns,
         **picked(found, "footers_read empty_files=totals.empty_files hidden"),
-        "skipped": [one.document() for one in found.skipped],
-        "refused": [one.document() for one in found.troubles],
+        "skipped": [picked(one, LEFT_OUT) for one in found.skipped],
+        "refused": [picked(one, LEFT_OUT) for one in found.troubles],
         "checkpoint_error": found.checkpoint_error,
     }
 

@@ -43,6 +43,10 @@ def _refused_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
     return refused_properties(properties)
 
 
+LEFT_OUT = "file=path code reason"
+"""What documents say of a file of another program that is not committed."""
+
+
 def document_of(table: "TableSettings") -> dict[str, str]:
     """Return what every document about a table begins with."""
     return {"table": table.name, "table_uri": table.table_uri}

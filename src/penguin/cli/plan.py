@@ -9,7 +9,7 @@ from lakebed.telemetry.events import code_of
 from lakebed.terminal.call import exit_code_of
 from lakebed.terminal.console import picked
 from lakebed.units import entries_from, plural
-from penguin.cli.call import TableCall, document_of
+from penguin.cli.call import LEFT_OUT, TableCall, document_of
 from penguin.cli.run import sentence
 from penguin.model.commit import CommitPlan, CommitProposal
 from penguin.model.settings import TableSettings
@@ -50,7 +50,7 @@ def _document(table: TableSettings, found: NextCommit | None, error: str | None)
         "released": len(commit.released),
         "still_held": 0 if found is None else _still_held(found, commit),
         "others": len(commit.others.paths) if commit.others else 0,
-        "left_out": [one.document() for one in (found.left_out if found else ())],
+        "left_out": [picked(one, LEFT_OUT) for one in (found.left_out if found else ())],
         "stopped": [
             {"pipeline": one.pipeline, "code": code_of(one.error), "error": str(one.error)}
             for one in proposal.stopped

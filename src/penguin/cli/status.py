@@ -9,11 +9,12 @@ import typer
 from lakebed.clock import Clock
 from lakebed.deltalog.snapshot import LogReader
 from lakebed.deltalog.versions import Commit, read_commits
+from lakebed.documents.pending_meta import by_reason
 from lakebed.errors import LakeError
 from lakebed.terminal.console import Line, Table, cells, fields_of, first, picked, second
 from lakebed.units import is_are, plural, span
 from penguin.catalog.catalog import open_catalog
-from penguin.cli.call import TableCall, document_of
+from penguin.cli.call import LEFT_OUT, TableCall, document_of
 from penguin.cli.run import sentence
 from penguin.held import HeldFile
 from penguin.model.settings import TableSettings
@@ -138,14 +139,12 @@ def _document(table: TableSettings, found: TableStatus, error: str | None) -> di
         "stopped": sum(one.stopped is not None for one in found.pipelines),
         "held_files": len(found.held),
         "held_rows": _rows(found.held),
-        "held": _by_reason(found.held),
+        "held": by_reason(one.meta for one in found.held),
         "discarded_files": len(found.discarded),
         "discarded_rows": _rows(found.discarded),
         "others": {
-            **picked(others, "pending_files pending_late"),
-            "left_out": [{**one.document(), "meta": one.asked_by} for one in others.left_out],
-            "watermarks": others.watermarks,
-            "passed_over": picked(others.passed_over, "files some reason complete"),
+            **fields_of(others),
+            "left_out": [picked(one, f"{LEFT_OUT} meta=asked_by") for one in others.left_out],
         },
         "in_danger": None
         if danger is None
@@ -161,17 +160,6 @@ def _document(table: TableSettings, found: TableStatus, error: str | None) -> di
 
 def _rows(files: Iterable[HeldFile]) -> int:
     return sum(one.meta.record_count for one in files)
-
-
-def _by_reason(held: Iterable[HeldFile]) -> list[dict[str, Any]]:
-    """Count held files by what they are held for."""
-    together: dict[tuple[str, tuple[str, ...]], list[HeldFile]] = {}
-    for one in held:
-        together.setdefault((one.meta.code, tuple(one.meta.reasons)), []).append(one)
-    return [
-        {"code": code, "reasons": reasons, "files": len(files), "rows": _rows(files)}
-        for (code, reasons), files in together.items()
-    ]
 
 
 def status_lines(
@@ -259,9 +247,9 @@ def _held_and_discarded(table: str, found: TableStatus) -> Iterator[str]:
         them = "it" if len(found.held) == 1 else "them"
         yield f"{table}: {files} {is_are(len(found.held))} held; `penguin held` names {them}"
         reasons = [
-            f"{plural(one['files'], 'file')}: {reason} [{one['code']}]"
-            for one in _by_reason(found.held)
-            for reason in one["reasons"]
+            f"{plural(one.files, 'file')}: {reason} [{one.code}]"
+            for one in by_reason(one.meta for one in found.held)
+            for reason in one.reasons
         ]
         yield from first(reasons, FEW)
     if found.discarded:

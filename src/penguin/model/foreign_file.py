@@ -91,10 +91,6 @@ class LeftOut:
     skippable: bool = False
     """Whether `penguin adopt --skip-unreadable` leaves it out: it has no rows that can be read."""
 
-    def document(self) -> dict[str, str]:
-        """Return it as JSON has it."""
-        return {"file": self.path, "code": self.code, "reason": self.reason}
-
 
 FEW_NAMED = 10
 """How many files that are passed over are named; the others are counted."""

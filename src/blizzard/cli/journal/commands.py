@@ -8,7 +8,7 @@ import typer
 from blizzard.answers.entries import EntryRecord, stored_entries
 from blizzard.cli.call import PipelineCall, failed_at
 from blizzard.cli.journal.new import begin_anew
-from blizzard.handoff.held_rows import Aside, by_reason
+from blizzard.handoff.held_rows import Aside
 from blizzard.journal.totals import EntrySummary
 from blizzard.model.locations import open_reader, open_table, sink_location
 from blizzard.model.settings import PipelineSettings
@@ -16,6 +16,7 @@ from blizzard.model.source.part_way import bytes_in_words
 from blizzard.pipeline_log import PipelineLog
 from lakebed.documents.data_file import Rewrite
 from lakebed.documents.entry import Entry
+from lakebed.documents.pending_meta import by_reason
 from lakebed.documents.source_record import SourceRecord
 from lakebed.terminal.call import Confirmed, refuse
 from lakebed.terminal.console import (
