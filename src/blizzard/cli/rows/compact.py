@@ -35,19 +35,14 @@ def compact(
     with call.one() as named:
         settings = _without_quiet(named) if at_once else named
         clock = call.around.clock
-        command = RewriteCommand(call, settings)
+        command = RewriteCommand(call, settings, sure=yes)
         done = command.run(
-            sure=yes,
-            plan=lambda reader: plan_compaction(reader, settings, now=clock.now()),
-            apply=lambda store, runner, progress: put_together(
-                store,
-                settings,
-                runner,
-                clock=clock,
-                progress=progress.rewritten,
+            lambda reader: plan_compaction(reader, settings, now=clock.now()),
+            lambda store, runner, progress: put_together(
+                store, settings, runner, clock=clock, progress=progress.rewritten
             ),
         )
-    call.show(_text(command, done, sure=yes), compaction_document(settings, done))
+    call.show(_text(command, done), compaction_document(settings, done))
     call.fail_if(done.failed or done.gave_way or (done.found.groups and not yes))
 
 
@@ -80,12 +75,12 @@ def compaction_document(settings: PipelineSettings, done: Compacted) -> dict[str
     }
 
 
-def _text(command: RewriteCommand, done: Compacted, *, sure: bool) -> Iterator[str]:
+def _text(command: RewriteCommand, done: Compacted) -> Iterator[str]:
     settings, groups = command.settings, done.found.groups
     if not groups:
         yield f"{settings.name}: {_why_nothing(settings, done)}"
         return
-    if sure:
+    if command.sure:
         files = plural(sum(len(one.old) for one in done.replaced), "data file")
         yield f"{settings.name}: {files} became {sum(len(one.new) for one in done.replaced):,}"
     else:
@@ -98,7 +93,7 @@ def _text(command: RewriteCommand, done: Compacted, *, sure: bool) -> Iterator[s
     if done.gave_way is not None:
         yield f"  gave way: {done.gave_way}; nothing was changed, run it again later"
     yield from command.committed(done.entry, "replaces the files")
-    if not sure:
+    if not command.sure:
         yield "add --yes to do it"
 
 

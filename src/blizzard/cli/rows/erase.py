@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.cli.rows.rewriting import FEW, RewriteCommand, file_lines
+from blizzard.cli.rows.rewriting import FEW, RewriteCommand
 from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.predicate import parse
 from blizzard.model.settings import PipelineSettings
@@ -66,18 +66,17 @@ def erase(
         reason TEXT: Why, for the journal; the condition is not kept.
     """
     with call.one() as settings:
-        command, predicate = RewriteCommand(call, settings), parse(where)
+        command, predicate = RewriteCommand(call, settings, sure=yes), parse(where)
         done = command.run(
-            sure=yes,
-            plan=lambda reader: plan_erasure(reader, settings, predicate),
-            apply=lambda store, runner, _progress: append_erasure(
+            lambda reader: plan_erasure(reader, settings, predicate),
+            lambda store, runner, _progress: append_erasure(
                 store, settings, predicate, runner, clock=call.around.clock, reason=reason
             ),
         )
         with reading(settings.name, call.output):
             reader = open_reader(sink_location(settings))
             left = still_held(reader, settings, predicate, done.found, open_reader)
-    call.show(_text(command, done, left, sure=yes), erasure_document(settings, done, left))
+    call.show(_text(command, done, left), erasure_document(settings, done, left))
     call.fail_if(done.found.files and not yes)
 
 
@@ -97,7 +96,7 @@ def erasure_document(
     }
 
 
-def _text(command: RewriteCommand, done: Erased, left: StillHeld, *, sure: bool) -> Iterator[str]:
+def _text(command: RewriteCommand, done: Erased, left: StillHeld) -> Iterator[str]:
     settings, found = command.settings, done.found
     yield f"pipeline {settings.name}: {_in_short(done, left)}"
     for is_whole, what in (
@@ -108,12 +107,12 @@ def _text(command: RewriteCommand, done: Erased, left: StillHeld, *, sure: bool)
         named = [
             f"{one.file.path}: {one.rows:,} of {plural(one.file.rows or 0, 'row')}" for one in some
         ]
-        yield from file_lines([one.file for one in some], what, sure=sure, named=named)
+        yield from command.file_lines([one.file for one in some], what, named)
     then = ", then this again: it says what is left"
     yield from command.committed(done.entry, "takes the rows out", then)
     yield from _still_held(command, done, left)
     yield NOT_SEARCHED_PLACES
-    if found.files and not sure:
+    if found.files and not command.sure:
         yield "add --yes to take the rows out of the table; nothing was changed"
 
 

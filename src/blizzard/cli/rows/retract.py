@@ -8,7 +8,7 @@ import typer
 
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.cli.rows.rewriting import FEW, RewriteCommand, file_documents, file_lines
+from blizzard.cli.rows.rewriting import FEW, RewriteCommand, file_documents
 from blizzard.execute.runner import ServiceRunner
 from blizzard.ingest import Ingest
 from blizzard.journal.source_names import the_key
@@ -50,7 +50,7 @@ def retract(
             values.
     """
     with call.one() as settings:
-        command, clock = RewriteCommand(call, settings), call.around.clock
+        command, clock = RewriteCommand(call, settings, sure=yes), call.around.clock
         keys, new = _keys(settings, sources, other, clock)
 
         def plan(reader: Reader) -> RetractPlan:
@@ -75,8 +75,8 @@ def retract(
             some, file = exchange_of(store, settings, keys, new, open_reader, now=clock.now())
             return replace_rows(store, some, file, ingest, open_reader, rows_deleted=rows_deleted)
 
-        done = command.run(sure=yes, plan=plan, apply=apply)
-    call.show(_text(command, done, new, sure=yes), retraction_document(settings, done, new))
+        done = command.run(plan, apply)
+    call.show(_text(command, done, new), retraction_document(settings, done, new))
     call.fail_if((done.found.rows.files or new) and not yes)
 
 
@@ -121,10 +121,8 @@ def _rows(done: Retracted) -> Counter[str]:
     return Counter(done.found.rows.rows) + Counter(done.found.rows.counted)
 
 
-def _text(
-    command: RewriteCommand, done: Retracted, other: str | None, *, sure: bool
-) -> Iterator[str]:
-    found, rows = done.found, _rows(done)
+def _text(command: RewriteCommand, done: Retracted, other: str | None) -> Iterator[str]:
+    sure, found, rows = command.sure, done.found, _rows(done)
     count = plural(len(found.sources), "source file")
     yield f"pipeline {command.settings.name}: {plural(sum(rows.values()), 'row')} of {count}"
     by_source = [f"{one.key}: {plural(rows.get(one.key, 0), 'row')}" for one in found.sources]
@@ -137,9 +135,9 @@ def _text(
             yield f"  {lines} of them in quarantine: blizzard dlq discard gives those up"
         return
     files = found.rows
-    yield from file_lines(files.whole, "removed, with no other rows", sure=sure)
-    yield from file_lines(files.mixed, "rewritten without them", sure=sure)
-    yield from file_lines(files.unnamed, "rewritten without them, told apart by _file", sure=sure)
+    yield from command.file_lines(files.whole, "removed, with no other rows")
+    yield from command.file_lines(files.mixed, "rewritten without them")
+    yield from command.file_lines(files.unnamed, "rewritten without them, told apart by _file")
     if found.waiting_lines:
         verb = "given up" if sure else "to be given up"
         yield f"  {plural(found.waiting_lines, 'bad line')} in quarantine {verb}"

@@ -35,35 +35,23 @@ def file_documents(files: Sequence[ActiveFile]) -> list[dict[str, object]]:
     return [picked(one, "path rows bytes=size") for one in files]
 
 
-def file_lines(
-    files: Sequence[ActiveFile], what: str, *, sure: bool, named: Sequence[str] | None = None
-) -> Iterator[str]:
-    """Yield what is done, or would be, with data files, and the names of the first of them."""
-    if files:
-        rows = plural(sum(one.rows or 0 for one in files), "row")
-        size = in_words(sum(one.size for one in files))
-        verb = ("was" if len(files) == 1 else "were") if sure else "to be"
-        yield f"  {plural(len(files), 'file')} with {rows} ({size}) {verb} {what}:"
-        yield from first(named or [one.path for one in files], FEW, indent="    ")
-
-
 @dataclass(frozen=True, slots=True)
 class RewriteCommand:
     """A command that rewrites data files of one pipeline's table."""
 
     call: PipelineCall
     settings: PipelineSettings
+    sure: bool
+    """Whether to do it; otherwise it is only planned."""
 
     def run(
         self,
-        *,
-        sure: bool,
         plan: Callable[[Reader], Plan],
         apply: Callable[[Store, ServiceRunner, Waiting], RewriteDone[Plan]],
     ) -> RewriteDone[Plan]:
-        """Apply the command and commit its entry; if the operator is not sure, only plan it."""
+        """Apply the command and commit its entry, or only plan it."""
         name, place = self.settings.name, sink_location(self.settings)
-        if not sure:
+        if not self.sure:
             with reading(name, self.call.output):
                 return RewriteDone(found=plan(open_reader(place)))
         with (
@@ -73,6 +61,17 @@ class RewriteCommand:
             done = apply(Store(place.uri, place.options), runner, progress)
         commit_inline(self.call, self.settings, done.entry)
         return done
+
+    def file_lines(
+        self, files: Sequence[ActiveFile], what: str, named: Sequence[str] = ()
+    ) -> Iterator[str]:
+        """Yield what is done, or would be, with data files, and the names of the first of them."""
+        if files:
+            rows = plural(sum(one.rows or 0 for one in files), "row")
+            size = in_words(sum(one.size for one in files))
+            verb = ("was" if len(files) == 1 else "were") if self.sure else "to be"
+            yield f"  {plural(len(files), 'file')} with {rows} ({size}) {verb} {what}:"
+            yield from first(named or [one.path for one in files], FEW, indent="    ")
 
     def committed(self, entry: int | None, effect: str, then: str = "") -> Iterator[str]:
         """Yield when an entry takes effect, if there is one, and what is to be done for it."""

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.cli.rows.rewriting import RewriteCommand, file_documents, file_lines, schema_check
+from blizzard.cli.rows.rewriting import RewriteCommand, file_documents, schema_check
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.promote import PromotedField, PromotionPlan, plan_promotion
@@ -35,16 +35,15 @@ def promote(
     """
     wanted = PromotedField(field=field, type=kind)
     with call.one() as settings:
-        command = RewriteCommand(call, settings)
+        command = RewriteCommand(call, settings, sure=yes)
         check = schema_check(settings, table_entry(settings, call.table_of))
         done = command.run(
-            sure=yes,
-            plan=lambda reader: plan_promotion(reader, settings, wanted, check),
-            apply=lambda store, runner, _progress: append_promotion(
+            lambda reader: plan_promotion(reader, settings, wanted, check),
+            lambda store, runner, _progress: append_promotion(
                 store, settings, wanted, check, runner, clock=call.around.clock
             ),
         )
-    call.show(_text(command, done, sure=yes), promotion_document(settings, done))
+    call.show(_text(command, done), promotion_document(settings, done))
     call.fail_if(done.found.files and not yes)
 
 
@@ -71,22 +70,22 @@ def _files(done: Promoted) -> tuple[ActiveFile, ...]:
     return tuple(one.old for one in done.rewritten if one.new)
 
 
-def _text(command: RewriteCommand, done: Promoted, *, sure: bool) -> Iterator[str]:
+def _text(command: RewriteCommand, done: Promoted) -> Iterator[str]:
     found = done.found
     yield f"pipeline {command.settings.name}: {found.target.shown}, {found.target.field.shown}"
     if not found.files:
         yield "  no file of the table has values of it in _rescued"
-    elif sure:
+    elif command.sure:
         yield from _result(command, done)
     else:
-        yield from file_lines(_files(done), "rewritten", sure=sure)
+        yield from command.file_lines(_files(done), "rewritten")
         if found.unknown:
             some = plural(len(found.unknown), "of them was", "of them were")
             yield f"  {some} written by another program and may have no such value"
-    if found.waiting and not sure:
+    if found.waiting and not command.sure:
         entries = plural(found.waiting, "entry is", "entries are")
         yield f"  {entries} not committed yet; rows in there are not included"
-    if found.files and not sure:
+    if found.files and not command.sure:
         yield "add --yes to do it"
 
 
@@ -95,7 +94,7 @@ def _result(command: RewriteCommand, done: Promoted) -> Iterator[str]:
     if done.entry is None:
         yield "  nothing was changed: no value in _rescued fits the column"
     else:
-        yield from file_lines(_files(done), "rewritten", sure=True)
+        yield from command.file_lines(_files(done), "rewritten")
         taken = sum(one.taken for one in done.rewritten)
         yield f"  {plural(taken, 'value')} moved from _rescued to the column"
     if left:

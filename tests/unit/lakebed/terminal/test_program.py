@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import blizzard.cli.app
 import penguin.cli.app
-from lakebed.terminal.console import Table, path_end, print_json, print_text
+from lakebed.terminal.console import Table, path_end, picked, print_json, print_text
 from lakebed.terminal.program import called_as
 
 BLIZZARD, PENGUIN = blizzard.cli.app.app, penguin.cli.app.app
@@ -343,6 +343,12 @@ def test_numbers_end_together_and_an_empty_column_of_remarks_is_left_out(capsys,
 )
 def test_a_long_path_is_shown_by_its_end_and_a_name_is_never_cut(path: str, shown: str):
     assert path_end(path, 20) == shown
+
+
+def test_a_document_picks_attributes_under_its_own_keys() -> None:
+    keys = "name folder=parent.name"
+    assert picked(Path("/a/b.txt"), keys) == {"name": "b.txt", "folder": "a"}
+    assert picked(None, keys) == {"name": None, "folder": None}
 
 
 def test_json_has_no_character_that_a_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:
