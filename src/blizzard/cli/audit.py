@@ -26,10 +26,9 @@ from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.locations import written_out
 from lakebed.storage.store import AlreadyThere, Store, local_path
 from lakebed.terminal.call import FAILED, USAGE, reading, refuse
-from lakebed.terminal.console import Line, Table, picked
+from lakebed.terminal.console import FEW, Line, Table, picked
 from lakebed.units import plural
 
-FEW = 10
 IN_WORDS = {
     FilePlace.IN_TABLE: "in the table as they were written",
     FilePlace.REPLACED: "replaced by a promotion, retraction, erasure or compaction",

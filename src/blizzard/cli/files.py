@@ -3,14 +3,13 @@
 import os.path
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from blizzard.answers.file_counts import DayOrPartition
+from blizzard.answers.file_counts import By, DayOrPartition
 from blizzard.answers.lifecycle import LANDED, FileStanding, FileState
 from blizzard.answers.report import DAYS, Question, Reconciler, Reconciliation
 from blizzard.cli.call import PipelineCall
@@ -32,13 +31,6 @@ SELDOM = (
     "discarded",     "retracted", "deleted", "overwritten", "quarantined_lines",
 )  # fmt: skip
 """Columns that are shown only where one of them has something to say."""
-
-
-class By(StrEnum):
-    """What files are counted by."""
-
-    DAY = "day"
-    PARTITION = "partition"
 
 
 def files(
@@ -81,11 +73,11 @@ def files(
                 param_hint="--state",
             )
     pipelines, clock = call.pipelines(), call.around.clock
+    on = tuple(_day(day, clock.now()) for day in days or ())
+    by = by or ("day" if partition is None else "partition")
     asked = _Asked(
         clock=clock,
-        days=tuple(_day(day, clock.now()) for day in days or ()),
-        partition=partition,
-        by=by or (By.DAY if partition is None else By.PARTITION),
+        question=Question(by=by, days=on, partition=partition, most=max(DAYS, len(on))),
         states=frozenset(states or ()),
         path=path,
         limit=limit,
@@ -126,9 +118,8 @@ class _Asked:
     """What is asked of each pipeline."""
 
     clock: Clock
-    days: tuple[str, ...]
-    partition: str | None
-    by: By
+    question: Question
+    """What is asked of each source that is meant."""
     states: frozenset[FileState]
     path: str | None
     limit: int
@@ -161,9 +152,10 @@ class _Asked:
     def lacks(self, found: Sequence[Reconciliation]) -> bool:
         """Whether no file landed of a day, or of all that was asked about."""
         landed = {group.name for one in found for group in one.groups if group.landed}
-        if self.by is By.DAY and self.days:
-            return not landed.issuperset(self.days)
-        is_narrowed = self.days or self.path is not None or self.partition is not None
+        asked = self.question
+        if asked.by == "day" and asked.days:
+            return not landed.issuperset(asked.days)
+        is_narrowed = asked.days or self.path is not None or asked.partition is not None
         return bool(is_narrowed) and not landed
 
     def _lists(self, one: FileStanding) -> bool:
@@ -171,18 +163,11 @@ class _Asked:
         return one.state in self.states if self.states else self.path is not None
 
     def _questions(self, settings: PipelineSettings) -> Iterator[Question]:
-        places: list[tuple[str | None, str]] = [(None, "")]
-        if self.path is not None:
-            places = list(_places(self.path, settings))
-        for source, prefix in places:
-            yield Question(
-                by=self.by.value,
-                days=self.days,
-                prefix=prefix,
-                source=source,
-                partition=self.partition,
-                most=max(DAYS, len(self.days)),
-            )
+        if self.path is None:
+            yield self.question
+            return
+        for source, prefix in _places(self.path, settings):
+            yield replace(self.question, source=source, prefix=prefix)
 
 
 def _places(path: str, settings: PipelineSettings) -> Iterator[tuple[str | None, str]]:

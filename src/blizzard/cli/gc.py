@@ -23,7 +23,6 @@ NAMES = {
     GarbageKind.UNFINISHED: "files that were never finished",
     GarbageKind.UPLOAD: "uploads that were never completed",
 }
-FEW = 10
 
 
 def gc(
@@ -102,7 +101,7 @@ def _text(
                 if some
             ],
         )
-        yield from first([piece.path for piece in pieces], FEW)
+        yield from first([piece.path for piece in pieces])
     if found.young:
         young = f"{plural(len(found.young), 'file')} ({in_words(_size(found.young))})"
         yield f"  {young} that nobody names yet, too young to be touched (--older-than)"

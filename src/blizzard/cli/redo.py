@@ -22,8 +22,6 @@ from lakebed.terminal.console import first, picked
 from lakebed.units import plural
 from penguin import inline
 
-FEW = 10
-
 
 def redo(
     call: PipelineCall,
@@ -104,6 +102,6 @@ def _text(pipeline: str, found: RedoPlan, entry: int | None) -> Iterator[str]:
         verb = "would read" if entry is None else "reads"
         sources = plural(len(unit.sources), "source file")
         yield f"{what}: the next batch {verb} {sources} again"
-        yield from first([record.key for record in unit.sources], FEW)
+        yield from first([record.key for record in unit.sources])
     if found.ready and entry is None:
         yield "add --yes to do it"

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 UNBOUNDED = 1_000_000
 """Width of an output that is not a terminal: each row is one line, to search and cut."""
 GAP = "  "
+FEW = 10
+"""How many things of a kind are named to a person; JSON has all."""
 
 
 class Verbatim(str):
@@ -155,7 +157,7 @@ def _cell(cell: object) -> str:
     return f"{cell:,}" if isinstance(cell, int) else printable(cell)
 
 
-def first(lines: Sequence[str], most: int, indent: str = GAP) -> Iterator[str]:
+def first(lines: Sequence[str], most: int = FEW, indent: str = GAP) -> Iterator[str]:
     """Yield the first lines, and how many more there are."""
     yield from (f"{indent}{line}" for line in lines[:most])
     yield from more(len(lines) - most, indent)

@@ -95,8 +95,6 @@ def _files(commit: Commit) -> str:
     return added + "".join(f", {n:,} {name.removeprefix('files_')}" for name, n in others if n)
 
 
-FEW = 10
-"""How many files of one reason are named to a person."""
 Held = tuple[TableSettings, HeldFile]
 Stops = tuple[TableSettings, StoppedStatus]
 
@@ -233,7 +231,7 @@ def _others(others: ForeignFilesStatus) -> Iterator[str]:
         where = f"{folder}/{name}" if folder else name
         yield f"watermarks of {plural(len(others.watermarks), 'folder')}, the newest is {where}"
     left = [f"not committed: {one.path}: {one.reason} [{one.code}]" for one in others.left_out]
-    yield from first(left, FEW, indent="")
+    yield from first(left, indent="")
     passed = others.passed_over
     if passed.files:
         least = "" if passed.complete else "at least "
@@ -251,7 +249,7 @@ def _held_and_discarded(table: str, found: TableStatus) -> Iterator[str]:
             for one in by_reason(one.meta for one in found.held)
             for reason in one.reasons
         ]
-        yield from first(reasons, FEW)
+        yield from first(reasons)
     if found.discarded:
         were, their = ("was", "its") if len(found.discarded) == 1 else ("were", "their")
         yield (
@@ -350,7 +348,7 @@ def _held_groups(held: list[Held]) -> Iterator[str]:
         )
         yield from (f"  {reason}" for reason in meta.reasons)
         names = [f"{one.name}  {plural(one.meta.record_count, 'row')}" for one in files]
-        yield from first(names, FEW, indent="    ")
+        yield from first(names, indent="    ")
 
 
 def _minute(at: str | None) -> str:

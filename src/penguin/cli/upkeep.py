@@ -12,7 +12,7 @@ from lakebed.deltalog.snapshot import LogReader
 from lakebed.errors import LakeError
 from lakebed.layout import file_name, log_version
 from lakebed.terminal.call import FAILED, USAGE, Confirmed, refuse
-from lakebed.terminal.console import Verbatim, first, more, picked, second
+from lakebed.terminal.console import FEW, Verbatim, first, more, picked, second
 from lakebed.units import in_words, parse_span, plural
 from penguin.cli.call import TableCall, document_of
 from penguin.model.settings import TableSettings
@@ -116,7 +116,6 @@ def _vacuum_text(table: TableSettings, found: VacuumReport | None, *, sure: bool
         yield f"  {plural(found.failed, 'file')} could not be deleted: {found.error}; run it again"
 
 
-FEW = 10
 RESTORE = "restore it from a backup"
 
 
@@ -289,7 +288,7 @@ def _damaged_lines(one: Damaged) -> Iterator[str]:
         rows = plural(origin.rows, "row")
         entry = f"entry {origin.entry} ({origin.kind})"
         yield f"    {rows} of pipeline {origin.pipeline}, {entry}, from:"
-        yield from first(origin.sources, FEW, "      ")
+        yield from first(origin.sources, indent="      ")
     yield f"    {_remedy(one)}"
 
 

@@ -32,8 +32,6 @@ from lakebed.terminal.console import Line, Table, first, print_error
 from lakebed.terminal.program import program
 from lakebed.units import is_are, plural
 
-FEW = 10
-"""How many files are named; as JSON, all."""
 Letters = tuple[DeadLetter, ...]
 
 app = program()
@@ -177,7 +175,7 @@ def _retried(
     if entry is not None:
         which = plural(len(found.records), "source file")
         yield f"pipeline {pipeline}: the next batch reads {which} again (entry {entry})"
-        yield from first([record.key for record in found.records], FEW)
+        yield from first([record.key for record in found.records])
     elif every and not found.refused:
         yield f"pipeline {pipeline}: no source file has failed"
 
@@ -248,7 +246,7 @@ def _lost(queue: DeadLetterQueue) -> Iterator[str]:
         "open until somebody decides:"
     )
     yield from first(
-        [f"{one.path}{'' if one.code is None else f' [{one.code}]'}" for one in queue.lost], FEW
+        [f"{one.path}{'' if one.code is None else f' [{one.code}]'}" for one in queue.lost]
     )
     yield (
         f"  put {them} back, or run blizzard dlq discard PATH --yes (--deleted instead of PATH for "

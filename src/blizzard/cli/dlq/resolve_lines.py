@@ -29,8 +29,6 @@ from lakebed.terminal.call import Confirmed, refuse
 from lakebed.terminal.console import first, picked, print_error
 from lakebed.units import is_are, plural
 
-FEW = 10
-
 Names = Annotated[
     list[str] | None,
     typer.Argument(
@@ -208,10 +206,10 @@ def _text(
     word = word_for(settings)
     yield f"pipeline {settings.name}: {_amounts(word, done.lines, lost)} {verb}"
     if not is_done:
-        yield from first([f"bad lines of {key}" for key in sorted(done.sources)], FEW)
+        yield from first([f"bad lines of {key}" for key in sorted(done.sources)])
     in_table = [(record.key, in_the_table(record)) for record in lost.records]
     yield from first(
-        [f"{key}: {stays}; they stay there" if stays else key for key, stays in in_table], FEW
+        [f"{key}: {stays}; they stay there" if stays else key for key, stays in in_table]
     )
     if done.filtered:
         lines = plural(done.filtered, word)

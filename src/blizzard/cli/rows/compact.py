@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.cli.rows.rewriting import FEW, RewriteCommand
+from blizzard.cli.rows.rewriting import RewriteCommand
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.small_files import MergeGroup
 from blizzard.rewrite.compact import CompactionPlan, plan_compaction
@@ -88,7 +88,7 @@ def _text(command: RewriteCommand, done: Compacted) -> Iterator[str]:
         size = in_words(sum(one.size for one in groups))
         into = sum(one.outputs for one in groups)
         yield f"{settings.name}: {files} ({size}) would become {into:,}"
-    yield from first([_group_line(one) for one in groups], FEW)
+    yield from first([_group_line(one) for one in groups])
     yield from (f"  not compacted: {failed}" for failed in _failures(done))
     if done.gave_way is not None:
         yield f"  gave way: {done.gave_way}; nothing was changed, run it again later"

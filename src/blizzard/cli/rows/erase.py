@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.cli.rows.rewriting import FEW, RewriteCommand
+from blizzard.cli.rows.rewriting import RewriteCommand
 from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.predicate import parse
 from blizzard.model.settings import PipelineSettings
@@ -117,7 +117,7 @@ def _text(command: RewriteCommand, done: Erased, left: StillHeld) -> Iterator[st
 
 
 def _first(lines: Sequence[str]) -> Iterator[str]:
-    return first(lines, FEW, "    ")
+    return first(lines, indent="    ")
 
 
 def _in_short(done: Erased, left: StillHeld) -> str:

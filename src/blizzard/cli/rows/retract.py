@@ -8,7 +8,7 @@ import typer
 
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.cli.rows.rewriting import FEW, RewriteCommand, file_documents
+from blizzard.cli.rows.rewriting import RewriteCommand, file_documents
 from blizzard.execute.runner import ServiceRunner
 from blizzard.ingest import Ingest
 from blizzard.journal.source_names import the_key
@@ -126,7 +126,7 @@ def _text(command: RewriteCommand, done: Retracted, other: str | None) -> Iterat
     count = plural(len(found.sources), "source file")
     yield f"pipeline {command.settings.name}: {plural(sum(rows.values()), 'row')} of {count}"
     by_source = [f"{one.key}: {plural(rows.get(one.key, 0), 'row')}" for one in found.sources]
-    yield from first(by_source, FEW)
+    yield from first(by_source)
     if not other and (not found.rows.files or (sure and done.entry is None)):
         whose = "its" if len(found.sources) == 1 else "their"
         yield f"  none of {whose} rows is in the table; nothing was changed"

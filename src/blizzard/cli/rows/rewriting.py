@@ -27,8 +27,6 @@ from lakebed.units import in_words, plural
 from penguin import inline
 from penguin.model.settings import TableSettings
 
-FEW = 10
-
 
 def file_documents(files: Sequence[ActiveFile]) -> list[dict[str, object]]:
     """Return data files as JSON has them; `rows` are all rows of a file."""
@@ -71,7 +69,7 @@ class RewriteCommand:
             size = in_words(sum(one.size for one in files))
             verb = ("was" if len(files) == 1 else "were") if self.sure else "to be"
             yield f"  {plural(len(files), 'file')} with {rows} ({size}) {verb} {what}:"
-            yield from first(named or [one.path for one in files], FEW, indent="    ")
+            yield from first(named or [one.path for one in files], indent="    ")
 
     def committed(self, entry: int | None, effect: str, then: str = "") -> Iterator[str]:
         """Yield when an entry takes effect, if there is one, and what is to be done for it."""
