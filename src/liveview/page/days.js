@@ -20,7 +20,7 @@ const SELDOM = [
   ["Bad lines", "quarantined_lines"],
 ];
 const COVERS =
-  "Complete: every file that landed on that day, in UTC, is in the table or was taken out by an operator. Bad lines in quarantine and rows that others delete are not counted.";
+  "Complete: of the files that landed on that day, in UTC, nothing more is to come. Bad lines may wait in quarantine, and rows are not compared with the table: `blizzard audit` does that.";
 const MONTH = 31;
 const YEAR = 366;
 
@@ -73,7 +73,7 @@ export function days(name, summary, ctx) {
           }),
         ),
       ),
-    words && h("p.caption", null, words, ` ${COVERS}`),
+    words && h("p.caption", null, w.words(`${words} ${COVERS}`)),
     w.grid({
       label: "Days",
       rows: picked,
