@@ -25,6 +25,7 @@ from lakebed.layout import PIPELINE_NAME
 from lakebed.telemetry.credentials import secret_of
 from lakebed.telemetry.guard import Guard
 from lakebed.types import CommitMode
+from liveview.model import Program
 from penguin.config import load as penguin_config
 from penguin.model.settings import PenguinSettings, TableSettings
 
@@ -66,6 +67,16 @@ class Lake:
     def pipelines_of(self, table: str) -> list[str]:
         """Return the pipelines that write to a table."""
         return [name for name, of in self.table_of.items() if of == table]
+
+    def unreachable(self, program: ProgramName, note: str | None) -> Program:
+        """Return a program that does not answer, with the reason."""
+        return Program(
+            name=program,
+            reachable=False,
+            needed=program == "blizzard" or not self.no_penguin,
+            address=self.addresses.get(program),
+            note=note,
+        )
 
     def ask(
         self, program: ProgramName, path: str, kind: type[Document], *, timeout: float

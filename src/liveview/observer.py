@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from blizzard.answers.file_counts import DayOrPartition
@@ -206,19 +207,13 @@ class Observer:
         return [self._program(name, both[name]) for name in sorted(both)]
 
     def _program(self, name: ProgramName, heard: Live | Process | Unreachable) -> Program:
-        address = self.lake.addresses.get(name)
-        needed = name == "blizzard" or not self.lake.no_penguin
         if isinstance(heard, Unreachable):
-            return Program(
-                name=name, reachable=False, needed=needed, address=address, note=heard.note
-            )
-        return Program(
-            name=name,
-            version=heard.version,
+            return self.lake.unreachable(name, heard.note)
+        return replace(
+            self.lake.unreachable(name, None),
             reachable=True,
-            needed=needed,
+            version=heard.version,
             started_at=heard.started_at,
-            address=address,
         )
 
     def _begin(self, pipelines: Iterable[str], tables: Iterable[str]) -> float:

@@ -168,39 +168,38 @@ def late_steps(
     """
     sink = settings.sink
     if files and files_since is not None:
-        # A batch waits for more files up to the rollover.
-        patience = sink.rolling.rollover + POLLS * settings.poll_interval
         batch = None if status is None else status.last_batch
-        moved = None if batch is None else batch.at
-        severity, is_moving = _lateness(settings, now, files_since, patience, moved)
-        if severity is not None:
-            wait = plural(files, "source file waits", "source files wait")
-            message = f"{wait} to be read, the oldest since {minute(files_since, now)}"
-            if is_moving and moved is not None:
-                message += f"; files are being read, the last batch was at {minute(moved, now)}"
-            yield Problem(
-                severity=severity,
-                code="files_behind" if is_moving else "files_late",
-                message=message,
+        wait = plural(files, "source file waits", "source files wait")
+        yield from _late(
+            settings,
+            now,
+            Backlog(
+                step="files",
+                since=files_since,
+                # A batch waits for more files up to the rollover.
+                patience=sink.rolling.rollover + POLLS * settings.poll_interval,
+                moved=None if batch is None else batch.at,
+                waits=f"{wait} to be read, the oldest since {minute(files_since, now)}",
+                moves="files are being read, the last batch was at",
                 way_out=f"blizzard{options}",
-                since=rfc3339(files_since),
-            )
+            ),
+        )
     since = None if status is None else status.uncommitted_since
     if status is not None and since is not None:
-        moved = status.last_commit_at
-        severity, is_moving = _lateness(settings, now, since, commit_patience(settings), moved)
-        if severity is not None:
-            wait = waiting_words(status.uncommitted_entries, status.uncommitted_rows)
-            message = f"nothing journaled since {minute(since, now)} is committed: {wait}"
-            if is_moving and moved is not None:
-                message += f"; entries are being committed, the last at {minute(moved, now)}"
-            yield Problem(
-                severity=severity,
-                code="commit_behind" if is_moving else "commit_late",
-                message=message,
+        wait = waiting_words(status.uncommitted_entries, status.uncommitted_rows)
+        yield from _late(
+            settings,
+            now,
+            Backlog(
+                step="commit",
+                since=since,
+                patience=commit_patience(settings),
+                moved=status.last_commit_at,
+                waits=f"nothing journaled since {minute(since, now)} is committed: {wait}",
+                moves="entries are being committed, the last at",
                 way_out=f"{sink.committer}{options}",
-                since=rfc3339(since),
-            )
+            ),
+        )
 
 
 def waiting_words(entries: int, rows: int | None) -> str:
@@ -216,18 +215,37 @@ def minute(at: datetime, now: datetime) -> str:
     return f"{at:{'' if at.date() == now.date() else '%Y-%m-%d '}%H:%M} UTC"
 
 
-def _lateness(
-    settings: PipelineSettings,
-    now: datetime,
-    since: datetime,
-    patience: float,
-    moved: datetime | None,
-) -> tuple[Literal["warning", "error"] | None, bool]:
-    """Return how bad a wait is, and whether its backlog moves, which makes an error a warning."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """What waits for one step of a pipeline."""
+
+    step: Literal["files", "commit"]
+    since: datetime
+    patience: float
+    """Seconds that it may wait before it is late."""
+    moved: datetime | None
+    """When the step was done last, as far as is known."""
+    waits: str
+    moves: str
+    way_out: str
+
+
+def _late(settings: PipelineSettings, now: datetime, backlog: Backlog) -> Iterator[Problem]:
+    """Yield a backlog that has waited too long; while it moves, that is never an error."""
     limit = settings.sink.late_after
-    waited = (now - since).total_seconds()
-    if waited <= min(patience, limit):
-        return None, False
-    recent = min(limit, max(patience, MOVING_SECS))
+    waited = (now - backlog.since).total_seconds()
+    if waited <= min(backlog.patience, limit):
+        return
+    code, message, moved = f"{backlog.step}_late", backlog.waits, backlog.moved
+    recent = min(limit, max(backlog.patience, MOVING_SECS))
     is_moving = moved is not None and (now - moved).total_seconds() <= recent
-    return ("error" if waited > limit and not is_moving else "warning"), is_moving
+    if is_moving and moved is not None:
+        code = f"{backlog.step}_behind"
+        message = f"{message}; {backlog.moves} {minute(moved, now)}"
+    yield Problem(
+        severity="error" if waited > limit and not is_moving else "warning",
+        code=code,
+        message=message,
+        way_out=backlog.way_out,
+        since=rfc3339(backlog.since),
+    )

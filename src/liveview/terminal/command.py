@@ -138,13 +138,7 @@ class Feed:
             answer = self._lake.ask(name, "/api/v1/overview", Overview, timeout=self._timeout)
             if isinstance(answer, Overview):
                 return ShownOverview(answer)
-            address = self._lake.addresses.get(name)
-            needed = name == "blizzard" or not self._lake.no_penguin
-            silent.append(
-                Program(
-                    name=name, reachable=False, needed=needed, address=address, note=answer.note
-                )
-            )
+            silent.append(self._lake.unreachable(name, answer.note))
         found = self._looked().overview()
         return ShownOverview(overview_of(found.at, silent, found.pipelines, found.tables), NOBODY)
 
