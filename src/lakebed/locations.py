@@ -141,10 +141,7 @@ def below(root: str, name: str) -> str | None:
     written = f"{root.rstrip('/')}/"
     if name.startswith(written):
         return name.removeprefix(written)
-    above, file = place_of(root), _file(name)
-    if not above.holds(file):
-        return None
-    return "/".join(file.folders[len(above.folders) :])
+    return _file(name).below(place_of(root))
 
 
 def _file(name: str) -> Place:

@@ -55,8 +55,8 @@ class Window:
         Two times compare as far as both are known.
         """
         told = self._told(folder_or_path)
-        units = "".join(unit for unit in self.units if unit in told)
-        return tuple(told[unit] for unit in units) if units and UNITS.startswith(units) else None
+        units = "".join(told)
+        return tuple(told.values()) if units and UNITS.startswith(units) else None
 
     def counted_from(self, since: datetime, now: datetime) -> "Window":
         """Return a first look's window, counted from when a place was first looked at.
@@ -86,25 +86,24 @@ class Window:
         if found is not None:
             return found >= self.oldest(now)[: len(found)]
         told = self._told(folder_or_path)
-        units = "".join(unit for unit in self.units if unit in told)
-        if not units:
+        if not told:
             return True
         if UNITS.startswith(self.units):
             return True  # `day=02` of a template that tells the year further down.
         return any(
-            all(told[unit] == _part(at, unit) for unit in units)
+            all(_part(at, unit) == number for unit, number in told.items())
             for at in self._instants(now.astimezone(UTC))
         )
 
     def _told(self, path: str) -> dict[str, int]:
-        """Read the time that a path tells, as far as its folders follow the template."""
+        """Read the time that a path tells by unit, as far as its folders follow the template."""
         told: dict[str, int] = {}
         for pattern, segment in zip(self.segments, path.strip("/").split("/"), strict=False):
             found = pattern.fullmatch(unquote(segment))
             if found is None:
                 break
             told |= {unit: int(text) for unit, text in found.groupdict().items()}
-        return told
+        return {unit: told[unit] for unit in self.units if unit in told}
 
     def _instants(self, now: datetime) -> list[datetime]:
         """Return an instant in each unit of the window, and in the one that comes next.

@@ -242,8 +242,7 @@ def _refuse_empty(names: tuple[str, ...], uri: str, environment: Mapping[str, st
 
 def _missing(found: Mapping[str, Setting]) -> str:
     """Return the half of a key that is not given beside the other one; empty if none is missing."""
-    halves = ("aws_access_key_id", "aws_secret_access_key")
-    missing = [name for name in halves if name not in found or not found[name].value]
+    missing = [name for name in KEYS if name not in found or not found[name].value]
     return missing[0].upper() if len(missing) == 1 else ""
 
 
