@@ -7,6 +7,7 @@ from bench.figures import Figures
 from bench.measuring import measured, peak_of
 from blizzard.answers.bad_lines import quarantine_of
 from blizzard.answers.dead_letters import dead_letter_queue
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.status import StatusReader
 from blizzard.handoff.dead_letters import encode as encode_letters
 from blizzard.handoff.dead_letters import letters
@@ -79,8 +80,8 @@ def dlq_list(count: int) -> Figures:
         def open_reader(place: Location) -> Reader:
             return store if place.uri == store.uri else _Below(store, place.uri)
 
-        queue = dead_letter_queue(SETTINGS, open_reader)
-        return queue, quarantine_of(SETTINGS, open_reader)
+        asked = PipelineEvidence.read(SETTINGS, Clock(), opening=open_reader)
+        return dead_letter_queue(asked), quarantine_of(asked)
 
     return _asked(count, ask)
 

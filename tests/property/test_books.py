@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from blizzard.answers.bad_lines import quarantine_of
 from blizzard.answers.dead_letters import dead_letter_queue
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.status import StatusReader
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger, refresh
 from blizzard.journal.ledger import Ledger
@@ -53,13 +54,14 @@ def opener(table: Bucket) -> Callable[[Location], Reader]:
 def told(table: Bucket) -> dict[str, Any]:
     """Return all that commands tell of a journal, without what was derived being named."""
     history = read_ledger(table, "default")
+    evidence = PipelineEvidence.read(SETTINGS, HANDS.clock, opening=opener(table))
     lookup = history.lookup()
     keys = [f"{source}:{path}" for source in SOURCES for path in PATHS]
     return {
         "dropped": places_of(table),
         "status": StatusReader(SETTINGS, HANDS.clock).read(opener(table))[1],
-        "letters": dead_letter_queue(SETTINGS, opener(table)),
-        "quarantine": quarantine_of(SETTINGS, opener(table)).files,
+        "letters": dead_letter_queue(evidence),
+        "quarantine": quarantine_of(evidence).files,
         "bad lines": or_error(lambda: replay.plan_replay(table, "default", ["c.ndjson"]).files),
         "retry": or_error(lambda: find_failed(table, "default", None)),
         "unfinished": dict(history.unfinished),

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blizzard.inspect.audit.shapes import TableShape
+from blizzard.inspect.audit.log_books import LogBooks
 from blizzard.journal import checkpoint
 from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import Sizing
-from lakebed.deltalog.actions import read_actions
+from lakebed.deltalog.actions import LogActions, read_actions
 from lakebed.deltalog.checkpoint import checkpointed_names
 from lakebed.deltalog.search import LogSearch
 from lakebed.deltalog.segment import Checkpoint, read_checkpoint_hint
@@ -232,7 +232,9 @@ def test_a_damaged_version_of_a_log_is_an_error_and_no_crash(
     search = LogSearch(store=store)
     is_told(
         lambda: read_actions(0, body, "the/path"),
-        lambda: TableShape.of(read_actions(0, body, "the/path").metadata or {}, "the/path"),
+        lambda: LogBooks().take(
+            LogActions(version=0, metadata=read_actions(0, body, "the/path").metadata)
+        ),
         lambda: read_commit(0, body),
         lambda: find_restore(store, 0),
         lambda: read_checkpoint_hint(store),

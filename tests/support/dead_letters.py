@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from blizzard.answers.dead_letters import DeadLetterQueue, dead_letter_queue
-from lakebed.storage.store import Reader
+from blizzard.answers.progress import PipelineEvidence
+from lakebed.clock import Clock
 from tests.support.builders import Bench
 
 
@@ -32,4 +33,4 @@ def lines(bench: Bench) -> list[dict[str, Any]]:
 
 
 def queue(bench: Bench) -> DeadLetterQueue:
-    return dead_letter_queue(bench.settings, lambda place: Reader(place.uri, place.options))
+    return dead_letter_queue(PipelineEvidence.read(bench.settings, Clock()))

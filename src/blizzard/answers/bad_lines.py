@@ -4,17 +4,14 @@ The changes are tried from the smallest to the largest. None of them changes the
 times that are cut off none changes a value: what does not fit its column is kept in `_rescued`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.ledger import Ledger
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.model.bad_lines import LineFault, Meant, WaitingFile, may_have
 from blizzard.model.columns import with_found
 from blizzard.model.event_time import RowPartitions, row_partitions
 from blizzard.model.limits import MAX_LINE_BYTES
-from blizzard.model.locations import OpenReader, open_table
-from blizzard.model.settings import PipelineSettings
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.output.partitioner import refused_rows
@@ -59,27 +56,17 @@ class QuarantineFiles:
                     yield waiting, line
 
 
-def quarantine_of(settings: PipelineSettings, open_reader: OpenReader) -> QuarantineFiles:
-    """Return the quarantine of a pipeline. It is handed readers only, so it cannot write."""
-    store = open_table(settings, open_reader)
-    history = Ledger() if store is None else read_ledger(store, settings.name)
-    return quarantine_in(settings, store, history)
-
-
-def quarantine_in(
-    settings: PipelineSettings, store: Reader | None, history: Ledger
-) -> QuarantineFiles:
-    """Return the quarantine of a pipeline whose journal was read. Pure."""
+def quarantine_of(asked: PipelineEvidence) -> QuarantineFiles:
+    """Return the quarantine of a pipeline, as its journal was read. Pure."""
+    settings, history = asked.settings, asked.history
     known = with_found(settings.schema, history.columns)
-    by, template = (
-        row_partitions(settings.sink.template, settings.schema, settings.sink.timestamp_field),
-        settings.sink.template,
-    )
+    template = settings.sink.template
+    by = row_partitions(template, settings.schema, settings.sink.timestamp_field)
     # What the paths of source files give is not in their lines.
     inside = known.without(frozenset(template.keys if template else ())).fields
     schema = Schema(inside + (by.read if by else ()))
     return QuarantineFiles(
-        store=store,
+        store=asked.store,
         rules=Rules(
             schema=schema,
             unknown=settings.unknown_fields,
@@ -196,8 +183,8 @@ def _as_yaml(key: str, value: str) -> str:
 
 def _changes(rules: Rules) -> Iterator[tuple[str | None, str | bool | None, Rules]]:
     yield None, None, rules
-    coerced = _each(rules.schema.fields, _coerced)
-    yield "schema.coerce", True, replace(rules, schema=Schema(coerced))
+    coerced = Schema(tuple(map(_coerced, rules.schema.fields)))
+    yield "schema.coerce", True, replace(rules, schema=coerced)
     for one in rules.schema.fields:
         if one.type in TIMES and not one.reading.truncate:
             cut = replace(one, reading=replace(one.reading, truncate=True))
@@ -209,22 +196,14 @@ def _changes(rules: Rules) -> Iterator[tuple[str | None, str | bool | None, Rule
     yield "schema.on_mismatch", mismatch.value, replace(rules, on_mismatch=mismatch)
 
 
-def _each(fields: Iterable[Field], change: Callable[[Field], Field]) -> tuple[Field, ...]:
-    """Change fields and all that are inside of them."""
-    return tuple(
-        change(
-            replace(
-                one,
-                fields=_each(one.fields, change),
-                items=None if one.items is None else _each((one.items,), change)[0],
-            )
-        )
-        for one in fields
-    )
-
-
 def _coerced(one: Field) -> Field:
-    return replace(one, reading=replace(one.reading, coerce=True))
+    """Return a field that takes values in text, and so do all inside of it."""
+    return replace(
+        one,
+        reading=replace(one.reading, coerce=True),
+        fields=tuple(map(_coerced, one.fields)),
+        items=None if one.items is None else _coerced(one.items),
+    )
 
 
 def _readable(raws: Sequence[bytes], rules: Rules) -> int:

@@ -8,10 +8,9 @@ from blizzard.answers.progress import PipelineEvidence
 from blizzard.handoff.dead_letters import DeadLetter, decode, queue_at
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import UnfinishedFile
-from blizzard.model.locations import OpenReader, source_uris_of
+from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
-from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.journal import JournalReader
@@ -81,16 +80,16 @@ class DeadLetterQueue:
     """Files that were not given up: their days stay open. The newest first."""
 
 
-def dead_letter_queue(settings: PipelineSettings, open_reader: OpenReader) -> DeadLetterQueue:
+def dead_letter_queue(asked: PipelineEvidence) -> DeadLetterQueue:
     """Read a pipeline's dead letter queue. It is handed readers only, so it cannot write.
 
     Only objects with letters of files that are failed now are read: the newest snapshot and the
     entries after it say which entries name those.
     """
-    asked = PipelineEvidence.read(settings, Clock(), opening=open_reader)
+    settings, ledger = asked.settings, asked.history
     if asked.store is None:
         return DeadLetterQueue(pipeline=settings.name)
-    journal, ledger = JournalReader(asked.store, settings.name), asked.history
+    journal = JournalReader(asked.store, settings.name)
     lost = lost_among(ledger)
     failed_in = {
         key: known.failed_in
@@ -101,7 +100,7 @@ def dead_letter_queue(settings: PipelineSettings, open_reader: OpenReader) -> De
     }
     there = {key: entry for key, entry in failed_in.items() if key not in lost}
     entries = [journal.listed(one).entry for one in sorted(set(there.values()))]
-    found, gone = _read(entries, lambda uri: open_reader(queue_at(settings, uri)))
+    found, gone = _read(entries, lambda uri: asked.open_reader(queue_at(settings, uri)))
     current = (one for one, entry in found if there.get(_key(one, entry)) == entry.sequence)
     return DeadLetterQueue(
         pipeline=settings.name,

@@ -59,7 +59,8 @@ def naming_data_file(journal: JournalReader, name: str, last: int) -> Entry | No
         return entry
 
     def mentions(entry: Entry) -> bool:
-        return data_file_of(entry, name) is not None or deletes(entry, name)
+        is_deleted = any(file_name(path) == name for path in entry.deleted)
+        return is_deleted or data_file_of(entry, name) is not None
 
     return next(mentioning(journal, name, last, mentions), None)
 
@@ -102,11 +103,6 @@ def became(journal: JournalReader, path: str, entries: range) -> set[str]:
     return found
 
 
-def deletes(entry: Entry, name: str) -> bool:
-    """Whether a `gc` entry deletes a data file."""
-    return any(file_name(path) == name for path in entry.deleted)
-
-
 def mentioning(
     journal: JournalReader, text: str, last: int, accepts: Callable[[Entry], bool]
 ) -> Iterator[Entry]:
@@ -134,12 +130,13 @@ def _holding(journal: JournalReader, word: bytes, every: range) -> Iterator[Entr
             yield entry
 
 
-def reading(journal: JournalReader, key: str, path: str, last: int) -> Entry | None:
+def reading(journal: JournalReader, key: str, last: int) -> Entry | None:
     """Return the newest entry, up to one, that read a source file; None where none did."""
+    path = key.partition(":")[2]
     return next(mentioning(journal, path, last, lambda entry: entry.has_read(key)), None)
 
 
-def retracting(journal: JournalReader, key: str, path: str, last: int) -> Entry | None:
+def retracting(journal: JournalReader, key: str, last: int) -> Entry | None:
     """Return the retraction of a source file, up to an entry; None where it was read since."""
 
     def names(entry: Entry) -> bool:
@@ -147,16 +144,18 @@ def retracting(journal: JournalReader, key: str, path: str, last: int) -> Entry 
             record.key == key and record.failure is None for record in entry.sources
         )
 
-    newest = next(mentioning(journal, path, last, names), None)
+    newest = next(mentioning(journal, key.partition(":")[2], last, names), None)
     return newest if newest is not None and newest.kind == "retract" else None
 
 
-def earlier_parts(journal: JournalReader, key: str, entry: Entry) -> tuple[Entry, ...]:
-    """Return the batches that read the lines of a file before those of an entry, in their order.
+def parts_until(journal: JournalReader, key: str, entry: Entry | None) -> tuple[Entry, ...]:
+    """Return the entries that read the lines of a file, up to one of them; none without one.
 
     One batch goes on where the one before has stopped, so they stand close together.
     """
-    found: list[Entry] = []
+    if entry is None:
+        return ()
+    found = [entry]
     skipped = _skipped(entry, key)
     number = entry.sequence - 1
     while skipped and number > max(0, entry.sequence - MOST_PARTS):
@@ -172,11 +171,6 @@ def earlier_parts(journal: JournalReader, key: str, entry: Entry) -> tuple[Entry
         found.append(before)
         skipped = record.skipped
     return tuple(reversed(found))
-
-
-def parts_until(journal: JournalReader, key: str, entry: Entry | None) -> tuple[Entry, ...]:
-    """Return the entries that read the lines of a file, up to one of them; none without one."""
-    return () if entry is None else (*earlier_parts(journal, key, entry), entry)
 
 
 def last_part(journal: JournalReader, first: Entry, key: str) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from blizzard.answers.entries import MOST_PARTS
 from blizzard.answers.lifecycle import DONE, LANDED, NOT_APPLIED, FileStanding, FileState
 from blizzard.discover.skip_reason import SkipSummary
 from lakebed.documents.entry import Entry
@@ -22,19 +23,6 @@ Standing = Literal["complete", "incomplete", "not_over", "empty", "unknown"]
 """Whether everything of a day is in: `not_over` is today, `empty` a day without files."""
 UNKNOWN = "unknown"
 """The day of files that landed at an unknown time, or the partition of those without."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowCount:
-    """What was read of some files."""
-
-    rows: int = 0
-    unknown: int = 0
-    """Files of which the journal does not say it: they were read under an earlier one."""
-
-    def plus(self, other: "RowCount") -> "RowCount":
-        """Return the sum of two."""
-        return RowCount(rows=self.rows + other.rows, unknown=self.unknown + other.unknown)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -108,10 +96,13 @@ class DayOrPartition:
         for name in (*LANDED, *COUNTED):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
-    def judge(self, *, listed: bool, refused: bool, so_far: bool, counted: RowCount | None) -> None:
-        """Enter the rows, and whether everything is in; `listed` is whether all was seen."""
-        if counted is not None:
-            self.rows, self.uncounted = counted.rows, counted.unknown
+    def add_rows(self, rows: int | None) -> None:
+        """Count the rows of a file; None where the journal does not say how many."""
+        self.rows = (self.rows or 0) + (rows or 0)
+        self.uncounted += rows is None
+
+    def judge(self, *, listed: bool, refused: bool, so_far: bool) -> None:
+        """Enter whether everything is in; `listed` is whether all was seen."""
         if refused or not listed:
             why = "a start would be refused" if refused else "not every source can be listed"
             self.sentence = f"whether everything of {self.name} is in is not known: {why}"
@@ -228,8 +219,6 @@ def _counts(states: Mapping[FileState, int], words: tuple[tuple[FileState, str],
 
 MOST_KEPT = 50_000
 """Source files of which the rows are kept between two questions, some 220 bytes each."""
-MOST_PARTS = 200
-"""Entries that are gone back through for the earlier parts of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,15 +241,15 @@ class EntryRows:
     most_kept: int = MOST_KEPT
     _kept: dict[int, EntryReadings | None] = field(default_factory=dict)
 
-    def count(self, wanted: Iterable[tuple[str, str, int]]) -> dict[str, RowCount]:
-        """Return what was read of files, by group; `wanted` has groups, keys and entries."""
-        sums: dict[str, RowCount] = {}
-        files = list(wanted)
-        self._load({number for _group, _key, number in files})
-        for group, key, number in files:
-            sums[group] = sums.get(group, RowCount()).plus(self._of(number, key))
+    def count(self, files: Sequence[tuple[str, int]]) -> list[int | None]:
+        """Return the rows of files, by their keys and last entries; None where not known.
+
+        The journal does not say it of files that were read under an earlier one.
+        """
+        self._load({number for _key, number in files})
+        counts = [self._of(number, key) for key, number in files]
         self._forget()
-        return sums
+        return counts
 
     def days_of(self, days: Iterable[str], last: int) -> dict[str, range]:
         """Return the entries that were written on some days.
@@ -278,11 +267,11 @@ class EntryRows:
             ranges[day] = range(first_of(start), first_of(start + timedelta(days=1)))
         return ranges
 
-    def _of(self, number: int, key: str) -> RowCount:
+    def _of(self, number: int, key: str) -> int | None:
         entry = self._kept[number]
         if entry is None or key not in entry.files:
-            return RowCount(unknown=1)
-        total, skipped = RowCount(), 1
+            return None
+        total, skipped = 0, 1
         # A very large file may have been read over several batches, one right after the other.
         for part in range(number, max(0, number - MOST_PARTS), -1):
             if not skipped:
@@ -293,7 +282,7 @@ class EntryRows:
             if entry is None or key not in entry.files or (part != number and entry.retracts):
                 continue
             rows, skipped = entry.files[key]
-            total = total.plus(RowCount(rows=rows + self.replayed().get(f"{part}:{key}", 0)))
+            total += rows + self.replayed().get(f"{part}:{key}", 0)
         return total
 
     def _load(self, numbers: Iterable[int]) -> None:

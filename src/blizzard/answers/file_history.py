@@ -35,7 +35,7 @@ def retraction_of(
         if entry is not None and entry.kind == "batch":
             return None
         last = table.last if done.entry is None else done.entry
-        entry = retracting(table.journal, done.key, done.key.partition(":")[2], last)
+        entry = retracting(table.journal, done.key, last)
     if entry is None:
         return None
     out = [one for one in entry.sources if one.retracted]
@@ -55,7 +55,7 @@ def retraction_of(
 
 def _files_before(table: JournalEvidence, entry: Entry, key: str) -> dict[str, int]:
     """Return the data files with the content that an entry replaced, and their entries."""
-    newest = reading(table.journal, key, key.partition(":")[2], entry.sequence - 1)
+    newest = reading(table.journal, key, entry.sequence - 1)
     return {
         file.filename: one.sequence
         for one in parts_until(table.journal, key, newest)
@@ -77,11 +77,11 @@ def erasures_of(asked: PipelineEvidence, key: str, answer: Answer) -> tuple[File
     if not numbers:
         return ()
     read_in = filter(None, map(table.journal.entry, sorted({one.entry for one in answer.read})))
-    uris = uris_of(key, asked.settings, asked.history).union(*(_uris(one, key) for one in read_in))
+    uris = uris_of(key, asked.settings, asked.history) | {one.uri_of(key) for one in read_in}
     found = []
 
     def erased(entry: Entry) -> int:
-        return sum(entry.erased.get(uri, 0) for uri in uris | _uris(entry, key))
+        return sum(entry.erased.get(uri, 0) for uri in uris | {entry.uri_of(key)})
 
     for number in sorted(numbers):
         entry = table.journal.entry(number)
@@ -96,13 +96,6 @@ def erasures_of(asked: PipelineEvidence, key: str, answer: Answer) -> tuple[File
         had_them = {one.path: one.entry for one in answer.data_files if one.entry < number}
         found.append(_taken_out(asked, table, entry, rows, had_them, takes))
     return tuple(found)
-
-
-def _uris(entry: Entry, key: str) -> frozenset[str]:
-    """Return how an entry names a source file, by where its source was then."""
-    source, _, path = key.partition(":")
-    root = entry.source_uris.get(source)
-    return frozenset() if root is None else frozenset({f"{root.rstrip('/')}/{path}"})
 
 
 def _taken_out(

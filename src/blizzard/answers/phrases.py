@@ -232,11 +232,6 @@ def holders(files: list[DataFile]) -> str:
     return f" The rows are in {', '.join(now[:FEW])}{more} now." if now else ""
 
 
-def file_id(one: DataFile) -> str:
-    """Return the id in the name of a data file."""
-    return one.path.rpartition("/")[2].removesuffix(".parquet")
-
-
 # ------------------------------------------------------------------- retractions and replacements
 
 

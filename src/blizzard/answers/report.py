@@ -5,7 +5,7 @@ landed and when. Entries are read only for rows, and only those of the files tha
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,6 @@ from blizzard.answers.file_counts import (
     By,
     DayOrPartition,
     EntryRows,
-    RowCount,
     SourceCounts,
 )
 from blizzard.answers.lifecycle import LANDED, DayOf, FileStanding, FileState
@@ -178,17 +177,14 @@ class Reconciler:
                 groups.setdefault(name, DayOrPartition(name=name)).add(group)
         names = sorted(groups, reverse=True)
         listed, beyond = names[: question.most], names[question.most :]
-        rows: dict[str, RowCount] = {}
-        if question.rows and self._rows is not None:
-            few, counted = frozenset(listed), (one for each in found.sources for one in each.read)
-            rows = self._rows.count(one for one in counted if one[0] in few)
+        if question.rows:
+            self._count_rows({name: groups[name] for name in listed}, found)
         today = f"{self.clock.now():%Y-%m-%d}"
         for name in listed:
             groups[name].judge(
                 listed=not found.errors,
                 refused=found.refused,
                 so_far=name == today,
-                counted=rows.get(name, RowCount()) if question.rows else None,
             )
         return Reconciliation(
             pipeline=self.settings.name,
@@ -200,6 +196,17 @@ class Reconciler:
             passed_over=found.unread,
             errors=found.errors,
         )
+
+    def _count_rows(self, groups: Mapping[str, DayOrPartition], found: "SurveyedSources") -> None:
+        """Count what was read of the files of some groups."""
+        for group in groups.values():
+            group.rows = 0
+        if self._rows is None:
+            return
+        files = [one for each in found.sources for one in each.read if one[0] in groups]
+        counts = self._rows.count([(key, entry) for _name, key, entry in files])
+        for (name, _key, _entry), rows in zip(files, counts, strict=True):
+            groups[name].add_rows(rows)
 
     def _survey(self, question: Question, keeps: Keeps) -> "SurveyedSources":
         """List every source; names that turn out damaged, or were replaced, are not believed."""

@@ -222,7 +222,7 @@ def _parts_of_unfinished(asked: PipelineEvidence, known: UnfinishedFile) -> tupl
         return ()
     said = last_entry(known)
     last = asked.history.sequence if said is None else said
-    newest = reading(table.journal, record.key, record.path, last)
+    newest = reading(table.journal, record.key, last)
     return parts_until(table.journal, record.key, newest)
 
 
@@ -272,9 +272,8 @@ def _entry_of(table: JournalEvidence, done: IngestedFile) -> Entry | None:
     entry = None if done.entry is None else table.journal.entry(done.entry)
     if entry is not None and entry.has_read(done.key):
         return entry
-    path = done.key.partition(":")[2]
     last = table.last if done.entry is None else done.entry
-    return reading(table.journal, done.key, path, last) or entry
+    return reading(table.journal, done.key, last) or entry
 
 
 def _earlier_lines(asked: PipelineEvidence, lines: int) -> int:

@@ -112,52 +112,42 @@ def source_status(
 
     Without being `listed`, it is not known what waits in it.
     """
-    history = asked.history
+    history, name, now = asked.history, source.name, asked.clock.now()
     failed = failed_files(asked.settings, source, history)
-    books, name = history.books, source.name
-    told = SourceStatus(
-        source=source.name,
+    found: Finding | None = None
+    error: str | None = None
+    try:
+        if listed:
+            asked.refuse_other_source(source)
+            found = asked.swept(source)
+            failed = as_found(failed, found, now)
+    except SegmentBroken:
+        raise  # Nothing is wrong with the source: the entries say the same.
+    except LakeError as trouble:
+        error = str(trouble)
+    oldest = None if found is None else min((file.modified for file in found.take), default=None)
+    age = 0.0 if oldest is None else max(0.0, (now - oldest).total_seconds())
+    return SourceStatus(
+        source=name,
         uri=source.uri,
+        pending_files=None if found is None else len(found.take) + found.left_over,
+        pending_bytes=None if found is None else sum(file.to_read for file in found.take),
+        oldest_pending=oldest,
+        lag_secs=None if found is None else age,
+        failed_files=len(failed),
+        failed_for_good=sum(one.next_try is None for one in failed),
+        next_try=min((one.next_try for one in failed if one.next_try), default=None),
         lost_files=sum(one.record.source == name for one in lost_among(history).values()),
-        totals=books.sums.by_source.get(name, JournalTotals()),
+        failures=tuple(failed[:FEW]),
+        changed_files=0 if found is None else found.count(Reason.CHANGED),
+        passed_over=() if found is None else found.unread,
+        totals=history.books.sums.by_source.get(name, JournalTotals()),
+        error=error,
         notifications=(
             queue_status(source.notifications, open_queue)
             if source.notifications is not None and open_queue is not None
             else None
         ),
-    )
-    told = _with_failed(told, failed)
-    if not listed:
-        return told
-    try:
-        asked.refuse_other_source(source)
-        found = asked.swept(source)
-    except SegmentBroken:
-        raise  # Nothing is wrong with the source: the entries say the same.
-    except LakeError as trouble:
-        return replace(told, error=str(trouble))
-    oldest = min((file.modified for file in found.take), default=None)
-    now = asked.clock.now()
-    age = (now - oldest).total_seconds() if oldest else 0.0
-    told = _with_failed(told, as_found(failed, found, now))
-    return replace(
-        told,
-        pending_files=len(found.take) + found.left_over,
-        pending_bytes=sum(file.to_read for file in found.take),
-        oldest_pending=oldest,
-        lag_secs=max(0.0, age),
-        changed_files=found.count(Reason.CHANGED),
-        passed_over=found.unread,
-    )
-
-
-def _with_failed(told: SourceStatus, failed: list[FailedSource]) -> SourceStatus:
-    return replace(
-        told,
-        failed_files=len(failed),
-        failed_for_good=sum(one.next_try is None for one in failed),
-        next_try=min((one.next_try for one in failed if one.next_try), default=None),
-        failures=tuple(failed[:FEW]),
     )
 
 

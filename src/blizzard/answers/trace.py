@@ -27,7 +27,7 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader
-from lakebed.locations import written_out
+from lakebed.locations import below
 from lakebed.storage.parquet_tail import mark_of
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.types import Codec, Compression, OnMismatch, Provenance, UnknownFields
@@ -211,16 +211,16 @@ def _open(
     settings: PipelineSettings, uri: str, known: SourceRecord | None, open_source: OpenReader
 ) -> _Opened:
     for source in settings.sources:
-        for root in (source.uri, written_out(source.uri)):
-            below = f"{root.rstrip('/')}/"
-            if uri.startswith(below):
-                reader = open_source(source_location(source))
-                facts = reader.head(uri.removeprefix(below))
-                if facts is None:
-                    raise ObjectMissing("the source file is gone", path=uri)
-                if known is not None and (facts.size, facts.etag) != (known.size, known.etag):
-                    raise RecordNotFound("the source file was changed since it was read", file=uri)
-                return _Opened(source=source, reader=reader, facts=facts)
+        path = below(source.uri, uri)
+        if path is None:
+            continue
+        reader = open_source(source_location(source))
+        facts = reader.head(path)
+        if facts is None:
+            raise ObjectMissing("the source file is gone", path=uri)
+        if known is not None and (facts.size, facts.etag) != (known.size, known.etag):
+            raise RecordNotFound("the source file was changed since it was read", file=uri)
+        return _Opened(source=source, reader=reader, facts=facts)
     raise RecordNotFound(
         f"no source of pipeline {settings.name} has this file; use the configuration that has",
         file=uri,

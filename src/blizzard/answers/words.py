@@ -10,6 +10,7 @@ from blizzard.answers.lifecycle import INHERITED, NO_ROWS, PART_READ, REDO, File
 from blizzard.answers.phrases import ways_of_waiting
 from blizzard.discover.skip_reason import IN_WORDS, Reason
 from blizzard.model.settings import PipelineSettings, SourceSettings
+from lakebed.layout import file_name
 from lakebed.types import CommitMode, OnChange
 from lakebed.units import is_are, plural
 
@@ -216,7 +217,7 @@ def _held(case: Case) -> Words:
     mend = f"change the schema or the table so that it fits, then run {runs}"
     if all(one.code == FILE_MISSING for one in aside):
         mend = f"put the missing data file back as it was written, then run {runs}"
-    ids = map(phrases.file_id, aside)
+    ids = (file_name(one.path) for one in aside)
     return says(
         f"It was read with {_read_with(answer)}, but "
         f"penguin holds {plural(len(aside), 'data file')} of it: "

@@ -112,20 +112,18 @@ def _columns(
     first: Mapping[str, Entry],
 ) -> Iterator[ColumnReport]:
     keys = settings.sink.template.keys if settings.sink.template else ()
+    own = ColumnOrigin.HINT if settings.infer else ColumnOrigin.DECLARED
+    origins = {
+        **{which.column: ColumnOrigin.PROVENANCE for which in settings.provenance},
+        RESCUED: ColumnOrigin.RESCUED,
+        **dict.fromkeys(keys, ColumnOrigin.PARTITION),
+        **dict.fromkeys(declared, own),
+    }
     for path, one in walk(schema.fields):
         if path.endswith("[]"):
             continue  # It is a part of the type of the list.
-        entry = None
-        if path in declared:
-            origin = ColumnOrigin.HINT if settings.infer else ColumnOrigin.DECLARED
-        elif path in keys:
-            origin = ColumnOrigin.PARTITION
-        elif path == RESCUED:
-            origin = ColumnOrigin.RESCUED
-        elif path in (which.column for which in settings.provenance):
-            origin = ColumnOrigin.PROVENANCE
-        else:
-            origin, entry = ColumnOrigin.FOUND, first.get(path)
+        origin = origins.get(path, ColumnOrigin.FOUND)
+        entry = first.get(path) if origin is ColumnOrigin.FOUND else None
         yield ColumnReport(
             path=path,
             type=_outline(one),

@@ -62,9 +62,8 @@ def _candidates(names: Sequence[str]) -> Iterator[SourcePattern]:
         yield SourcePattern(f"**{suffix}*")
     if not ends.keys() - {("", "")}:
         # Names without any suffix: only if a number or a date shows that they belong together.
-        bare = Counter(
-            one for name in names if "." not in (one := unrotated(name)) and one != _base(name)
-        )
+        stems = ((unrotated(name), name.rpartition("/")[2]) for name in names)
+        bare = Counter(stem for stem, last in stems if "." not in stem and stem != last)
         yield from (
             SourcePattern(f"**/{literally(one).text}*")
             for one, _count in bare.most_common(MOST_SUFFIXES)
@@ -79,10 +78,6 @@ def _end(name: str) -> tuple[str, str]:
         return "", ""
     packed = codec_of(name).suffix
     return known, packed if name.endswith(f"{known}{packed}") else ""
-
-
-def _base(name: str) -> str:
-    return name.rpartition("/")[2]
 
 
 FILES = 20
@@ -173,17 +168,14 @@ def beginnings(
 
 def _beginning(reader: Reader, facts: ObjectFacts, most: int) -> Beginning:
     data, whole = bytearray(), True
-    for piece in _plain(reader.stream(facts.path, size=facts.size, etag=facts.etag)):
+    chunks = reader.stream(facts.path, size=facts.size, etag=facts.etag)
+    for piece in decompress(*recognised(chunks, Codec.NONE)):
         data += piece
         if len(data) > most:
             del data[most:]
             whole = False
             break
     return Beginning(file=reader.describe(facts.path), data=bytes(data), whole=whole)
-
-
-def _plain(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    return decompress(*recognised(chunks, Codec.NONE))
 
 
 def _place(uri: str, options: StorageOptions) -> tuple[str, str, SourcePattern | None]:

@@ -172,7 +172,7 @@ def _keys_of_reading(field: Field) -> list[tuple[str, str]]:
     reading = field.reading
     keys = []
     if reading.formats:
-        written = list(map(_format, reading.formats))
+        written = list(map(scalar, reading.formats))
         keys.append(("format", written[0] if len(written) == 1 else f"[{', '.join(written)}]"))
     if reading.coerce:
         keys.append(("coerce", "true"))
@@ -181,10 +181,6 @@ def _keys_of_reading(field: Field) -> list[tuple[str, str]]:
     if reading.truncate:
         keys.append(("truncate", "true"))
     return keys
-
-
-def _format(text: str) -> str:
-    return text if _PLAIN.fullmatch(text) else _quoted(text)
 
 
 def _list(path: Sequence[str]) -> str:

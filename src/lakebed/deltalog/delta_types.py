@@ -9,6 +9,7 @@ from typing import Any
 from lakebed.columns.column_mapping import PHYSICAL_NAME, maps_columns
 from lakebed.columns.field_path import FieldPath
 from lakebed.columns.nested_types import DeltaType, rebuilt, types_within
+from lakebed.documents.reading import parse_json
 from lakebed.types import FieldType
 
 DeltaSchema = dict[str, Any]
@@ -29,11 +30,29 @@ class TableFacts:
     features: frozenset[str] = frozenset()
     """The table features that readers and writers must support, by name."""
 
+    @classmethod
+    def of(
+        cls, version: int, metadata: Mapping[str, Any], features: frozenset[str] = frozenset()
+    ) -> "TableFacts":
+        """Read the metadata of a version; raise ValueError if its schema is not a struct."""
+        schema: DeltaSchema = parse_json(metadata["schemaString"])
+        if schema.get("type") != "struct" or not isinstance(schema.get("fields"), list):
+            raise ValueError("the schema of a table is not a struct")
+        return cls(
+            version=version,
+            schema=schema,
+            partition_columns=tuple(metadata.get("partitionColumns") or ()),
+            configuration=dict(metadata.get("configuration") or {}),
+            features=features,
+        )
+
     def shape(self) -> tuple[object, ...]:
         """Return what a plan depends on, so that a plan for another shape is noticed."""
         return self.schema, self.partition_columns, dict(self.configuration)
 
 
+DROPPED_PROPERTY = "penguin.droppedColumns"
+"""The table property that holds what files have and the schema does not show, as a schema."""
 DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 READ_AS: Mapping[str, frozenset[str]] = {
     "long": frozenset({"integer", "short", "byte"}),
@@ -74,6 +93,19 @@ def names_in_log(table: TableFacts) -> dict[str, str]:
         name: str((one.get("metadata") or {}).get(PHYSICAL_NAME, name))
         for name, one in by_name(table.schema).items()
     }
+
+
+def dropped_columns(table: TableFacts) -> DeltaSchema | None:
+    """Read what the table remembers of dropped columns; None where it cannot be read."""
+    text = table.configuration.get(DROPPED_PROPERTY)
+    if text is None:
+        return struct_of(())
+    try:
+        found = parse_json(text)
+        by_name(found)
+    except (ValueError, TypeError, KeyError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def why_no_table(schema: DeltaSchema) -> str | None:

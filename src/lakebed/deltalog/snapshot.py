@@ -32,7 +32,6 @@ from lakebed.deltalog.segment import (
     whole_segment,
 )
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.reading import parse_json
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.units import plural
 
@@ -346,7 +345,7 @@ def _folded(store: Reader, parts: Iterator[LogActions], kind: type[Snapshot]) ->
     if whole.protocol is None or whole.metadata is None:
         raise _unreadable(store)
     with lines_of(store.describe(layout.log_version(whole.version))):
-        facts = _facts(whole.version, whole.protocol, whole.metadata)
+        facts = TableFacts.of(whole.version, whole.metadata, whole.protocol.features)
     return kind(
         store=store,
         version=whole.version,
@@ -356,19 +355,6 @@ def _folded(store: Reader, parts: Iterator[LogActions], kind: type[Snapshot]) ->
         transactions=whole.transactions,
         domains=_merged_domains({}, whole.domains),
         in_commit_timestamp=whole.info.in_commit_timestamp,
-    )
-
-
-def _facts(version: int, protocol: Protocol, metadata: Mapping[str, Any]) -> TableFacts:
-    schema: dict[str, Any] = parse_json(metadata["schemaString"])
-    if schema.get("type") != "struct" or not isinstance(schema.get("fields"), list):
-        raise ValueError("the schema of a table is not a struct")
-    return TableFacts(
-        version=version,
-        schema=schema,
-        partition_columns=tuple(metadata.get("partitionColumns") or ()),
-        configuration=dict(metadata.get("configuration") or {}),
-        features=protocol.features,
     )
 
 

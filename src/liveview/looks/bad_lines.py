@@ -9,7 +9,7 @@ from blizzard.answers.bad_lines import (
     QuarantineFiles,
     fix_for,
     groups_of,
-    quarantine_in,
+    quarantine_of,
     way_out_for,
 )
 from blizzard.model.bad_lines import Meant, WaitingFile
@@ -37,9 +37,8 @@ class BadLineGroups:
 
         Nothing is read where no line waits, or where the same files have waited before.
         """
-        asked = view.asked
         with self.look.lock:
-            found = quarantine_in(asked.settings, asked.store, asked.history)
+            found = quarantine_of(view.asked)
         names = tuple(waiting.file.filename for waiting in found.files)
         if names != self._of:
             self._groups = self._read(found)

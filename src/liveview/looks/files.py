@@ -208,8 +208,7 @@ class FileSearch:
         if self._rows is None:
             journal = JournalReader(self.asked.store, self.asked.settings.name)
             self._rows = EntryRows(journal, lambda: self.asked.history.books.replayed)
-        counted = self._rows.count([(key, key, entry)])[key]
-        return None if counted.unknown else counted.rows
+        return self._rows.count([(key, entry)])[0]
 
 
 def _finished(lookup: Lookup, key: str) -> IngestedFile | None:

@@ -15,10 +15,12 @@ from lakebed.columns.column_mapping import maps_columns
 from lakebed.columns.field_path import FieldPath
 from lakebed.columns.nested_types import DeltaType, rebuilt, types_within
 from lakebed.deltalog.delta_types import (
+    DROPPED_PROPERTY,
     DeltaField,
     DeltaSchema,
     by_name,
     clean,
+    dropped_columns,
     kind_of,
     reads,
     reasons_against_adding,
@@ -29,7 +31,6 @@ from lakebed.deltalog.delta_types import (
     why_no_table,
 )
 from lakebed.deltalog.delta_types import TableFacts as Table
-from lakebed.documents.reading import parse_json
 from lakebed.types import RESCUED, Evolution
 from penguin.model.commit import Changes, Decision, EntryRefused, Evolves
 from penguin.plan.column_rules import (
@@ -41,15 +42,12 @@ from penguin.plan.column_rules import (
     widens,
 )
 
-DROPPED_PROPERTY = "penguin.droppedColumns"
-"""The table property that holds what files have and the schema does not show, as a schema."""
-
 
 def decide(
     mode: Evolution, table: Table, entry: DeltaSchema, entry_partitions: tuple[str, ...]
 ) -> Decision:
     """Whether a table can hold files of an entry's schema, and what it needs for that."""
-    hidden = _dropped(table)
+    hidden = dropped_columns(table)
     if hidden is None:
         return EntryRefused((f"the table property {DROPPED_PROPERTY} cannot be read",))
     records = may_widen(table.features, table.configuration)
@@ -330,19 +328,6 @@ def _way_in(column: str) -> str:
     if column != RESCUED:
         return add
     return f"{add}; unknown_fields: drop leaves such values out instead"
-
-
-def _dropped(table: Table) -> DeltaSchema | None:
-    """Read what the table remembers of dropped columns; None where it cannot be read."""
-    text = table.configuration.get(DROPPED_PROPERTY)
-    if text is None:
-        return struct_of(())
-    try:
-        found = parse_json(text)
-        by_name(found)
-    except (ValueError, TypeError, KeyError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _remembering(table: Table, hidden: DeltaSchema) -> dict[str, str]:

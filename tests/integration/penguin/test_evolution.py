@@ -11,11 +11,11 @@ from deltalake import Field as DeltaField
 from deltalake.schema import PrimitiveType
 
 from lakebed.columns.schema import Field, Schema
+from lakebed.deltalog.delta_types import DROPPED_PROPERTY
 from lakebed.documents.source_record import SourceRecord
 from lakebed.types import Evolution, FieldType
 from penguin.delta.table import Log
 from penguin.events.commits import EntriesCommitted
-from penguin.plan.evolution import DROPPED_PROPERTY
 from penguin.plan.stats import SKIPPING_PROPERTY
 from tests.support.tables import EVENTS, Penguin, opened, rows_of
 

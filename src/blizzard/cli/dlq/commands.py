@@ -56,17 +56,18 @@ def dlq_list(call: PipelineCall) -> None:
 
 
 def _list(call: PipelineCall, settings: PipelineSettings) -> None:
-    refusal = PipelineEvidence.read(settings, Clock()).refusal_without_journal()
+    asked = PipelineEvidence.read(settings, Clock())
+    refusal = asked.refusal_without_journal()
     if refusal is not None:
         raise refusal
-    queue = dead_letter_queue(settings, open_reader)
+    queue = dead_letter_queue(asked)
     call.show(letter_lines(queue, source_uris_of(settings)), *queue.letters, *queue.lost)
     hint = quarantine_hint(settings, (letter.line for letter in queue.letters))
     if hint is not None:
         call.show([f"pipeline {settings.name}: {hint}"])
     for uri in queue.gone:
         print_error(f"warning: {settings.name}: {printable(uri)} is not there any more")
-    quarantine = quarantine_of(settings, open_reader)
+    quarantine = quarantine_of(asked)
     groups, rules = groups_of(quarantine, Meant(everything=True)), quarantine.rules
     documents = bad_lines.group_documents(settings, groups, rules)
     call.show(bad_lines.group_lines(settings, groups, rules), *documents)
@@ -87,9 +88,10 @@ def dlq_show(
     call.who, unknown = "dlq", set(names)
     scopes = scopes_of(call)
     asked = resolved(names, scopes)
-    for settings in (scope.settings for scope in scopes):
+    for scope in scopes:
+        settings = scope.settings
         with call.guard(settings.name):
-            found, typed = quarantine_of(settings, open_reader), asked[settings.name]
+            found, typed = quarantine_of(scope), asked[settings.name]
             meant = meant_by(list(typed), found.files)
             lines = [(bad_lines.uri_of(one, file), one) for file, one in found.lines(meant)]
             missing = meant.groups - {one.fault.group for _uri, one in lines}

@@ -11,7 +11,6 @@ from blizzard.inspect.audit.findings import (
     FilePlace,
     FindingKind,
     Places,
-    Supersession,
     WaitingDataFile,
     steps_of,
 )
@@ -46,8 +45,6 @@ class FileBooks:
     waiting: list[WaitingDataFile] = field(default_factory=list)
     """The files of entries that are not committed."""
     _expected: ExpectedFiles = field(init=False)
-    _steps: dict[str, Supersession] = field(default_factory=dict)
-    """What took files out of the table, by these."""
     _shapes: set[tuple[str, int]] = field(default_factory=set)
     """The schemas that were compared, as text, with the number of the table's."""
     _without: set[tuple[str, str, int]] = field(default_factory=set)
@@ -56,10 +53,6 @@ class FileBooks:
     def __post_init__(self) -> None:
         """Begin to expect files, to be compared with the same log."""
         self._expected = ExpectedFiles(self.log)
-
-    def begin(self, journal: JournalBooks) -> None:
-        """Go on with another journal."""
-        self.journals.append(journal.name)
 
     def take(self, entry: Entry, journal: JournalBooks) -> Iterator[Difference]:
         """Look up the files of one entry; yield what is wrong with them."""
@@ -95,7 +88,6 @@ class FileBooks:
         if done or (entry.supersedes and has_effect):
             self._expected.take(entry, done, version)
         for step in done:
-            self._steps[step.old] = step
             if step.left_out:
                 self.places.put(FilePlace.RETRACTED, step.left_out)
         for file in known:
@@ -111,11 +103,12 @@ class FileBooks:
     def finish(self) -> Iterator[Difference]:
         """Yield what no single entry shows: files without an entry, rows removed by no entry."""
         self.places.settle()
+        taken_out = {step.old: step for step in self._expected.steps}
         superseded = self._expected.supersede(self.named)
         unexplained: dict[int, dict[str, AbsentFile]] = {}
         missing: dict[str, int] = {}
         for path, one in self._expected.absent.items():
-            removed, step = self.log.removed.get(path, BEFORE), self._steps.get(path)
+            removed, step = self.log.removed.get(path, BEFORE), taken_out.get(path)
             if path in self.log.active:
                 continue
             if removed != BEFORE and removed not in self.log.ours:

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from blizzard.inspect.audit.findings import AuditTotals, Difference, FindingKind, spans
+from blizzard.inspect.audit.findings import AuditTotals, Difference, FindingKind
 from blizzard.inspect.audit.log_books import GONE, JournalName, LogBooks
 from blizzard.inspect.audit.quarantine_books import QuarantineBooks
 from lakebed.documents.entry import Entry, Receipt, digest_number
 from lakebed.documents.source_record import SourceRecord
 from lakebed.layout import digest_transaction, held_transaction
-from lakebed.units import plural
+from lakebed.units import entries_from, is_are, plural
 
 
 @dataclass(slots=True)
@@ -128,10 +128,9 @@ class JournalBooks:
         missing = range(self.last + 1, number)
         if missing:
             self._digest = None
-            which = "entries" if len(missing) > 1 else "entry"
             yield self._differs(
                 FindingKind.ENTRY_MISSING,
-                f"{which} {spans(missing)} {'are' if len(missing) > 1 else 'is'} missing, but "
+                f"{entries_from(missing[0], missing[-1])} {is_are(len(missing))} missing, but "
                 f"entry {number} is there",
                 missing[0],
             )
@@ -153,7 +152,8 @@ class JournalBooks:
             yield self._differs(FindingKind.ENTRY_MISPLACED, wrong, number)
 
     def _check_digest(self, number: int, digest: str) -> Iterator[Difference]:
-        settled, version, kept = self.log.settling(self.name, number), self.log.first - 1, None
+        settled = self.log.settling(self.name, number)
+        version, kept = self.log.first - 1, None
         if settled is not None and settled.last == number:
             version, kept = settled.version, settled.digest
         elif number == self.position:

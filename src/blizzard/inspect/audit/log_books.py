@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from blizzard.inspect.audit.findings import Amount, Difference, FindingKind, OtherCommit
-from blizzard.inspect.audit.shapes import TableShape
-from lakebed.deltalog.actions import FileAction, LogActions
+from lakebed.deltalog.actions import FileAction, LogActions, lines_of
+from lakebed.deltalog.delta_types import TableFacts, names_in_log
 from lakebed.deltalog.lineage import BEFORE, RESTORE, Active, Lineage, written_as
 from lakebed.documents.losses import Accepted
 from lakebed.layout import (
@@ -19,7 +19,7 @@ from lakebed.layout import (
     journal_transaction,
     log_version,
 )
-from lakebed.units import plural
+from lakebed.units import entries_from, plural
 
 REPAIR = "FSCK"
 HELD, GONE = 0, 2
@@ -41,12 +41,6 @@ class SettledByVersion:
     forgotten: tuple[int, int] | None
     """Those of them whose files are left out because an operator ordered it."""
 
-    @property
-    def shown(self) -> str:
-        """Name the entries."""
-        one = self.first == self.last
-        return f"entry {self.last}" if one else f"entries {self.first} to {self.last}"
-
 
 @dataclass(slots=True)
 class LogBooks:
@@ -67,7 +61,7 @@ class LogBooks:
     """The versions by which penguin took missing files out, with what it calls itself there."""
     adoptions: set[int] = field(default_factory=set)
     """The versions that made a table of files that were there already."""
-    shapes: list[tuple[int, TableShape]] = field(default_factory=list)
+    shapes: list[TableFacts] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
     accepted: Mapping[int, Accepted] = field(default_factory=dict)
     """What an operator has accepted, by its version."""
@@ -114,9 +108,9 @@ class LogBooks:
         found = settled[place] if place < len(settled) else None
         return found if found is not None and found.first <= entry else None
 
-    def shape_at(self, version: int) -> TableShape | None:
+    def shape_at(self, version: int) -> TableFacts | None:
         """Return what the table was when a version was committed; None where that is unknown."""
-        found = [shape for since, shape in self.shapes if since <= version]
+        found = [one for one in self.shapes if one.version is not None and one.version <= version]
         return found[-1] if found else None
 
     def totals(self) -> Amount:
@@ -128,8 +122,10 @@ class LogBooks:
         """Go on by a version, or take a part of the checkpoint that the history begins with."""
         self.version = found.version
         if found.metadata is not None:
-            shape = TableShape.of(found.metadata, log_version(found.version))
-            self.shapes.append((found.version, shape))
+            with lines_of(log_version(found.version)):
+                facts = TableFacts.of(found.version, found.metadata)
+                names_in_log(facts)  # Fields without a name are refused here.
+            self.shapes.append(facts)
         if found.is_checkpoint:
             self.transactions |= found.transactions
             self.lineage.take(found)
@@ -149,7 +145,9 @@ class LogBooks:
         if found.info.note.get("step") == ADOPTION_STEP:
             self.adoptions.add(found.version)
         if found.files:
-            told = (f"{one.shown} of {pipeline}" for (pipeline, _id), one in settled)
+            told = (
+                f"{entries_from(one.first, one.last)} of {name}" for (name, _id), one in settled
+            )
             self.ours[found.version] = " and ".join(told) or "no entry"
 
     def _check_turn(self, found: LogActions, one: SettledByVersion, journal: JournalName) -> None:

@@ -1,58 +1,27 @@
 """Whether a table shows files as they were written: their columns, sizes and partitions. Pure."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from blizzard.inspect.audit.findings import FindingKind
-from lakebed.columns.column_mapping import mapping_of
 from lakebed.columns.field_path import FieldPath
 from lakebed.columns.nested_types import DeltaType, types_within
-from lakebed.deltalog.actions import lines_of
-from lakebed.deltalog.delta_types import kind_of, reads
+from lakebed.deltalog.delta_types import (
+    TableFacts,
+    by_name,
+    dropped_columns,
+    kind_of,
+    names_in_log,
+    reads,
+    struct_of,
+)
 from lakebed.deltalog.lineage import Active
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.reading import parse_json
 from lakebed.units import plural
-
-DROPPED_PROPERTY = "penguin.droppedColumns"
-"""The table property that holds what files have and the schema does not show, as a schema."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableShape:
-    """The columns of a table from a version on."""
-
-    schema: Mapping[str, Any]
-    partition_columns: tuple[str, ...]
-    hidden: frozenset[str]
-    """Columns of data files that the schema shows no more, or not all of them."""
-    names: Mapping[str, str]
-    """The names of partition columns in the log, where the table maps its columns."""
-
-    @classmethod
-    def of(cls, metadata: Mapping[str, Any], where: str) -> "TableShape":
-        """Read the metadata of a table from the version of its log that `where` names."""
-        with lines_of(where):
-            properties: dict[str, Any] = metadata.get("configuration") or {}
-            dropped = properties.get(DROPPED_PROPERTY)
-            try:
-                hidden = parse_json(dropped)["fields"] if dropped else ()
-            except (ValueError, KeyError, TypeError):
-                hidden = ()
-            parsed = parse_json(metadata["schemaString"])
-            columns = mapping_of(parsed, properties) or {}
-            apart = tuple(metadata.get("partitionColumns") or ())
-            return cls(
-                schema=parsed,
-                partition_columns=apart,
-                hidden=frozenset(one["name"] for one in hidden),
-                names={name: columns[name,].name for name in apart if (name,) in columns},
-            )
 
 
 def why_not_held(
-    written: Mapping[str, Any], partition_columns: tuple[str, ...], table: TableShape
+    written: Mapping[str, Any], partition_columns: tuple[str, ...], table: TableFacts
 ) -> Iterator[str]:
     """Yield what files of a schema have that a table cannot show as it was written."""
     if partition_columns != table.partition_columns:
@@ -60,10 +29,11 @@ def why_not_held(
             f"the files are partitioned by {_listed(partition_columns)}, the table by "
             f"{_listed(table.partition_columns)}"
         )
-    shown = [one for one in written["fields"] if one["name"] not in table.hidden]
+    hidden = by_name(dropped_columns(table) or struct_of(()))
+    shown = [one for one in written["fields"] if one["name"] not in hidden]
     there = {path: kind for path, kind, _said in types_within(table.schema)}
     unlike: FieldPath | None = None
-    for path, kind, _said in types_within({"type": "struct", "fields": shown}):
+    for path, kind, _said in types_within(struct_of(shown)):
         if unlike is not None and path[: len(unlike)] == unlike:
             continue  # The column around it is reported.
         name, known = ".".join(path), there.get(path)
@@ -84,7 +54,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def disagreements(
-    file: FinishedFile, one: Active, shape: TableShape | None
+    file: FinishedFile, one: Active, shape: TableFacts | None
 ) -> Iterator[tuple[FindingKind, str]]:
     """Yield in what an entry and the log disagree on a data file."""
     if one.size != file.size:
@@ -97,7 +67,7 @@ def disagreements(
                 f"{'nothing' if one.rows is None else one.rows}"
             ),
         )
-    names = {} if shape is None else shape.names
+    names = names_in_log(shape) if shape is not None and file.partition_values else {}
     values = tuple(
         sorted((names.get(name, name), v or None) for name, v in file.partition_values.items())
     )

@@ -71,7 +71,7 @@ class _Audit:
         if history is not None:
             self._read_log(history)
         for pipeline in pipelines:
-            for folder in self._folders(pipeline):
+            for folder in (*journals_aside(self.store, pipeline), layout.journal_folder(pipeline)):
                 in_use = folder == layout.journal_folder(pipeline)
                 receipt = receipts.get(pipeline) if in_use else None
                 self._read_journal(pipeline, folder, receipt, with_log=readable)
@@ -122,11 +122,6 @@ class _Audit:
                 )
             )
 
-    def _folders(self, pipeline: str) -> Iterator[str]:
-        """Yield the journals of a pipeline, those that were replaced first."""
-        yield from journals_aside(self.store, pipeline)
-        yield layout.journal_folder(pipeline)
-
     def _read_journal(
         self, pipeline: str, folder: str, receipt: Receipt | None, *, with_log: bool
     ) -> None:
@@ -150,7 +145,7 @@ class _Audit:
             is_first = books.journal is None
             self.differences += books.take(number, entry, digest(body))
             if is_first:
-                self.files.begin(books)
+                self.files.journals.append(books.name)
             if with_log:
                 self.differences += self.files.take(entry, books)
             self._check_dead_letters(entry)

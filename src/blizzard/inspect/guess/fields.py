@@ -17,6 +17,7 @@ from lakebed.columns.schema import ELEMENT, VALUE, Field
 from lakebed.types import FORBIDDEN_IN_NAMES, RESCUED, FieldType
 
 Path = tuple[str | int, ...]
+WIDE_INTEGERS = "integers of more than 64 bits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,8 @@ class _Guesser:
             return GuessedColumn(None, name, ("only null was seen",))
         guess = self._guess(made, path)
         if guess is None:
-            return GuessedColumn(made, name, _of_type(made))
+            is_wide = made.type is FieldType.DECIMAL
+            return GuessedColumn(made, name, (WIDE_INTEGERS,) if is_wide else ())
         remarks = (guess.remark,) if guess.remark else ()
         return GuessedColumn(replace(guess.field, name=name), name, remarks)
 
@@ -209,7 +211,3 @@ def _mixture(seen: Seen) -> str:
     if set(kinds) <= {"numbers", "strings", "booleans"}:
         remark += "; type: string, coerce: true keeps them as text"
     return remark
-
-
-def _of_type(made: Field) -> tuple[str, ...]:
-    return ("integers of more than 64 bits",) if made.type is FieldType.DECIMAL else ()

@@ -9,6 +9,7 @@ import pytest
 
 from blizzard.answers.bad_lines import quarantine_of
 from blizzard.answers.dead_letters import dead_letter_queue
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.status import PipelineStatus, StatusReader
 from blizzard.journal import checkpoint
 from blizzard.journal.books import Books as JournalBooks
@@ -64,6 +65,10 @@ def status(table: Bucket, source: Bucket | None = None) -> PipelineStatus:
     return StatusReader(SETTINGS, Hands().clock).read(open_reader)[1]
 
 
+def evidence(store: Bucket) -> PipelineEvidence:
+    return PipelineEvidence.read(SETTINGS, Clock(), opening=lambda _place: store)
+
+
 def bare(store: Bucket) -> Bucket:
     """Return the same table without anything that is derived."""
     copy = Bucket(uri=TABLE)
@@ -75,8 +80,8 @@ def bare(store: Bucket) -> Bucket:
 
 ASKED: dict[str, Callable[[Bucket], object]] = {
     "status": status,
-    "dlq list": lambda store: dead_letter_queue(SETTINGS, lambda _place: store),
-    "dlq show": lambda store: quarantine_of(SETTINGS, lambda _place: store).files,
+    "dlq list": lambda store: dead_letter_queue(evidence(store)),
+    "dlq show": lambda store: quarantine_of(evidence(store)).files,
     "dlq replay": lambda store: replay.plan_replay(store, "default", None).files,
     "dlq retry": lambda store: find_failed(store, "default", frozenset({"bad-000007.ndjson"})),
 }

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from lakebed.deltalog.delta_types import DROPPED_PROPERTY
 from lakebed.types import RESCUED, Evolution
 from penguin.model.commit import Changes, EntryRefused, Evolves
-from penguin.plan.evolution import DROPPED_PROPERTY, decide
+from penguin.plan.evolution import decide
 from tests.support.delta_schemas import array, field, mapping, struct, table_of
 
 STRICT, MERGE, OVERWRITE = Evolution.STRICT, Evolution.MERGE, Evolution.OVERWRITE
