@@ -5,7 +5,7 @@ inline commit are in it.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from blizzard.events import (
@@ -18,13 +18,18 @@ from blizzard.events import (
     UnitsEnded,
 )
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
-from lakebed.telemetry.export.spans import Span, TracedBatch, Value
+from lakebed.telemetry.export.spans import BATCH, Span, TracedBatch, Value
 from lakebed.telemetry.health import PartKind
+from lakebed.terminal.console import picked
 
 MOST_UNITS = 1000
 """The units of a batch that have spans of their own; a trace of more is unreadable."""
-COUNTS = ("files_read", "files_failed", "records", "bytes_read", "parquet_files", "bytes_written")
+COUNTS = "files_read files_failed records bytes_read parquet_files bytes_written"
 """What the span of a unit says of it."""
+ROWS = "rows source_files=files source_files_failed=failed parquet_files bytes"
+"""What the span of a journaled batch says of it."""
+_Part = tuple[tuple[str, ...], str, tuple[float, float], Mapping[str, Value]]
+"""The names of a span, the one that it is below, when it was, and what it says."""
 
 
 @dataclass(slots=True)
@@ -41,35 +46,33 @@ class _OpenBatch:
     batch: TracedBatch
     began: float
     attributes: dict[str, Value]
-    spans: list[Span] = field(default_factory=list)
+    parts: list[_Part] = field(default_factory=list)
     units: dict[str, _TracedUnit] = field(default_factory=dict)
     journaled: bool = False
 
     def add(self, name: str, start: float, end: float, **attributes: Value) -> None:
-        told = {"pipeline": self.batch.pipeline, **attributes}
-        span = self.batch.part(name, parent=self.batch.root, took=(start, end), attributes=told)
-        self.spans.append(span)
+        attributes["pipeline"] = self.batch.pipeline
+        self.parts.append(((name,), BATCH, (start, end), attributes))
 
     def add_units(self) -> None:
         """Turn what units have reported into spans below that of the run."""
-        run = self.batch.span(BatchStep.RUN)
         for name, unit in self.units.items():
-            told = {"unit": name, **{count: getattr(unit.report, count) for count in COUNTS}}
-            took = (unit.began, unit.ended)
-            self.spans.append(self.batch.part("unit", name, parent=run, took=took, attributes=told))
+            attributes = {"unit": name, **picked(unit.report, COUNTS)}
+            self.parts.append((("unit", name), BatchStep.RUN, (unit.began, unit.ended), attributes))
         self.units = {}
 
-    def ended(self, at: float, error: str | None) -> list[Span]:
-        """Return every span of it.
+    def ended(self, at: float, error: str | None) -> Iterator[Span]:
+        """Yield every span of it.
 
         An attempt that was not journaled comes again as the same entry, so its spans get other
         ids: those of the batch are for the attempt that counts.
         """
-        root = self.batch.part(
-            "batch", parent=None, took=(self.began, at), attributes=self.attributes, error=error
-        )
-        spans = [root, *self.spans]
-        return spans if self.journaled else [_apart(span, str(self.began)) for span in spans]
+        attempt = "" if self.journaled else str(self.began)
+        batch = replace(self.batch, attempt=attempt)
+        took = self.began, at
+        yield batch.part(BATCH, below=None, took=took, attributes=self.attributes, error=error)
+        for name, below, took, attributes in self.parts:
+            yield batch.part(*name, below=below, took=took, attributes=attributes)
 
 
 class BatchTracer:
@@ -101,13 +104,7 @@ class BatchTracer:
                 case BatchJournaled() if event.pipeline in self._open:
                     batch = self._open[event.pipeline]
                     batch.journaled = True
-                    batch.attributes |= {
-                        "rows": event.rows,
-                        "source_files": event.files,
-                        "source_files_failed": event.failed,
-                        "parquet_files": event.parquet_files,
-                        "bytes": event.bytes,
-                    }
+                    batch.attributes |= picked(event, ROWS)
                 case StepFinished(kind=PartKind.PIPELINE):
                     self._ended(event.who, now, None)
                 case StepFailed(kind=PartKind.PIPELINE):
@@ -126,12 +123,10 @@ class BatchTracer:
         began, listed = self._discovered.pop(event.pipeline, (now, now))
         batch = TracedBatch(pipeline=event.pipeline, journal=event.journal, entry=event.entry)
         found = self._open[event.pipeline] = _OpenBatch(
-            batch,
-            began,
-            {"pipeline": event.pipeline, "entry": event.entry, "units": event.units},
+            batch, began, picked(event, "pipeline entry units")
         )
         found.add(BatchStep.DISCOVER.value, began, listed)
-        found.add("plan", listed, now, files=event.files, bytes=event.bytes, units=event.units)
+        found.add("plan", listed, now, **picked(event, "files bytes units"))
 
     def _ended(self, pipeline: str, now: float, error: str | None) -> None:
         self._discovered.pop(pipeline, None)
@@ -140,13 +135,3 @@ class BatchTracer:
             batch.add_units()
             for span in batch.ended(now, error):
                 self._put(span)
-
-
-def _apart(span: Span, salt: str) -> Span:
-    """Return a span under ids of its own, in the same trace."""
-
-    def other(own: str) -> str:
-        return TracedBatch(pipeline=own, journal=salt, entry=0).span()
-
-    parent = None if span.parent is None else other(span.parent)
-    return replace(span, id=other(span.id), parent=parent)

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lakebed.telemetry.events import Event
-from lakebed.telemetry.export.spans import Span, TracedBatch, Value
+from lakebed.telemetry.export.spans import BATCH, Span, TracedBatch
+from lakebed.terminal.console import picked
 from penguin.events.backlog import BacklogSeen
 from penguin.events.commits import CheckpointFailed, CheckpointWritten, EntriesCommitted
 
@@ -53,25 +54,20 @@ class CommitTracer:
     def _committed(self, event: EntriesCommitted, now: float) -> None:
         commit = now - event.seconds
         looked = self._looked.pop(event.table, _Looked(commit, commit))
-        told: dict[str, Value] = {"table": event.table, "version": event.version}
-        sums: dict[str, Value] = {
-            "entries": event.entries,
-            "files": event.files,
-            "rows": event.rows,
-        }
+        told = picked(event, "table version")
+        sums = picked(event, "entries files rows")
         for settled in event.settled[-MOST_ENTRIES:]:
             batch = TracedBatch(
                 pipeline=settled.pipeline, journal=settled.journal, entry=settled.entry
             )
             self._last[event.table] = batch
-            for name, parent, start, end in (
-                (PART, batch.root, looked.began, now),
-                ("poll", batch.span(PART), looked.began, looked.ended),
-                ("read", batch.span(PART), looked.ended, commit),
-                ("commit", batch.span(PART), commit, now),
+            for name, below, took, facts in (
+                (PART, BATCH, (looked.began, now), told),
+                ("poll", PART, (looked.began, looked.ended), told),
+                ("read", PART, (looked.ended, commit), told),
+                ("commit", PART, (commit, now), told | sums),
             ):
-                facts = {**told, **(sums if name == "commit" else {})}
-                self._put(batch.part(name, parent=parent, took=(start, end), attributes=facts))
+                self._put(batch.part(name, below=below, took=took, attributes=facts))
 
     def _checkpoint(
         self, table: str, version: int, start: float, end: float, error: str | None = None
@@ -83,7 +79,7 @@ class CommitTracer:
                 batch.part(
                     "checkpoint",
                     str(end),
-                    parent=batch.span(PART),
+                    below=PART,
                     took=(start, end),
                     attributes={"table": table, "version": version},
                     error=error,

@@ -37,6 +37,7 @@ _WORDS = {
     "missing": "is required",
     "greater_than": "must be greater than {gt:g}, is {value}",
     "less_than": "must be less than {lt:g}, is {value}",
+    "less_than_equal": "must be {le:g} or less, is {value}",
     "greater_than_equal": "must be {ge:g} or greater, is {value}",
     "enum": "must be {expected}; is {value}",
     "string_too_short": "must not be empty",

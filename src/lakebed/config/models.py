@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
     SecretStr,
 )
@@ -90,12 +89,6 @@ def _without_nul(text: str) -> str:
     return text
 
 
-def _no_boolean(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("must be a number, is true or false")  # noqa: TRY004 - pydantic's way
-    return value
-
-
 def _a_byte_at_least(count: float) -> float:
     if mebibytes(count) < 1:
         raise ValueError("must be at least one byte")
@@ -123,25 +116,18 @@ def _folder(text: str) -> str:
     return text
 
 
-def _port(number: int) -> int:
-    if number > 65_535:
-        raise ValueError("must be a port, which is 65535 at most")
-    return number
-
-
 def _token(given: SecretStr) -> SecretStr:
     token(given.get_secret_value())
     return given
 
 
-Count = Annotated[int, BeforeValidator(_no_boolean), Field(gt=0)]
-CountOrZero = Annotated[int, BeforeValidator(_no_boolean), Field(ge=0)]
-Seconds = Annotated[float, BeforeValidator(_no_boolean), Field(gt=0, allow_inf_nan=False)]
-SecondsOrZero = Annotated[float, BeforeValidator(_no_boolean), Field(ge=0, allow_inf_nan=False)]
-Ratio = Annotated[float, BeforeValidator(_no_boolean), Field(gt=0, lt=1, allow_inf_nan=False)]
+Count = Annotated[int, Field(gt=0)]
+CountOrZero = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+SecondsOrZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Ratio = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 Megabytes = Annotated[
     float,
-    BeforeValidator(_no_boolean),
     Field(gt=0, allow_inf_nan=False),
     AfterValidator(_a_byte_at_least),
 ]
@@ -152,7 +138,7 @@ SourceLocation = Annotated[Text, AfterValidator(_without_nul), AfterValidator(so
 Prefix = Annotated[Text, AfterValidator(_without_nul), AfterValidator(prefix)]
 Address = Annotated[str, AfterValidator(_address)]
 Folder = Annotated[Text, AfterValidator(_folder)]
-Port = Annotated[CountOrZero, AfterValidator(_port)]
+Port = Annotated[int, Field(ge=0, le=65_535)]
 Token = Annotated[SecretStr, AfterValidator(_token)]
 LocalFile = Annotated[Text, AfterValidator(_without_nul), AfterValidator(local)]
 

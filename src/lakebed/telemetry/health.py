@@ -48,12 +48,10 @@ class Mark(StrEnum):
     """A step failed; it is retried unless this was the end."""
     HALTED = "halted"
     """One pipeline of a table is stopped until it is fixed."""
-    RESUMED = "resumed"
-    """A stopped pipeline of a table continues."""
     DEGRADED = "degraded"
     """Something is not available without which the part works, and works less well."""
     MENDED = "mended"
-    """It is available again."""
+    """What was halted or degraded is as it should be again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +126,11 @@ class Health:
                     state.working, state.trouble = False, sign.trouble(state.trouble, now)
                 case Mark.HALTED:
                     state.halted[sign.what] = sign.trouble(None, now)
-                case Mark.RESUMED:
-                    state.halted.pop(sign.what, None)
                 case Mark.DEGRADED:
                     before = state.degraded.get(sign.what)
                     state.degraded[sign.what] = sign.trouble(before, now)
                 case Mark.MENDED:
+                    state.halted.pop(sign.what, None)
                     state.degraded.pop(sign.what, None)
 
     def report(self) -> dict[str, Any]:

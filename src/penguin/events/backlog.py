@@ -225,7 +225,7 @@ class PipelineMended(TableEvent, says="pipeline {pipeline} continues"):
 
     def signs(self) -> Iterable[Sign]:
         """Report that this one is well again."""
-        yield Sign(Mark.RESUMED, self.part, self.pipeline)
+        yield Sign(Mark.MENDED, self.part, self.pipeline)
 
 
 class FilesWaitTooLong(TableEvent, level=Level.ERROR, says="{danger}"):
@@ -254,4 +254,4 @@ class FilesWaitNoLonger(TableEvent, says="no files have been waiting too long an
 
     def signs(self) -> Iterable[Sign]:
         """Report that the table is well again."""
-        yield Sign(Mark.RESUMED, self.part, VACUUM)
+        yield Sign(Mark.MENDED, self.part, VACUUM)

@@ -60,7 +60,7 @@ def test_a_batch_is_one_trace_with_its_stages(traced: Traced):
     batch = TracedBatch(pipeline="default", journal=entry.journal, entry=1)
     assert {span.trace for span in traced.spans} == {batch.trace}
     root = traced.named("batch")
-    assert (root.id, root.parent, root.error) == (batch.root, None, None)
+    assert (root.id, root.parent, root.error) == (batch.span("batch"), None, None)
     assert root.attributes == {
         "pipeline": "default",
         "entry": 1,
@@ -121,7 +121,9 @@ def test_a_batch_that_fails_says_why_and_the_next_try_has_spans_of_its_own(trace
     traced.run()
     root = traced.named("batch")
     assert (root.trace, root.error) == (failed.trace, None)
-    assert root.id == TracedBatch(pipeline="default", journal=_journal(traced), entry=1).root
+    assert root.id == TracedBatch(pipeline="default", journal=_journal(traced), entry=1).span(
+        "batch"
+    )
     assert not before & {span.id for span in traced.spans}
 
 

@@ -13,6 +13,8 @@ from importlib.metadata import version
 
 Value = str | int | float | bool
 
+BATCH = "batch"
+"""The span that covers a batch: all others are below it."""
 INTERNAL = 1
 """The kind of a span that is no request."""
 FAILED = 2
@@ -42,34 +44,34 @@ class TracedBatch:
     pipeline: str
     journal: str
     entry: int
+    attempt: str = ""
+    """Tells the spans of an attempt that was not journaled from those of the one that was."""
 
     @property
     def trace(self) -> str:
         """Return the id of its trace."""
         return _digits(f"{self.journal}/{self.pipeline}/{self.entry}", 32)
 
-    @property
-    def root(self) -> str:
-        """Return the id of the span that covers the batch: all others are below it."""
-        return self.span("batch")
-
     def span(self, *name: str) -> str:
         """Return the id of one of its spans, the same whenever it is asked for."""
-        return _digits("/".join((self.trace, *name)), 16)
+        return _digits("/".join((self.trace, *filter(None, [self.attempt]), *name)), 16)
 
     def part(
         self,
         *name: str,
-        parent: str | None,
+        below: str | None = BATCH,
         took: tuple[float, float],
         attributes: Mapping[str, Value],
         error: str | None = None,
     ) -> Span:
-        """Return one of its spans: the first word names it, the others tell it from its like."""
+        """Return one of its spans: the first word names it, the others tell it from its like.
+
+        It is `below` another one; only the span that covers the batch is below none.
+        """
         return Span(
             trace=self.trace,
             id=self.span(*name),
-            parent=parent,
+            parent=None if below is None else self.span(below),
             name=name[0],
             start=took[0],
             end=took[1],

@@ -27,6 +27,10 @@ def faults(document: Any) -> list[str]:
     return [each.message for each in Draft202012Validator(SCHEMA).iter_errors(document)]
 
 
+def test_bounds_are_written_as_editors_read_them() -> None:
+    assert not [word for word in ("gt", "ge", "lt", "le") if f'"{word}":' in FILE.read_text()]
+
+
 def test_it_is_made_from_the_models_and_the_page_as_they_are() -> None:
     assert FILE.read_text() == config_schema(), "run make config-schema"
     Draft202012Validator.check_schema(SCHEMA)
