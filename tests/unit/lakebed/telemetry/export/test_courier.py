@@ -157,7 +157,7 @@ def test_a_request_is_what_opentelemetry_defines():
     span = Span(
         trace=BATCH.trace,
         id=BATCH.span("run"),
-        parent=BATCH.root,
+        parent=BATCH.span("batch"),
         name="run",
         start=1_800_000_000.25,
         end=1_800_000_001.5,
@@ -176,7 +176,7 @@ def test_a_request_is_what_opentelemetry_defines():
     assert (of_scope.scope.name, found.name) == ("blizzard", "run")
     assert found.trace_id.hex() == BATCH.trace
     assert found.span_id.hex() == BATCH.span("run")
-    assert found.parent_span_id.hex() == BATCH.root
+    assert found.parent_span_id.hex() == BATCH.span("batch")
     assert found.start_time_unix_nano == 1_800_000_000_250_000_000
     assert found.end_time_unix_nano == 1_800_000_001_500_000_000
     assert found.kind == ProtoSpan.SPAN_KIND_INTERNAL
@@ -190,14 +190,14 @@ def test_a_request_is_what_opentelemetry_defines():
 
 def test_the_ids_of_a_batch_are_made_of_its_journal_and_number():
     again = TracedBatch(pipeline="events", journal="j-1", entry=7)
-    assert (again.trace, again.root) == (BATCH.trace, BATCH.root)
+    assert (again.trace, again.span("batch")) == (BATCH.trace, BATCH.span("batch"))
     others = [
         TracedBatch(pipeline="events", journal="j-1", entry=8),
         TracedBatch(pipeline="events", journal="j-2", entry=7),
         TracedBatch(pipeline="other", journal="j-1", entry=7),
     ]
     assert len({BATCH.trace, *(each.trace for each in others)}) == 4
-    assert (len(BATCH.trace), len(BATCH.root)) == (32, 16)
+    assert (len(BATCH.trace), len(BATCH.span("batch"))) == (32, 16)
 
 
 NOTHING = ExportSettings()
