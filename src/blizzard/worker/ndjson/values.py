@@ -19,7 +19,8 @@ from lakebed.types import FieldType
 
 EPOCH_DAY = date(1970, 1, 1).toordinal()
 DAY_MICROS = 86_400_000_000
-FIRST_MICROS = (date(1, 1, 1).toordinal() - EPOCH_DAY) * DAY_MICROS
+FIRST_DAY = date(1, 1, 1).toordinal() - EPOCH_DAY
+FIRST_MICROS = FIRST_DAY * DAY_MICROS
 LAST_MICROS = (date(9999, 12, 31).toordinal() - EPOCH_DAY + 1) * DAY_MICROS - 1
 
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")

@@ -17,10 +17,11 @@ from blizzard.model.event_time import RowPartitions
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.worker.output.encoding import SAMPLE_ROWS, Encoding, LookAt, encoding_of
-from blizzard.worker.output.origins import Cutter, Stretch, spread
+from blizzard.worker.output.origins import Cutter, spread
 from blizzard.worker.output.parquet import RollingWriter, batch_cost
 from blizzard.worker.output.partitioner import Values, grouped
 from lakebed.clock import Clock
+from lakebed.documents.data_file import Run
 from lakebed.layout import PartitionValues
 
 MAX_OPEN_FILES = 64
@@ -63,7 +64,7 @@ class PartitionedWriter:
         self._max_open_files = max_open_files
         self._staged: list[pa.RecordBatch] = []
         self._staged_bytes = 0
-        self._stretches: list[Stretch] = []
+        self._runs: list[Run] = []
         self._source = ""
         self._writers: dict[Values, RollingWriter] = {}
         self._open: OrderedDict[Values, None] = OrderedDict()
@@ -89,11 +90,11 @@ class PartitionedWriter:
         batch: pa.RecordBatch,
         source: str,
         size: int | None = None,
-        stretches: Sequence[Stretch] = (),
+        runs: Sequence[Run] = (),
     ) -> Iterator[ClosedFile]:
         """Take rows of a source file; return the files that they filled, or that made room.
 
-        `size` is the memory that they take, and `stretches` the records that they come from,
+        `size` is the memory that they take, and `runs` the records that they come from,
         where they are already known.
         """
         if self._staged and source != self._source:
@@ -102,7 +103,7 @@ class PartitionedWriter:
         if batch.num_rows:
             self._staged.append(batch)
             self._staged_bytes += batch.nbytes if size is None else size
-            self._stretches += stretches
+            self._runs += runs
         if self._staged_bytes >= self._divided_at:
             yield from self._divide()
 
@@ -120,24 +121,24 @@ class PartitionedWriter:
         self._writers.clear()
         self._open.clear()
         self._staged, self._staged_bytes, self._held, self._kept = [], 0, 0, 0
-        self._stretches = []
+        self._runs = []
 
     def _divide(self) -> Iterator[ClosedFile]:
         """Hand the staged rows to their partitions."""
-        staged, size, stretches = self._staged, self._staged_bytes, self._stretches
-        self._staged, self._staged_bytes, self._stretches = [], 0, []
+        staged, size, runs = self._staged, self._staged_bytes, self._runs
+        self._staged, self._staged_bytes, self._runs = [], 0, []
         if not staged:
             return
         yield from self._finish_old()
         self._look_at(staged)
         rows = sum(batch.num_rows for batch in staged)
-        if sum(one.rows for one in stretches) != rows:
-            stretches = []  # of some rows the records are unknown
+        if sum(one.rows for one in runs) != rows:
+            runs = []  # of some rows the records are unknown
         self._kept += size
         most = self._batch_size_of(self._source)
         for key, batches in grouped(staged, self._by, self._schema.names):
             here = sum(batch.num_rows for batch in batches)
-            cutter = Cutter(stretches if here == rows else spread(stretches, here))
+            cutter = Cutter(runs if here == rows else spread(runs, here))
             for batch in batches:
                 for start in range(0, batch.num_rows, most):
                     some = batch.slice(start, most)
@@ -152,7 +153,7 @@ class PartitionedWriter:
             self._encoding = encoding_of(sample, self._policy.codec)
 
     def _take(
-        self, key: Values, batch: pa.RecordBatch, size: int, stretches: Sequence[Stretch]
+        self, key: Values, batch: pa.RecordBatch, size: int, runs: Sequence[Run]
     ) -> Iterator[ClosedFile]:
         writer = self._writers.get(key)
         if writer is None:
@@ -160,7 +161,7 @@ class PartitionedWriter:
             writer = self._for_partition(values, lambda _rows: self._encoding)
             self._writers[key] = writer
         before = writer.held
-        writer.take(batch, self._source, size, stretches)
+        writer.take(batch, self._source, size, runs)
         self._held += writer.held - before
         self._kept += self._batch_cost
         self._oldest = min(self._oldest, writer.since)

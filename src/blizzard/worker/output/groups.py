@@ -24,10 +24,9 @@ from blizzard.worker.output.origins import (
     Cutter,
     Slice,
     Stamps,
-    Stretch,
     record_numbers,
-    stretches_at,
-    stretches_of,
+    runs_at,
+    runs_of,
     with_lines,
 )
 from blizzard.worker.output.parquet import RollingWriter
@@ -50,7 +49,7 @@ LINE_BYTES = 8
 Uploaded = TypeVar("Uploaded", FinishedFile, QuarantineFile)
 
 
-def _slices(batch: pa.RecordBatch, size: int, most: int, known: Sequence[Stretch]) -> list[Slice]:
+def _slices(batch: pa.RecordBatch, size: int, most: int, known: Sequence[Run]) -> list[Slice]:
     if batch.num_rows <= most:
         return [Slice(batch, size, tuple(known))]
     slices = [batch.slice(start, most) for start in range(0, batch.num_rows, most)]
@@ -133,13 +132,13 @@ class OutputGroups:
             counted = None if before is None else record_numbers(decoded, first)
             batch = with_lines(batch, counted if given is None else given)
             size += batch.num_rows * LINE_BYTES
-        known = stretches_of(decoded, first) if given is None else stretches_at(given)
+        known = runs_of(decoded, first) if given is None else runs_at(given)
         return _slices(batch, size, most, known)
 
     def write(self, group: OutputGroup, slices: Iterable[Slice], file: SourceFile) -> None:
         """Write rows of a source file; trouble breaks the group, and only the group."""
-        for batch, size, stretches in slices:
-            self._write_all(group, group.writer.write(batch, file.key, size, stretches))
+        for batch, size, runs in slices:
+            self._write_all(group, group.writer.write(batch, file.key, size, runs))
             self._done.rows += batch.num_rows
 
     def write_together(self, group: OutputGroup, found: Together[Opened], budget: int) -> bool:

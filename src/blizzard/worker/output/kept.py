@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from blizzard.worker.output.origins import Slice, Stretch
+from blizzard.worker.output.origins import Slice
+from lakebed.documents.data_file import Run
 
 ON_DISK = 8
 """How many times what is kept in memory is kept on the disk at most, the former included."""
@@ -64,21 +65,21 @@ class _Spill:
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self.schema = schema
         self._path = path
-        self._about: list[tuple[int, tuple[Stretch, ...]]] = []
+        self._about: list[tuple[int, tuple[Run, ...]]] = []
         """The memory that the rows of each batch take, and the records that they come from."""
         self._file = pa.OSFile(str(path), "wb")
         self._writer = pa.ipc.new_stream(self._file, schema)
 
     def add(self, rows: Slice) -> None:
         self._writer.write_batch(rows.batch)
-        self._about.append((rows.size, rows.stretches))
+        self._about.append((rows.size, rows.runs))
 
     def slices(self) -> Iterator[Slice]:
         self._writer.close()
         self._file.close()
         with pa.memory_map(str(self._path)) as file, pa.ipc.open_stream(file) as batches:
-            for (size, stretches), batch in zip(self._about, batches, strict=True):
-                yield Slice(batch, size, stretches)
+            for (size, runs), batch in zip(self._about, batches, strict=True):
+                yield Slice(batch, size, runs)
 
     def remove(self) -> None:
         for each in (self._writer, self._file):

@@ -1,8 +1,9 @@
 """Where the rows of a data file come from: for the journal, and in columns of their own. Pure.
 
-A stretch says of rows that follow each other from which records of a source file they come.
-Stretches that continue each other become one, so a data file usually has one for each source file,
-however many batches its rows came in.
+A run says of rows that follow each other from which records of a source file they come. Runs that
+continue each other become one, so a data file usually has one for each source file, however many
+batches its rows came in. Until it is known which source files share a data file, a run's own
+`source` means nothing.
 
 In the columns, the number of its record travels with a row. What all rows of a source file or of a
 batch share is added when a row group is written: as dictionaries, which take no memory for the rows
@@ -10,7 +11,7 @@ that repeat.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -25,29 +26,10 @@ from lakebed.columns.schema import PROVENANCE
 from lakebed.documents.data_file import Run
 from lakebed.types import Provenance
 
-MOST_STRETCHES = 64
-"""Stretches of one source file in one data file, or of one block of lines, that are kept apart."""
+MOST_RUNS = 64
+"""Runs of one source file in one data file, or of one block of lines, that are kept apart."""
 
 Numbers = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Rows, and the records among which theirs are: all of them where there are as many."""
-
-    first: int
-    rows: int
-    records: int
-
-    @property
-    def end(self) -> int:
-        """Return the number of the record after the last one."""
-        return self.first + self.records
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether each record gave one row."""
-        return self.rows == self.records
 
 
 class Slice(NamedTuple):
@@ -56,32 +38,32 @@ class Slice(NamedTuple):
     batch: pa.RecordBatch
     size: int
     """The memory that they take."""
-    stretches: tuple[Stretch, ...] = ()
+    runs: tuple[Run, ...] = ()
     """The records that they come from."""
 
 
-def stretches_of(decoded: Decoded, first: int) -> tuple[Stretch, ...]:
+def runs_of(decoded: Decoded, first: int) -> tuple[Run, ...]:
     """Return where the rows of some lines come from; the first of the lines has this number."""
     rows = decoded.batch.num_rows
     if rows == decoded.lines:
-        return (Stretch(first, rows, rows),) if rows else ()
+        return (Run(0, first, rows, rows),) if rows else ()
     if not rows:
         return ()
     gaps = decoded.rowless
-    if gaps is None or len(gaps) != decoded.lines - rows or len(gaps) > MOST_STRETCHES:
-        return (Stretch(first, rows, decoded.lines),)
+    if gaps is None or len(gaps) != decoded.lines - rows or len(gaps) > MOST_RUNS:
+        return (Run(0, first, rows, decoded.lines),)
     edges = [-1, *gaps.tolist(), decoded.lines]
     return tuple(
-        Stretch(first + before + 1, after - before - 1, after - before - 1)
+        Run(0, first + before + 1, after - before - 1, after - before - 1)
         for before, after in pairwise(edges)
         if after - before > 1
     )
 
 
-def stretches_at(numbers: Sequence[int | None]) -> tuple[Stretch, ...]:
+def runs_at(numbers: Sequence[int | None]) -> tuple[Run, ...]:
     """Return where rows come from whose records have these numbers; nothing if one has none."""
     known = [number for number in numbers if number is not None]
-    return tuple(Stretch(number, 1, 1) for number in known) if len(known) == len(numbers) else ()
+    return tuple(Run(0, number, 1, 1) for number in known) if len(known) == len(numbers) else ()
 
 
 def record_numbers(decoded: Decoded, first: int) -> Numbers | None:
@@ -96,114 +78,111 @@ def record_numbers(decoded: Decoded, first: int) -> Numbers | None:
     return np.delete(numbers, gaps)
 
 
-def spread(stretches: Sequence[Stretch], rows: int) -> tuple[Stretch, ...]:
+def spread(runs: Sequence[Run], rows: int) -> tuple[Run, ...]:
     """Return where some of the rows come from, which may be any of them, in their order."""
-    if not stretches:
+    if not runs:
         return ()
-    first = stretches[0].first
-    return (Stretch(first, rows, stretches[-1].end - first),)
+    first = runs[0].first or 0
+    return (Run(0, first, rows, _end(runs[-1]) - first),)
+
+
+def _end(run: Run) -> int:
+    """Return the number of the record after the last one of a run with numbers."""
+    return (run.first or 0) + run.records
 
 
 class Cutter:
-    """Hands out the stretches of rows that are taken in slices, one slice after the other."""
+    """Hands out the runs of rows that are taken in slices, one slice after the other."""
 
-    def __init__(self, stretches: Iterable[Stretch]) -> None:
-        self._left = list(reversed(list(stretches)))
+    def __init__(self, runs: Iterable[Run]) -> None:
+        self._left = list(reversed(list(runs)))
 
-    def next(self, rows: int) -> tuple[Stretch, ...]:
-        """Return the stretches of the next rows; nothing where not all of them are known."""
-        found: list[Stretch] = []
+    def next(self, rows: int) -> tuple[Run, ...]:
+        """Return the runs of the next rows; nothing where not all of them are known."""
+        found: list[Run] = []
         while rows and self._left:
-            one = self._left.pop()
-            if one.rows > rows:
-                here, rest = _cut(one, rows)
-                self._left.append(rest)
-                one = here
-            found.append(one)
-            rows -= one.rows
+            run = self._left.pop()
+            if run.rows > rows:
+                self._left.append(_part(run, rows, run.rows - rows))
+                run = _part(run, 0, rows)
+            found.append(run)
+            rows -= run.rows
         return () if rows else tuple(found)
-
-
-def _cut(one: Stretch, rows: int) -> tuple[Stretch, Stretch]:
-    if not one.is_exact:
-        # Which of the records come first is not known: each slice may have any of them.
-        return replace(one, rows=rows), replace(one, rows=one.rows - rows)
-    left = one.rows - rows
-    return Stretch(one.first, rows, rows), Stretch(one.first + rows, left, left)
 
 
 @dataclass(slots=True)
 class Origins:
     """The origins of the rows of one data file, or of those that wait for their row group."""
 
-    known: list[tuple[str, Stretch | None]] = field(default_factory=list)
-    """Source files with their stretches in the order of the rows; None where unknown."""
+    known: list[tuple[str, Run | None]] = field(default_factory=list)
+    """Source files with their runs in the order of the rows; None where unknown."""
     by_source: list[tuple[str, int]] = field(default_factory=list)
     """Source files and how many rows of each follow each other, in the order of the rows."""
     _kept_apart: int = 0
-    """Stretches of the last source file."""
+    """Runs of the last source file."""
 
     @property
     def sources(self) -> tuple[str, ...]:
         """Return every source file once."""
-        return tuple(dict.fromkeys(source for source, _stretch in self.known))
+        return tuple(dict.fromkeys(source for source, _run in self.known))
 
-    def add(self, source: str, rows: int, stretches: Sequence[Stretch]) -> None:
-        """Note rows of a source file; no stretch means that their records are unknown."""
+    def add(self, source: str, rows: int, runs: Sequence[Run]) -> None:
+        """Note rows of a source file; no run means that their records are unknown."""
         if self.by_source and self.by_source[-1][0] == source:
             rows += self.by_source.pop()[1]
         self.by_source.append((source, rows))
-        for one in stretches or (None,):
-            self._add(source, one)
+        for run in runs or (None,):
+            self._add(source, run)
 
     def add_whole(self, files: Sequence[tuple[str, int]]) -> None:
         """Note the rows of whole source files, others than the last, of which each line is a row.
 
         There is one for each of many small files, and most of them are about as long.
         """
-        known = {rows: Stretch(1, rows, rows) for rows in {rows for _source, rows in files}}
+        known = {rows: Run(0, 1, rows, rows) for rows in {rows for _source, rows in files}}
         self.by_source += files
         self.known += [(source, known[rows]) for source, rows in files]
         self._kept_apart = 1
 
     def extend(self, other: "Origins") -> None:
         """Note the rows of others after these."""
-        for source, one in other.known:
-            self._add(source, one)
+        for source, run in other.known:
+            self._add(source, run)
 
     def runs(self) -> tuple[Run, ...]:
         """Return the origins as an entry has them; nothing where some are unknown."""
         places = {source: place for place, source in enumerate(self.sources)}
-        return tuple(self._runs(places)) if all(one for _source, one in self.known) else ()
+        return tuple(self._runs(places)) if all(run for _source, run in self.known) else ()
 
     def _runs(self, places: dict[str, int]) -> Iterator[Run]:
-        for source, one in self.known:
-            if one is not None:
-                yield Run(places[source], one.first, one.rows, one.records)
+        for source, run in self.known:
+            if run is not None:
+                yield run._replace(source=places[source])
 
-    def _add(self, source: str, one: Stretch | None) -> None:
+    def _add(self, source: str, run: Run | None) -> None:
         if not self.known or self.known[-1][0] != source:
-            self.known.append((source, one))
+            self.known.append((source, run))
             self._kept_apart = 1
             return
         last = self.known[-1][1]
-        together = _together(last, one, anyway=self._kept_apart >= MOST_STRETCHES)
-        if together is None and (last or one):
-            self.known.append((source, one))
+        together = _together(last, run, anyway=self._kept_apart >= MOST_RUNS)
+        if together is None and (last or run):
+            self.known.append((source, run))
             self._kept_apart += 1
         else:
             self.known[-1] = (source, together)
 
 
-def _together(last: Stretch | None, one: Stretch | None, *, anyway: bool) -> Stretch | None:
+def _together(last: Run | None, run: Run | None, *, anyway: bool) -> Run | None:
     """Return both as one, where that says as much or where there are too many; else None."""
-    if last is None or one is None or one.first < last.first:
+    if last is None or run is None or (run.first or 0) < (last.first or 0):
         return None
-    is_next = last.is_exact and one.is_exact and last.end == one.first
-    is_vague = not last.is_exact and not one.is_exact
+    is_next = last.is_exact and run.is_exact and _end(last) == run.first
+    is_vague = not last.is_exact and not run.is_exact
     if not (is_next or is_vague or anyway):
         return None
-    return Stretch(last.first, last.rows + one.rows, max(last.end, one.end) - last.first)
+    records = max(_end(last), _end(run)) - (last.first or 0)
+    return last._replace(rows=last.rows + run.rows, records=records)
 
 
 def runs_without(
@@ -249,8 +228,8 @@ def _part(run: Run, offset: int, rows: int) -> Run:
 
 def _append(left: list[Run], run: Run) -> None:
     """Add a run; where a source file has very many, they become one that says less."""
-    others = left[-MOST_STRETCHES:]
-    if len(others) < MOST_STRETCHES or any(one.source != run.source for one in others):
+    others = left[-MOST_RUNS:]
+    if len(others) < MOST_RUNS or any(one.source != run.source for one in others):
         left.append(run)
         return
     last = left.pop()

@@ -19,10 +19,11 @@ from blizzard.model.settings import RollingPolicy
 from blizzard.model.source.forecast import FULL_ENOUGH
 from blizzard.worker.output.encoding import LookAt, encoding_of, fields_in
 from blizzard.worker.output.mapped import as_in_files, logical_paths
-from blizzard.worker.output.origins import Origins, Stamps, Stretch
+from blizzard.worker.output.origins import Origins, Stamps
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.field_ids import with_field_ids
+from lakebed.documents.data_file import Run
 from lakebed.documents.parquet_footer import statistics
 from lakebed.layout import PartitionValues
 from lakebed.types import RESCUED
@@ -132,10 +133,10 @@ class RollingWriter:
         batch: pa.RecordBatch,
         source: str,
         size: int | None = None,
-        stretches: Sequence[Stretch] = (),
+        runs: Sequence[Run] = (),
     ) -> Iterator[ClosedFile]:
         """Take rows of a source file; return the file that they filled, if they did."""
-        self.take(batch, source, size, stretches)
+        self.take(batch, source, size, runs)
         if self.is_full:
             yield from self.flush()
 
@@ -144,16 +145,16 @@ class RollingWriter:
         batch: pa.RecordBatch,
         source: str,
         size: int | None = None,
-        stretches: Sequence[Stretch] = (),
+        runs: Sequence[Run] = (),
     ) -> None:
         """Take rows of a source file, and keep them until their row group is closed.
 
-        `size` is the memory that they take, and `stretches` the records that they come from,
+        `size` is the memory that they take, and `runs` the records that they come from,
         where they are already known.
         """
         if not batch.num_rows:
             return
-        self._waiting.add(source, batch.num_rows, stretches)
+        self._waiting.add(source, batch.num_rows, runs)
         self._hold(batch, batch.nbytes if size is None else size)
 
     def _hold(self, batch: pa.RecordBatch, size: int) -> None:

@@ -5,8 +5,8 @@ the exact path itself takes what is left, each distinct text once.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -19,7 +19,7 @@ from blizzard.worker.ndjson.compiled.syntax import Array
 from blizzard.worker.ndjson.compiled.text import gather
 from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.taking import INTEGERS, taker
-from blizzard.worker.ndjson.values import JsonValue, Number, ValueRefused
+from blizzard.worker.ndjson.values import FIRST_DAY, JsonValue, Number, ValueRefused
 from lakebed.columns.schema import Field
 from lakebed.types import FieldType
 
@@ -52,8 +52,13 @@ FEW = 8
 """Values that compiled code may leave unread before their share counts."""
 EXACT_DIGITS = {FieldType.FLOAT32: 7, FieldType.FLOAT64: 15}
 """An integer of so many digits is always exact in a float."""
+SAFE_SCALE = 20
+"""With so many digits after the point, 18 digits more are a decimal of 38 digits."""
+_SHORT_DECIMAL = r"^-?[0-9](?:\.?[0-9]){0,17}$"
 
 Bytes = npt.NDArray[np.uint8]
+Texts = Any
+"""An Arrow array of texts, which pyarrow's stubs do not know well enough."""
 
 
 class Doubtful(Exception):
@@ -97,9 +102,6 @@ class Leaf:
     def __init__(self, field: Field) -> None:
         self._field, self._type = field, field.arrow_type()
         self._numbers = _NUMBERS.get(field.type)
-        if field.type is FieldType.DECIMAL:
-            shape = field.precision, field.scale
-            self._numbers = _TokenReader(numbers.decimals, "int64", shape, numbers=2)
 
     def column(self, data: Bytes, tokens: Tokens) -> "pa.Array[Any]":
         """Return the column of these tokens, or raise `Doubtful`."""
@@ -114,8 +116,7 @@ class Leaf:
             odd = self.unread(data, tokens)
             values, _ = self._numbers(data, tokens._replace(kinds=np.where(odd, 0, tokens.kinds)))
             others = self._converted(data, tokens_of(tokens, odd), None, 0)
-            stored: Any = np.frombuffer(cast("Any", others.buffers()[1]), values.dtype)
-            values.reshape(rows, -1)[odd] = stored.reshape(len(others), -1)
+            values[odd] = np.frombuffer(cast("Any", others.buffers()[1]), values.dtype)
         array = pa.Array.from_buffers(self._type, rows, [validity, pa.py_buffer(values)], nulls)
         return required(array, self._field)
 
@@ -138,10 +139,9 @@ class Leaf:
     ) -> "pa.Array[Any]":
         if self._field.reading.exact:
             _require_exact(data, tokens, self._field)
-        offsets, texts = gathered(data, tokens, as_written=self._field.type is FieldType.JSON)
-        buffers = [validity, pa.py_buffer(offsets.data), pa.py_buffer(texts.data)]
-        written = pa.Array.from_buffers(pa.string(), len(tokens.kinds), buffers, nulls)
-        return converted(written, self._field)
+        as_written = self._field.type is FieldType.JSON
+        texts = texts_of(data, tokens, as_written=as_written, validity=validity, nulls=nulls)
+        return converted(texts, self._field)
 
 
 def _require_exact(data: Bytes, tokens: Tokens, field: Field) -> None:
@@ -149,13 +149,7 @@ def _require_exact(data: Bytes, tokens: Tokens, field: Field) -> None:
     which = (tokens.kinds == syntax.INTEGER) & (tokens.lengths > EXACT_DIGITS[field.type])
     if not which.any():
         return
-    offsets, texts = gathered(data, tokens_of(tokens, which), as_written=True)
-    written, take = texts[: offsets[-1]].tobytes().decode(), taker(field)
-    try:
-        for start, end in pairwise(offsets.tolist()):
-            take(Number(written[start:end]))
-    except ValueRefused:
-        raise Doubtful from None
+    one_by_one(texts_of(data, tokens_of(tokens, which)), field, Number)
 
 
 def converted(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
@@ -172,9 +166,33 @@ def converted(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
                 raise Doubtful
             return numbers_read
         case FieldType.DECIMAL:
-            # Arrow makes other numbers of some: what overflows while it moves the point is cut off.
-            return one_by_one(texts, field, Number)
+            return _decimals(texts, field)
+        case FieldType.DATE:
+            return _days(texts, field)
     return texts.cast(field.arrow_type()) if field.type in INTEGERS else one_by_one(texts, field)
+
+
+def _decimals(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
+    """Read decimals by Arrow where moving the point cannot overflow, which it does not notice."""
+    if field.scale <= SAFE_SCALE and all_match(texts, _SHORT_DECIMAL):
+        with suppress(pa.ArrowException):
+            return texts.cast(field.arrow_type())
+    return one_by_one(texts, field, Number)
+
+
+def _days(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
+    """Read days by Arrow where all of them are of the calendar; it takes the year 0, too."""
+    with suppress(pa.ArrowException):
+        days = texts.cast(field.arrow_type())
+        least: Any = pc.min(days.cast(pa.int32()))
+        if (least.as_py() or 0) >= FIRST_DAY:
+            return days
+    return one_by_one(texts, field)
+
+
+def all_match(texts: "pa.Array[Any]", pattern: str) -> bool:
+    """Whether a pattern is found in each text."""
+    return bool(pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py())
 
 
 def one_by_one(
@@ -206,13 +224,11 @@ class _TokenReader:
     kind: str
     """The type of the numbers that are read."""
     arguments: tuple[int, ...] = ()
-    numbers: int = 1
-    """How many of them make a value."""
     stored: str = ""
     """The type of the column's numbers, if it is another."""
 
     def __call__(self, data: Bytes, tokens: Tokens) -> Values:
-        found = np.empty(self.numbers * len(tokens.kinds), self.kind)
+        found = np.empty(len(tokens.kinds), self.kind)
         span = tokens.starts, tokens.lengths, tokens.kinds
         rows = self.read(data, *span, *self.arguments, found)
         return found.astype(self.stored or self.kind, copy=False), rows
@@ -234,20 +250,28 @@ _NUMBERS: Mapping[FieldType, Callable[[Bytes, Tokens], Values]] = {
     FieldType.FLOAT64: _TokenReader(numbers.doubles, "float64"),
     FieldType.TIMESTAMP: _TokenReader(numbers.moments, "int64", (True,)),
     FieldType.TIMESTAMP_NTZ: _TokenReader(numbers.moments, "int64", (False,)),
-    FieldType.DATE: _TokenReader(numbers.days, "int32"),
 }
 """What reads values without making texts of them first, as far as it can."""
 
 
-def gathered(
-    data: Bytes, tokens: Tokens, *, as_written: bool
-) -> tuple[npt.NDArray[np.int32], Bytes]:
-    """Return the texts of tokens and where each begins and ends, or raise `Doubtful`."""
+def texts_of(
+    data: Bytes,
+    tokens: Tokens,
+    *,
+    as_written: bool = False,
+    validity: pa.Buffer | None = None,
+    nulls: int = 0,
+) -> Texts:
+    """Return the texts of tokens, an empty one for each that is ABSENT, or raise `Doubtful`.
+
+    Of strings that is what they mean, unless all are wanted `as_written`.
+    """
     texts = np.empty(tokens.counts[syntax.SIZE] + WIDTH, np.uint8)
     offsets = np.empty(len(tokens.kinds) + 1, np.int32)
     if not gather(data, tokens.starts, tokens.lengths, tokens.kinds, as_written, texts, offsets):
         raise Doubtful
-    return offsets, texts
+    buffers = [validity, pa.py_buffer(offsets.data), pa.py_buffer(texts.data)]
+    return pa.Array.from_buffers(pa.string(), len(tokens.kinds), buffers, nulls)
 
 
 def tokens_of(tokens: Tokens, which: npt.NDArray[np.bool_] | slice) -> Tokens:

@@ -4,8 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blizzard.model.json_path import any_element, member_path
-from blizzard.worker.ndjson.compiled.text import compose
-from blizzard.worker.ndjson.compiled.vector import WIDTH
+from blizzard.worker.ndjson.compiled.columns import Bytes, Texts, Tokens, texts_of
+from blizzard.worker.ndjson.compiled.syntax import SIZE, TEXT
 
 Numbers = npt.NDArray[np.integer[Any]]
 
@@ -27,7 +26,7 @@ class Trail(NamedTuple):
     """The member that the way leads through, unless it leads through elements or keys."""
     offsets: npt.NDArray[np.int32] | None = None
     """Where the elements of each row of the parent begin."""
-    keys: "pa.Array[Any] | None" = None
+    keys: Texts | None = None
     """The names of the elements, if they have some."""
     is_keyed: bool = False
     """Whether the path depends on keys, which are data."""
@@ -40,7 +39,7 @@ class Trail(NamedTuple):
         """Return the way on through the elements of lists."""
         return Trail(parent=self, offsets=offsets, is_keyed=self.is_keyed)
 
-    def entries(self, offsets: npt.NDArray[np.int32], keys: "pa.Array[Any]") -> "Trail":
+    def entries(self, offsets: npt.NDArray[np.int32], keys: Texts) -> "Trail":
         """Return the way on through the values of maps."""
         return Trail(parent=self, offsets=offsets, keys=keys, is_keyed=True)
 
@@ -57,18 +56,16 @@ class Trail(NamedTuple):
             return rows
         return np.searchsorted(self.offsets, rows, side="right") - 1
 
-    def paths(self, rows: Numbers) -> "str | pa.Array[Any]":
-        """Return the path of each row as JSON writes it, without quotes; one if all are alike."""
+    def paths(self, rows: Numbers) -> Texts:
+        """Return the path of each row as JSON writes it, without quotes."""
         if self.parent is None:
-            return ""
+            return pa.repeat("", len(rows))
         above_rows = self.rows_above(rows)
         above = self.parent.paths(above_rows)
         if self.offsets is None:
-            piece = escaped(self._after(self.name))
-            return above + piece if isinstance(above, str) else _joined(above, piece)
+            return _joined(above, escaped(self._after(self.name)))
         if self.keys is not None:
-            names = cast("list[str]", self.keys.take(rows).to_pylist())
-            pieces = [escaped(self._after(name)) for name in names]
+            pieces = [escaped(self._after(name)) for name in self.keys.take(rows).to_pylist()]
             return _joined(above, pa.array(pieces, pa.string()))
         numbers = pa.array(rows - self.offsets[above_rows]).cast(pa.string())
         return _joined(above, "[", numbers, "]")
@@ -78,23 +75,11 @@ class Trail(NamedTuple):
         is_first = self.parent is None or self.parent.parent is None
         return dotted[1:] if is_first and self.offsets is None else dotted
 
-    def named(self, rows: Numbers, names: Sequence[str], which: Numbers) -> "Prefixes":
-        """Return what stands before the values of some members in the column for them."""
+    def named(self, rows: Numbers, names: Sequence[str], which: Numbers) -> Texts:
+        """Return the path of each of some members, quoted, with the colon behind it."""
         dot = 0 if self.parent is not None else 1
         pieces = [escaped(member_path("x", name)[1 + dot :]) for name in names]
-        above = self.paths(rows)
-        if isinstance(above, str):
-            return Prefixes(pa.array([f'"{above}{piece}":' for piece in pieces]), which)
-        texts = _joined('"', above, pa.array(pieces, pa.string()).take(which), '":')
-        return Prefixes(texts, np.arange(len(which)))
-
-
-@dataclass(frozen=True, slots=True)
-class Prefixes:
-    """Texts, and which of them each value has."""
-
-    texts: "pa.Array[Any]"
-    which: Numbers
+        return _joined('"', self.paths(rows), pa.array(pieces, pa.string()).take(which), '":')
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +88,8 @@ class Leftovers:
 
     rows: Numbers
     """The rows they belong to, which never decrease."""
-    prefixes: Prefixes
+    prefixes: Texts
+    """What stands before each in the column for them."""
     starts: npt.NDArray[np.int32]
     lengths: npt.NDArray[np.int32]
 
@@ -113,9 +99,9 @@ class Leftovers:
 
     def labels(self) -> list[str]:
         """Return the path of each value, without the numbers of elements."""
-        texts = cast("list[str]", self.prefixes.texts.to_pylist())
-        paths = [any_element(json.loads(text[:-1])) for text in texts]
-        return [paths[number] for number in self.prefixes.which.tolist()]
+        encoded = self.prefixes.dictionary_encode()
+        paths = [any_element(json.loads(text[:-1])) for text in encoded.dictionary.to_pylist()]
+        return [paths[number] for number in encoded.indices.to_pylist()]
 
 
 def in_text_order(parts: Sequence[Leftovers]) -> Leftovers:
@@ -139,39 +125,28 @@ def once(
     _, first = np.unique(whole.starts, return_index=True)
     if len(first) == len(whole.starts):
         return whole
-    again = np.ones(len(whole.starts), np.bool_)
-    again[first] = False
+    again = np.setdiff1d(np.arange(len(whole.starts)), first)
     repeated = _some(whole, again)
     blocks = np.searchsorted(ends, repeated.starts, side="right").tolist()
     for label, block in zip(repeated.labels(), blocks, strict=True):
         counted[block][label] -= 1
-    return _some(whole, ~again)
+    return _some(whole, np.sort(first))
 
 
-def column(data: npt.NDArray[np.uint8], rows: int, parts: Sequence[Leftovers]) -> "pa.Array[Any]":
+def column(data: Bytes, rows: int, parts: Sequence[Leftovers]) -> Texts:
     """Return the column of what no other column takes, as JSON text."""
     if not parts:
-        return _nulls(1 << rows.bit_length()).slice(0, rows)
+        return pa.nulls(rows, pa.string())
     whole = in_row_order(parts)
-    _, offsets_buffer, text_buffer = cast("list[Any]", whole.prefixes.texts.buffers())
-    before = np.frombuffer(offsets_buffer, np.int32, len(whole.prefixes.texts) + 1)
-    prefixes = np.frombuffer(b"".join([text_buffer, bytes(WIDTH)]), np.uint8)
-    which = whole.prefixes.which.astype(np.int32)
-    size = int(np.diff(before)[which].sum()) + int(whole.lengths.sum()) + len(which) + rows
-    texts, offsets = np.empty(size + WIDTH, np.uint8), np.empty(rows + 1, np.int32)
-    filled = compose(
-        data, prefixes, before, which, whole.starts, whole.lengths,
-        whole.rows.astype(np.int64), texts, offsets,
-    )  # fmt: skip
-    there = np.packbits(np.diff(offsets) > 0, bitorder="little")
-    buffers = (pa.py_buffer(each.data) for each in (there, offsets, texts))
-    return pa.Array.from_buffers(pa.string(), rows, [*buffers], rows - filled)
-
-
-@lru_cache(maxsize=4)
-def _nulls(rows: int) -> "pa.Array[Any]":
-    """Return a column without values: mostly nothing is left over, of any block."""
-    return pa.nulls(rows, pa.string())
+    count = len(whole.starts)
+    kinds = np.full(count, TEXT, np.uint8)
+    sizes = [0] * SIZE + [int(whole.lengths.sum())]
+    values = Tokens(whole.starts, whole.lengths, kinds, sizes, count)
+    members = _joined(whole.prefixes, texts_of(data, values, as_written=True))
+    first = np.searchsorted(whole.rows, np.arange(rows + 1)).astype(np.int32)
+    lists: Any = pa.ListArray.from_arrays(first, members)  # type: ignore[call-overload]
+    objects = _joined("{", pc.binary_join(lists, ","), "}")
+    return pc.if_else(pa.array(np.diff(first) > 0), objects, None)
 
 
 def count_labels(
@@ -190,25 +165,20 @@ def escaped(text: str) -> str:
 def _sorted(parts: Sequence[Leftovers], key: Callable[[Leftovers], Numbers]) -> Leftovers:
     if len(parts) == 1:
         return parts[0]
-    first = np.cumsum([0, *(len(part.prefixes.texts) for part in parts)])
-    which = [part.prefixes.which + at for part, at in zip(parts, first, strict=False)]
     whole = Leftovers(
         np.concatenate([part.rows for part in parts]),
-        Prefixes(pa.concat_arrays([part.prefixes.texts for part in parts]), np.concatenate(which)),
+        pa.concat_arrays([part.prefixes for part in parts]),
         np.concatenate([part.starts for part in parts]),
         np.concatenate([part.lengths for part in parts]),
     )
     return _some(whole, np.argsort(key(whole), kind="stable"))
 
 
-def _some(whole: Leftovers, which: "Numbers | npt.NDArray[np.bool_]") -> Leftovers:
+def _some(whole: Leftovers, which: Numbers) -> Leftovers:
     return Leftovers(
-        whole.rows[which],
-        Prefixes(whole.prefixes.texts, whole.prefixes.which[which]),
-        whole.starts[which],
-        whole.lengths[which],
+        whole.rows[which], whole.prefixes.take(which), whole.starts[which], whole.lengths[which]
     )
 
 
-def _joined(*pieces: "str | pa.Array[Any]") -> "pa.Array[Any]":
-    return cast("pa.Array[Any]", pc.binary_join_element_wise(*pieces, ""))  # type: ignore[call-overload]
+def _joined(*pieces: "str | Texts") -> Texts:
+    return pc.binary_join_element_wise(*pieces, "")  # type: ignore[call-overload]

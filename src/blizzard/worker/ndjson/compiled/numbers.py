@@ -1,4 +1,4 @@
-"""Numbers, days and moments as most are written, read straight from their tokens. Compiled.
+"""Numbers and moments as most are written, read straight from their tokens. Compiled.
 
 Each function answers for the rows before the first that it cannot read: a number written in
 another way, or is out of range, is left to Arrow and to the exact path. The grammar of a number is
@@ -31,7 +31,6 @@ _LARGEST_EXACT = 1 << 53
 """Up to here every integer is a double."""
 _POWERS = np.array([float(f"1e{power}") for power in range(23)])
 """The powers of ten that are doubles: what is made of two doubles in one step is rounded once."""
-_TENS = np.array([10**power for power in range(_MOST_DIGITS + 1)])
 _LARGE_T, _LARGE_Z = b"TZ"
 _MONTH_DAYS = np.array([0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 _BAD = -(1 << 62)
@@ -132,50 +131,6 @@ def doubles(block: Array, starts: Array, lengths: Array, kinds: Array, numbers: 
 
 
 @part
-def _moved(digits: int, power: int) -> int:
-    """Return a number times a power of ten; one far below zero if it is no integer or too large."""
-    if not -_MOST_DIGITS <= power <= _MOST_DIGITS:
-        return _BAD
-    if power >= 0:
-        return digits * int(_TENS[power]) if digits < _TENS[_MOST_DIGITS - power] else _BAD
-    return digits // int(_TENS[-power]) if digits % int(_TENS[-power]) == 0 else _BAD
-
-
-@compiled(int64(BYTES, int32[::1], int32[::1], uint8[::1], int64, int64, int64[::1]))
-def decimals(
-    block: Array,
-    starts: Array,
-    lengths: Array,
-    kinds: Array,
-    precision: int,
-    scale: int,
-    numbers: Array,
-) -> int:
-    """Read a column of decimals, and return how many rows there are before one that is not read.
-
-    Each is two numbers of 64 bits, the lower one first: the value times ten to the `scale`. It is
-    the number that was written, up to 18 digits of it, or it is not read.
-    """
-    data = pointer(block)
-    limit = _TENS[min(precision, _MOST_DIGITS)]
-    for row in range(len(kinds)):
-        numbers[2 * row] = numbers[2 * row + 1] = 0
-        if kinds[row] == ABSENT:
-            continue
-        at, end = starts[row], starts[row] + lengths[row]
-        is_negative = data[at] == MINUS
-        at += is_negative
-        digits, power = _unsigned(data, at, end)
-        if digits >= 0:
-            digits = _moved(digits, power + scale)
-        if not 0 <= digits < limit:
-            return row
-        numbers[2 * row] = -digits if is_negative else digits
-        numbers[2 * row + 1] = -(is_negative and digits > 0)
-    return len(kinds)
-
-
-@part
 def _checked(data: Pointer, at: int, count: int) -> int:
     """Return the number that some digits are, or one far below zero if they are none."""
     number = 0
@@ -202,23 +157,6 @@ def _day(data: Pointer, at: int) -> int:
         month += 12
     in_year = (153 * (month - 3) + 2) // 5 + day - 1
     return year * 365 + year // 4 - year // 100 + year // 400 + in_year - 719468
-
-
-@compiled(int64(BYTES, int32[::1], int32[::1], uint8[::1], int32[::1]))
-def days(block: Array, starts: Array, lengths: Array, kinds: Array, numbers: Array) -> int:
-    """Read a column of days as days since 1970; return how many rows come before one not read."""
-    data = pointer(block)
-    for row in range(len(kinds)):
-        numbers[row] = 0
-        if kinds[row] == ABSENT:
-            continue
-        if kinds[row] != TEXT or lengths[row] != len('"YYYY-MM-DD"'):
-            return row
-        day = _day(data, starts[row] + 1)
-        if day <= _BAD:
-            return row
-        numbers[row] = day
-    return len(kinds)
 
 
 @part

@@ -16,19 +16,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blizzard.worker.ndjson.compiled.columns import (
-    MANY,
     TAKES,
     Bytes,
     Doubtful,
     Leaf,
     Tokens,
-    gathered,
     required,
+    texts_of,
     tokens_of,
     valid,
 )
 from blizzard.worker.ndjson.compiled.leftovers import Numbers, Trail
-from blizzard.worker.ndjson.compiled.otherwise import MakesColumn, kinds_of, leaf_of, texts_of
+from blizzard.worker.ndjson.compiled.readings import MakesColumn, kinds_of, leaf_of
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, ESCAPED, MAX_DEPTH, OBJECT, SIZE
 from blizzard.worker.ndjson.taking import taker
 from blizzard.worker.ndjson.values import JsonValue, ValueRefused
@@ -200,25 +199,17 @@ def _suspects(field: Field, leaf: Leaf, data: Bytes, tokens: Tokens) -> Flags:
     if field.type is FieldType.JSON:
         raise Doubtful
     unread = leaf.unread(data, tokens)
-    if 0 < np.count_nonzero(unread) * MANY < len(unread):
-        return unread
     refused = _refused_values(field, data, without(tokens, ~unread))
     return refused if refused.any() else unread
 
 
 def _halves(data: Bytes, tokens: Tokens) -> Flags:
-    return _matching(data, without(tokens, tokens.kinds != ESCAPED), _HALF)
-
-
-def _matching(data: Bytes, tokens: Tokens, pattern: str) -> Flags:
-    """Return which tokens, as they are written, have something that is of a pattern."""
-    there = tokens.kinds != ABSENT
-    offsets, texts = gathered(data, tokens_of(tokens, there), as_written=True)
-    buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(texts.data)]
-    written = pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers, 0)
-    matches: Any = pc.match_substring_regex(written, pattern)
-    found = np.zeros(len(there), np.bool_)
-    found[there] = matches.to_numpy(zero_copy_only=False)
+    """Return which strings may have half a surrogate pair among their escapes."""
+    escaped = tokens.kinds == ESCAPED
+    written = texts_of(data, tokens_of(tokens, escaped), as_written=True)
+    matches: Any = pc.match_substring_regex(written, _HALF)
+    found = np.zeros(len(escaped), np.bool_)
+    found[escaped] = matches.to_numpy(zero_copy_only=False)
     return found
 
 

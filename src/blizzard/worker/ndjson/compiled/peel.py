@@ -14,7 +14,14 @@ import pyarrow as pa
 
 from blizzard.model.json_path import any_element, member_path
 from blizzard.worker.ndjson.compiled import containers, scan
-from blizzard.worker.ndjson.compiled.columns import Bytes, Doubtful, Tokens, gathered, required
+from blizzard.worker.ndjson.compiled.columns import (
+    Bytes,
+    Doubtful,
+    Texts,
+    Tokens,
+    required,
+    texts_of,
+)
 from blizzard.worker.ndjson.compiled.leftovers import (
     Leftovers,
     Trail,
@@ -23,8 +30,8 @@ from blizzard.worker.ndjson.compiled.leftovers import (
     in_text_order,
 )
 from blizzard.worker.ndjson.compiled.names import FieldNames, Names
-from blizzard.worker.ndjson.compiled.otherwise import leaf_of
 from blizzard.worker.ndjson.compiled.page import Found, Page, fitting, leaf_column, without
+from blizzard.worker.ndjson.compiled.readings import leaf_of
 from blizzard.worker.ndjson.compiled.scan import DONE, Room
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, OBJECT, SIZE, Array
 from blizzard.worker.ndjson.level import NOWHERE, MemberPlace, is_kept, level_within, places_inside
@@ -308,13 +315,11 @@ class _Items:
         array = pa.Array.from_buffers(self._type, len(tokens.kinds), buffers, nulls, 0, [inner])
         return required(array, self._field)
 
-    def _keys(self, page: Page, names: Tokens, offsets: Array, trail: Trail) -> "pa.Array[Any]":
+    def _keys(self, page: Page, names: Tokens, offsets: Array, trail: Trail) -> Texts:
         """Return the names of entries; a map with one of them twice is refused."""
         count = len(names.kinds)
-        ends, texts = gathered(page.data, names, as_written=False)
-        buffers = [None, pa.py_buffer(ends.data), pa.py_buffer(texts.data)]
-        keys = pa.Array.from_buffers(pa.string(), count, buffers, 0)
-        encoded: Any = keys.dictionary_encode()
+        keys = texts_of(page.data, names)
+        encoded = keys.dictionary_encode()
         rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         entries = rows * len(encoded.dictionary) + encoded.indices.to_numpy()
         twice = np.ones(count, np.bool_)

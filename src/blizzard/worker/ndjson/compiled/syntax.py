@@ -58,12 +58,6 @@ def _after_escape(data: Pointer, at: int) -> int:
 
 
 @part
-def without(found: int, first: int) -> int:
-    """Return the bytes that were found without the first so many places."""
-    return found >> first << first
-
-
-@part
 def string(data: Pointer, at: int) -> tuple[int, int]:
     """Return where a string ends, after its quote, and which kind it is; -1 if it is none."""
     kind = TEXT
@@ -71,21 +65,16 @@ def string(data: Pointer, at: int) -> tuple[int, int]:
         return -1, kind
     at += 1
     while True:
-        special = special_in(data, at)
-        step = WIDTH
-        while special:
-            place = at + first_of(special)
-            if data[place] == QUOTE:
-                return place + 1, kind
-            end = _after_escape(data, place) if data[place] == BACKSLASH else -1
-            if end < 0:
-                return -1, kind
-            kind = ESCAPED
-            if end - at >= WIDTH:
-                step = end - at
-                break
-            special = without(special, end - at)
-        at += step
+        ahead = first_of(special_in(data, at))
+        at += ahead
+        if ahead == WIDTH:
+            continue
+        if data[at] == QUOTE:
+            return at + 1, kind
+        at = _after_escape(data, at) if data[at] == BACKSLASH else -1
+        if at < 0:
+            return -1, kind
+        kind = ESCAPED
 
 
 @part

@@ -1,31 +1,27 @@
 """What tokens mean as text, written one after the other. Compiled to machine code."""
 
-from numba import boolean, int32, int64, uint8
+from numba import boolean, int32, uint8
 
 from blizzard.worker.ndjson.compiled.syntax import (
     ABSENT,
     BACKSLASH,
     BYTES,
-    CLOSE_BRACE,
-    COMMA,
     DIGIT,
     ESCAPED,
     LETTER_U,
     MEANING,
-    OPEN_BRACE,
     TEXT,
     Array,
     Pointer,
-    without,
 )
 from blizzard.worker.ndjson.compiled.vector import (
     WIDTH,
-    backslashes_in,
     compiled,
     copy_step,
     first_of,
     part,
     pointer,
+    special_in,
 )
 
 
@@ -61,37 +57,32 @@ def _write_utf8(point: int, out: Pointer, to: int) -> int:
 
 @part
 def _write_unescaped(data: Pointer, at: int, end: int, out: Pointer, to: int) -> int:
-    """Write what a text with escapes means; give where that ends, or -1 for half a surrogate.
+    """Write what a text with escapes means; return where that ends, or -1 for half a surrogate.
 
-    Whole steps are copied: what of one is not meant is written over, or lies in the room behind.
+    Whole steps are copied: the bytes of one that are not meant are overwritten, or lie in the room
+    behind. Before `end`, where the closing quote stands, only backslashes are special.
     """
     while at < end:
-        step = at
-        found = backslashes_in(data, step)
-        while True:
-            copy_step(data, at, out, to)
-            following = step + (first_of(found) if found else WIDTH)
-            at, to = following, to + following - at
-            if not found or at >= end:
-                break
-            if data[at + 1] != LETTER_U:
-                out[to] = MEANING[data[at + 1]]
-                at, to = at + 2, to + 1
-            else:
-                point = _code_point(data, at)
-                at += 6
-                if 0xD800 <= point < 0xE000:
-                    if point >= 0xDC00 or data[at] != BACKSLASH or data[at + 1] != LETTER_U:
-                        return -1
-                    low = _code_point(data, at)
-                    if not 0xDC00 <= low < 0xE000:
-                        return -1
-                    at += 6
-                    point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00)
-                to = _write_utf8(point, out, to)
-            if at - step >= WIDTH or at >= end:
-                break
-            found = without(found, at - step)
+        ahead = first_of(special_in(data, at))
+        copy_step(data, at, out, to)
+        at, to = at + ahead, to + ahead
+        if at >= end or ahead == WIDTH:
+            continue
+        if data[at + 1] != LETTER_U:
+            out[to] = MEANING[data[at + 1]]
+            at, to = at + 2, to + 1
+            continue
+        point = _code_point(data, at)
+        at += 6
+        if 0xD800 <= point < 0xE000:
+            if point >= 0xDC00 or data[at] != BACKSLASH or data[at + 1] != LETTER_U:
+                return -1
+            low = _code_point(data, at)
+            if not 0xDC00 <= low < 0xE000:
+                return -1
+            at += 6
+            point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00)
+        to = _write_utf8(point, out, to)
     # Of the last step as much as lies behind the text does not count.
     return to - (at - end)
 
@@ -130,53 +121,3 @@ def gather(
             to += end - at
     offsets[len(kinds)] = to
     return True
-
-
-@compiled(
-    int64(
-        BYTES, BYTES, int32[::1], int32[::1], int32[::1], int32[::1], int64[::1],
-        uint8[::1], int32[::1],
-    )
-)  # fmt: skip
-def compose(
-    block: Array,
-    prefixes: Array,
-    prefix_offsets: Array,
-    which: Array,
-    starts: Array,
-    lengths: Array,
-    rows: Array,
-    texts: Array,
-    offsets: Array,
-) -> int:
-    """Write an object of values as they stand, each behind its prefix; return how many there are.
-
-    `which` names the prefix of each value and `rows`, which never decrease, the object it is in.
-    Rows without values get no text. Behind the texts and the prefixes there must be room for a
-    step.
-    """
-    data, before, out = pointer(block), pointer(prefixes), pointer(texts)
-    to = entry = objects = 0
-    for row in range(len(offsets) - 1):
-        offsets[row] = to
-        first = OPEN_BRACE
-        while entry < len(rows) and rows[entry] == row:
-            objects += first == OPEN_BRACE
-            out[to] = first
-            first = COMMA
-            to += 1
-            at = prefix_offsets[which[entry]]
-            size = prefix_offsets[which[entry] + 1] - at
-            for step in range(0, size, WIDTH):
-                copy_step(before, at + step, out, to + step)
-            to += size
-            at, size = starts[entry], lengths[entry]
-            for step in range(0, size, WIDTH):
-                copy_step(data, at + step, out, to + step)
-            to += size
-            entry += 1
-        if first == COMMA:
-            out[to] = CLOSE_BRACE
-            to += 1
-    offsets[len(offsets) - 1] = to
-    return objects

@@ -133,12 +133,6 @@ def special_in(builder: Numbas, found: Numbas) -> Numbas:
 
 
 @_which
-def backslashes_in(builder: Numbas, found: Numbas) -> Numbas:
-    """Return which bytes are backslashes."""
-    return builder.icmp_unsigned("==", found, _each("\\"))
-
-
-@_which
 def brackets_in(builder: Numbas, found: Numbas) -> Numbas:
     """Return which bytes are quotes, brackets, braces or control characters."""
     special = _any_of(builder, found, '"', builder.icmp_unsigned("<", found, _each(" ")))

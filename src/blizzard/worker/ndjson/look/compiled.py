@@ -7,17 +7,14 @@ another column.
 """
 
 from collections.abc import Callable, Iterable
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.model.seen import MOST_MEMBERS, NOTHING, Integers, Objects, Seen, Text
 from blizzard.worker.ndjson.compiled import numbers, syntax
-from blizzard.worker.ndjson.compiled.columns import Bytes, Doubtful, Tokens, gathered, tokens_of
+from blizzard.worker.ndjson.compiled.columns import Bytes, Doubtful, Tokens, texts_of, tokens_of
 from blizzard.worker.ndjson.compiled.fast import page_of
 from blizzard.worker.ndjson.compiled.leftovers import Trail
 from blizzard.worker.ndjson.compiled.page import Found, Page
@@ -190,11 +187,7 @@ class _Value:
 def _keys(page: Page, objects: Tokens) -> list[str]:
     """Return the different names of members, in the order of their appearance."""
     names, _values, _offsets = items_of(page, objects, is_keyed=True)
-    offsets, texts = gathered(page.data, names, as_written=False)
-    buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(texts.data)]
-    found: list[Any] = pc.unique(
-        pa.Array.from_buffers(pa.string(), len(names.kinds), buffers, 0)
-    ).to_pylist()
+    found: list[str] = texts_of(page.data, names).unique().to_pylist()
     return found
 
 
@@ -204,11 +197,9 @@ def _integers(data: Bytes, tokens: Tokens) -> Integers:
     if longest <= CERTAIN_DIGITS:
         return Integers(-(10**longest) + 1, 10**longest - 1)
     long = of_kind & (tokens.lengths > CERTAIN_DIGITS)
-    offsets, texts = gathered(data, tokens_of(tokens, long), as_written=True)
     if longest > LONGEST_NUMBER:
         raise Doubtful
-    body = texts.tobytes()
-    found = [int(body[start:end]) for start, end in pairwise(offsets.tolist())]
+    found = [int(text) for text in texts_of(data, tokens_of(tokens, long)).unique().to_pylist()]
     certain = 10**CERTAIN_DIGITS - 1
     return Integers(min(-certain, *found), max(certain, *found))
 
@@ -228,24 +219,17 @@ def _text_kind(data: Bytes, tokens: Tokens) -> Text:
     if shortest < _LENGTH_OF_DAY or (shortest == _LENGTH_OF_DAY and longest > _LENGTH_OF_DAY):
         return Text.OTHER
     rows, span = len(tokens.kinds), (tokens.starts, tokens.lengths, tokens.kinds)
-    if longest == _LENGTH_OF_DAY:
-        if numbers.days(data, *span, np.empty(rows, np.int32)) == rows:
-            return Text.DATE
-    else:
-        ends = tokens.starts[there] + lengths
-        zoned = bool((data[ends - len('Z"')] == _Z).all())
-        if zoned and numbers.moments(data, *span, True, np.empty(rows, np.int64)) == rows:
-            return Text.TIMESTAMP
+    zoned = bool((data[tokens.starts[there] + lengths - len('Z"')] == _Z).all())
+    if zoned and numbers.moments(data, *span, True, np.empty(rows, np.int64)) == rows:
+        return Text.TIMESTAMP
     return _each(data, tokens_of(tokens, there))
 
 
 def _each(data: Bytes, tokens: Tokens) -> Text:
-    """Look at one string after the other, until it is clear that they are no times."""
-    offsets, texts = gathered(data, tokens, as_written=False)
-    body = texts.tobytes()
+    """Look at one distinct string after the other, until it is clear that they are no times."""
     kinds: set[Text] = set()
-    for start, end in pairwise(offsets.tolist()):
-        kinds.add(text_kind(body[start:end].decode()))
+    for text in texts_of(data, tokens).unique().to_pylist():
+        kinds.add(text_kind(text))
         if Text.OTHER in kinds or len(kinds) > 1:
             return Text.OTHER
     return kinds.pop()

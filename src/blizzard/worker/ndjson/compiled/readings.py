@@ -22,10 +22,11 @@ from blizzard.worker.ndjson.compiled.columns import (
     Doubtful,
     Leaf,
     Tokens,
+    all_match,
     converted,
-    gathered,
     one_by_one,
     required,
+    texts_of,
     tokens_of,
 )
 from blizzard.worker.ndjson.taking import INTEGERS
@@ -55,11 +56,11 @@ def leaf_of(field: Field) -> "MakesColumn":
     """Return what makes the columns of a field that holds no fields of its own."""
     usual = replace(field.reading, path=(), exact=False) == AS_WRITTEN
     usual |= field.type is FieldType.JSON  # It takes every value as it is written.
-    return Leaf(field) if usual else _Otherwise(field)
+    return Leaf(field) if usual else _OtherReading(field)
 
 
 @dataclass(frozen=True, slots=True)
-class _Otherwise:
+class _OtherReading:
     field: Field
 
     def column(self, data: Bytes, tokens: Tokens) -> Column:
@@ -67,7 +68,7 @@ class _Otherwise:
         return required(_column(data, tokens, self.field), self.field)
 
 
-MakesColumn = Leaf | _Otherwise
+MakesColumn = Leaf | _OtherReading
 
 
 def _column(data: Bytes, tokens: Tokens, field: Field) -> Column:
@@ -107,10 +108,10 @@ def _at_once(texts: Column, field: Field, as_value: Callable[[str], JsonValue]) 
         if reading.coerce and not reading.null_values:
             if kind is FieldType.STRING and as_value is not str:
                 return texts
-            if kind in INTEGERS and _all_match(texts, _WHOLE):
+            if kind in INTEGERS and all_match(texts, _WHOLE):
                 return converted(texts, field)
             written = _NUMBER if as_value is Number else _FEW_DIGITS.get(kind, _NUMBER)
-            is_plain = _all_match(texts, _NUMBER) and _all_match(texts, written)
+            is_plain = all_match(texts, _NUMBER) and all_match(texts, written)
             if kind in _FLOATS and is_plain and not _may_round(texts, field):
                 return converted(texts, field)
     except (Doubtful, pa.ArrowException):
@@ -120,7 +121,7 @@ def _at_once(texts: Column, field: Field, as_value: Callable[[str], JsonValue]) 
 
 def _epochs(texts: Column, field: Field) -> Column | None:
     unit = field.reading.formats[0]
-    if unit not in EPOCHS or not _all_match(texts, _WHOLE):
+    if unit not in EPOCHS or not all_match(texts, _WHOLE):
         return None
     numbers = texts.cast(pa.int64()).to_numpy(zero_copy_only=False)
     if unit in _MICROS_OF:
@@ -155,10 +156,6 @@ def _together(parts: list[tuple[Rows, Column]], rows: int, field: Field) -> Colu
     return whole.take(pa.array(places, mask=places < 0))
 
 
-def _all_match(texts: Column, pattern: str) -> bool:
-    return bool(pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py())
-
-
 def _may_round(texts: Column, field: Field) -> bool:
     """Whether there are integers that may not be rounded, and have so many digits that they may be.
 
@@ -168,10 +165,3 @@ def _may_round(texts: Column, field: Field) -> bool:
         return False
     longer = rf"^-?[0-9]{{{EXACT_DIGITS[field.type] + 1},}}$"
     return bool(pc.any(pc.match_substring_regex(texts, longer), min_count=0).as_py())
-
-
-def texts_of(data: Bytes, tokens: Tokens) -> Column:
-    """Return what tokens say as text, all of which are there."""
-    offsets, texts = gathered(data, tokens, as_written=False)
-    buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(texts.data)]
-    return pa.Array.from_buffers(pa.string(), len(tokens.kinds), buffers, 0)
