@@ -8,7 +8,7 @@ one.
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.forms.skip import Skipper
 from blizzard.worker.ndjson.lines import BLANK, BadLine, BadRecord, Block, Decoded, blocks
-from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK, ended
+from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK, SEPARATOR
 from blizzard.worker.ndjson.refused_rows import RefuseRows, without_refused
 from blizzard.worker.ndjson.together import Together
 from lakebed.columns.schema import Schema, walk
@@ -98,8 +98,6 @@ class Decoder:
             schema, max_line_bytes=max_line_bytes, unknown=unknown, on_mismatch=on_mismatch
         )
         self._path = MixedPath(fast, exact)
-        self._reads_as_one = True
-        """Whether the last short files were nothing but rows."""
         self._on_bad_record = on_bad_record
         self._refuse_rows = refuse_rows
         self._max_line_bytes = max_line_bytes
@@ -133,30 +131,34 @@ class Decoder:
         to be taken before the next file is asked for. A file whose bytes are handed over at once is
         whole, and begins with its first line.
         """
-        short = _Short[Key]()
+        short = _ShortFiles[Key]()
         for key, found in files:
-            if isinstance(found, bytes) and self._may_be_short(found) and skip(key) is None:
-                short.add_text(key, found)
-                if short.is_enough(self._limits, self._max_lines):
-                    yield from self._together(short)
-                    short = _Short()
-                continue
-            with closing(_once(found) if isinstance(found, bytes) else found) as chunks:
-                first, rest = _first(
-                    self.blocks(chunks, from_start(key), skip(key)), self._limits.short_bytes
-                )
-                if rest is None:
-                    short.add(key, first)
-                if rest is not None or short.is_enough(self._limits, self._max_lines):
-                    yield from self._together(short)
-                    short = _Short()
-                if rest is not None:
-                    yield key, self._read(chain(first, rest))
+            block = self._short_block(found) if isinstance(found, bytes) else None
+            if block is not None and skip(key) is None:
+                short.add(key, block)
+            else:
+                with closing(_once(found) if isinstance(found, bytes) else found) as chunks:
+                    of_file = self.blocks(chunks, from_start(key), skip(key))
+                    first, rest = _first(of_file, self._limits.short_bytes)
+                    if rest is not None or len(first) != 1:
+                        yield from self._together(short)
+                        short = _ShortFiles()
+                        yield key, self._read(chain(first, rest or ()))
+                        continue
+                short.add(key, first[0])
+            if short.is_enough(self._limits, self._max_lines):
+                yield from self._together(short)
+                short = _ShortFiles()
         yield from self._together(short)
 
-    def _may_be_short(self, text: bytes) -> bool:
-        """Whether a file is short and holds nothing but its lines."""
-        return 0 < len(text) <= self._limits.short_bytes and not text.startswith(BYTE_ORDER_MARK)
+    def _short_block(self, text: bytes) -> Block | None:
+        """Return a short file that is nothing but its lines as the block that it is."""
+        if not 0 < len(text) <= self._limits.short_bytes:
+            return None
+        lines = text.count(b"\n") + (not text.endswith(b"\n"))
+        if lines > self._max_lines or text.startswith(BYTE_ORDER_MARK) or SEPARATOR in text:
+            return None
+        return Block(text=text, first_line=1, lines=lines, is_ascii=text.isascii())
 
     def blocks(
         self, chunks: Iterable[bytes], from_start: bool, skip: SkipRule | None
@@ -188,98 +190,46 @@ class Decoder:
         return _counted(_capped(decoded, names, self._limits), block)
 
     def _together(
-        self, short: "_Short[Key]"
+        self, short: "_ShortFiles[Key]"
     ) -> Iterator[tuple[Key, Iterator[Decoded]] | Together[Key]]:
-        as_one = self._as_one(short)
-        if as_one is not None:
-            yield as_one
-            return
-        files = [(key, *self._blocks_of(found)) for key, found in short.files]
-        every = [block for _key, found, rest in files if rest is None for block in found]
-        decoded = None
-        if len(every) > 1:
+        blocks = [block for _key, block in short.files]
+        read = None
+        if len(blocks) > 1:
             # Any trouble is that of one file, and comes again where it is read alone.
             with suppress(Exception):
-                decoded = self._path.read_together(every)
-        if decoded is None:
-            for key, found, rest in files:
-                yield key, self._read(chain(found, rest or ()))
-            return
-        self._reads_as_one = all(map(_is_plain, decoded))
-        each = iter(decoded)
-        for key, found, rest in files:
-            if rest is None:
-                yield key, self._of_file(list(islice(each, len(found))), found)
-            else:
-                yield key, self._read(chain(found, rest))
+                read = self._path.read_together(blocks)
+        if read is None:
+            for key, block in short.files:
+                yield key, self._read([block])
+        elif self._refuse_rows is None and all(map(_is_plain, read.decoded)):
+            yield Together(
+                keys=[key for key, _block in short.files],
+                sizes=[block.size for block in blocks],
+                lines=[block.lines for block in blocks],
+                batch=read.batch,
+                size=read.size,
+            )
+        else:
+            for (key, block), decoded in zip(short.files, read.decoded, strict=True):
+                yield key, self._of_file(decoded, block)
 
-    def _as_one(self, short: "_Short[Key]") -> Together[Key] | None:
-        """Return the rows of short files where all of them are nothing but rows; else nothing.
-
-        Where the last ones were more than that, these may be, too: they would be scanned twice.
-        """
-        texts = short.texts
-        if len(texts) < max(2, len(short.files)) or not self._reads_as_one or self._refuse_rows:
-            return None
-        batch = None
-        # Any trouble is that of one file, and comes again where it is read alone.
-        with suppress(Exception):
-            batch = self._path.read_as_one(texts, short.lines_of)
-        self._reads_as_one = batch is not None
-        if batch is None:
-            return None
-        return Together(
-            keys=[key for key, _text in short.files],
-            sizes=short.sizes,
-            lines=short.lines_of,
-            batch=batch,
-            size=batch.get_total_buffer_size(),
-        )
-
-    def _blocks_of(self, found: bytes | list[Block]) -> tuple[list[Block], Iterator[Block] | None]:
-        """Return the blocks of a short file, and what raises where they cannot be separated."""
-        if not isinstance(found, bytes):
-            return found, None
-        return _first(self.blocks((found,), True, None), len(found))
-
-    def _of_file(self, decoded: list[Decoded | BadLine], blocks: list[Block]) -> Iterator[Decoded]:
-        """Yield the rows of a file that was read together with others, up to its first bad line."""
-        names: set[str] = set()
-        for each, block in zip(decoded, blocks, strict=True):
-            if isinstance(each, BadLine):
-                raise each
-            yield self._whole(each, block, names)
+    def _of_file(self, decoded: Decoded, block: Block) -> Iterator[Decoded]:
+        """Yield the rows of a file that was read together with others."""
+        yield self._whole(decoded, block, set())
 
 
 @dataclass(slots=True)
-class _Short(Generic[Key]):
-    """Short files that wait to be read together."""
+class _ShortFiles(Generic[Key]):
+    """Files of one block each that wait to be read together."""
 
-    files: list[tuple[Key, bytes | list[Block]]] = field(default_factory=list)
-    texts: list[bytes] = field(default_factory=list)
-    """Those of them that came at once, each with a newline after its last line."""
-    sizes: list[int] = field(default_factory=list)
-    """The bytes of these, as they came."""
-    lines_of: list[int] = field(default_factory=list)
-    """Their lines."""
+    files: list[tuple[Key, Block]] = field(default_factory=list)
     size: int = 0
     lines: int = 0
 
-    def add_text(self, key: Key, text: bytes) -> None:
-        self.files.append((key, text))
-        self.sizes.append(len(text))
-        whole = ended(text)
-        lines = whole.count(b"\n")
-        self.texts.append(whole)
-        self.lines_of.append(lines)
-        self.size += len(text)
-        self.lines += lines
-
-    def add(self, key: Key, found: list[Block]) -> None:
-        self.files.append((key, found))
-        for block in found:
-            self.size += block.end
-            self.lines += block.lines
+    def add(self, key: Key, block: Block) -> None:
+        self.files.append((key, block))
+        self.size += block.end
+        self.lines += block.lines
 
     def is_enough(self, limits: DecodeLimits, max_lines: int) -> bool:
         return (
@@ -293,11 +243,9 @@ def _once(text: bytes) -> Generator[bytes]:
     yield text
 
 
-def _is_plain(found: Decoded | BadLine) -> bool:
+def _is_plain(decoded: Decoded) -> bool:
     """Whether all that was read of a block is rows, one for each line."""
-    if isinstance(found, BadLine):
-        return False
-    return not (found.blank or found.bad or found.dropped or found.rescued)
+    return not (decoded.blank or decoded.dropped or decoded.rescued)
 
 
 def _first(

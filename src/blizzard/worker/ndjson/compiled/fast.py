@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from blizzard.worker.ndjson.compiled.page import Page, Refusals
 from blizzard.worker.ndjson.compiled.peel import PeelLevel
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.level import is_shared, levels
-from blizzard.worker.ndjson.lines import BadLine, Block, Decoded
+from blizzard.worker.ndjson.lines import Block, Decoded
 from blizzard.worker.ndjson.plain_text import PADDING, ended
 from blizzard.worker.ndjson.values import ValueRefused
 from lakebed.columns.schema import Schema
@@ -40,6 +40,14 @@ _NEWLINE = ord("\n")
 
 _NO_TEXT = re.compile("[\udc80-\udcff]")
 """What Python's surrogateescape makes of bytes that are not UTF-8."""
+
+
+class ReadTogether(NamedTuple):
+    """The rows of blocks: all of them, the memory that they take, and those of each block."""
+
+    batch: pa.RecordBatch
+    size: int
+    decoded: Sequence[Decoded]
 
 
 class FastPath:
@@ -67,14 +75,14 @@ class FastPath:
         self._unknown = unknown
         self._max_line_bytes = max_line_bytes
 
-    def read(self, block: Block) -> Decoded | None:
+    def read(self, block: Block, refused: Refusals | None = None) -> Decoded | None:
         """Return the block's rows exactly as the exact path would, or nothing."""
-        decoded = self.read_together([block])
-        return decoded[0] if decoded else None
+        read = self.read_together([block], refused)
+        return read.decoded[0] if read else None
 
     def read_together(
         self, blocks: Sequence[Block], refused: Refusals | None = None
-    ) -> list[Decoded] | None:
+    ) -> ReadTogether | None:
         """Return the rows of each block, or nothing at all if one of them is not for this path.
 
         What a column costs beside its values is paid once: it is most of the cost of short blocks.
@@ -85,12 +93,23 @@ class FastPath:
         page = page_of(blocks, self._unknown, refused)
         if page is None:
             return None
-        found = self._rows(page, [block.lines for block in blocks], refused)
-        if found is None:
+        try:
+            lines_of = [block.lines for block in blocks]
+            found, rows_of = self._level.members.lines(page, lines_of, self._max_line_bytes)
+            left: list[Leftovers] = []
+            columns = self._level.columns(page, found, Trail(), left)
+            if self._is_shared and left:
+                left = [leftovers.once(left, page.ends, page.counted)]
+            if len(columns) < len(self._schema):
+                columns.append(leftovers.column(page.data, sum(rows_of), left))
+        except (Doubtful, ValueRefused, pa.ArrowException):
             return None
-        batch, rows_of = found
-        size_of_row = batch.get_total_buffer_size() / max(1, batch.num_rows)
-        return [
+        if refused and any(page.counted):
+            return None  # Values of refused lines are counted, too; without these lines none are.
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        size = batch.get_total_buffer_size()
+        size_of_row = size / max(1, batch.num_rows)
+        decoded = [
             Decoded(
                 batch=batch.slice(end - rows, rows),
                 size=round(rows * size_of_row),
@@ -103,42 +122,7 @@ class FastPath:
                 blocks, rows_of, accumulate(rows_of), page.counted, strict=True
             )
         ]
-
-    def read_as_one(self, texts: Sequence[bytes], lines_of: Sequence[int]) -> pa.RecordBatch | None:
-        """Return the rows of texts of so many lines, where each line is one and all of it is taken.
-
-        Nothing wherever a line is anything else, as a blank one or one with an undeclared field.
-        """
-        data = b"".join([*texts, PADDING])
-        if not _is_text(data):
-            return None
-        ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-        # Which of them has left something out does not matter: one that has is enough to give up.
-        left_out: Counter[str] = Counter()
-        counted = [left_out] * len(texts)
-        page = Page(np.frombuffer(data, np.uint8), ends, self._unknown, counted)
-        found = self._rows(page, lines_of, None)
-        if found is None or left_out or found[1] != lines_of:
-            return None
-        return found[0]
-
-    def _rows(
-        self, page: Page, lines_of: Sequence[int], refused: Refusals | None
-    ) -> tuple[pa.RecordBatch, list[int]] | None:
-        """Return the rows of a page, and how many each block has; None if not for this path."""
-        try:
-            found, rows_of = self._level.members.lines(page, lines_of, self._max_line_bytes)
-            left: list[Leftovers] = []
-            columns = self._level.columns(page, found, Trail(), left)
-        except (Doubtful, ValueRefused, pa.ArrowException):
-            return None
-        if self._is_shared and left:
-            left = [leftovers.once(left, page.ends, page.counted)]
-        if refused and any(page.counted):
-            return None  # Values of refused lines are counted, too; without these lines none are.
-        if len(columns) < len(self._schema):
-            columns.append(leftovers.column(page.data, sum(rows_of), left))
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema), rows_of
+        return ReadTogether(batch, size, decoded)
 
 
 def page_of(
@@ -197,78 +181,43 @@ class MixedPath:
 
     def read(self, block: Block) -> Decoded:
         """Return the block's rows; its first bad line is raised, or all of them are set aside."""
-        found = self.read_together([block])
-        if found is None:
-            return self._exact.read(block)
-        if isinstance(found[0], BadLine):
-            raise found[0]
-        return found[0]
-
-    def read_as_one(self, texts: Sequence[bytes], lines_of: Sequence[int]) -> pa.RecordBatch | None:
-        """Return the rows of texts where each of their lines is one, whole; else nothing."""
-        return self._fast.read_as_one(texts, lines_of)
-
-    def read_together(self, blocks: Sequence[Block]) -> list[Decoded | BadLine] | None:
-        """Return the rows of each block, or its first bad line; None if they must be read alone."""
-        aside: Lines = np.empty(0, np.int64)
-        spans: list[Spans] = []
-        rest = blocks
+        refused_lines: Lines = np.empty(0, np.int64)
+        spans: Spans | None = None
+        rest = block
         for _ in range(MOST_ATTEMPTS):
             refused = Refusals()
-            decoded = self._fast.read_together(rest, refused)
-            if decoded is not None and not refused and not len(aside):
-                return [*decoded]
+            decoded = self._fast.read(rest, refused)
             if refused:
-                aside = np.union1d(aside, refused.lines)
-                spans = spans or _spans(blocks, refused.line_starts)
-            if decoded is not None:
-                return self._mixed(blocks, spans, decoded, refused.line_of, aside)
-            if not refused:
+                refused_lines = np.union1d(refused_lines, refused.lines)
+                spans = spans or _spans(block, refused.line_starts)
+            if decoded is not None and spans is None:
+                return decoded
+            if decoded is not None and spans is not None:
+                return self._mixed(block, spans, decoded, refused_lines, refused.line_of)
+            if not refused or spans is None:
                 break
-            each = zip(blocks, spans, _of_each(blocks, aside), strict=True)
-            rest = [_without(block, of_block, lines) for block, of_block, lines in each]
-        return None
+            rest = _without(block, spans, refused_lines)
+        return self._exact.read(block)
+
+    def read_together(self, blocks: Sequence[Block]) -> ReadTogether | None:
+        """Return the rows of each block; None where a line is for the exact path."""
+        return self._fast.read_together(blocks)
 
     def _mixed(
-        self,
-        blocks: Sequence[Block],
-        spans: Sequence[Spans],
-        decoded: Sequence[Decoded],
-        line_of: npt.NDArray[np.integer[Any]],
-        aside: Lines,
-    ) -> list[Decoded | BadLine]:
-        mixed: list[Decoded | BadLine] = []
-        row = first = 0
-        for block, of_block, each, lines in zip(
-            blocks, spans, decoded, _of_each(blocks, aside), strict=True
-        ):
-            end = row + each.batch.num_rows
-            if len(lines):
-                mixed.append(self._one(block, of_block, each, lines, line_of[row:end] - first))
-            else:
-                mixed.append(each)
-            row, first = end, first + block.lines
-        return mixed
-
-    def _one(
         self,
         block: Block,
         spans: Spans,
         fast: Decoded,
         lines: Lines,
         line_of: npt.NDArray[np.integer[Any]],
-    ) -> Decoded | BadLine:
+    ) -> Decoded:
         """Put the rows of the fast path and those of the lines that it refused in their order."""
         numbers = (block.first_line + lines).tolist()
         starts, ends = spans
         some = zip(numbers, starts[lines].tolist(), ends[lines].tolist(), strict=True)
-        try:
-            exact = self._exact.read_some(block, some)
-        except BadLine as bad:
-            return bad
-        is_aside = np.zeros(block.lines, np.bool_)
-        is_aside[lines] = True
-        kept = np.flatnonzero(~is_aside[line_of])
+        exact = self._exact.read_some(block, some)
+        line_of = line_of[: fast.batch.num_rows]
+        kept = np.flatnonzero(~np.isin(line_of, lines))
         no_rows = {bad.line for bad in exact.bad}
         rows = [line - block.first_line for line in numbers if line not in no_rows]
         new = fast.batch.num_rows + np.arange(len(rows))
@@ -287,36 +236,17 @@ class MixedPath:
         )
 
 
-def _of_each(blocks: Sequence[Block], lines: Lines) -> list[Lines]:
-    """Return which lines are in each block, counted from its own first one."""
-    edges = np.cumsum([0, *(block.lines for block in blocks)])
-    places = np.searchsorted(lines, edges).tolist()
-    return [
-        lines[start:end] - edge
-        for start, end, edge in zip(places, places[1:], edges.tolist(), strict=False)
-    ]
-
-
-def _spans(blocks: Sequence[Block], starts: "npt.NDArray[np.integer[Any]] | None") -> list[Spans]:
-    """Return where in its block each line starts and ends; `starts` are those on the page."""
-    found: list[Spans] = []
-    at = line = 0
-    for block in blocks:
-        size = block.end + (not block.text.endswith(b"\n", 0, block.end))
-        if starts is None:
-            newlines = np.flatnonzero(np.frombuffer(block.text, np.uint8) == _NEWLINE)
-            of_block = np.concatenate([[0], newlines + 1])[: block.lines]
-        else:
-            of_block = starts[line : line + block.lines] - at
-        found.append((of_block, np.append(of_block[1:], size) - 1))
-        at, line = at + size, line + block.lines
-    return found
+def _spans(block: Block, starts: "npt.NDArray[np.integer[Any]] | None") -> Spans:
+    """Return where in its block each line starts and ends; the `starts` may be known."""
+    if starts is None:
+        newlines = np.flatnonzero(np.frombuffer(block.text, np.uint8) == _NEWLINE)
+        starts = np.concatenate([[0], newlines + 1])[: block.lines]
+    size = block.end + (not block.text.endswith(b"\n", 0, block.end))
+    return starts, np.append(starts[1:], size) - 1
 
 
 def _without(block: Block, spans: Spans, lines: Lines) -> Block:
     """Return the block with some of its lines empty."""
-    if not len(lines):
-        return block
     data = ended(block.data)
     pieces: list[bytes] = []
     at = 0

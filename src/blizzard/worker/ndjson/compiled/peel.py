@@ -62,24 +62,24 @@ class Members:
     ) -> tuple[Found, list[int]]:
         """Find the members of lines, and how many rows each block has, or raise `Doubtful`."""
         room = sum(lines_of)
-        lines_found = np.zeros((len(lines_of), 2), np.int64)
         line_of, line_starts = np.empty(room, np.int32), np.empty(room, np.int32)
-        numbers = lines_found, line_of, line_starts
 
         def scan_lines(names: Names, room: Room) -> int:
-            lines_found[:] = 0
-            return scan.lines(page.data, page.ends, max_line_bytes, names, room, *numbers)
+            end = int(page.ends[-1])
+            return scan.lines(page.data, end, max_line_bytes, names, room, line_of, line_starts)
 
-        collect = page.unknown is not UnknownFields.DROP
-        scanned, refused = self._scan(page, room, scan_lines, collect=collect)
-        if lines_found[:, 0].tolist() != list(lines_of):
+        scanned, refused = self._scan(page, room, scan_lines, collect=_collects(page))
+        lines, rows = scanned.found[4:].tolist()
+        edges = np.cumsum([0, *lines_of])
+        starts = np.concatenate([[0], page.ends[:-1]])
+        if lines != room or not np.array_equal(line_starts[edges[:-1]], starts):
             raise Doubtful
-        rows_of = lines_found[:, 1].tolist()
+        rows_of = np.diff(np.searchsorted(line_of[:rows], edges)).tolist()
         if page.refused is not None:
             page.refused.line_of, page.refused.line_starts = line_of, line_starts
         if refused is not None:
             page.refusals.add(np.flatnonzero(refused))
-        return self._found(scanned, sum(rows_of), sum(rows_of)), rows_of
+        return self._found(scanned, rows, rows), rows_of
 
     def objects(
         self,
@@ -96,10 +96,10 @@ class Members:
         """
 
         def scan_objects(names: Names, room: Room) -> int:
-            return scan.objects(page.data, page.ends, names, room, tokens.starts, tokens.kinds)
+            return scan.objects(page.data, names, room, tokens.starts, tokens.kinds)
 
         rows = len(tokens.kinds)
-        collect = trail.is_keyed or page.unknown is not UnknownFields.DROP
+        collect = trail.is_keyed or _collects(page)
         scanned, refused = self._scan(page, rows, scan_objects, collect=collect)
         if refused is not None:
             page.refusals.add_rows(np.flatnonzero(refused), trail)
@@ -138,7 +138,7 @@ class Members:
 
     def _scan(
         self, page: Page, rows: int, scanned: Callable[[Names, Room], int], *, collect: bool
-    ) -> tuple[Arrays, Array | None]:
+    ) -> tuple[Room, Array | None]:
         """Scan, and begin anew after each name not known and where there are more leftovers.
 
         Return what was found, and what was refused, if anything.
@@ -149,17 +149,17 @@ class Members:
         starts, lengths = np.empty(shape, np.int32), np.empty(shape, np.int32)
         for _ in range(MAX_LEARNED):
             kinds = np.zeros(shape, np.uint8)
-            counts = np.zeros((len(page.ends), names.slot_count, SIZE + 1), np.int64)
+            counts = np.zeros((names.slot_count, SIZE + 1), np.int64)
             seen = np.zeros(names.slot_count, np.int64)
             others = np.empty((4, self._others if collect else 0), np.int32)
-            found, flags = np.zeros(4, np.int64), np.zeros(rows, np.uint8)
+            found, flags = np.zeros(6, np.int64), np.zeros(rows, np.uint8)
             room = Room(page.room, starts, lengths, kinds, counts, seen, others, found, flags)
             ended = scanned(names.arrays, room)
-            left, start, end, refused = found.tolist()
+            left, start, end, refused = found[:4].tolist()
             if ended == DONE:
                 if not collect or left <= others.shape[1]:
                     others = others[:, : left if collect else 0]
-                    return (starts, lengths, kinds, counts, others), flags if refused else None
+                    return room._replace(others=others), flags if refused else None
                 self._others = left + left // 4
             elif not names.learn(page.data[start:end].tobytes()):
                 # It is no name at all. Without its line, the next time goes on from here.
@@ -167,52 +167,55 @@ class Members:
                 break
         raise Doubtful
 
-    def _found(
-        self, scanned: Arrays, rows: int, objects: int, around: Bytes | None = None
-    ) -> Found:
-        starts, lengths, kinds, counts, others = scanned
-        sums = (counts[0] if len(counts) == 1 else counts.sum(axis=0)).tolist()
+    def _found(self, scanned: Room, rows: int, objects: int, around: Bytes | None = None) -> Found:
         tokens = [
             Tokens(
-                starts[slot, :rows],
-                lengths[slot, :rows],
-                kinds[slot, :rows],
-                sums[slot],
+                scanned.starts[slot, :rows],
+                scanned.lengths[slot, :rows],
+                scanned.kinds[slot, :rows],
+                scanned.counts[slot].tolist(),
                 objects,
                 around,
             )
             for slot in range(len(self._places))
         ]
-        return Found(tokens, counts, others)
+        return Found(tokens, scanned.counts, scanned.others)
 
     def _leave(self, page: Page, found: Found, trail: Trail, left: list[Leftovers]) -> None:
         """Count the values of undeclared members, and keep them if they are to be kept."""
         declared = len(self._places)
-        if found.counts.shape[1] == declared:
-            return
-        values = found.counts[:, declared:, ABSENT + 1 : SIZE].sum(axis=2)
+        values = found.counts[declared:, ABSENT + 1 : SIZE].sum(axis=1)
         if not values.any():
             return
+        rows, slots, starts, lengths = found.others
         if page.unknown is UnknownFields.FAIL:
-            page.refusals.add_rows(found.others[0], trail)
+            page.refusals.add_rows(rows, trail)
             return
-        names = self.names.undeclared
-        kept: Leftovers | None = None
-        if found.others.shape[1]:
-            rows, slots, starts, lengths = found.others
-            kept = Leftovers(rows, trail.named(rows, names, slots - declared), starts, lengths)
-        if kept is not None and trail.is_keyed:
-            blocks = np.searchsorted(page.ends, kept.starts, side="right")
-            count_labels(page.counted, kept.labels(), blocks.tolist())
+        names, slots = self.names.undeclared, slots - declared
+        of_blocks = np.searchsorted(page.ends, starts, side="right")
+        whole: Leftovers | None = None
+        if trail.is_keyed or page.unknown in KEEPING:
+            whole = Leftovers(rows, trail.named(rows, names, slots), starts, lengths)
+        if whole is not None and trail.is_keyed:
+            count_labels(page.counted, whole.labels(), of_blocks.tolist())
         else:
+            if len(page.ends) > 1:
+                places = of_blocks * len(names) + slots
+                values = np.bincount(places, minlength=len(page.ends) * len(names))
             above = trail.label()
             labels = [any_element(member_path(above, name)) for name in names]
-            for counter, of_block in zip(page.counted, values.tolist(), strict=True):
+            counts = values.reshape(len(page.ends), -1).tolist()
+            for counter, of_block in zip(page.counted, counts, strict=True):
                 for label, count in zip(labels, of_block, strict=True):
                     if count:
                         counter[label] += count
-        if kept is not None and page.unknown in KEEPING:
-            left.append(kept)
+        if whole is not None and page.unknown in KEEPING:
+            left.append(whole)
+
+
+def _collects(page: Page) -> bool:
+    """Whether it matters where the values of undeclared members stand, not only how many."""
+    return page.unknown is not UnknownFields.DROP or len(page.ends) > 1
 
 
 def _uncounted(page: Page) -> Page:

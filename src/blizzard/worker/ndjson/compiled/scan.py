@@ -43,10 +43,10 @@ class Room(NamedTuple):
     """What a scan finds, in arrays or by pointers to their elements.
 
     For each declared field and row there are a start, a length and a kind, which must have been
-    ABSENT; for each block and slot the `counts` of values by kind, and their SIZE. All counts must
-    have been zero. For the values of undeclared fields, in their order, `others` has row, slot,
-    start and length as far as there is room; `found` says how many there are, where a new name
-    starts and ends, and how many lines or rows are `refused`.
+    ABSENT; for each slot the `counts` of values by kind, and their SIZE. All counts must have been
+    zero. For the values of undeclared fields, in their order, `others` has row, slot, start and
+    length as far as there is room; `found` says how many there are, where a new name starts and
+    ends, how many lines or rows are `refused`, and how many lines and rows there are.
     """
 
     closing: Pointer
@@ -65,7 +65,7 @@ _INTS = int32[::1]
 _TABLE = int32[:, ::1]
 _ROOM: Any = types.NamedTuple(  # type: ignore[no-untyped-call]  # numba has no types
     (
-        uint8[::1], _TABLE, _TABLE, uint8[:, ::1], int64[:, :, ::1], int64[::1], _TABLE,
+        uint8[::1], _TABLE, _TABLE, uint8[:, ::1], int64[:, ::1], int64[::1], _TABLE,
         int64[::1], uint8[::1],
     ),
     Room,
@@ -79,7 +79,6 @@ class _Sizes(NamedTuple):
     places: int
     declared: int
     rows: int
-    slots: int
     others: int
 
 
@@ -96,7 +95,7 @@ def _pointers(room: Room) -> Room:
 def _sizes(names: Names, room: Room) -> _Sizes:
     return _Sizes(
         len(names.buckets) - 1, len(names.order), room.kinds.shape[0], room.kinds.shape[1],
-        room.counts.shape[1], room.others.shape[1],
+        room.others.shape[1],
     )  # fmt: skip
 
 
@@ -136,11 +135,8 @@ def _member(
 
 
 @part
-def _members(
-    data: Pointer, at: int, row: int, block: int, names: Names, room: Room, sizes: _Sizes
-) -> int:
+def _members(data: Pointer, at: int, row: int, names: Names, room: Room, sizes: _Sizes) -> int:
     """Find the members of one object, and return where it ends; else how that ended, below zero."""
-    first = block * sizes.slots
     end = at + 1
     place = 0
     while True:
@@ -155,7 +151,7 @@ def _members(
         end, kind = value(data, at, room.closing)
         if end < 0:
             return _REFUSED
-        counts = (first + slot) * (SIZE + 1)
+        counts = slot * (SIZE + 1)
         room.counts[counts + kind] += 1
         if kind != ABSENT:
             if slot < sizes.declared:
@@ -177,42 +173,36 @@ def _members(
     return name
 
 
-@compiled(int64(BYTES, int64[::1], int64, NAMES, _ROOM, int64[:, ::1], _INTS, _INTS))
+@compiled(int64(BYTES, int64, int64, NAMES, _ROOM, _INTS, _INTS))
 def lines(
-    blocks: Array,
-    ends: Array,
+    block: Array,
+    end: int,
     max_line_bytes: int,
     names: Names,
     room: Room,
-    lines_of: Array,
     line_of: Array,
     line_starts: Array,
 ) -> int:
-    """Find the tokens of blocks of lines, and return how that ended.
-
-    The blocks stand one after the other, none is empty, and `ends` says where each has its end. For
-    each block there are the lines and the rows, in `lines_of`, which must have been zero.
+    """Find the tokens of lines, and return how that ended.
 
     A line that is not understood is `refused`. It is a row, too, if it begins as an object does: of
     those of its members that were understood. `line_of` says in which line each row stands, and
     `line_starts` where each line does.
     """
-    data, known, here = pointer(blocks), pointers(names), _pointers(room)
+    data, known, here = pointer(block), pointers(names), _pointers(room)
     sizes = _sizes(names, room)
-    at = rows = block = line = 0
-    while block < len(ends):
+    at = rows = line = 0
+    while at < end:
         line_start = at
         if line < len(line_starts):
             line_starts[line] = at
-        lines_of[block, 0] += 1
         at = after_space(data, at)
         if data[at] == OPEN_BRACE and rows < sizes.rows:
             line_of[rows] = line
-            at = _members(data, at, rows, block, known, here, sizes)
+            at = _members(data, at, rows, known, here, sizes)
             if at == _NEW_NAME:
                 return NEW_NAME
             rows += 1
-            lines_of[block, 1] += 1
             if at >= 0:
                 at = after_space(data, at)
         if at < 0 or data[at] != NEWLINE or at - line_start > max_line_bytes:
@@ -224,33 +214,24 @@ def lines(
                 at += 1
         at += 1
         line += 1
-        block += at >= ends[block]
+    here.found[4], here.found[5] = line, rows
     return DONE
 
 
-@compiled(int64(BYTES, int64[::1], NAMES, _ROOM, _INTS, uint8[::1]))
+@compiled(int64(BYTES, NAMES, _ROOM, _INTS, uint8[::1]))
 def objects(
-    blocks: Array,
-    ends: Array,
-    names: Names,
-    room: Room,
-    object_starts: Array,
-    object_kinds: Array,
+    block: Array, names: Names, room: Room, object_starts: Array, object_kinds: Array
 ) -> int:
     """Find the tokens of objects that are known to be JSON; the rest is as in `lines`.
 
     There is a row for each object, and for each that is ABSENT, too. What is `refused` is a row.
     """
-    data, known, here = pointer(blocks), pointers(names), _pointers(room)
+    data, known, here = pointer(block), pointers(names), _pointers(room)
     sizes = _sizes(names, room)
-    block = 0
     for row in range(len(object_kinds)):
         if object_kinds[row] == ABSENT:
             continue
-        at = object_starts[row]
-        while at >= ends[block]:
-            block += 1
-        at = _members(data, at, row, block, known, here, sizes)
+        at = _members(data, object_starts[row], row, known, here, sizes)
         if at == _NEW_NAME:
             return NEW_NAME
         if at < 0:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from blizzard.model.limits import BLOCK_BYTES, DecodeLimits
-from blizzard.worker.ndjson.compiled.fast import FastPath, MixedPath
+from blizzard.worker.ndjson.compiled.fast import FastPath, MixedPath, ReadTogether
 from blizzard.worker.ndjson.compiled.page import Refusals
 from blizzard.worker.ndjson.decoder import USUAL_LIMITS, Decoder
 from blizzard.worker.ndjson.exact import ExactPath, Span
@@ -79,11 +79,13 @@ class _NotedFast:
     path: FastPath
     seen: list[int]
 
-    def read_together(
-        self, found: Sequence[Block], refused: Refusals | None = None
-    ) -> list[Decoded] | None:
+    def read(self, block: Block, refused: Refusals | None = None) -> Decoded | None:
+        self.seen.append(1)
+        return self.path.read(block, refused)
+
+    def read_together(self, found: Sequence[Block]) -> ReadTogether | None:
         self.seen.append(len(found))
-        return self.path.read_together(found, refused)
+        return self.path.read_together(found)
 
 
 @pytest.mark.parametrize(
@@ -427,12 +429,15 @@ def test_a_file_that_is_not_short_is_read_by_itself_in_its_place():
 
 def test_a_fault_of_our_own_in_one_file_is_not_that_of_the_others():
     class Faulty(_NotedFast):
-        def read_together(
-            self, found: Sequence[Block], refused: Refusals | None = None
-        ) -> list[Decoded] | None:
+        def read(self, block: Block, refused: Refusals | None = None) -> Decoded | None:
+            if b"7" in block.data:
+                raise RuntimeError("a bug")
+            return super().read(block, refused)
+
+        def read_together(self, found: Sequence[Block]) -> ReadTogether | None:
             if any(b"7" in block.data for block in found):
                 raise RuntimeError("a bug")
-            return super().read_together(found, refused)
+            return super().read_together(found)
 
     decoder = Decoder(ID)
     fast: Any = Faulty(decoder._path._fast, [])
