@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from blizzard.model.predicate import Predicate, PredicateInvalid, columns_in
 from blizzard.model.rewriting import ActiveFile
 from blizzard.worker.deleted_rows import Places, deleted_rows, marked
-from blizzard.worker.matching import ColumnBounds, Columns, matches, may_match
-from blizzard.worker.table_file import TableFile, plain_type
+from blizzard.worker.matching import Columns, matches, may_match
+from blizzard.worker.table_file import RowGroup, TableFile
 from lakebed.columns.column_mapping import ColumnMapping
-from lakebed.columns.field_path import FieldPath, format_path
+from lakebed.columns.field_path import format_path
 from lakebed.columns.schema import Schema
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Reader
@@ -43,10 +43,7 @@ class Match:
 class FoundInGroup:
     """The rows of one row group for which a condition holds."""
 
-    file: TableFile
-    group: int
-    start: int
-    """The place of the first row of the group in the data file, from 0."""
+    group: RowGroup
     places: tuple[int, ...]
     """Their places in the group, from 0, without those of deleted rows."""
     deleted: int = 0
@@ -116,11 +113,13 @@ def matching_rows(
     """
     for path, file in sorted(files.items()):
         for found in matching_groups(store, file, predicate, schema, mapping):
-            table = found.file.read(found.group).take(list(found.places))
+            table = found.group.read().take(list(found.places))
             whole = table.drop_columns([one for one in hidden if one in table.column_names])
             partition = file.partition_values
             for place, values in zip(found.places, whole.to_pylist(), strict=True):
-                yield Match(file=path, row=found.start + place, values={**partition, **values})
+                yield Match(
+                    file=path, row=found.group.start + place, values={**partition, **values}
+                )
 
 
 def matching_groups(
@@ -140,49 +139,20 @@ def matching_groups(
     opened: Any = _RandomAccess(store, active.path)  # pyarrow's stubs want more of it than pyarrow
     with pq.ParquetFile(opened) as parquet:
         file = TableFile(parquet, mapping)
-        there = set(file.names)
-        start = 0
-        for group in range(parquet.num_row_groups):
-            rows = parquet.metadata.row_group(group).num_rows
-            if may_match(predicate, _Bounds(file, group)):
-                some = file.read(group, asked & there)
-                found = matches(predicate, Columns(some, rows, active.partition_values, kinds))
-                places = np.asarray(pc.indices_nonzero(found), np.int64)
-                if len(places):
-                    if deleted is None:
-                        deleted = deleted_rows(store, active.vector)
-                    live = places[~marked(deleted, start, rows)[places]]
-                    yield FoundInGroup(
-                        file=file,
-                        group=group,
-                        start=start,
-                        places=tuple(live.tolist()),
-                        deleted=len(places) - len(live),
-                    )
-            start += rows
-
-
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    """What the footer of a data file says of the columns in one row group."""
-
-    file: TableFile
-    group: int
-
-    def __call__(self, path: FieldPath) -> ColumnBounds | None:
-        if len(path) > 1:
-            return None
-        parquet = self.file.file
-        place = parquet.schema_arrow.get_field_index(self.file.in_file(path[0]))
-        group = parquet.metadata.row_group(self.group)
-        # Columns after a nested one have other places in the file than in the schema.
-        if place < 0 or group.num_columns != len(parquet.schema_arrow):
-            return None
-        known: Any = group.column(place).statistics
-        if known is None or not known.has_min_max:
-            return None
-        kind = plain_type(parquet.schema_arrow.field(place).type)
-        return ColumnBounds(kind, known.min, known.max)
+        there = asked.intersection(file.names)
+        for group in file.row_groups():
+            if not may_match(predicate, group.bounds):
+                continue
+            columns = Columns(group.read(there), group.rows, active.partition_values, kinds)
+            places = np.asarray(pc.indices_nonzero(matches(predicate, columns)), np.int64)
+            if not len(places):
+                continue
+            if deleted is None:
+                deleted = deleted_rows(store, active.vector)
+            live = places[~marked(deleted, group.start, group.rows)[places]]
+            yield FoundInGroup(
+                group=group, places=tuple(live.tolist()), deleted=len(places) - len(live)
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,11 +181,12 @@ def rows_in(
     places: list[int] = []
     said: Counter[str] = Counter()
     for found in matching_groups(store, file, predicate, schema, mapping):
-        rows = found.file.file.metadata.num_rows
+        group = found.group
+        rows = group.file.file.metadata.num_rows
         deleted += found.deleted
-        places += [found.start + place for place in found.places]
-        if FILE in found.file.names:
-            column = found.file.read(found.group, [FILE])[FILE]
+        places += [group.start + place for place in found.places]
+        if FILE in group.file.names:
+            column = group.read([FILE])[FILE]
             names: Any = column.take(list(found.places))
             said.update(name for name in names.to_pylist() if name is not None)
     if not places and not deleted:

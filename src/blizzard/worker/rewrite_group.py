@@ -86,8 +86,8 @@ def _rewritten(old: ActiveFile, work: Rewriting, store: Store, folder: Path) -> 
         file = TableFile(opened, work.mapping, row_ids_of(old, work))
         if not change.may_change(file):
             return change.outcome(None)
-        groups = map(file.read, range(opened.num_row_groups))
-        names = write_groups(path, map(change.change, groups), work)
+        changed = (change.change(group.read()) for group in file.row_groups())
+        names = write_groups(path, changed, work)
         rows = change.rows_left(opened.metadata.num_rows)
     if not rows:
         return change.outcome(None)
@@ -203,18 +203,15 @@ def _tables(
     """
     first = 0
     for old, path, deleted in files:
-        start = 0
         with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
             opened = TableFile(file, work.mapping, row_ids_of(old, work))
-            there = opened.names
-            here = [name for name in schema.names if name in there]
-            for index in range(file.num_row_groups):
-                table = opened.read(index, here) if here else None
-                rows = file.metadata.row_group(index).num_rows
-                if table is None:
-                    table = pa.table({name: pa.nulls(rows) for name in schema.names})
-                gone = marked(deleted, start, rows)
-                start += rows
+            here = [name for name in schema.names if name in opened.names]
+            for group in opened.row_groups():
+                if here:
+                    table = group.read(here)
+                else:
+                    table = pa.table({name: pa.nulls(group.rows) for name in schema.names})
+                gone = marked(deleted, group.start, group.rows)
                 if gone.any():
                     table = table.filter(pa.array(~gone))
                 yield first, _fitted(table, schema)
@@ -229,8 +226,7 @@ def _sorted(
     row_group_size: int,
 ) -> Iterator[tuple[int, Iterator[pa.Table]]]:
     """Yield how many rows each new file gets, and these; nulls come last."""
-    absent = [name for name in group.sorted_by if name not in schema.names]
-    names = [name for name in group.sorted_by if name not in absent]
+    names = [name for name in group.sorted_by if name in schema.names]
     keys = pa.schema([schema.field(name) for name in names])
     rows = sum(old.live_rows or 0 for old in group.files)
     order = np.arange(rows)

@@ -9,7 +9,7 @@ follows from its place in the file and the id of the first row, which is in the 
 for the version that wrote it.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from blizzard.model.rewriting import ActiveFile, Rewriting
+from blizzard.worker.matching import ColumnBounds
 from blizzard.worker.output.mapped import as_people_see, logical_schema
 from lakebed.columns.column_mapping import ColumnMapping, path_in_files
+from lakebed.columns.field_path import FieldPath
 from lakebed.columns.row_tracking import FirstRow, RowColumns
 
 
@@ -36,23 +38,19 @@ class RowIds:
         """Return both columns."""
         return tuple(pa.field(name, pa.int64()) for name in self.columns.names)
 
-    def read(self, file: pq.ParquetFile, group: int) -> pa.Table:
-        """Return both for the rows of one row group."""
-        metadata = file.metadata
-        rows = metadata.row_group(group).num_rows
-        start = sum(metadata.row_group(before).num_rows for before in range(group))
+    def read(self, file: pq.ParquetFile, index: int, start: int, rows: int) -> pa.Table:
+        """Return both for the rows of the row group that starts at a row of the file."""
         at = self.first.id + start
-        versions = pa.array(np.full(rows, self.first.version, np.int64))
-        told = (pa.array(np.arange(at, at + rows, dtype=np.int64)), versions)
+        implied = (np.arange(at, at + rows), np.full(rows, self.first.version))
         there = [name for name in self.columns.names if name in file.schema_arrow.names]
-        said = file.read_row_group(group, columns=there) if there else None
-        found: list[Any] = [
-            told[place]
-            if said is None or name not in there
-            else pc.coalesce(said[name].combine_chunks().cast(pa.int64()), told[place])
-            for place, name in enumerate(self.columns.names)
-        ]
-        return pa.Table.from_arrays(found, schema=pa.schema(self.fields))
+        stored = file.read_row_group(index, columns=there)
+        columns: list[Any] = []
+        for name, values in zip(self.columns.names, implied, strict=True):
+            column: Any = pa.array(values, pa.int64())
+            if name in there:
+                column = pc.coalesce(stored[name].combine_chunks().cast(pa.int64()), column)
+            columns.append(column)
+        return pa.Table.from_arrays(columns, schema=pa.schema(self.fields))
 
 
 def row_ids_of(old: ActiveFile, work: Rewriting) -> RowIds | None:
@@ -102,33 +100,66 @@ class TableFile:
         """Return what the file calls a column."""
         return path_in_files((name,), self.mapping)[0]
 
-    def read(self, group: int, columns: Collection[str] | None = None) -> pa.Table:
-        """Return the rows of one row group, or some columns of them."""
-        if self.row_ids is None:
-            return self._read(group, columns)
-        kept = self.row_ids.columns.names
-        ids = self.row_ids.read(self.file, group)
-        if columns is None:
-            table = self._read(group, None)
-            table = table.drop_columns([one for one in kept if one in table.column_names])
-        else:
-            others = [one for one in columns if one not in kept]
-            ids = ids.select([one for one in kept if one in columns])
-            if not others:
+    def row_groups(self) -> "Iterator[RowGroup]":
+        """Yield the row groups of the file in their order."""
+        start = 0
+        for index in range(self.file.num_row_groups):
+            rows = self.file.metadata.row_group(index).num_rows
+            yield RowGroup(self, index, start, rows)
+            start += rows
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """Rows of a data file that follow each other and are read as a whole."""
+
+    file: TableFile
+    index: int
+    start: int
+    """The place of its first row in the data file, from 0."""
+    rows: int
+
+    def read(self, columns: Collection[str] | None = None) -> pa.Table:
+        """Return its rows, or some columns of them."""
+        row_ids = self.file.row_ids
+        if row_ids is None:
+            return self._stored(columns)
+        ids = row_ids.read(self.file.file, self.index, self.start, self.rows)
+        names = row_ids.columns.names
+        if columns is not None:
+            ids = ids.select([name for name in names if name in columns])
+            columns = [name for name in columns if name not in names]
+            if not columns:
                 return ids
-            table = self._read(group, others)
+        table = self._stored(columns)
+        table = table.drop_columns([name for name in names if name in table.column_names])
         for field, column in zip(ids.schema, ids.columns, strict=True):
             table = table.append_column(field, column)
         return table
 
-    def _read(self, group: int, columns: Collection[str] | None) -> pa.Table:
-        if self.mapping is None:
-            return read_group(self.file, group, columns)
-        wanted = columns
-        if wanted is None:
-            wanted = logical_schema(plain_schema(self.file.schema_arrow), self.mapping).names
-        table = read_group(self.file, group, [*map(self.in_file, wanted)])
-        return as_people_see(table, self.mapping)
+    def bounds(self, path: FieldPath) -> ColumnBounds | None:
+        """Return what the footer says of the values of a column."""
+        if len(path) > 1:
+            return None
+        schema = self.file.file.schema_arrow
+        place = schema.get_field_index(self.file.in_file(path[0]))
+        group = self.file.file.metadata.row_group(self.index)
+        # Columns after a nested one have other places in the file than in the schema.
+        if place < 0 or group.num_columns != len(schema):
+            return None
+        known: Any = group.column(place).statistics
+        if known is None or not known.has_min_max:
+            return None
+        return ColumnBounds(plain_type(schema.field(place).type), known.min, known.max)
+
+    def _stored(self, columns: Collection[str] | None) -> pa.Table:
+        mapping = self.file.mapping
+        if mapping is None:
+            return read_group(self.file.file, self.index, columns)
+        if columns is None:
+            columns = logical_schema(plain_schema(self.file.file.schema_arrow), mapping).names
+        table = read_group(self.file.file, self.index, [*map(self.file.in_file, columns)])
+        return as_people_see(table, mapping)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
