@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from random import Random
 
-from blizzard.worker.ndjson.level import MemberPlace, level_of
+from blizzard.worker.ndjson.level import MemberPlace, places_of
 from lakebed.columns.arrow_types import ARROW
 from lakebed.columns.schema import Field, Reading
 from lakebed.types import FieldType
@@ -144,7 +144,7 @@ class Lines:
     gaps: list[str] = field(default_factory=lambda: ["", "", "", " ", "\t", " \r"])
 
     def line(self, fields: tuple[Field, ...]) -> str:
-        return self._gap() + self._object(level_of(fields).places, fields) + self._gap()
+        return self._gap() + self._object(places_of(fields), fields) + self._gap()
 
     def _chance(self, part: float) -> bool:
         return self.random.random() < part
@@ -195,7 +195,7 @@ class Lines:
             return "null" if is_element else self.random.choice(["null", None])
         match one.type:
             case FieldType.STRUCT:
-                return self._object(level_of(one.fields).places, one.fields)
+                return self._object(places_of(one.fields), one.fields)
             case FieldType.LIST | FieldType.MAP:
                 assert one.items is not None
                 values = [

@@ -15,12 +15,10 @@ from blizzard.worker.ndjson import grammar
 from blizzard.worker.ndjson.grammar import BadMember, Member, NotJson
 from blizzard.worker.ndjson.level import (
     NOWHERE,
-    MemberLevel,
     MemberPlace,
     is_kept,
-    level_of,
-    level_within,
     places_inside,
+    places_of,
 )
 from blizzard.worker.ndjson.lines import (
     BLANK,
@@ -37,52 +35,56 @@ from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, ValueRefused,
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import KEEPING, NESTED_TYPES, FieldType, OnBadRecord, OnMismatch, UnknownFields
 
-Way = tuple[Field, tuple[str, ...], str, Mapping[str, MemberPlace], bool]
-"""A field, the members that lead to it, the last of them as paths write it, and what other fields
-take of its value."""
+
+@dataclass(frozen=True, slots=True)
+class _FieldPlan:
+    """How the values of a field are come by."""
+
+    field: Field
+    name: str
+    """The last member that leads to it, as paths write it."""
+    elsewhere: Mapping[str, MemberPlace]
+    """What other fields take of its value."""
+    is_kept: bool
+    """Whether another field holds its value as it is written."""
+    take: Take | None
+    """What takes its values; None where they are more than values."""
+    level: "_LevelPlan | None"
+    """Of a struct, its fields."""
+    items: "_FieldPlan | None"
+    """Of a list or a map, its elements or values."""
 
 
-class Known:
-    """The levels of a schema, and what takes the values of its fields."""
+@dataclass(frozen=True, slots=True)
+class _LevelPlan:
+    """The fields of an object, and the members that give them."""
 
-    def __init__(self, schema: Schema) -> None:
-        self._schema = schema
-        self._takers: dict[int, Take | None] = {}
-        self._levels: dict[tuple[int, int], MemberLevel] = {}
-        self._ways: dict[int, tuple[MemberLevel, list[Way]]] = {}
+    fields: tuple[_FieldPlan, ...]
+    places: Mapping[str, MemberPlace]
 
-    def taker(self, one: Field) -> Take | None:
-        """Return what takes the values of a field; None where that is more than a value."""
-        try:
-            return self._takers[id(one)]
-        except KeyError:
-            is_value = one.type not in NESTED_TYPES and one.type is not FieldType.JSON
-            return self._takers.setdefault(id(one), taker(one) if is_value else None)
 
-    def level(self, one: Field, elsewhere: Mapping[str, MemberPlace]) -> MemberLevel:
-        """Return the level of a struct's fields; other fields take members of it `elsewhere`."""
-        key = id(one), id(elsewhere)
-        try:
-            return self._levels[key]
-        except KeyError:
-            return self._levels.setdefault(key, level_within(one.fields, elsewhere))
+def _level_plan(fields: tuple[Field, ...], elsewhere: Mapping[str, MemberPlace]) -> _LevelPlan:
+    places = places_of(fields, elsewhere)
+    plans = (
+        _field_plan(one, places_inside(places, one.path), is_kept=is_kept(places, one.path))
+        for one in fields
+    )
+    return _LevelPlan(tuple(plans), places)
 
-    def ways(self, level: MemberLevel) -> list[Way]:
-        """Return how to come to each of a level's fields."""
-        try:
-            return self._ways[id(level)][1]
-        except KeyError:
-            ways = [
-                (
-                    one,
-                    way,
-                    member_path("", way[-1]),
-                    places_inside(level.places, way),
-                    is_kept(level.places, way),
-                )
-                for one, way in ((one, one.path) for one in level.fields)
-            ]
-            return self._ways.setdefault(id(level), (level, ways))[1]
+
+def _field_plan(
+    one: Field, elsewhere: Mapping[str, MemberPlace] = NOWHERE, *, is_kept: bool = False
+) -> _FieldPlan:
+    is_value = one.type not in NESTED_TYPES and one.type is not FieldType.JSON
+    return _FieldPlan(
+        field=one,
+        name=member_path("", one.path[-1]),
+        elsewhere=elsewhere,
+        is_kept=is_kept,
+        take=taker(one) if is_value else None,
+        level=_level_plan(one.fields, elsewhere) if one.type is FieldType.STRUCT else None,
+        items=None if one.items is None else _field_plan(one.items),
+    )
 
 
 class ExactPath:
@@ -97,8 +99,7 @@ class ExactPath:
         on_mismatch: OnMismatch = OnMismatch.FAIL,
         on_bad_record: OnBadRecord = OnBadRecord.FAIL,
     ) -> None:
-        self._known = Known(schema)
-        self._level = level_of(schema.fields)
+        self._level = _level_plan(schema.fields, NOWHERE)
         self._rescues = unknown in KEEPING or on_mismatch is OnMismatch.RESCUE
         self._schema = (schema.with_rescued() if self._rescues else schema).arrow()
         self._unknown = unknown
@@ -120,7 +121,7 @@ class ExactPath:
         read = 0
         for number, start, end in lines:
             read += 1
-            line = _Line(number, self._unknown, self._on_mismatch, self._known)
+            line = _Line(number, self._unknown, self._on_mismatch)
             try:
                 cells = self._cells(line, block.text[start:end])
             except BadLine as bad:
@@ -185,7 +186,6 @@ class _Line:
     number: int
     unknown: UnknownFields
     on_mismatch: OnMismatch
-    known: Known
     rescued: dict[tuple[str, str], None] = field(default_factory=dict)
     """Paths and source texts of what goes into the column for it, in the order of the line."""
     dropped: list[str] = field(default_factory=list)
@@ -260,20 +260,20 @@ class _Line:
 
     def object(
         self,
-        level: MemberLevel,
+        level: _LevelPlan,
         members: Mapping[str, Member],
         above: str,
     ) -> list[Cell | None]:
         """Return the cells of an object's fields; what no field takes is kept, left out or bad."""
         opened: dict[str, Mapping[str, Member]] = {above: members}
         cells = []
-        for one, steps, written, inside, kept in self.known.ways(level):
-            here, among = above, members
+        for plan in level.fields:
+            here, among, steps = above, members, plan.field.path
             if len(steps) > 1:
                 here, among = self._parent(steps, opened, above)
-            path = f"{here}.{written}" if here else written
-            with self._leaving_nothing() if kept else nullcontext():
-                cells.append(self._cell(one, among.get(steps[-1]), path, among, inside))
+            path = f"{here}.{plan.name}" if here else plan.name
+            with self._leaving_nothing() if plan.is_kept else nullcontext():
+                cells.append(self._cell(plan, among.get(steps[-1]), path, among))
         self._leftovers(level.places, members, opened, above)
         return cells
 
@@ -327,19 +327,18 @@ class _Line:
 
     def _cell(
         self,
-        one: Field,
+        plan: _FieldPlan,
         member: Member | None,
         path: str,
         among: Mapping[str, Member] = MappingProxyType({}),
-        elsewhere: Mapping[str, MemberPlace] = NOWHERE,
     ) -> Cell | None:
         """Return the cell that a member gives; rescue it where it does not fit and may be null.
 
         It should be `among` the members of its object.
         """
         value, source = member or (None, "")
+        one, take = plan.field, plan.take
         may_rescue = one.nullable and self.on_mismatch is OnMismatch.RESCUE
-        take = self.known.taker(one)
         cell: Cell | None = None
         if value is None:
             pass
@@ -355,7 +354,7 @@ class _Line:
         else:
             kept = len(self.rescued), len(self.dropped), len(self.taken)
             try:
-                cell = self._taken(one, value, source, path, elsewhere)
+                cell = self._taken(plan, value, source, path)
             except BadLine:
                 if not may_rescue:
                     raise
@@ -365,7 +364,7 @@ class _Line:
                     self.rescued.popitem()
                 self._rescue(path, source)
                 return None
-            if not elsewhere and kept[:2] == (len(self.rescued), len(self.dropped)):
+            if not plan.elsewhere and kept[:2] == (len(self.rescued), len(self.dropped)):
                 self.taken.append(path)
         if cell is None and not one.nullable:
             missing = f"no such field{_other_spelling(one.path[-1], among)}"
@@ -374,38 +373,28 @@ class _Line:
             raise self.bad("required_field_missing", found, expected, path)
         return cell
 
-    def _taken(
-        self,
-        one: Field,
-        value: JsonValue,
-        source: str,
-        path: str,
-        elsewhere: Mapping[str, MemberPlace],
-    ) -> Cell | None:
+    def _taken(self, plan: _FieldPlan, value: JsonValue, source: str, path: str) -> Cell | None:
         """Return what a value means that is more than one, or is kept as it is written."""
-        if one.type is FieldType.JSON:
+        kind = plan.field.type
+        if kind is FieldType.JSON:
             return source
-        opening, wanted = ("[", "an array") if one.type is FieldType.LIST else ("{", "an object")
+        opening, wanted = ("[", "an array") if kind is FieldType.LIST else ("{", "an object")
         if not isinstance(value, Nested) or source[0] != opening:
             raise self._refused(ValueRefused("wrong_type", wanted), value, source, path)
-        match one.type:
-            case FieldType.STRUCT:
-                inner = self.known.level(one, elsewhere)
-                cells = self.object(inner, self._members(source, path), path)
-                return dict(zip((each.name for each in one.fields), cells, strict=True))
-            case FieldType.LIST:
-                items = _items(one)
-                return [
-                    self._cell(items, member, element_path(path, index))
-                    for index, member in enumerate(grammar.elements(source))
-                ]
-            case FieldType.MAP:
-                items = _items(one)
-                return [
-                    (name, self._cell(items, member, member_path(path, name)))
-                    for name, member in self._members(source, path).items()
-                ]
-        raise ValueError(f"a {one.type} is a value")
+        if plan.level is not None:
+            cells = self.object(plan.level, self._members(source, path), path)
+            return dict(zip((each.name for each in plan.field.fields), cells, strict=True))
+        if plan.items is None:
+            raise ValueError(f"a {kind} says what its elements are")
+        if kind is FieldType.LIST:
+            return [
+                self._cell(plan.items, member, element_path(path, index))
+                for index, member in enumerate(grammar.elements(source))
+            ]
+        return [
+            (name, self._cell(plan.items, member, member_path(path, name)))
+            for name, member in self._members(source, path).items()
+        ]
 
     def _refused(self, refused: ValueRefused, value: JsonValue, source: str, path: str) -> BadLine:
         found = refused.found or kind_of(value, source)
@@ -447,12 +436,6 @@ class _Line:
 
 def _is_object(value: JsonValue, source: str) -> bool:
     return isinstance(value, Nested) and source[0] == "{"
-
-
-def _items(one: Field) -> Field:
-    if one.items is None:
-        raise ValueError(f"a {one.type} says what its elements are")
-    return one.items
 
 
 def _other_spelling(name: str, members: Mapping[str, Member]) -> str:

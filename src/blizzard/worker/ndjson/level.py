@@ -4,9 +4,8 @@ A level is an object: the line itself, or the value of a struct. A field takes t
 name, or the one that its path leads to, through objects that need not be declared.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from types import MappingProxyType
 
 from lakebed.columns.schema import Field
@@ -31,34 +30,19 @@ class MemberPlace:
 NOWHERE: Mapping[str, MemberPlace] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class MemberLevel:
-    """The fields of an object, and the members that give them."""
-
-    fields: tuple[Field, ...]
-    places: Mapping[str, MemberPlace]
-
-
-def levels(fields: tuple[Field, ...]) -> Iterator["MemberLevel"]:
-    """Yield the level of these fields, and those of all structs inside of them."""
-    yield level_of(fields)
-    for one in fields:
-        inner = one
-        while inner.items is not None:
-            inner = inner.items
-        if inner.fields:
-            yield from levels(inner.fields)
-
-
-def is_shared(level: "MemberLevel") -> bool:
+def takes_twice(fields: tuple[Field, ...]) -> bool:
     """Whether a field takes a value whole that others take, too, or take members of."""
-    places = list(level.places.values())
+    places = list(places_of(fields).values())
     while places:
         place = places.pop()
         if len(place.columns) > 1 or (place.inside and place.columns):
             return True
         places += place.inside.values()
-    return False
+    return any(takes_twice(_innermost(one).fields) for one in fields)
+
+
+def _innermost(one: Field) -> Field:
+    return one if one.items is None else _innermost(one.items)
 
 
 def is_kept(places: Mapping[str, MemberPlace], path: Iterable[str]) -> bool:
@@ -79,9 +63,10 @@ def places_inside(
     return places
 
 
-@lru_cache(maxsize=1024)
-def level_of(fields: tuple[Field, ...]) -> MemberLevel:
-    """Return the level of these fields."""
+def places_of(
+    fields: tuple[Field, ...], elsewhere: Mapping[str, MemberPlace] = NOWHERE
+) -> Mapping[str, MemberPlace]:
+    """Return the members that give these fields, and those that fields `elsewhere` take."""
     places: dict[str, MemberPlace] = {}
     for index, one in enumerate(fields):
         here = places
@@ -90,13 +75,7 @@ def level_of(fields: tuple[Field, ...]) -> MemberLevel:
         place = here.setdefault(one.path[-1], MemberPlace())
         place.columns.append(index)
         place.is_kept |= one.type is FieldType.JSON
-    return MemberLevel(fields, places)
-
-
-def level_within(fields: tuple[Field, ...], elsewhere: Mapping[str, MemberPlace]) -> MemberLevel:
-    """Return the level of a struct's fields, of which fields above take members, too."""
-    level = level_of(fields)
-    return MemberLevel(fields, _joined(level.places, elsewhere)) if elsewhere else level
+    return _joined(places, elsewhere) if elsewhere else places
 
 
 def _joined(

@@ -22,7 +22,7 @@ from blizzard.worker.ndjson.compiled.leftovers import Leftovers, Trail
 from blizzard.worker.ndjson.compiled.page import Page, Refusals
 from blizzard.worker.ndjson.compiled.peel import PeelLevel
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.level import is_shared, levels
+from blizzard.worker.ndjson.level import takes_twice
 from blizzard.worker.ndjson.lines import Block, Decoded
 from blizzard.worker.ndjson.plain_text import PADDING, ended
 from blizzard.worker.ndjson.values import ValueRefused
@@ -68,7 +68,7 @@ class FastPath:
         if len({field.name for field in schema.fields}) < len(schema.fields):
             raise ValueError("two fields of one name would share one slot")
         self._level = PeelLevel(schema.fields)
-        self._is_shared = any(map(is_shared, levels(schema.fields)))
+        self._takes_twice = takes_twice(schema.fields)
         self._keeps = unknown in KEEPING
         rescues = self._keeps or on_mismatch is OnMismatch.RESCUE
         self._schema = (schema.with_rescued() if rescues else schema).arrow()
@@ -98,7 +98,7 @@ class FastPath:
             found, rows_of = self._level.members.lines(page, lines_of, self._max_line_bytes)
             left: list[Leftovers] = []
             columns = self._level.columns(page, found, Trail(), left)
-            if self._is_shared and left:
+            if self._takes_twice and left:
                 left = [leftovers.once(left, page.ends, page.counted)]
             if len(columns) < len(self._schema):
                 columns.append(leftovers.column(page.data, sum(rows_of), left))

@@ -34,7 +34,7 @@ from blizzard.worker.ndjson.compiled.page import Found, Page, fitting, leaf_colu
 from blizzard.worker.ndjson.compiled.readings import leaf_of
 from blizzard.worker.ndjson.compiled.scan import DONE, Room
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, OBJECT, SIZE, Array
-from blizzard.worker.ndjson.level import NOWHERE, MemberPlace, is_kept, level_within, places_inside
+from blizzard.worker.ndjson.level import NOWHERE, MemberPlace, is_kept, places_inside, places_of
 from lakebed.columns.schema import Field
 from lakebed.types import KEEPING, FieldType, UnknownFields
 
@@ -229,7 +229,7 @@ class PeelLevel:
     def __init__(
         self, fields: tuple[Field, ...], elsewhere: Mapping[str, MemberPlace] = NOWHERE
     ) -> None:
-        places = level_within(fields, elsewhere).places
+        places = places_of(fields, elsewhere)
         self.members = Members(places)
         self._columns = [
             (
