@@ -11,9 +11,6 @@ from lakebed.columns.field_path import FieldPath, format_path
 from lakebed.columns.schema import ELEMENT, KEY, VALUE
 from lakebed.errors import LakeError, Whose
 
-Array = Any
-"""An Arrow array of any type, which pyarrow's stubs cannot say."""
-
 
 def fields_of(kind: Any) -> "list[pa.Field[Any]]":  # noqa: ANN401 - pyarrow's stubs know one type at a time
     """Return the fields of a struct."""
@@ -27,18 +24,7 @@ def without_dropped(
 
     A value without any of them is not copied.
     """
-    kind = _type_without(column.type, path, there)
-    if kind == column.type:
-        return column
-    return pa.chunked_array([_array(_whole(one), path, there) for one in column.chunks], kind)
 
-
-def _whole(values: Array) -> Array:
-    """Return values that are no part of others: lists of which only a part is meant do not do."""
-    return values.take(pa.array(range(len(values)))) if values.offset else values
-
-
-def _type_without(kind: Any, path: FieldPath, there: Container[FieldPath]) -> Any:  # noqa: ANN401 - as above
     def kept(fields: "Iterable[pa.Field[Any]]", at: FieldPath) -> "list[pa.Field[Any]]":
         return [
             one.with_type(_retyped(one.type, (*at, one.name), kept))
@@ -46,27 +32,8 @@ def _type_without(kind: Any, path: FieldPath, there: Container[FieldPath]) -> An
             if (*at, one.name) in there
         ]
 
-    return _retyped(kind, path, kept)
-
-
-def _array(values: Array, path: FieldPath, there: Container[FieldPath]) -> Array:
-    kind = _type_without(values.type, path, there)
-    if kind == values.type:
-        return values
-    if pa.types.is_struct(kind):
-        children = [
-            _array(values.field(place), (*path, one.name), there)
-            for place, one in enumerate(fields_of(values.type))
-            if (*path, one.name) in there
-        ]
-        return pa.StructArray.from_arrays(children, fields=fields_of(kind), mask=values.is_null())
-    if pa.types.is_map(kind):
-        keys = _array(values.keys, (*path, KEY), there)
-        items = _array(values.items, (*path, VALUE), there)
-        of_map: Any = pa.MapArray.from_arrays
-        return of_map(values.offsets, keys, items, kind, mask=values.is_null())
-    inside = _array(values.values, (*path, ELEMENT), there)
-    return pa.ListArray.from_arrays(values.offsets, inside, type=kind, mask=values.is_null())
+    kind: Any = _retyped(column.type, path, kept)
+    return column if kind == column.type else column.cast(kind)
 
 
 Renamed = Callable[["Iterable[pa.Field[Any]]", FieldPath], "list[pa.Field[Any]]"]
