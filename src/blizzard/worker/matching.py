@@ -1,6 +1,6 @@
 """Which rows of a data file a condition holds for. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -64,18 +64,22 @@ class Columns:
         """Return the values of a column, or of a field inside one."""
         name, *inner = path
         if name in self.table.column_names:
-            column: Column = self.table[name].combine_chunks()
-            for one in inner:
-                place = column.type.get_field_index(one)
-                if place < 0:
-                    return pa.nulls(self.rows)
-                column = pc.struct_field(column, [place])
-            return column
+            return field_inside(self.table[name].combine_chunks(), inner)
         value = self.partition.get(name)
         if value is None:
             return pa.nulls(self.rows)
         constant: Column = pa.scalar(value).cast(self.kinds[name])
         return pa.repeat(constant, self.rows)
+
+
+def field_inside(column: Column, names: Sequence[str]) -> Column:
+    """Return a field inside a struct, null where a struct around it is; all null without one."""
+    for name in names:
+        place = column.type.get_field_index(name)
+        if place < 0:
+            return pa.nulls(len(column))
+        column = pc.struct_field(column, [place])
+    return column
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from blizzard.model.rewriting import (
     RowsWhere,
 )
 from blizzard.worker.deleted_rows import NONE, Places, marked, ranges_of
-from blizzard.worker.matching import Columns, matches
+from blizzard.worker.matching import Columns, field_inside, matches
 from blizzard.worker.ndjson import grammar
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.output.origins import runs_without
@@ -88,7 +88,7 @@ class Filling:
             lines.append(_record(path, members.pop(path), self._target))
         cells, leftovers = self._decoded(lines)
         filled: list[int | None] = [None] * table.num_rows
-        values = _leaf(cells, self._target.names[1:])
+        values = field_inside(cells, self._target.names[1:])
         for index, row in enumerate(rows):
             left = leftovers[index]
             # One that is read as null, such as a "-", is read, too: nothing of it is left.
@@ -116,9 +116,9 @@ class Filling:
         if first not in table.column_names:
             return [not inner] * table.num_rows
         column: Array = table[first].combine_chunks()
-        free: Array = pc.is_null(_leaf(column, inner))
+        free: Array = pc.is_null(field_inside(column, inner))
         if inner:
-            free = pc.and_(free, pc.is_valid(_leaf(column, inner[:-1])))
+            free = pc.and_(free, pc.is_valid(field_inside(column, inner[:-1])))
         return list(free.to_pylist())
 
     def _decoded(self, lines: Sequence[str]) -> tuple[Array, list[str | None]]:
@@ -160,25 +160,13 @@ def _text(members: Mapping[str, str]) -> str | None:
     return "{" + ",".join(found) + "}"
 
 
-def _leaf(column: Array, names: Sequence[str]) -> Array:
-    for name in names:
-        column = _child(column, name)
-    return column
-
-
-def _child(column: Array, name: str) -> Array:
-    """Return a field of a struct, null where the struct is; all null where it has none such."""
-    place = column.type.get_field_index(name)
-    return pa.nulls(len(column)) if place < 0 else pc.struct_field(column, [place])
-
-
 def _merged(old: Array, new: Array, inner: Sequence[str]) -> Array:
     """Return a column with new values where there are any; those inside structs one by one."""
     if not inner:
         return pc.if_else(pc.is_null(old), new, old.cast(new.type))
-    children = {one.name: _child(old, one.name) for one in old.type}
+    children = {one.name: field_inside(old, [one.name]) for one in old.type}
     name, *rest = inner
-    fresh = _child(new, name)
+    fresh = field_inside(new, [name])
     children[name] = _merged(children[name], fresh, rest) if name in children else fresh
     known = {one.name: one for one in old.type}
     fields = [

@@ -44,8 +44,6 @@ Column = Any
 
 _WHOLE = r"^-?(?:0|[1-9][0-9]*)$"
 _NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$"
-_MICROS_OF = {"epoch_s": 1_000_000, "epoch_ms": 1000, "epoch_us": 1}
-_NANOS = 1000
 _MOMENTS = (FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ)
 _FLOATS = (FieldType.FLOAT32, FieldType.FLOAT64, FieldType.DECIMAL)
 _FEW_DIGITS = {FieldType.FLOAT32: "^[-.0-9]{1,6}$", FieldType.FLOAT64: "^[-.0-9]{1,15}$"}
@@ -124,20 +122,13 @@ def _epochs(texts: Column, field: Field) -> Column | None:
     if unit not in EPOCHS or not all_match(texts, _WHOLE):
         return None
     numbers = texts.cast(pa.int64()).to_numpy(zero_copy_only=False)
-    if unit in _MICROS_OF:
-        factor = _MICROS_OF[unit]
-        if len(numbers) and not (
-            FIRST_MICROS // factor <= numbers.min() and numbers.max() <= LAST_MICROS // factor
-        ):
-            return None
-        micros = numbers * factor
-    else:
-        if not field.reading.truncate and (numbers % _NANOS).any():
-            return None
-        micros = numbers // _NANOS
-    if len(micros) and not FIRST_MICROS <= micros.min() <= micros.max() <= LAST_MICROS:
+    factor, divisor = EPOCHS[unit].as_integer_ratio()
+    lowest, highest = (micros * divisor // factor for micros in (FIRST_MICROS, LAST_MICROS))
+    if len(numbers) and not lowest <= int(numbers.min()) <= int(numbers.max()) <= highest:
         return None
-    return pa.array(micros, pa.int64()).view(field.arrow_type())
+    if not field.reading.truncate and (numbers % divisor).any():
+        return None
+    return pa.array(numbers * factor // divisor, pa.int64()).view(field.arrow_type())
 
 
 def _together(parts: list[tuple[Rows, Column]], rows: int, field: Field) -> Column:
