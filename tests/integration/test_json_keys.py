@@ -30,7 +30,7 @@ KEYS = {
         held_files held_rows
         held[code reasons files rows]
         discarded_files discarded_rows unapplied_files unapplied_rows retracted_rows erased_rows
-        aside_error uncommitted_rows uncommitted_since late
+        aside_error uncommitted_rows uncommitted_since last_commit_at late
         lag_secs error
     """,
     "blizzard why a.ndjson": """
@@ -70,7 +70,7 @@ KEYS = {
     "blizzard files": """
         pipeline table_uri by groups[name landed in_table journaled held discarded failed waiting
         changed retracted removed altered deleted lost in_part not_applied overwritten bytes
-        rows quarantined_lines uncounted complete sentence] left_out passed_over errors
+        rows quarantined_lines uncounted complete standing sentence] left_out passed_over errors
     """,
     "blizzard files a.ndjson": """
         pipeline uri source path state at size entry partition reason deleted
