@@ -53,7 +53,7 @@ def of_table(status: TableStatus, options: str) -> Iterator[Problem]:
                 subject=one.pipeline,
             )
     if status.held:
-        rows = plural(sum(one.meta.record_count for one in status.held), "row")
+        rows = plural(sum(one.record_count for one in status.held), "row")
         message = f"{plural(len(status.held), 'file')} with {rows} held"
         yield error_found(code="files_held", message=message, way_out=f"penguin{options} held")
     if status.danger is not None:

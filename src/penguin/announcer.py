@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from lakebed.clock import Clock
+from lakebed.documents.pending_meta import HeldMeta
 from lakebed.telemetry.events import FEW, Emit, code_of
 from penguin.backlog.look import TableView
 from penguin.events.backlog import (
@@ -25,7 +26,6 @@ from penguin.events.backlog import (
     PipelineStopped,
 )
 from penguin.events.commits import REJECTED, FilesHeld, RetractionPassedOver
-from penguin.held import HeldFile
 from penguin.model.backlog import Stopped, WaitingEntry
 from penguin.model.commit import CommitPlan
 from penguin.model.foreign_file import LeftOut
@@ -55,7 +55,7 @@ class Announcer:
     """The pipelines that cannot go on now."""
     waiting: tuple[WaitingEntry, ...] = ()
     """The entries that are not handed off now."""
-    held_files: tuple[HeldFile, ...] = ()
+    held_files: tuple[HeldMeta, ...] = ()
     """The files that are held now."""
     _known: dict[str, frozenset[object]] = field(default_factory=dict)
     """What was announced last, by subject."""
@@ -79,7 +79,7 @@ class Announcer:
                 entries=len(waiting),
                 files=sum(len(entry.files) for entry in waiting),
                 oldest=min(journaled, default=None),
-                held=Counter(file.meta.code for file in view.held),
+                held=Counter(file.code for file in view.held),
                 seconds=seconds,
             )
         )

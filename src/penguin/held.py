@@ -6,7 +6,6 @@ meta means nothing; with one it is held, was released, or is gone for good.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, TypeVar
@@ -22,7 +21,7 @@ from lakebed.documents.pending_meta import (
 )
 from lakebed.errors import DocumentUnreadable
 from lakebed.journal import JournalReader
-from lakebed.storage.ahead import CONCURRENT, ahead
+from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import objects
 from lakebed.storage.store import ObjectFacts, Reader, Store
 from penguin.model.backlog import ReadyEntry, Transactions
@@ -67,11 +66,9 @@ class Documents(Generic[Kind]):
             except DocumentUnreadable as why:
                 return facts, unreadable(facts.path, why)
 
-        with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="document") as pool:
-            found = [one for one in pool.map(look, listed) if one is not None]
-        self.asked = True
-        self._read = {facts.path: (facts, document) for facts, document in found}
-        return {facts.path: document for facts, document in found}
+        read = {facts.path: answer for facts, answer in ahead(look, listed) if answer is not None}
+        self.asked, self._read = True, read
+        return {path: document for path, (_, document) in read.items()}
 
 
 def _require_small(facts: ObjectFacts) -> None:
@@ -83,23 +80,10 @@ def _require_small(facts: ObjectFacts) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldFile:
-    """One file that is held, as its meta tells."""
-
-    meta: HeldMeta
-    path: str
-
-    @property
-    def name(self) -> str:
-        """Name the file among all that are held."""
-        return layout.file_name(self.meta.filename)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HeldFiles:
     """The files that are held, and the metas that mean nothing any more."""
 
-    held: tuple[HeldFile, ...] = ()
+    held: tuple[HeldMeta, ...] = ()
     stale: tuple[str, ...] = ()
 
 
@@ -128,13 +112,13 @@ def set_aside(store: Store, holds: Iterable[Hold], now: datetime) -> None:
     list(ahead(write, holds))
 
 
-def keep_in_mind(store: Store, files: tuple[HeldFile, ...]) -> None:
+def keep_in_mind(store: Store, files: Iterable[HeldMeta]) -> None:
     """Record which files are about to be discarded: their own metas are deleted with the commit.
 
     Like those, this decides nothing: a file is discarded if its mark says that it is gone.
     """
     for file in files:
-        store.replace(layout.discarded_meta(file.name), encode_meta(file.meta))
+        store.replace(layout.discarded_meta(file.name), encode_meta(file))
 
 
 def read_held(
@@ -164,12 +148,12 @@ def _unreadable(path: str, why: DocumentUnreadable) -> HeldMeta:
 
 def sort_out(metas: HeldMetas, transactions: Transactions) -> HeldFiles:
     """Sort metas by what the marks in the log say of them. Pure."""
-    held: list[HeldFile] = []
+    held: list[HeldMeta] = []
     stale: list[str] = []
     for path, meta in sorted(metas.items()):
-        match transactions(layout.held_transaction(layout.file_name(meta.filename))):
+        match transactions(layout.held_transaction(meta.name)):
             case HeldState.HELD:
-                held.append(HeldFile(meta=meta, path=path))
+                held.append(meta)
             case None:
                 if _is_settled(meta, transactions):
                     stale.append(path)
@@ -187,13 +171,13 @@ def _is_settled(meta: HeldMeta, transactions: Transactions) -> bool:
     return last is not None and last >= entry.sequence
 
 
-def releasable(store: Reader, held: tuple[HeldFile, ...]) -> tuple[Releasable, ...]:
+def releasable(store: Reader, held: Iterable[HeldMeta]) -> tuple[Releasable, ...]:
     """Find the entries of files that are held; a file whose entry is not there stays held."""
     wanted: dict[EntryName, set[str]] = {}
-    for one in held:
-        name = entry_named_by(one.meta)
+    for meta in held:
+        name = entry_named_by(meta)
         if name is not None:
-            wanted.setdefault(name, set()).add(one.meta.filename)
+            wanted.setdefault(name, set()).add(meta.filename)
     found = []
     for name, files in wanted.items():
         ready = read_entry(store, name)

@@ -10,6 +10,7 @@ from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.snapshot import LogCache, Snapshot
 from lakebed.documents.entry import encode
+from lakebed.documents.pending_meta import HeldMeta
 from lakebed.errors import CommitUnconfirmed
 from lakebed.layout import CREATE_ONLY_PROOF, log_version, protocol, receipt
 from lakebed.storage.create_only import probe, prove
@@ -24,7 +25,6 @@ from penguin.events.backlog import LateFilesCommitted, TableWaiting
 from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded, SettledEntry
 from penguin.foreign.inspect import unnamed
 from penguin.foreign.search import ForeignSearch
-from penguin.held import HeldFile
 from penguin.model.backlog import Stopped, WaitingEntry
 from penguin.model.commit import CommitPlan
 from penguin.model.settings import TableSettings
@@ -146,7 +146,7 @@ class TableRun:
         return self._announcer.waiting
 
     @property
-    def held(self) -> tuple[HeldFile, ...]:
+    def held(self) -> tuple[HeldMeta, ...]:
         """Return the files that the last look found set aside."""
         return self._announcer.held_files
 
@@ -212,11 +212,11 @@ class TableRun:
         if self._registrar is not None and facts is not None:
             self._registrar.see(facts)
 
-    def _untried(self, view: TableView) -> tuple[HeldFile, ...]:
+    def _untried(self, view: TableView) -> tuple[HeldMeta, ...]:
         """Return the held files that are worth a look: new ones, or all where the table changed."""
         shape = None if view.facts is None else view.facts.shape()
         known_shape, tried = self._judged
-        held = {(file.name, file.meta.held_at): file for file in view.held}
+        held = {(file.name, file.held_at): file for file in view.held}
         self._judged = (shape, frozenset(held))
         return tuple(file for key, file in held.items() if shape != known_shape or key not in tried)
 

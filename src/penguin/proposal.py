@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from lakebed.deltalog.delta_types import TableFacts, names_in_log
 from lakebed.deltalog.versions import is_unused
+from lakebed.documents.pending_meta import HeldMeta
 from lakebed.layout import TablePath, why_unreadable
 from lakebed.listing.incremental import folder_and_name
 from lakebed.partition import Template
@@ -20,7 +21,7 @@ from penguin.backlog.redo_conflicts import came_back, given_up, put_back
 from penguin.committer import MissingFiles, missing_files
 from penguin.foreign import rules
 from penguin.foreign.search import ForeignFiles, still_there
-from penguin.held import HeldFile, releasable
+from penguin.held import releasable
 from penguin.model.backlog import PipelineBacklog, WaitingEntry
 from penguin.model.commit import (
     Add,
@@ -44,7 +45,7 @@ def propose(
     store: Reader,
     view: TableView,
     *,
-    retry: tuple[HeldFile, ...] | None = None,
+    retry: tuple[HeldMeta, ...] | None = None,
     looked: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> CommitProposal:
     """Decide on the next commit of a table, from one view of it.
@@ -79,11 +80,11 @@ def propose(
 
 
 def _may_go_in(
-    store: Reader, view: TableView, held: tuple[HeldFile, ...]
+    store: Reader, view: TableView, held: tuple[HeldMeta, ...]
 ) -> tuple[Releasable, ...]:
     """Find the entries of held files, but those that an entry which waits gives up."""
     lost = given_up(store, held, view.transactions)
-    return releasable(store, tuple(file for file in held if file.name not in lost))
+    return releasable(store, (file for file in held if file.name not in lost))
 
 
 def draft_commit(

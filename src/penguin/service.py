@@ -93,7 +93,7 @@ def commit_tables(
             settings=run.settings,
             totals=run.totals,
             held_files=len(run.held),
-            held_rows=sum(file.meta.record_count for file in run.held),
+            held_rows=sum(file.record_count for file in run.held),
             error=errors.get(run.settings.name),
         )
         for run in runs

@@ -13,6 +13,7 @@ from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.snapshot import LogReader
 from lakebed.deltalog.versions import Commit, read_commits
+from lakebed.documents.pending_meta import HeldMeta
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader
 from lakebed.telemetry.events import code_of
@@ -22,7 +23,6 @@ from penguin.catalog.catalog import CatalogConflict, CatalogState, OpenCatalog, 
 from penguin.foreign.inspect import ignored_files, why_ignored
 from penguin.foreign.rules import LEFT_ALONE
 from penguin.foreign.search import ForeignSearch
-from penguin.held import HeldFile
 from penguin.model.backlog import Danger, PipelineBacklog, Stopped, instant
 from penguin.model.commit import CommitProposal
 from penguin.model.foreign_file import LeftOut, PassedOver
@@ -134,9 +134,9 @@ class TableStatus:
     version: int | None
     last_commit: Commit | None
     pipelines: tuple[PipelinePosition, ...]
-    held: tuple[HeldFile, ...] = ()
+    held: tuple[HeldMeta, ...] = ()
     """The files that are set aside."""
-    discarded: tuple[HeldFile, ...] = ()
+    discarded: tuple[HeldMeta, ...] = ()
     """The files that were given up, and whose sources were not read again."""
     others: ForeignFilesStatus = field(default_factory=ForeignFilesStatus)
     danger: Danger | None = None
@@ -221,7 +221,7 @@ def _named(shown: NextCommit) -> frozenset[str]:
     return frozenset(
         (
             *(file.filename for entry in waiting for file in entry.data_files),
-            *(file.meta.filename for file in shown.view.held),
+            *(file.filename for file in shown.view.held),
             *(file.found.path for file in shown.view.others.files),
             *(file.path for file in shown.proposal.left_out),
         )

@@ -232,12 +232,12 @@ class Penguin:
     def held(self) -> dict[str, str]:
         """Return the code of each file that is set aside, as the log and the metas say."""
         found = explain(self.run.settings, self.table.store).view.held
-        return {one.meta.filename: one.meta.code for one in found}
+        return {one.filename: one.code for one in found}
 
     def why(self) -> str:
         """Return all reasons of all files that are set aside."""
         found = explain(self.run.settings, self.table.store).view.held
-        return "; ".join(reason for one in found for reason in one.meta.reasons)
+        return "; ".join(reason for one in found for reason in one.reasons)
 
 
 def log_of(table: type[WritableTable]) -> type[Log]:

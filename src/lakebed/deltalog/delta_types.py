@@ -9,6 +9,7 @@ from typing import Any
 from lakebed.columns.column_mapping import PHYSICAL_NAME, maps_columns
 from lakebed.columns.field_path import FieldPath
 from lakebed.columns.nested_types import DeltaType, rebuilt, types_within
+from lakebed.columns.schema import Field
 from lakebed.documents.reading import parse_json
 from lakebed.types import FieldType
 
@@ -78,6 +79,11 @@ def kind_of(kind: DeltaType) -> str:
 def by_name(struct: DeltaSchema) -> dict[str, DeltaField]:
     """Return the fields of a struct by their names."""
     return {one["name"]: one for one in struct["fields"]}
+
+
+def nullable_field(name: str, kind: DeltaType) -> DeltaField:
+    """Return a field of a type that may be null."""
+    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
 
 
 def struct_of(fields: Any) -> DeltaSchema:  # noqa: ANN401 - any iterable of fields
@@ -214,3 +220,17 @@ def reasons_against_type(
 
 FIELD_TYPES = {kind.delta: kind for kind in reversed(FieldType) if kind.delta}
 """The type that a column of a Delta type is read as: the first that has it."""
+
+
+def partition_fields(table: TableFacts) -> dict[str, Field]:
+    """Return the partition columns of a table; a ValueError names one whose values are unknown."""
+    fields = by_name(table.schema)
+    found = {}
+    for name in table.partition_columns:
+        kind = fields[name]["type"] if name in fields else None
+        if not isinstance(kind, str) or kind not in FIELD_TYPES:
+            raise ValueError(
+                f"partition column {name} has type {kind}, whose values cannot be checked"
+            )
+        found[name] = Field(name=name, type=FIELD_TYPES[kind], nullable=fields[name]["nullable"])
+    return found

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 from lakebed.documents.reading import validated
+from lakebed.layout import file_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,11 @@ class HeldMeta(Meta):
     """The work unit that wrote it; its files stand or fall together."""
     held_at: str
     """When it was set aside, as ISO 8601 writes it."""
+
+    @property
+    def name(self) -> str:
+        """Name the file among all that are held."""
+        return file_name(self.filename)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

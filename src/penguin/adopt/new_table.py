@@ -17,16 +17,16 @@ from lakebed.deltalog.delta_types import (
     TableFacts,
     by_name,
     features_needed,
+    nullable_field,
     reads,
     reasons_against_type,
     struct_of,
     why_no_table,
 )
-from lakebed.layout import ESCAPED
 from lakebed.partition import PARTITION_TYPES
-from lakebed.types import FORBIDDEN_IN_NAMES, Evolution
+from lakebed.types import Evolution
 from penguin.adopt.folder import SchemaUse, Survey, Wanted
-from penguin.foreign.rules import as_the_table_sees_it
+from penguin.foreign.rules import as_the_table_sees_it, why_no_partitions
 from penguin.model.commit import EntryRefused
 from penguin.model.errors import FolderUnfit
 from penguin.model.settings import TableSettings
@@ -114,10 +114,8 @@ def _partition_columns(survey: Survey, wanted: Wanted) -> tuple[str, ...]:
     if names is None:
         most = max(survey.keys.items(), key=lambda one: (one[1], len(one[0])), default=((), 0))
         names = most[0]
-    for name in names:
-        bad = sorted(set(name) & (ESCAPED | FORBIDDEN_IN_NAMES))
-        if bad:
-            raise FolderUnfit(f"partition column {name}: a column's name must not contain {bad!r}")
+    if (reason := why_no_partitions(names)) is not None:
+        raise FolderUnfit(reason)
     return names
 
 
@@ -131,7 +129,7 @@ def _partition_field(
         kind = held
     if kind is None and wanted.infer_types:
         kind = survey.inferred(name)
-    return {"name": name, "type": kind or "string", "nullable": True, "metadata": {}}
+    return nullable_field(name, kind or "string")
 
 
 def _widest(ours: DeltaSchema, theirs: DeltaSchema) -> DeltaSchema:

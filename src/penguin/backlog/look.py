@@ -18,7 +18,7 @@ from lakebed.types import DiscoverBy, Handoff
 from penguin.backlog.journals import TablePipelines, read_journals, read_pipelines
 from penguin.foreign.rules import WHY_UNUSABLE, wait_since, why_not_a_data_file
 from penguin.foreign.search import ForeignFiles, ForeignSearch
-from penguin.held import Documents, HeldFile, HeldFiles, read_held, sort_out
+from penguin.held import Documents, HeldFiles, read_held, sort_out
 from penguin.model.backlog import (
     Danger,
     PipelineBacklog,
@@ -201,7 +201,7 @@ class TableView:
         return None if self.table is None else self.table.facts
 
     @property
-    def held(self) -> tuple[HeldFile, ...]:
+    def held(self) -> tuple[HeldMeta, ...]:
         """Return the files that are held."""
         return self.held_files.held
 
@@ -233,7 +233,7 @@ class TableView:
                 yield at
         for since in (
             *(entry.since for entry in self.waiting),
-            *(file.meta.held_at for file in self.held),
+            *(file.held_at for file in self.held),
         ):
             if since is not None and (at := instant(since)) is not None:
                 yield at

@@ -19,7 +19,7 @@ from lakebed.deltalog.snapshot import Snapshot
 from lakebed.deltalog.versions import brought_back
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
-from lakebed.documents.pending_meta import EntryName, entry_named_by
+from lakebed.documents.pending_meta import EntryName, HeldMeta, entry_named_by
 from lakebed.errors import DocumentUnreadable, LakeError, Whose
 from lakebed.journal import JournalReader, journals_aside
 from lakebed.layout import (
@@ -34,7 +34,7 @@ from lakebed.layout import (
     taken_out_transaction,
 )
 from lakebed.storage.store import Reader
-from penguin.held import HeldFile, read_held
+from penguin.held import read_held
 from penguin.model.backlog import Transactions
 from penguin.model.commit import HeldState
 
@@ -62,15 +62,15 @@ class ContestedFile:
 
 
 def given_up(
-    store: Reader, held: tuple[HeldFile, ...], transactions: Transactions
+    store: Reader, held: tuple[HeldMeta, ...], transactions: Transactions
 ) -> dict[str, str]:
     """Return why held files must not be released: a waiting entry gives them up.
 
     What a journal gives up is not known unless it can be read to its end.
     """
-    journals: dict[tuple[str, str], list[HeldFile]] = {}
+    journals: dict[tuple[str, str], list[HeldMeta]] = {}
     for one in held:
-        if (entry := entry_named_by(one.meta)) is not None:
+        if (entry := entry_named_by(one)) is not None:
             journals.setdefault((entry.pipeline, entry.journal), []).append(one)
     found: dict[str, str] = {}
     for (pipeline, journal), files in journals.items():
@@ -93,16 +93,16 @@ def given_up(
     return found
 
 
-def discarded(store: Reader, transactions: Transactions) -> tuple[HeldFile, ...]:
+def discarded(store: Reader, transactions: Transactions) -> tuple[HeldMeta, ...]:
     """Return the files that were discarded, and whose sources were not read again since."""
     gone = [
-        HeldFile(meta=meta, path=path)
-        for path, meta in sorted(read_held(store, folder=DISCARDED).items())
-        if transactions(held_transaction(file_name(meta.filename))) == HeldState.GONE
+        meta
+        for _, meta in sorted(read_held(store, folder=DISCARDED).items())
+        if transactions(held_transaction(meta.name)) == HeldState.GONE
     ]
     journals: dict[tuple[str, str], int] = {}
     for one in gone:
-        if (entry := entry_named_by(one.meta)) is not None:
+        if (entry := entry_named_by(one)) is not None:
             key = entry.pipeline, entry.journal
             journals[key] = min(entry.sequence, journals.get(key, entry.sequence))
     again = {

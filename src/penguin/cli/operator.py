@@ -72,14 +72,15 @@ def discard(
 
 def _settled(table: TableSettings, found: Settlement, word: str) -> Iterator[dict[str, object]]:
     """Yield what became of the held files of one table; the reasons are why one stays held."""
-    held = "id=name file=meta.filename rows=meta.record_count"
+    held = "id=name file=filename rows=record_count"
+    taken_out = "id=name file=file.filename rows=file.record_count"
     settled = [picked(one, held) for one in found.done]
-    settled += [picked(one, held.replace("meta", "file")) for one in found.taken_out]
+    settled += [picked(one, taken_out) for one in found.taken_out]
     outcome: dict[str, object] = {"outcome": word, "version": found.version, "reasons": ()}
     yield from ({"table": table.name, **file, **outcome} for file in settled)
     for one in found.left:
         why = found.why.get(one.name)
-        reasons = one.meta.reasons if why is None else (why,)
+        reasons = one.reasons if why is None else (why,)
         outcome = {"outcome": "held", "version": None, "reasons": reasons}
         yield {"table": table.name, **picked(one, held), **outcome}
 

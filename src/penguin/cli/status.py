@@ -9,14 +9,13 @@ import typer
 from lakebed.clock import Clock
 from lakebed.deltalog.snapshot import LogReader
 from lakebed.deltalog.versions import Commit, read_commits
-from lakebed.documents.pending_meta import by_reason
+from lakebed.documents.pending_meta import HeldMeta, by_reason
 from lakebed.errors import LakeError
 from lakebed.terminal.console import Line, Table, cells, fields_of, first, picked, second
 from lakebed.units import is_are, plural, span
 from penguin.catalog.catalog import open_catalog
 from penguin.cli.call import LEFT_OUT, TableCall, document_of
 from penguin.cli.run import sentence
-from penguin.held import HeldFile
 from penguin.model.settings import TableSettings
 from penguin.pipeline import open_reader
 from penguin.status import ForeignFilesStatus, StoppedStatus, TableStatus, table_status
@@ -95,7 +94,7 @@ def _files(commit: Commit) -> str:
     return added + "".join(f", {n:,} {name.removeprefix('files_')}" for name, n in others if n)
 
 
-Held = tuple[TableSettings, HeldFile]
+Held = tuple[TableSettings, HeldMeta]
 Stops = tuple[TableSettings, StoppedStatus]
 
 
@@ -156,8 +155,8 @@ def _document(table: TableSettings, found: TableStatus, error: str | None) -> di
     }
 
 
-def _rows(files: Iterable[HeldFile]) -> int:
-    return sum(one.meta.record_count for one in files)
+def _rows(files: Iterable[HeldMeta]) -> int:
+    return sum(one.record_count for one in files)
 
 
 def status_lines(
@@ -258,7 +257,7 @@ def _held_and_discarded(table: str, found: TableStatus) -> Iterator[str]:
         )
 
 
-def _files_with_rows(files: Iterable[HeldFile]) -> str:
+def _files_with_rows(files: Iterable[HeldMeta]) -> str:
     some = tuple(files)
     return f"{plural(len(some), 'file')} with {plural(_rows(some), 'row')}"
 
@@ -291,15 +290,15 @@ def held(call: TableCall) -> None:
     call.fail_if(files or stopped)
 
 
-def _held_document(table: TableSettings, held: HeldFile) -> dict[str, object]:
+def _held_document(table: TableSettings, held: HeldMeta) -> dict[str, object]:
     rest = "file=filename rows=record_count bytes=size sources=source_files"
     return {
         "table": table.name,
         "kind": "file",
         "id": held.name,
-        **picked(held.meta, "pipeline entry code reasons"),
-        "since": held.meta.held_at or None,
-        **picked(held.meta, rest),
+        **picked(held, "pipeline entry code reasons"),
+        "since": held.held_at or None,
+        **picked(held, rest),
     }
 
 
@@ -332,13 +331,12 @@ def _held_text(files: list[Held], stopped: list[Stops]) -> Iterator[Line]:
 
 def _held_groups(held: list[Held]) -> Iterator[str]:
     """Yield the files that are held, those of one entry and one reason together."""
-    together: dict[tuple[object, ...], list[HeldFile]] = {}
-    for table, one in held:
-        meta = one.meta
+    together: dict[tuple[object, ...], list[HeldMeta]] = {}
+    for table, meta in held:
         key = (table.name, meta.pipeline, meta.entry, meta.code, tuple(meta.reasons))
-        together.setdefault(key, []).append(one)
+        together.setdefault(key, []).append(meta)
     for (name, *_rest), files in together.items():
-        meta = files[0].meta
+        meta = files[0]
         whose = "" if meta.pipeline is None else f", {meta.pipeline}, entry {meta.entry}"
         have = "has" if len(files) == 1 else "have"
         since = _minute(meta.held_at)
@@ -347,7 +345,7 @@ def _held_groups(held: list[Held]) -> Iterator[str]:
             f"[{meta.code}]"
         )
         yield from (f"  {reason}" for reason in meta.reasons)
-        names = [f"{one.name}  {plural(one.meta.record_count, 'row')}" for one in files]
+        names = [f"{one.name}  {plural(one.record_count, 'row')}" for one in files]
         yield from first(names, indent="    ")
 
 

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from lakebed.columns.column_mapping import MODE, maps_columns
 from lakebed.deltalog.actions import read_actions
-from lakebed.deltalog.delta_types import NEEDS_FEATURE, TableFacts
+from lakebed.deltalog.delta_types import NEEDS_FEATURE, TableFacts, nullable_field, struct_of
 from lakebed.deltalog.library import load_table, translated
 from lakebed.deltalog.segment import find_segment, has_log
 from lakebed.deltalog.snapshot import MOST_VERSIONS, LogCache, LogReader, Snapshot
@@ -307,7 +307,7 @@ def _with_plain_types(table: TableFacts) -> TableFacts:
     fields = table.schema["fields"]
     unused = max((one["name"] for one in fields), key=len, default="")
     more = [
-        {"name": f"{unused}_{kind}", "type": kind, "nullable": True, "metadata": {}}
+        nullable_field(f"{unused}_{kind}", kind)
         for kind, feature in NEEDS_FEATURE.items()
         if feature in table.features
     ]
@@ -340,10 +340,9 @@ def refused_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _refused(properties: Mapping[str, str]) -> str | None:
-    column = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
     wanted = TableFacts(
         version=None,
-        schema={"type": "struct", "fields": [column]},
+        schema=struct_of([nullable_field("id", "long")]),
         partition_columns=(),
         configuration=properties,
     )

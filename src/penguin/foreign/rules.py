@@ -12,13 +12,14 @@ from urllib.parse import unquote
 
 from lakebed.columns.field_path import FieldPath, format_path
 from lakebed.columns.nested_types import DeltaType, rebuilt
-from lakebed.columns.schema import Field
 from lakebed.deltalog.delta_types import (
-    FIELD_TYPES,
     DeltaField,
     DeltaSchema,
     TableFacts,
+    by_name,
     kind_of,
+    nullable_field,
+    partition_fields,
     struct_of,
     why_no_table,
 )
@@ -152,17 +153,11 @@ def typed_values(values: Mapping[str, str | None], table: TableFacts) -> dict[st
 
     Committed, it would make the table unreadable.
     """
-    fields = {field["name"]: field for field in table.schema["fields"]}
+    columns = partition_fields(table)
     typed: dict[str, str | None] = {}
     for name, value in values.items():
-        kind = fields[name]["type"] if name in fields else None
-        if not isinstance(kind, str) or kind not in FIELD_TYPES:
-            raise ValueError(
-                f"partition column {name} has type {kind}, whose values cannot be checked"
-            )
-        column = Field(name=name, type=FIELD_TYPES[kind], nullable=fields[name]["nullable"])
         try:
-            typed[name] = typed_value(column, value)
+            typed[name] = typed_value(columns[name], value)
         except ValueError as reason:
             raise ValueError(f"its value of partition column {name}: {reason}") from None
     return typed
@@ -183,28 +178,25 @@ def new_columns(
     else:
         told = found.claim.partition_values if found.claim is not None else path_values(found.path)
         names, typed = tuple(told), {}
-        for name in names:
-            bad = sorted(set(name) & (ESCAPED | FORBIDDEN_IN_NAMES))
-            if bad:
-                raise ValueError(
-                    f"partition column {name}: a column's name must not contain {bad!r}"
-                )
-    inside = {field["name"]: field for field in file["fields"]}
-    apart: list[DeltaField] = [
-        {
-            "name": name,
-            "type": typed.get(name) or (inside[name]["type"] if name in inside else "string"),
-            "nullable": True,
-            "metadata": {},
-        }
-        for name in names
-    ]
+        if (reason := why_no_partitions(names)) is not None:
+            raise ValueError(reason)
+    known = {name: one["type"] for name, one in by_name(file).items()} | typed
+    apart = [nullable_field(name, known.get(name, "string")) for name in names]
     kept = [field for field in file["fields"] if field["name"] not in names]
     schema = struct_of([*kept, *apart])
     wrong = why_no_table(schema)
     if wrong is not None:
         raise ValueError(wrong)
     return schema, names
+
+
+def why_no_partitions(names: Iterable[str]) -> str | None:
+    """Return why columns cannot be partition columns, by their names; None if they can."""
+    for name in names:
+        bad = sorted(set(name) & (ESCAPED | FORBIDDEN_IN_NAMES))
+        if bad:
+            return f"partition column {name}: a column's name must not contain {bad!r}"
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -429,7 +421,7 @@ def as_the_table_sees_it(
 
     Values of partition columns are in the path, and readers do not look for them in the file.
     """
-    known = {} if table is None else {field["name"]: field for field in table["fields"]}
+    known = {} if table is None else by_name(table)
     return {
         "type": "struct",
         "fields": [

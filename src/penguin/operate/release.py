@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from lakebed.clock import Clock
 from lakebed.deltalog.versions import is_unused
+from lakebed.documents.pending_meta import HeldMeta
 from lakebed.errors import CommitUnconfirmed, LakeError, Whose
 from lakebed.layout import held_meta, taken_out_transaction
 from lakebed.storage.store import Store
@@ -23,7 +24,7 @@ from penguin.backlog.redo_conflicts import (
 )
 from penguin.committer import Committer, PlanOvertaken
 from penguin.delta.table import Log, WritableTable
-from penguin.held import HeldFile, HeldFiles, keep_in_mind, read_held, releasable, sort_out
+from penguin.held import HeldFiles, keep_in_mind, read_held, releasable, sort_out
 from penguin.model.commit import CommitPlan, HeldState, TransactionUpdate
 from penguin.model.settings import TableSettings
 from penguin.plan.commit import PlanQuestions
@@ -62,8 +63,8 @@ class Settlement:
 
     version: int | None = None
     """The version that has it; None where nothing was committed."""
-    done: tuple[HeldFile, ...] = ()
-    left: tuple[HeldFile, ...] = ()
+    done: tuple[HeldMeta, ...] = ()
+    left: tuple[HeldMeta, ...] = ()
     """Those that stay held."""
     taken_out: tuple[ContestedFile, ...] = ()
     """Those that were in the table, and are given up."""
@@ -89,11 +90,11 @@ class HeldFileOperations(TableOperation):
         """
         why: dict[str, str] = {}
 
-        def plan(table: WritableTable, held: tuple[HeldFile, ...]) -> CommitPlan | None:
+        def plan(table: WritableTable, held: tuple[HeldMeta, ...]) -> CommitPlan | None:
             chosen = _choose(held, names)
             why.clear()
             why.update(given_up(self.store, chosen, table.transaction))
-            units = releasable(self.store, tuple(one for one in chosen if one.name not in why))
+            units = releasable(self.store, (one for one in chosen if one.name not in why))
             return draft_commit(
                 self.settings,
                 table.facts,
@@ -130,7 +131,7 @@ class HeldFileOperations(TableOperation):
         """
         out: list[ContestedFile] = []
 
-        def plan(table: WritableTable, held: tuple[HeldFile, ...]) -> CommitPlan | None:
+        def plan(table: WritableTable, held: tuple[HeldMeta, ...]) -> CommitPlan | None:
             known = {one.name for one in held}
             there = self._contested(table) if names - known else ()
             disputed = {one.name: one for one in there if one.name in names}
@@ -165,9 +166,9 @@ class HeldFileOperations(TableOperation):
             taken_out=tuple(out),
         )
 
-    def _note_discarded(self, plan: CommitPlan, held: tuple[HeldFile, ...]) -> None:
+    def _note_discarded(self, plan: CommitPlan, held: tuple[HeldMeta, ...]) -> None:
         """Record what is given up, so that its rows can be reported and read again."""
-        keep_in_mind(self.store, tuple(one for one in held if one.name in plan.discarded))
+        keep_in_mind(self.store, (one for one in held if one.name in plan.discarded))
 
     def _contested(self, table: WritableTable) -> tuple[ContestedFile, ...]:
         pipelines = read_pipelines(self.store, self.settings.discovery).receipts
@@ -175,9 +176,9 @@ class HeldFileOperations(TableOperation):
 
     def _settle(
         self,
-        plan_of: Callable[[WritableTable, tuple[HeldFile, ...]], CommitPlan | None],
-        before: Callable[[CommitPlan, tuple[HeldFile, ...]], None] = lambda _plan, _held: None,
-    ) -> tuple[CommitPlan | None, int | None, tuple[HeldFile, ...]]:
+        plan_of: Callable[[WritableTable, tuple[HeldMeta, ...]], CommitPlan | None],
+        before: Callable[[CommitPlan, tuple[HeldMeta, ...]], None] = lambda _plan, _held: None,
+    ) -> tuple[CommitPlan | None, int | None, tuple[HeldMeta, ...]]:
         """Plan and commit; return the plan, the version that has it, and what was held before."""
         committer = self.committer()
         for _ in range(LOOKS):
@@ -209,7 +210,7 @@ def _taken_out_again(name: str, table: WritableTable) -> TransactionUpdate:
     return TransactionUpdate(app_id=app_id, before=before, after=(before or 0) + 1)
 
 
-def _choose(held: tuple[HeldFile, ...], names: frozenset[str] | None) -> tuple[HeldFile, ...]:
+def _choose(held: tuple[HeldMeta, ...], names: frozenset[str] | None) -> tuple[HeldMeta, ...]:
     """Pick the held files that are named, with those that were written together with them."""
     if names is None:
         return held
@@ -225,6 +226,5 @@ def _check_known(names: frozenset[str], known: set[str]) -> None:
         )
 
 
-def _unit(held: HeldFile) -> tuple[object, ...]:
-    meta = held.meta
-    return meta.pipeline, meta.journal, meta.entry, meta.unit
+def _unit(held: HeldMeta) -> tuple[object, ...]:
+    return held.pipeline, held.journal, held.entry, held.unit

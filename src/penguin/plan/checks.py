@@ -1,9 +1,9 @@
 """What an entry must be so that any of it may be committed. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from lakebed.columns.schema import Field
-from lakebed.deltalog.delta_types import FIELD_TYPES, TableFacts
+from lakebed.deltalog.delta_types import TableFacts, partition_fields
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import DELTA_LOG, OURS, STAGING, why_unreadable
 from lakebed.listing.sort import is_usable
@@ -97,8 +97,17 @@ def check_rewrites(ready: ReadyEntry) -> None:
             )
 
 
-def check_file(file: FinishedFile, columns: dict[str, Field], ready: ReadyEntry) -> None:
-    """Refuse a file whose size, rows or partition values the table cannot have."""
+def check_files(files: Iterable[FinishedFile], table: TableFacts, ready: ReadyEntry) -> None:
+    """Refuse files whose size, rows or partition values the table cannot have."""
+    try:
+        columns = partition_fields(table)
+    except ValueError as reason:
+        raise SchemaRefused(ready.entry.sequence, (str(reason),), path=ready.path) from None
+    for file in files:
+        _check_file(file, columns, ready)
+
+
+def _check_file(file: FinishedFile, columns: dict[str, Field], ready: ReadyEntry) -> None:
     if file.size <= 0 or file.record_count < 0:
         raise invalid(ready, f"{file.size} bytes and {file.record_count} rows are impossible", file)
     if set(file.partition_values) != set(columns):
@@ -114,19 +123,6 @@ def check_file(file: FinishedFile, columns: dict[str, Field], ready: ReadyEntry)
             check_value(columns[name], value or None)
         except ValueError as reason:
             raise invalid(ready, f"its value of partition column {name}: {reason}", file) from None
-
-
-def partition_fields(table: TableFacts, ready: ReadyEntry) -> dict[str, Field]:
-    """Return the partition columns of a table, whose values can be checked."""
-    fields = {field["name"]: field for field in table.schema["fields"]}
-    found = {}
-    for name in table.partition_columns:
-        kind = fields[name]["type"] if name in fields else None
-        if not isinstance(kind, str) or kind not in FIELD_TYPES:
-            why = f"partition column {name} has type {kind}, whose values cannot be checked"
-            raise SchemaRefused(ready.entry.sequence, (why,), path=ready.path)
-        found[name] = Field(name=name, type=FIELD_TYPES[kind], nullable=fields[name]["nullable"])
-    return found
 
 
 def invalid(ready: ReadyEntry, why: str, file: FinishedFile) -> EntryInvalid:

@@ -36,10 +36,9 @@ from penguin.model.settings import TableSettings
 from penguin.plan.checks import (
     check_books,
     check_configured_partitions,
-    check_file,
+    check_files,
     check_names,
     check_rewrites,
-    partition_fields,
 )
 from penguin.plan.column_rules import reasons_against_rewritten
 from penguin.plan.decisions import CommitDraft, created_as, decide_on, empty_plan, replacement
@@ -178,16 +177,15 @@ class _EntryDraft(CommitDraft):
             plan.discarded |= given_up
             return
         after = decision.table
-        columns = partition_fields(after, ready)
+        check_files(entry.files, after, ready)
         lacking = [file for file in entry.files if file.filename in self.lacking]
         units = {file.unit for file in lacking}
-        adds: dict[str, Add] = {}
-        for file in entry.files:
-            check_file(file, columns, ready)
-            if file.unit not in units:
-                adds[file.filename] = _added(file, ready, after)
         self.evolve(table, decision, replaces=made is not None)
-        plan.adds |= adds
+        plan.adds |= {
+            file.filename: _added(file, ready, after)
+            for file in entry.files
+            if file.unit not in units
+        }
         plan.discarded |= given_up
         # What one unit wrote stands or falls together: its sources are read again as a whole.
         why = tuple(f"{file.filename}: {self.lacking[file.filename]}" for file in lacking)
@@ -209,9 +207,7 @@ class _EntryDraft(CommitDraft):
             decision = self._decide(after, _with_all_columns(entry, after))
         reasons = self._reasons_against(entry, decision, after)
         if not reasons and isinstance(decision, Evolves):
-            columns = partition_fields(decision.table, ready)
-            for file in entry.data_files:
-                check_file(file, columns, ready)
+            check_files(entry.data_files, decision.table, ready)
             for file in entry.data_files:
                 # It has its final name from the start, under any hand-off.
                 plan.adds[file.filename] = replace(_added(file, ready, decision.table), outbox=None)
@@ -298,9 +294,7 @@ class _EntryDraft(CommitDraft):
         if made is None and overwrites and after is not plan.after:
             return
         try:
-            columns = partition_fields(after, held.ready)
-            for file in held.files:
-                check_file(file, columns, held.ready)
+            check_files(held.files, after, held.ready)
         except LakeError:
             return
         self.evolve(plan.table, decision, replaces=made is not None)

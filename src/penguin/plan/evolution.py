@@ -22,6 +22,7 @@ from lakebed.deltalog.delta_types import (
     clean,
     dropped_columns,
     kind_of,
+    nullable_field,
     reads,
     reasons_against_adding,
     reasons_against_type,
@@ -251,8 +252,7 @@ class _SchemaWalk:
             kind, hidden = again.kind(ghost["type"], None, kind, shown, fixed=False)
             self.reasons += [f"{reason} (it was dropped before)" for reason in again.reasons]
         self.added.append(shown)
-        made = {"name": name, "type": clean(kind), "nullable": True, "metadata": {}}
-        return made, _ghost(name, hidden)
+        return nullable_field(name, clean(kind)), _ghost(name, hidden)
 
     def kind(
         self, table: DeltaType, hidden: DeltaType, entry: DeltaType, shown: str, *, fixed: bool
@@ -341,12 +341,7 @@ def _remembering(table: Table, hidden: DeltaSchema) -> dict[str, str]:
 def _hide(mine: DeltaField, ghost: DeltaField | None) -> DeltaField:
     """Remember a field that the schema no longer shows, with what was hidden in it before."""
     kind = clean(mine["type"])
-    return {
-        "name": mine["name"],
-        "type": kind if ghost is None else _united(kind, ghost["type"]),
-        "nullable": True,
-        "metadata": {},
-    }
+    return nullable_field(mine["name"], kind if ghost is None else _united(kind, ghost["type"]))
 
 
 def _united(shown: DeltaType, hidden: DeltaType) -> DeltaType:
@@ -362,9 +357,7 @@ def _united(shown: DeltaType, hidden: DeltaType) -> DeltaType:
 
 
 def _ghost(name: str, hidden: DeltaType) -> DeltaField | None:
-    if hidden is None:
-        return None
-    return {"name": name, "type": clean(hidden), "nullable": True, "metadata": {}}
+    return None if hidden is None else nullable_field(name, clean(hidden))
 
 
 def _listing(names: tuple[str, ...]) -> str:
