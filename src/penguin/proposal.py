@@ -6,14 +6,13 @@ the table as it is after the entries and the files before it; one that does not 
 its reason, and blocks no other.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from lakebed.deltalog.delta_types import TableFacts, names_in_log
 from lakebed.deltalog.versions import is_unused
 from lakebed.documents.pending_meta import HeldMeta
-from lakebed.layout import TablePath, why_unreadable
-from lakebed.listing.incremental import folder_and_name
+from lakebed.layout import why_unreadable
 from lakebed.partition import Template
 from lakebed.storage.store import Reader
 from penguin.backlog.look import TableView
@@ -33,7 +32,7 @@ from penguin.model.commit import (
     ForeignAdds,
     Releasable,
 )
-from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut
+from penguin.model.foreign_file import ForeignFile, LeftOut
 from penguin.model.settings import TableSettings
 from penguin.plan.commit import NO_QUESTIONS, NO_TABLE, PlanQuestions, plan_commit, without
 from penguin.plan.decisions import CommitDraft, created_as, decide_on, empty_plan, replacement
@@ -153,7 +152,12 @@ def join_others(
             draft.take(one)
     if draft.taken:
         commit = draft.plan
-        commit.others = _foreign_adds([one.found for one in draft.taken.values()], others)
+        commit.others = ForeignAdds(
+            taken=tuple(one.found for one in draft.taken.values()),
+            scan=others.scan,
+            scanned=others.scanned,
+            removals=others.removals,
+        )
     return CommitProposal(commit=commit, left_out=(*draft.left_out, *gone))
 
 
@@ -235,23 +239,3 @@ class _ForeignDraft(CommitDraft):
             raise _Unfit(str(reason)) from None
         relaxed = rules.as_the_table_sees_it(schema, {}, None, ())
         return created_as(relaxed, apart, self.settings, floats=False)
-
-
-def _foreign_adds(taken: list[Candidate], found: ForeignFiles) -> ForeignAdds:
-    return ForeignAdds(
-        paths=tuple(one.path for one in taken),
-        singly=tuple(one.path for one in taken if not one.is_covered),
-        scan=found.scan,
-        scanned=found.scanned,
-        removals=found.removals,
-        late=tuple(one.path for one in taken if one.late),
-        watermarks=_highest(one.path for one in taken),
-    )
-
-
-def _highest(paths: Iterable[TablePath]) -> dict[str, str]:
-    highest: dict[str, str] = {}
-    for path in paths:
-        folder, name = folder_and_name(path)
-        highest[folder] = max(name, highest.get(folder, name))
-    return highest

@@ -12,6 +12,7 @@ not. Of two at once one writes version 0, and the other finds it.
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from tempfile import TemporaryDirectory
 
 from lakebed import layout
@@ -22,6 +23,7 @@ from lakebed.documents.reading import parse_json
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.ahead import ahead
 from lakebed.storage.create_only import prove
+from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.objects import LARGEST_VERSION
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, Reader, Store
@@ -105,7 +107,7 @@ def added_file(file: ForeignFile, table: NewTable, totals: AdoptedTotals) -> Add
         return LeftOut(path=path, code=rules.UNFIT, reason=f"{wrong}; {WRONG_FOLDER}")
     totals.files += 1
     totals.rows += file.rows
-    totals.bytes += file.found.size
+    totals.bytes += file.found.facts.size
     if not file.rows:
         totals.empty_files += (path,)
     seen = table.seen[file.schema_key]
@@ -153,6 +155,7 @@ class Adopter:
     """How many footers are read at a time."""
     segment: int = FILES_PER_SEGMENT
     """Files after which what was read of them is kept."""
+    _lister: IncrementalLister = field(default_factory=IncrementalLister)
     _footers: int = 0
     """How many footers were read."""
     _denied: dict[str, FileRecord] = field(default_factory=dict)
@@ -194,10 +197,10 @@ class Adopter:
         """Look at all files until none has changed between two looks."""
         for _ in range(MOST_ROUNDS):
             try:
-                survey, folder = self._survey(keeps)
+                survey, folder = self._lister.attempt(lambda: self._survey(keeps))
                 if not survey.files:
                     return self._nothing(folder)
-                return finish(*self._assemble(keeps, survey))
+                return finish(*self._lister.attempt(partial(self._assemble, keeps, survey)))
             except (_Changed, ObjectMissing):
                 # The process that made the table meanwhile has deleted what was kept.
                 before = self._before()
@@ -218,7 +221,7 @@ class Adopter:
 
     def _survey(self, keeps: Store) -> tuple[Survey, AdoptedFolder]:
         """Inspect every file, and keep what was read of those not inspected before."""
-        survey, folder = Survey(), AdoptedFolder(self.store)
+        survey, folder = Survey(), AdoptedFolder(self.store, self._lister)
         known, self._denied = self._known(keeps), {}
         writer = SegmentWriter(keeps, str(self.clock.fresh_id()), self.segment)
         questions = ((file, known.of(file)) for file in folder.files())
@@ -252,7 +255,7 @@ class Adopter:
         """
         table = new_table(survey, self.wanted, self.settings)
         totals, digest, lines = AdoptedTotals(), hashlib.sha256(), bytearray()
-        known, folder = self._known(keeps), AdoptedFolder(self.store)
+        known, folder = self._known(keeps), AdoptedFolder(self.store, self._lister)
         left_out: list[LeftOut] = []
         for file in folder.files():
             record = known.of(file) or self._denied.get(file.path)

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from lakebed.deltalog.delta_types import DeltaSchema
-from lakebed.errors import ListingUnordered
 from lakebed.layout import ADOPTION, DELTA_LOG, NULL_FOLDER, OURS, STAGING, is_hidden, is_parquet
+from lakebed.listing.incremental import ListingPlan, Range
 from lakebed.listing.sort import CONTROL, Guide, Oddity, readable
 from lakebed.partition import INTEGER, is_date
-from lakebed.storage.store import ObjectFacts, Reader
-from penguin.foreign.inspect import candidate
+from lakebed.storage.lister import IncrementalLister
+from lakebed.storage.store import Reader
 from penguin.foreign.rules import is_reserved, path_values, unusable
 from penguin.model.errors import FolderUnfit
 from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut
@@ -49,15 +49,15 @@ class FileRecord:
     verdict: ForeignFile | LeftOut
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class SchemaUse:
     """A schema that some files have."""
 
     key: str
     schema: DeltaSchema
-    files: int
     example: str
     """One of these files."""
+    files: int = 0
 
 
 @dataclass(slots=True)
@@ -68,11 +68,8 @@ class Survey:
     schemas: dict[str, SchemaUse] = field(default_factory=dict)
     keys: Counter[tuple[str, ...]] = field(default_factory=Counter)
     """How many files are in folders with which partition columns."""
-    not_dates: set[str] = field(default_factory=set)
-    """Partition columns with a value that is no date."""
-    not_integers: set[str] = field(default_factory=set)
-    valued: set[str] = field(default_factory=set)
-    """Partition columns with any value at all."""
+    kinds: dict[str, set[str]] = field(default_factory=dict)
+    """The Delta types besides text that all values of a partition column are of."""
     _digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
     def take(self, record: FileRecord) -> None:
@@ -82,26 +79,18 @@ class Survey:
         file = record.verdict
         if isinstance(file, LeftOut):
             return
-        use = self.schemas.get(file.schema_key)
-        self.schemas[file.schema_key] = SchemaUse(
-            key=file.schema_key,
-            schema=file.schema,
-            files=1 if use is None else use.files + 1,
-            example=record.found.path if use is None else use.example,
-        )
+        path, key = record.found.path, file.schema_key
+        first = SchemaUse(key=key, schema=file.schema, example=path)
+        self.schemas.setdefault(key, first).files += 1
         try:
-            values = values_of(record.found.path.rpartition("/")[0])
+            values = values_of(path.rpartition("/")[0])
         except ValueError:
             return  # It is named when the files are put together.
         self.keys[tuple(values)] += 1
         for name, value in values.items():
-            if value is None:
-                continue
-            self.valued.add(name)
-            if not is_date(value):
-                self.not_dates.add(name)
-            if not (INTEGER.fullmatch(value) and len(value) <= LONG_DIGITS):
-                self.not_integers.add(name)
+            if value is not None:
+                kinds = _kinds_of(value)
+                self.kinds[name] = kinds & self.kinds.get(name, kinds)
 
     def digest(self) -> str:
         """Return a digest of all files, by their names and contents."""
@@ -109,17 +98,22 @@ class Survey:
 
     def inferred(self, name: str) -> str | None:
         """Return the Delta type of which all values of a partition column are; None for text."""
-        if name not in self.valued:
-            return None
-        if name not in self.not_dates:
-            return "date"
-        return "long" if name not in self.not_integers else None
+        return min(self.kinds.get(name, ()), default=None)
+
+
+def _kinds_of(value: str) -> set[str]:
+    """Return the Delta types besides text that a partition value can be of."""
+    kinds = {"date"} if is_date(value) else set()
+    if INTEGER.fullmatch(value) and len(value) <= LONG_DIGITS:
+        kinds.add("long")
+    return kinds
 
 
 def note(digest: "hashlib._Hash", found: Candidate) -> None:
     """Count a file into a digest of all files."""
-    facts = f"{found.path}\0{found.size}\0{found.etag}\0{found.modified.isoformat()}\0"
-    digest.update(facts.encode("utf-8", "surrogateescape"))
+    facts = found.facts
+    text = f"{facts.path}\0{facts.size}\0{facts.etag}\0{facts.modified.isoformat()}\0"
+    digest.update(text.encode("utf-8", "surrogateescape"))
 
 
 @lru_cache(maxsize=4096)
@@ -153,13 +147,15 @@ WHY_SAME_FILE = (
 )
 
 
+WHOLE = ListingPlan(ranges=lambda folder: [Range(prefix=folder)])
+
+
 @dataclass(slots=True)
 class AdoptedFolder:
     """One listing of a folder after the other; what a listing leaves out is known after it."""
 
     store: Reader
-    _sorts: bool = False
-    """Whether the store does not list names in their order, so that they are sorted here."""
+    lister: IncrementalLister
     hidden: dict[str, None] = field(default_factory=dict)
     """Files and folders that begin with `_` or `.`, and empty objects of other names."""
     troubles: dict[str, LeftOut] = field(default_factory=dict)
@@ -170,28 +166,13 @@ class AdoptedFolder:
         self.hidden, self.troubles = {}, {}
         linked: dict[tuple[int, int], str] = {}
         guide = Guide(passes=self._passes, enters=self._enters, lists=_may_be_data)
-        for facts in self._in_order(guide):
+        for facts in self.lister.files(self.store, WHOLE, guide):
             if CONTROL.search(facts.path):
                 self._passes(readable(facts.path), Oddity.NAME)
             elif self._is_data(facts.path, empty=facts.size == 0) and not self._is_link(
                 facts.path, linked
             ):
-                yield candidate(facts)
-
-    def _in_order(self, guide: Guide) -> Iterator[ObjectFacts]:
-        if not self._sorts:
-            last = ""
-            try:
-                for facts in self.store.in_order(guide=guide):
-                    last = facts.path
-                    yield facts
-            except ListingUnordered:
-                self._sorts = True
-                if last:
-                    raise  # Some were given already; the next listing is sorted.
-            else:
-                return
-        yield from sorted(self.store.objects(), key=lambda facts: facts.path)
+                yield Candidate(facts=facts)
 
     def _is_data(self, path: str, *, empty: bool) -> bool:
         """Whether a path is that of a data file; what else it is, is noted."""

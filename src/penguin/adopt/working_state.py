@@ -18,9 +18,9 @@ from typing import Any
 from lakebed.deltalog.delta_types import DeltaSchema
 from lakebed.documents.data_file import ColumnStatistics
 from lakebed.errors import DocumentUnreadable, ObjectMissing
-from lakebed.layout import ADOPTION, TablePath, adoption_segment
+from lakebed.layout import ADOPTION, adoption_segment
 from lakebed.storage.ahead import ahead
-from lakebed.storage.store import Reader, Store
+from lakebed.storage.store import ObjectFacts, Reader, Store
 from penguin.adopt.folder import FileRecord
 from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut
 
@@ -74,7 +74,7 @@ class KnownFiles:
         """Return what was read of this very content; None if it was not read."""
         known = None
         while self._next is not None and self._next.found.path <= one.path:
-            if self._next.found.path == one.path and _is_same(self._next.found, one):
+            if self._next.found.path == one.path and self._next.found.is_same(one):
                 known = self._next
             self._next = next(self._records, None)
         return known
@@ -131,42 +131,32 @@ def _records(store: Reader, run: str) -> Iterator[FileRecord]:
         yield from decode(body, store.describe(facts.path))
 
 
-def _is_same(known: Candidate, now: Candidate) -> bool:
-    """Whether a file is as it was; the time counts to the microsecond, as it is kept."""
-    mine = (known.size, known.etag, _micros(known.modified))
-    return mine == (now.size, now.etag, _micros(now.modified))
-
-
 def _line(record: FileRecord, schemas: dict[str, int]) -> Line:
-    found = record.found
-    head: Line = [found.path, found.size, found.etag, _micros(found.modified)]
+    facts = record.found.facts
+    modified = (facts.modified - EPOCH) // MICROSECOND
+    head: Line = [facts.path, facts.size, facts.etag, modified]
     file = record.verdict
     if isinstance(file, LeftOut):
         return [*head, None, file.code, file.reason, file.skippable]
     place = schemas.setdefault(file.schema_key, len(schemas))
-    facts = {
+    columns = {
         name: [one.null_count, one.minimum, one.maximum] for name, one in file.statistics.items()
     }
-    return [*head, file.rows, place, facts]
+    return [*head, file.rows, place, columns]
 
 
 def _record(line: Line, schemas: Sequence[tuple[str, DeltaSchema]]) -> FileRecord:
     path, size, etag, modified, rows, *rest = line
-    found = Candidate(
-        path=TablePath(path), size=size, etag=etag, modified=EPOCH + modified * MICROSECOND
-    )
+    at = EPOCH + modified * MICROSECOND
+    found = Candidate(facts=ObjectFacts(path=path, size=size, etag=etag, modified=at))
     if rows is None:
         code, reason, skippable = rest
         return FileRecord(found, LeftOut(path=path, code=code, reason=reason, skippable=skippable))
-    place, facts = rest
+    place, columns = rest
     key, schema = schemas[place]
     statistics = {
         name: ColumnStatistics(null_count=nulls, minimum=low, maximum=high)
-        for name, (nulls, low, high) in facts.items()
+        for name, (nulls, low, high) in columns.items()
     }
     file = ForeignFile(found=found, rows=rows, schema=schema, statistics=statistics, schema_key=key)
     return FileRecord(found, file)
-
-
-def _micros(at: datetime) -> int:
-    return (at - EPOCH) // MICROSECOND

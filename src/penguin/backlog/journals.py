@@ -19,7 +19,7 @@ from lakebed.documents.entry import (
     digest,
     digest_number,
 )
-from lakebed.journal import JournalReader
+from lakebed.journal import JournalReader, journals_aside, latest_protocol_number
 from lakebed.layout import (
     OURS,
     PIPELINE_NAME,
@@ -29,7 +29,6 @@ from lakebed.layout import (
     pipeline_transaction,
     pipelines,
     protocol,
-    protocol_number,
 )
 from lakebed.storage.store import Reader
 from lakebed.types import DiscoverBy, Handoff
@@ -104,19 +103,25 @@ def read_protocol(
     Each has the number after the last one's. So there is nothing to list while the one that is
     known is there, and not the next.
     """
+    number, body = known, None
     if known is not None and store.head(protocol(known + 1)) is None:
         body = store.get(protocol(known))
-        if body is not None:
-            return known, decode(DirectoryProtocol, body, store.describe(protocol(known)))
-    listed = (protocol_number(facts.path) for facts in store.objects(PROTOCOL))
-    number = max((number for number in listed if number is not None), default=None)
+    if body is None:
+        number = latest_protocol_number(store)
+        body = None if number is None else store.get(protocol(number))
     if number is None:
         return None, None
-    path = protocol(number)
-    body = store.get(path)
+    path = store.describe(protocol(number))
     if body is None:
-        raise errors.ObjectMissing("the protocol document is gone again", path=store.describe(path))
-    return number, decode(DirectoryProtocol, body, store.describe(path))
+        raise errors.ObjectMissing("the protocol document is gone again", path=path)
+    return number, decode(DirectoryProtocol, body, path)
+
+
+def all_journals(store: Reader) -> Iterator[tuple[JournalReader, bool]]:
+    """Yield every journal of a table, and whether another one has taken its place."""
+    for pipeline in pipelines(store.folders(OURS)):
+        for aside in (None, *journals_aside(store, pipeline)):
+            yield JournalReader(store, pipeline, folder=aside, full_paths=True), aside is not None
 
 
 def read_journals(

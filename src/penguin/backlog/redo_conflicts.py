@@ -21,19 +21,17 @@ from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import EntryName, HeldMeta, entry_named_by
 from lakebed.errors import DocumentUnreadable, LakeError, Whose
-from lakebed.journal import JournalReader, journals_aside
+from lakebed.journal import JournalReader
 from lakebed.layout import (
     DISCARDED,
-    OURS,
     PARQUET_SUFFIX,
     file_name,
     held_transaction,
-    journal_folder,
     journal_transaction,
-    pipelines,
     taken_out_transaction,
 )
 from lakebed.storage.store import Reader
+from penguin.backlog.journals import all_journals
 from penguin.held import read_held
 from penguin.model.backlog import Transactions
 from penguin.model.commit import HeldState
@@ -181,14 +179,13 @@ def _followed(store: Reader, names: frozenset[str]) -> tuple["LogSearch", dict[s
 def superseded(store: Reader, transactions: Transactions) -> frozenset[str]:
     """Name the data files that committed entries of all journals have superseded."""
     found: set[str] = set()
-    for pipeline in pipelines(store.folders(OURS)):
-        for folder in (journal_folder(pipeline), *journals_aside(store, pipeline)):
-            for entry in JournalReader(store, pipeline, folder=folder).entries():
-                committed = transactions(journal_transaction(pipeline, entry.journal)) or 0
-                mark = held_transaction(entry.replacement_mark)
-                is_rejected = entry.replaces and transactions(mark) == HeldState.GONE
-                if entry.supersedes and entry.sequence <= committed and not is_rejected:
-                    found |= entry.supersedes
+    for journal, _ in all_journals(store):
+        for entry in journal.entries():
+            committed = transactions(journal_transaction(entry.pipeline, entry.journal)) or 0
+            mark = held_transaction(entry.replacement_mark)
+            is_rejected = entry.replaces and transactions(mark) == HeldState.GONE
+            if entry.supersedes and entry.sequence <= committed and not is_rejected:
+                found |= entry.supersedes
     return frozenset(found)
 
 

@@ -49,7 +49,7 @@ def _document(table: TableSettings, found: NextCommit | None, error: str | None)
         **_committed(commit),
         "released": len(commit.released),
         "still_held": 0 if found is None else _still_held(found, commit),
-        "others": len(commit.others.paths) if commit.others else 0,
+        "others": len(commit.others.taken) if commit.others else 0,
         "left_out": [picked(one, LEFT_OUT) for one in (found.left_out if found else ())],
         "stopped": [
             {"pipeline": one.pipeline, "code": code_of(one.error), "error": str(one.error)}

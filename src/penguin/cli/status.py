@@ -136,7 +136,7 @@ def _document(table: TableSettings, found: TableStatus, error: str | None) -> di
         "stopped": sum(one.stopped is not None for one in found.pipelines),
         "held_files": len(found.held),
         "held_rows": _rows(found.held),
-        "held": by_reason(one.meta for one in found.held),
+        "held": by_reason(found.held),
         "discarded_files": len(found.discarded),
         "discarded_rows": _rows(found.discarded),
         "others": {
@@ -245,7 +245,7 @@ def _held_and_discarded(table: str, found: TableStatus) -> Iterator[str]:
         yield f"{table}: {files} {is_are(len(found.held))} held; `penguin held` names {them}"
         reasons = [
             f"{plural(one.files, 'file')}: {reason} [{one.code}]"
-            for one in by_reason(one.meta for one in found.held)
+            for one in by_reason(found.held)
             for reason in one.reasons
         ]
         yield from first(reasons)

@@ -22,7 +22,7 @@ import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,6 +40,7 @@ from lakebed.documents.parquet_footer import (
     statistics,
 )
 from lakebed.listing.sort import readable
+from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.types import FORBIDDEN_IN_NAMES
 from penguin.model.errors import FileUnfit
 
@@ -209,16 +210,6 @@ ENCRYPTED = b"PARE"
 OUR_MARK = b"blizzard.journal"
 
 
-class Parts(Protocol):
-    """What is asked of a store."""
-
-    def part(self, path: str, start: int, end: int, *, etag: str | None) -> bytes:
-        """Read some bytes of an object."""
-
-    def describe(self, path: str) -> str:
-        """Name an object for a person."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footer:
     """What a file says of itself."""
@@ -232,16 +223,16 @@ class Footer:
     """Whether blizzard wrote it: then only a journal entry may name it."""
 
 
-def read_footer(store: Parts, path: str, *, size: int, etag: str | None) -> Footer:
+def read_footer(store: Reader, facts: ObjectFacts) -> Footer:
     """Read a file's footer; FileUnfit says why it is no Parquet file, or not a whole one."""
-    where = store.describe(path)
+    where, size = store.describe(facts.path), facts.size
     if size < len(MAGIC) + FRAME:
         raise FileUnfit(f"{size} bytes are too few for a Parquet file", file=where)
     start = max(0, size - TAIL)
-    tail = store.part(path, start, size, etag=etag)
+    tail = store.part(facts.path, start, size, etag=facts.etag)
     length = _length(tail, size, where)
     if length > len(tail):
-        tail = store.part(path, size - length, size, etag=etag)
+        tail = store.part(facts.path, size - length, size, etag=facts.etag)
     footer = tail[-length:]
     if not TRIAL.survives(footer):
         raise FileUnfit("the Parquet footer contradicts itself", file=where)

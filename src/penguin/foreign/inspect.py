@@ -17,7 +17,7 @@ from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.pending_meta import Meta
 from lakebed.errors import LakeError, ObjectChanged, ObjectMissing, StoreDenied
 from lakebed.journal import JournalReader
-from lakebed.layout import OURS, TablePath, file_id, is_parquet, pipelines
+from lakebed.layout import OURS, file_id, is_parquet, pipelines
 from lakebed.listing.incremental import ListingPlan, Range, Wanted
 from lakebed.listing.sort import CONTROL, LAST, Guide, Oddity, readable
 from lakebed.listing.watermark import Watermarks, Windows, plan_above
@@ -115,25 +115,6 @@ def unnamed(store: Reader, paths: Iterable[str]) -> set[str]:
 Verdict = ForeignFile | LeftOut
 
 
-def candidate(
-    facts: ObjectFacts,
-    *,
-    late: bool = False,
-    claim: Meta | None = None,
-    asked_by: str | None = None,
-) -> Candidate:
-    """Return an object as a file that may be new."""
-    return Candidate(
-        path=TablePath(facts.path),
-        size=facts.size,
-        etag=facts.etag,
-        modified=facts.modified,
-        late=late,
-        claim=claim,
-        asked_by=asked_by,
-    )
-
-
 def look_at(store: Reader, asked: Mapping[str, Meta]) -> tuple[dict[str, Candidate], list[LeftOut]]:
     """Look at the files that metas ask for; one that is not there may still come."""
     there: dict[str, Candidate] = {}
@@ -143,7 +124,7 @@ def look_at(store: Reader, asked: Mapping[str, Meta]) -> tuple[dict[str, Candida
             why = "its meta is here, but the file is not"
             missing.append(LeftOut(path=meta.filename, code=MISSING, reason=why, asked_by=path))
             continue
-        there[meta.filename] = candidate(facts, claim=meta, asked_by=path)
+        there[meta.filename] = Candidate(facts=facts, claim=meta, asked_by=path)
     return there, missing
 
 
@@ -152,10 +133,11 @@ def verdict_on(store: Reader, one: Candidate) -> Verdict | None:
     # Only here is Arrow needed: blizzard's own files are committed without it.
     from penguin.foreign.footer import read_footer  # noqa: PLC0415
 
-    if one.claim is not None and one.claim.size != one.size:
-        return leave_out(one, UNFIT, f"it has {one.size} bytes, but its meta says {one.claim.size}")
+    facts, claim = one.facts, one.claim
+    if claim is not None and claim.size != facts.size:
+        return leave_out(one, UNFIT, f"it has {facts.size} bytes, but its meta says {claim.size}")
     try:
-        footer = read_footer(store, one.path, size=one.size, etag=one.etag)
+        footer = read_footer(store, facts)
     except FileUnfit as unfit:
         return leave_out(one, UNFIT, unfit.message)
     except (ObjectChanged, ObjectMissing):
@@ -255,7 +237,7 @@ def _is_ours(store: Reader, facts: ObjectFacts) -> bool:
     try:
         from penguin.foreign.footer import read_footer  # noqa: PLC0415
 
-        return read_footer(store, facts.path, size=facts.size, etag=facts.etag).ours
+        return read_footer(store, facts).ours
     except FileUnfit:
         return False
     except LakeError:

@@ -27,7 +27,6 @@ from lakebed.storage.store import Reader
 from penguin.foreign import rules
 from penguin.foreign.inspect import (
     Verdict,
-    candidate,
     everything,
     list_files,
     look_at,
@@ -139,7 +138,7 @@ class ForeignSearch:
         )
         listed = list_files(self._lister, store, plan, is_data=self._is_data())
         files = {
-            path: candidate(facts, late=is_late(path, self.watermarks))
+            path: Candidate(facts=facts, late=is_late(path, self.watermarks))
             for path, facts in listed.files.items()
         }
         self._pool = files if sweeping else self._pool | files
@@ -380,7 +379,7 @@ def still_there(
         facts = store.head(one.found.path)
         if facts is None:
             return "it was here and is gone"
-        same = (facts.size, facts.etag) == (one.found.size, one.found.etag)
+        same = (facts.size, facts.etag) == (one.found.facts.size, one.found.facts.etag)
         return None if same else "it was replaced since it was looked at"
 
     answers = list(ahead(trouble, found.files))

@@ -10,9 +10,10 @@ from lakebed.deltalog.removals import RemovalNote
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Kind
 from lakebed.documents.pending_meta import EntryName
+from lakebed.listing.incremental import folder_and_name
 from lakebed.listing.watermark import named_at
 from penguin.model.backlog import Position, ReadyEntry, Stopped, WaitingEntry
-from penguin.model.foreign_file import LeftOut
+from penguin.model.foreign_file import Candidate, LeftOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,26 +184,24 @@ class Advance:
 class ForeignAdds:
     """The files of other programs in a commit."""
 
-    paths: tuple[layout.TablePath, ...]
-    singly: tuple[layout.TablePath, ...] = ()
-    """Those with an app transaction of their own: `scanned` does not cover them."""
+    taken: tuple[Candidate, ...]
     scan: int | None
     """How many such commits the log has. Each counts on: of two penguins one looks again."""
     scanned: int | None = None
     """The highest time in the names of the files that scans committed before."""
-    late: tuple[layout.TablePath, ...] = ()
-    """Those that a bare watermark would have lost."""
-    watermarks: Mapping[str, str] = field(default_factory=dict)
-    """The highest name of each folder."""
     removals: RemovalNote | None = None
     """What is known of the removals before the commit, for when their versions are gone."""
+
+    @property
+    def late(self) -> tuple[layout.TablePath, ...]:
+        """Return those that a bare watermark would have lost."""
+        return tuple(file.path for file in self.taken if file.late)
 
     def transactions(self) -> tuple[TransactionUpdate, ...]:
         """Return the transaction that counts such commits, and how far scans have come."""
         after = (self.scan or 0) + 1
         found = (TransactionUpdate(app_id=layout.SCAN_TRANSACTION, before=self.scan, after=after),)
-        singly = frozenset(self.singly)
-        named = [at for path in self.paths if path not in singly and (at := named_at(path))]
+        named = [at for file in self.taken if file.is_covered and (at := named_at(file.path))]
         if not named:
             return found
         newest = max(*named, self.scanned or 0)
@@ -212,16 +211,17 @@ class ForeignAdds:
         return (*found, update)
 
     def app_ids(self) -> tuple[str, ...]:
-        """Return the transactions of the files that have one of their own."""
-        return tuple(layout.foreign_transaction(path) for path in self.singly)
+        """Return the transactions of the files that `scanned` does not cover: one for each."""
+        return tuple(file.transaction for file in self.taken if not file.is_covered)
 
     def metadata(self) -> dict[str, object]:
         """Return the commit's metadata about them, for readers of the log."""
+        places = sorted(folder_and_name(file.path) for file in self.taken)
         return {
-            "files": len(self.paths),
+            "files": len(self.taken),
             "late": len(self.late),
             "scan": (self.scan or 0) + 1,
-            "marks": dict(self.watermarks),
+            "marks": dict(places),  # The highest name of each folder is its last.
             **({} if self.removals is None else {"removals": self.removals.document()}),
         }
 

@@ -9,6 +9,7 @@ from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import TablePath, foreign_transaction
 from lakebed.listing.watermark import named_at
+from lakebed.storage.objects import ObjectFacts
 
 AHEAD = timedelta(hours=1)
 """How far the time in a name may be ahead of the store's."""
@@ -18,16 +19,23 @@ AHEAD = timedelta(hours=1)
 class Candidate:
     """A file that another program put into the table directory, and that no entry names."""
 
-    path: TablePath
-    size: int
-    etag: str | None
-    modified: datetime
+    facts: ObjectFacts
     claim: Meta | None = None
     """What its meta says of it; None where it was found by a scan."""
     asked_by: str | None = None
     """The path of that meta."""
     late: bool = False
     """Whether a bare watermark would have lost it."""
+
+    @property
+    def path(self) -> TablePath:
+        """Return its name in the table."""
+        return TablePath(self.facts.path)
+
+    @property
+    def modified(self) -> datetime:
+        """Return the store's time of it."""
+        return self.facts.modified
 
     @property
     def transaction(self) -> str:
@@ -47,8 +55,7 @@ class Candidate:
 
     def is_same(self, other: "Candidate") -> bool:
         """Whether two looks saw the same content under the same claim."""
-        mine = (self.size, self.etag, self.modified, self.claim)
-        return mine == (other.size, other.etag, other.modified, other.claim)
+        return (self.facts, self.claim) == (other.facts, other.claim)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +75,7 @@ class ForeignFile:
         claim = self.found.claim
         return FinishedFile(
             filename=self.found.path,
-            size=self.found.size,
+            size=self.found.facts.size,
             record_count=self.rows,
             partition_values=values,
             source_file=claim.source_file if claim is not None else None,

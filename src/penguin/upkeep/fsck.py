@@ -16,11 +16,11 @@ from lakebed.deltalog.file_names import is_elsewhere
 from lakebed.deltalog.segment import LogSegment, fetch_actions, read_versions, whole_segment
 from lakebed.documents.entry import Entry, Kind
 from lakebed.documents.losses import TakenOut
-from lakebed.journal import JournalReader, journals_aside
 from lakebed.listing.sort import Oddity
 from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import level, objects
 from lakebed.storage.store import Reader
+from penguin.backlog.journals import all_journals
 from penguin.foreign.rules import may_be_entered
 from penguin.upkeep.log_needs import SizedNames
 
@@ -278,10 +278,8 @@ def _part_read(entry: Entry, unit: str) -> Iterable[str]:
 
 def _entries(store: Reader) -> Iterator[tuple[Entry, bool]]:
     """Yield the entries of all journals, and whether another one has taken the place of theirs."""
-    for pipeline in layout.pipelines(store.folders(layout.OURS)):
-        for folder in (None, *journals_aside(store, pipeline)):
-            reader = JournalReader(store, pipeline, folder=folder, full_paths=True)
-            numbers = reader.numbers()
-            closed = bool(numbers) and reader.listed(numbers[-1]).entry.kind == "closed"
-            for _, stored in ahead(reader.listed, numbers):
-                yield stored.entry, closed or folder is not None
+    for journal, is_aside in all_journals(store):
+        numbers = journal.numbers()
+        closed = bool(numbers) and journal.listed(numbers[-1]).entry.kind == "closed"
+        for _, stored in ahead(journal.listed, numbers):
+            yield stored.entry, closed or is_aside

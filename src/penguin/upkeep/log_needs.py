@@ -24,12 +24,12 @@ from lakebed.deltalog.snapshot import Snapshot
 from lakebed.deltalog.table_features import BY_NAME, LAST_KNOWN_READER, LAST_KNOWN_WRITER
 from lakebed.documents.pending_meta import decode_meta
 from lakebed.errors import DocumentUnreadable, TableUnsupported
-from lakebed.journal import JournalReader, journals_aside
 from lakebed.layout import DELTA_LOG, HELD_TRANSACTIONS
 from lakebed.listing.sort import Oddity
 from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import objects
 from lakebed.storage.store import ObjectFacts, Reader
+from penguin.backlog.journals import all_journals
 from penguin.model.commit import HeldState
 
 if TYPE_CHECKING:
@@ -217,16 +217,6 @@ class _Reading:
             self.kept.add((path,) if real is None else (path, real))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournalFolder:
-    """One journal of a table directory, in use or kept aside."""
-
-    reader: JournalReader
-    numbers: tuple[int, ...]
-    committed: int
-    """The last entry that the log has; -1 where it has none."""
-
-
 def named_by_metas(store: Reader) -> frozenset[str]:
     """Name the files that metas name, waiting or held. They are read before the log is."""
     names = set()
@@ -239,46 +229,30 @@ def named_by_metas(store: Reader) -> frozenset[str]:
     return frozenset(names)
 
 
-def read_journals(store: Reader, transactions: Mapping[str, int]) -> tuple[JournalFolder, ...]:
-    """Find every journal of a table, and how far the log has it."""
-    found = []
-    for pipeline in layout.pipelines(store.folders(layout.OURS)):
-        for folder in (*journals_aside(store, pipeline), layout.journal_folder(pipeline)):
-            reader = JournalReader(store, pipeline, folder=folder, full_paths=True)
-            numbers = tuple(reader.numbers())
-            if not numbers:
-                continue
-            if numbers != tuple(range(len(numbers))):
-                gap = next(place for place, number in enumerate(numbers) if place != number)
-                raise DocumentUnreadable(
-                    f"entry {gap} of a journal is missing, so it is not known which files it "
-                    "references",
-                    path=reader.where(gap),
-                )
-            app_id = layout.journal_transaction(pipeline, reader.listed(0).entry.journal)
-            found.append(
-                JournalFolder(
-                    reader=reader, numbers=numbers, committed=transactions.get(app_id, -1)
-                )
+def named_by_entries(
+    store: Reader, transactions: Mapping[str, int], *, committed: bool
+) -> Iterator[str]:
+    """Name the files of entries that the log has, or else of those that it does not have.
+
+    What a committed entry names was in the table once, is held, or was given up.
+    """
+    for journal, _ in all_journals(store):
+        numbers = journal.numbers()
+        gap = next((place for place, number in enumerate(numbers) if place != number), None)
+        if gap is not None:
+            raise DocumentUnreadable(
+                f"entry {gap} of a journal is missing, so it is not known which files it "
+                "references",
+                path=journal.where(gap),
             )
-    return tuple(found)
-
-
-def waiting_files(journals: tuple[JournalFolder, ...]) -> frozenset[str]:
-    """Name the files of all entries that the log does not have."""
-    return frozenset(
-        name
-        for journal in journals
-        for name in _files(journal, (n for n in journal.numbers if n > journal.committed))
-    )
-
-
-def settled_files(journals: tuple[JournalFolder, ...]) -> NameSet:
-    """Return the files of all entries that the log has: in the table once, held or given up."""
-    names = NameSet()
-    for journal in journals:
-        names.add(_files(journal, (n for n in journal.numbers if n <= journal.committed)))
-    return names
+        opening = journal.listed(0).entry if numbers else None
+        if opening is None:
+            continue
+        app_id = layout.journal_transaction(opening.pipeline, opening.journal)
+        last = transactions.get(app_id, -1)
+        wanted = (number for number in numbers if (number <= last) == committed)
+        for _, stored in ahead(journal.listed, wanted):
+            yield from (file.filename for file in stored.entry.data_files)
 
 
 def held_names(transactions: Mapping[str, int]) -> frozenset[str]:
@@ -288,11 +262,6 @@ def held_names(transactions: Mapping[str, int]) -> frozenset[str]:
         for app_id, state in transactions.items()
         if app_id.startswith(layout.HELD_TRANSACTIONS) and state == HeldState.HELD
     )
-
-
-def _files(journal: JournalFolder, numbers: Iterator[int]) -> Iterator[str]:
-    for _number, stored in ahead(journal.reader.listed, numbers):
-        yield from (file.filename for file in stored.entry.data_files)
 
 
 def _ignore(_name: str, _oddity: Oddity) -> None:

@@ -174,8 +174,8 @@ class Vacuum:
         metas = log_needs.named_by_metas(store)
         self.scanned = is_scanned(read_pipelines(store, settings.discovery), settings)
         self.needs = log_needs.read_needs(store, cutoff, whole=self.scanned)
-        self.journals = log_needs.read_journals(store, self.needs.transactions)
-        self.waiting = metas | log_needs.waiting_files(self.journals)
+        waiting = log_needs.named_by_entries(store, self.needs.transactions, committed=False)
+        self.waiting = metas | frozenset(waiting)
         self.held = log_needs.held_names(self.needs.transactions)
         self.kept: Counter[KeptReason] = Counter()
         self.report = VacuumReport(
@@ -294,7 +294,9 @@ class Vacuum:
         if layout.file_id(path) is None or path in self.needs.removed:
             return False
         if self._settled is None:
-            self._settled = log_needs.settled_files(self.journals)
+            transactions, self._settled = self.needs.transactions, log_needs.NameSet()
+            settled = log_needs.named_by_entries(self.store, transactions, committed=True)
+            self._settled.add(settled)
         return path not in self._settled
 
 
@@ -325,7 +327,7 @@ def _may_hold_data(path: str) -> bool:
 def _is_blizzards(store: Reader, facts: ObjectFacts) -> bool:
     """Whether blizzard wrote a file; one that cannot be read, or is gone by now, may be its."""
     try:
-        return read_footer(store, facts.path, size=facts.size, etag=facts.etag).ours
+        return read_footer(store, facts).ours
     except (FileUnfit, errors.ObjectMissing, errors.ObjectChanged):
         return True
 
@@ -370,12 +372,11 @@ class VacuumOrder:
         table = LogReader(store).look()
         if table is None:
             return None
-        self._age(table)  # A refused order writes nothing.
+        keeps, older_than = self._age(table)  # A refused order writes nothing.
         now = store_time(store, self.clock.now())
         seen = self._look(store, now)
         if seen is None or not seen.files:
             return seen
-        keeps, older_than = self._age(table)
         to_do = {"numFilesToDelete": str(seen.files), "sizeOfDataToDelete": str(seen.bytes)}
         started = self._record(store, START, _parameters(keeps, older_than), to_do)
         # Read again: what was found may have changed while the folders were listed.

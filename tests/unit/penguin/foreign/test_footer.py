@@ -1,6 +1,5 @@
 """The footers of other programs' files: what is read of them, and what a table can hold."""
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -12,19 +11,26 @@ import pytest
 from lakebed.documents.data_file import ColumnStatistics
 from lakebed.documents.parquet_footer import TAIL
 from lakebed.errors import ObjectChanged
+from lakebed.storage.store import ObjectFacts, Reader
 from penguin.foreign.footer import Footer, read_footer
 from penguin.foreign.rules import as_the_table_sees_it
 from penguin.model.errors import FileUnfit
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
-@dataclass
-class Bytes:
+
+class Bytes(Reader):
     """A store with one object that notes what is read of it."""
 
-    body: bytes
-    read: list[int] = field(default_factory=list)
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.read: list[int] = []
 
-    def part(self, path: str, start: int, end: int, *, etag: str | None) -> bytes:
+    def footer(self, etag: str = "e1") -> Footer:
+        facts = ObjectFacts(path="x.parquet", size=len(self.body), etag=etag, modified=NOW)
+        return read_footer(self, facts)
+
+    def part(self, path: str, start: int, end: int, *, etag: str | None = None) -> bytes:
         if etag != "e1":
             raise ObjectChanged("replaced", path=path)
         self.read.append(end - start)
@@ -41,8 +47,7 @@ def written(table: pa.Table, **options: Any) -> bytes:
 
 
 def footer_of(table: pa.Table, **options: Any) -> Footer:
-    body = written(table, **options)
-    return read_footer(Bytes(body), "x.parquet", size=len(body), etag="e1")
+    return Bytes(written(table, **options)).footer()
 
 
 def types(table: pa.Table, **options: Any) -> dict[str, Any]:
@@ -57,7 +62,7 @@ def types(table: pa.Table, **options: Any) -> dict[str, Any]:
 def test_one_ranged_read_is_enough_for_a_large_file():
     body = written(pa.table({"id": list(range(300_000))}), compression="none", use_dictionary=False)
     store = Bytes(body)
-    footer = read_footer(store, "x.parquet", size=len(body), etag="e1")
+    footer = store.footer()
     assert footer.rows == 300_000
     assert store.read == [TAIL]
     assert footer.statistics["id"] == ColumnStatistics(null_count=0, minimum=0, maximum=299_999)
@@ -67,7 +72,7 @@ def test_a_footer_longer_than_the_first_read_costs_a_second_one_and_not_the_file
     many = {f"column_{number:04}": [number] * 2000 for number in range(900)}
     body = written(pa.table(many), compression="none", use_dictionary=False)
     store = Bytes(body)
-    footer = read_footer(store, "x.parquet", size=len(body), etag="e1")
+    footer = store.footer()
     assert len(footer.schema["fields"]) == 900
     assert len(store.read) == 2
     assert sum(store.read) < len(body) / 4
@@ -76,7 +81,7 @@ def test_a_footer_longer_than_the_first_read_costs_a_second_one_and_not_the_file
 def test_a_file_that_was_replaced_since_it_was_listed_is_not_taken_for_it():
     body = written(pa.table({"id": [1]}))
     with pytest.raises(ObjectChanged):
-        read_footer(Bytes(body), "x.parquet", size=len(body), etag="e0")
+        Bytes(body).footer(etag="e0")
 
 
 def test_the_mark_of_blizzard_is_seen():
@@ -108,7 +113,7 @@ LENGTH = int.from_bytes(WHOLE[-8:-4], "little") + 8
 def test_a_file_that_is_no_whole_parquet_file_is_unfit(body, why):
     """HOLES L09"""
     with pytest.raises(FileUnfit, match=why) as unfit:
-        read_footer(Bytes(body), "x.parquet", size=len(body), etag="e1")
+        Bytes(body).footer()
     assert "s3://bucket/table/x.parquet" in str(unfit.value)
 
 
