@@ -25,7 +25,7 @@ from penguin.events.backlog import LateFilesCommitted, TableWaiting
 from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded, SettledEntry
 from penguin.foreign.inspect import unnamed
 from penguin.foreign.search import ForeignSearch
-from penguin.model.backlog import Stopped
+from penguin.model.backlog import Stopped, WaitingEntry
 from penguin.model.commit import CommitPlan
 from penguin.model.settings import TableSettings
 from penguin.proposal import propose
@@ -139,6 +139,11 @@ class TableRun:
     def stopped(self) -> Mapping[str, Stopped]:
         """Return the pipelines that cannot go on."""
         return self._announcer.stopped
+
+    @property
+    def waiting(self) -> tuple[WaitingEntry, ...]:
+        """Return the entries that are not handed off yet."""
+        return self._announcer.waiting
 
     @property
     def held(self) -> tuple[HeldMeta, ...]:

@@ -234,14 +234,10 @@ class Adopter:
                 self._footers += 1
                 if isinstance(record.verdict, LeftOut) and record.verdict.code == rules.DENIED:
                     self._denied[record.found.path] = record
-                elif writer.add(record) and self._is_overtaken():
-                    raise _Changed
+                else:
+                    writer.add(record)
         writer.flush()
         return survey, folder
-
-    def _is_overtaken(self) -> bool:
-        """Whether somebody else has made the table meanwhile."""
-        return self.store.head(layout.log_version(0)) is not None
 
     def _record(self, asked: tuple[Candidate, FileRecord | None]) -> FileRecord | None:
         """Return what a file is; None where it changes while it is looked at."""

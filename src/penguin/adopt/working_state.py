@@ -42,13 +42,11 @@ class SegmentWriter:
     _number: int = 0
     _records: list[FileRecord] = field(default_factory=list)
 
-    def add(self, record: FileRecord) -> bool:
-        """Take what was read of a file, and return whether a part was written."""
+    def add(self, record: FileRecord) -> None:
+        """Take what was read of a file."""
         self._records.append(record)
-        if len(self._records) < self.size:
-            return False
-        self.flush()
-        return True
+        if len(self._records) >= self.size:
+            self.flush()
 
     def flush(self) -> None:
         """Write what has not been written yet."""

@@ -312,15 +312,18 @@ class Trial:
         the system that does so when it runs out of memory.
         """
         with self._lock:
-            process = self._process or self._started()
-            # A broken pipe: it has died before it had read everything.
-            with contextlib.suppress(BrokenPipeError):
-                self._send(process, footer)
-            answer = self._answer(process)
+            if self._process is None:
+                self._process = subprocess.Popen(  # noqa: S603 - our own program, nothing of the file's
+                    self._command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                )
+            answer = self._answer(self._process, footer)
             if answer == SURVIVED:
                 return True
             silent = answer is None
-            code = self._end(process, at_once=silent)
+            code = self._end(self._process, at_once=silent)
             if silent or -code in CRASHES:
                 return False
             raise MemoryError("the process that tries Parquet footers was ended")
@@ -331,27 +334,18 @@ class Trial:
             if self._process is not None:
                 self._end(self._process, at_once=True)
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        self._process = subprocess.Popen(  # noqa: S603 - our own program, with nothing of the file's
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        return self._process
-
-    def _send(self, process: subprocess.Popen[bytes], footer: bytes) -> None:
-        if process.stdin is not None:
+    def _answer(self, process: "subprocess.Popen[bytes]", footer: bytes) -> bytes | None:
+        """Return what it answers, nothing if it died; None where it takes too long."""
+        if process.stdin is None or process.stdout is None:
+            raise AssertionError("the process has pipes")
+        # A broken pipe: it has died before it had read everything.
+        with contextlib.suppress(BrokenPipeError):
             process.stdin.write(len(footer).to_bytes(LENGTH_BYTES, "little") + footer)
             process.stdin.flush()
+        in_time = select.select([process.stdout], [], [], self._patience)[0]
+        return process.stdout.read(1) if in_time else None
 
-    def _answer(self, process: subprocess.Popen[bytes]) -> bytes | None:
-        """Return what it answers, nothing if it died; None where it takes too long."""
-        if process.stdout is None or not select.select([process.stdout], [], [], self._patience)[0]:
-            return None
-        return process.stdout.read(1)
-
-    def _end(self, process: subprocess.Popen[bytes], *, at_once: bool) -> int:
+    def _end(self, process: "subprocess.Popen[bytes]", *, at_once: bool) -> int:
         """End it, if it has not ended by itself; return how it did."""
         self._process = None
         if not at_once:

@@ -78,10 +78,7 @@ class HeldFileOperations(TableOperation):
 
     def held(self) -> frozenset[str]:
         """Name the files that are held now."""
-        metas = read_held(self.store)
-        table = self.open_log(self.store).open()
-        held_files = HeldFiles() if table is None else sort_out(metas, table.transaction)
-        return frozenset(one.name for one in held_files.held)
+        return frozenset(one.name for one in self._look()[1].held)
 
     def release(self, names: frozenset[str] | None) -> Settlement:
         """Commit held files, all or those that are named, as far as the table can hold them.
@@ -174,6 +171,12 @@ class HeldFileOperations(TableOperation):
         pipelines = read_pipelines(self.store, self.settings.discovery).receipts
         return contested(self.store, pipelines, table.transaction)
 
+    def _look(self) -> tuple[WritableTable | None, HeldFiles]:
+        """Read the metas of held files, then the log, which says what they mean."""
+        metas = read_held(self.store)
+        table = self.open_log(self.store).open()
+        return table, HeldFiles() if table is None else sort_out(metas, table.transaction)
+
     def _settle(
         self,
         plan_of: Callable[[WritableTable, tuple[HeldMeta, ...]], CommitPlan | None],
@@ -182,9 +185,7 @@ class HeldFileOperations(TableOperation):
         """Plan and commit; return the plan, the version that has it, and what was held before."""
         committer = self.committer()
         for _ in range(LOOKS):
-            metas = read_held(self.store)
-            table = self.open_log(self.store).open()
-            held_files = HeldFiles() if table is None else sort_out(metas, table.transaction)
+            table, held_files = self._look()
             plan = None if table is None else plan_of(table, held_files.held)
             delete_metas(self.store, held_files.stale)
             if plan is None:

@@ -9,7 +9,7 @@ which version is in docs/penguin.md.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -49,13 +49,13 @@ def delta_statistics(file: FinishedFile, *, written: DeltaSchema, table: TableFa
     in all of its rows.
     """
     inside, kinds = plain_fields(written), plain_fields(table.schema)
-    listed = _listed_fields(table, kinds)
+    listed = parse_columns(table.configuration.get(SKIPPING_PROPERTY))
     nulls: Node = {}
     lows: Node = {}
     highs: Node = {}
     complete = listed is not None
     columns = mapping_of(table.schema, table.configuration)
-    for path in sorted(inside) if listed is None else listed:
+    for path in sorted(inside) if listed is None else _fields_on(listed, kinds):
         if path[0] in file.partition_values:
             continue
         in_struct = len(path) > 1
@@ -158,7 +158,10 @@ class ListedColumns:
                 left[path] = None
         known = by_name(before.schema)
         usual = ListedColumns(floats=False).of(before.schema, before.partition_columns)
-        if not self._is_careful and set(usual) <= _fields_on(listed, before.schema):
+        if (
+            not self._is_careful
+            and set(usual) <= _fields_on(listed, plain_fields(before.schema)).keys()
+        ):
             new = self.of(after.schema, after.partition_columns)
             left |= dict.fromkeys(path for path in new if path[0] not in known)
         return {**after.configuration, SKIPPING_PROPERTY: format_columns(left)}
@@ -173,7 +176,7 @@ class ListedColumns:
 
     def _whole_structs(self, table: TableFacts, listed: Iterable[FieldPath]) -> Iterator[str]:
         """Yield the columns that are structs with all of their fields on the table's list."""
-        on_it = _fields_on(listed, table.schema)
+        on_it = _fields_on(listed, plain_fields(table.schema)).keys()
         for field in table.schema["fields"]:
             name, kind = field["name"], field["type"]
             fields = self.within(name, kind)
@@ -211,21 +214,9 @@ def parse_columns(text: str | None) -> tuple[FieldPath, ...] | None:
     return None if path else tuple(paths)
 
 
-def _listed_fields(
-    table: TableFacts, kinds: Mapping[FieldPath, str]
-) -> tuple[FieldPath, ...] | None:
-    """Return the fields that the table keeps bounds for; a struct on its list means all in it."""
-    listed = parse_columns(table.configuration.get(SKIPPING_PROPERTY))
-    if listed is None:
-        return None
-    found = (field for path in listed for field in kinds if field[: len(path)] == path)
-    return tuple(dict.fromkeys(found))
-
-
-def _fields_on(listed: Iterable[FieldPath], schema: DeltaSchema) -> set[FieldPath]:
-    """Return the plain fields of a schema that a list names, also by the struct they are in."""
-    kinds = plain_fields(schema)
-    return {field for path in listed for field in kinds if field[: len(path)] == path}
+def _fields_on(listed: Iterable[FieldPath], kinds: Iterable[FieldPath]) -> dict[FieldPath, None]:
+    """Return those of some fields that a list names, also by the struct they are in, in order."""
+    return {field: None for path in listed for field in kinds if field[: len(path)] == path}
 
 
 def _can_be_listed(name: str, kind: DeltaType) -> bool:

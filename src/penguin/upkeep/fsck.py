@@ -7,7 +7,6 @@ looked at again, and so is the log: a file that came or went meanwhile is none t
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import chain
 
 from lakebed import layout
 from lakebed.deltalog.actions import FileAction, FileKey
@@ -16,26 +15,16 @@ from lakebed.deltalog.file_names import is_elsewhere
 from lakebed.deltalog.segment import LogSegment, fetch_actions, read_versions, whole_segment
 from lakebed.documents.entry import Entry, Kind
 from lakebed.documents.losses import TakenOut
-from lakebed.listing.sort import Oddity
 from lakebed.storage.ahead import ahead
-from lakebed.storage.lister import level, objects
 from lakebed.storage.store import Reader
 from penguin.backlog.journals import all_journals
 from penguin.foreign.rules import may_be_entered
-from penguin.upkeep.log_needs import SizedNames
+from penguin.upkeep.log_needs import SizedNames, ignore, list_data
 
 
 def list_all(store: Reader) -> SizedNames:
     """List every object that may be a data file; hidden folders are not gone into."""
-    folders, files = level(store, "", odd=_ignore)
-    found = list(files)
-    names = [folder.rstrip("/") for folder in folders if may_be_entered(folder.rstrip("/"))]
-    below = (objects(store, name, odd=_ignore, into_links=False) for name in names)
-    return SizedNames(chain(found, *below))
-
-
-def _ignore(_name: str, _oddity: Oddity) -> None:
-    """Pass over a name that cannot be used: no log names it."""
+    return SizedNames(list_data(store, may_be_entered, ignore))
 
 
 def rewritten_into(store: Reader, path: str, added: int | None, most: int) -> dict[str, bool]:

@@ -27,7 +27,7 @@ from lakebed.errors import DocumentUnreadable, TableUnsupported
 from lakebed.layout import DELTA_LOG, HELD_TRANSACTIONS
 from lakebed.listing.sort import Oddity
 from lakebed.storage.ahead import ahead
-from lakebed.storage.lister import objects
+from lakebed.storage.lister import Odd, level, objects
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.backlog.journals import all_journals
 from penguin.model.commit import HeldState
@@ -78,6 +78,19 @@ class SizedNames:
         if place == len(self._names) or self._names[place] != hash(path):
             return None
         return int(self._sizes[place])
+
+
+def list_data(store: Reader, enters: Callable[[str], bool], odd: Odd) -> Iterator[ObjectFacts]:
+    """List the objects in the root and in the folders with data; links are not followed."""
+    folders, files = level(store, "", odd=odd)
+    yield from files
+    for name in (folder.rstrip("/") for folder in folders):
+        if enters(name):
+            yield from objects(store, name, odd=odd, enters=enters, into_links=False)
+
+
+def ignore(_name: str, _oddity: Oddity) -> None:
+    """Pass over a name that cannot be used: no log names it, and no program gave it to a meta."""
 
 
 BLIZZARDS = "blizzard/"
@@ -221,7 +234,7 @@ def named_by_metas(store: Reader) -> frozenset[str]:
     """Name the files that metas name, waiting or held. They are read before the log is."""
     names = set()
     for folder in (layout.PENDING, layout.HELD):
-        for facts in objects(store, folder, odd=_ignore):
+        for facts in objects(store, folder, odd=ignore):
             body = store.get(facts.path) if layout.is_meta(facts.path, folder) else None
             # One that is gone was committed meanwhile; its file is in the log, which is read later.
             if body is not None:
@@ -262,7 +275,3 @@ def held_names(transactions: Mapping[str, int]) -> frozenset[str]:
         for app_id, state in transactions.items()
         if app_id.startswith(layout.HELD_TRANSACTIONS) and state == HeldState.HELD
     )
-
-
-def _ignore(_name: str, _oddity: Oddity) -> None:
-    """Pass over a name that cannot be used: no program has given it to a meta."""

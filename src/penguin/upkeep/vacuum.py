@@ -26,7 +26,7 @@ from lakebed.documents.deletion_vector import is_vector_file
 from lakebed.listing.glob import matcher
 from lakebed.listing.sort import CONTROL, Oddity
 from lakebed.storage.ahead import ahead
-from lakebed.storage.lister import level, objects
+from lakebed.storage.lister import objects
 from lakebed.storage.store import ObjectFacts, Reader, Store
 from penguin.backlog.journals import read_pipelines
 from penguin.backlog.look import is_scanned
@@ -205,9 +205,11 @@ class Vacuum:
         """Delete what may go. What cannot be deleted is counted, and left to the next vacuum."""
         report = self.report
         report.deleted = True
-        since = _Since(store=store, version=self.needs.version)
+        version, named = self.needs.version, set[str]()
         for files in self.batches():
-            named = since.named()
+            while (told := next(fetch_actions(store, (version + 1,)))) is not None:
+                version += 1
+                named.update(told.changes, *(action.files for action in told.files))
             doomed = [file for file in files if file.path not in named]
             report.spared += len(files) - len(doomed)
             for one, why in ahead(partial(_delete, store), doomed):
@@ -220,14 +222,7 @@ class Vacuum:
 
     def _listed(self) -> Iterator[ObjectFacts]:
         """List the folders with data; names that cannot be used are passed over."""
-        folders, files = level(self.store, "", odd=self._odd)
-        names = (folder.rstrip("/") for folder in folders)
-        below = (
-            objects(self.store, name, odd=self._odd, enters=_may_hold_data, into_links=False)
-            for name in names
-            if _may_hold_data(name)
-        )
-        for facts in chain(files, chain.from_iterable(below)):
+        for facts in log_needs.list_data(self.store, _may_hold_data, self._odd):
             if CONTROL.search(facts.path):
                 self.kept[KeptReason.OTHER] += 1
             elif _may_hold_data(facts.path):
@@ -298,22 +293,6 @@ class Vacuum:
             settled = log_needs.named_by_entries(self.store, transactions, committed=True)
             self._settled.add(settled)
         return path not in self._settled
-
-
-@dataclass(slots=True, kw_only=True)
-class _Since:
-    """The files that versions name which were committed since the log was read."""
-
-    store: Reader
-    version: int
-    _named: set[str] = field(default_factory=set)
-
-    def named(self) -> set[str]:
-        while (told := next(fetch_actions(self.store, (self.version + 1,)))) is not None:
-            self.version += 1
-            self._named |= {path for action in told.files for path in action.files}
-            self._named.update(told.changes)
-        return self._named
 
 
 def _may_hold_data(path: str) -> bool:
