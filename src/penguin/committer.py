@@ -156,13 +156,15 @@ class Committer:
                     continue
                 step = _metadata("commit", token, attempt) | plan.metadata()
                 at = self.clock.now()
-                adds = tuple(plan.adds.values())
-                moves = plan.transactions() + plan.proof(table.version)
-                if plan.removes:
-                    removes = tuple(plan.removes.values())
-                    table.take_out(removes, moves, step, at, adds, rearranges=plan.rearranges)
-                else:
-                    table.commit(adds, moves, step, at, next_version=plan.goes_by_paths)
+                table.commit(
+                    tuple(plan.adds.values()),
+                    plan.transactions() + plan.proof(table.version),
+                    step,
+                    at,
+                    removes=tuple(plan.removes.values()),
+                    rearranges=plan.rearranges,
+                    next_version=plan.goes_by_paths,
+                )
             except PlanOvertaken:
                 raise
             except CommitUnconfirmed as error:

@@ -50,30 +50,52 @@ class WritableTable(Snapshot):
         metadata: object,
         at: datetime,
         *,
+        removes: tuple[FinishedFile, ...] = (),
+        rearranges: bool = False,
         next_version: bool = False,
     ) -> None:
-        """Append files, if no writer advanced one of the transactions since this snapshot.
+        """Add files and remove others, if no writer advanced one of the transactions meanwhile.
 
-        If others have committed meanwhile, the version goes after theirs if the table is
-        still what it was: files that they added or removed do not concern an append. With
-        `next_version` it is the version after this one, or nothing, for where it matters.
+        Files that are only added go after the versions that others have committed meanwhile, if
+        the table is still what it was: files that those added or removed do not concern them. With
+        `next_version`, or where files are removed, it is the version after this one, or nothing:
+        another writer may have rewritten such a file, and its rows would be back. A file that is
+        not in the table is refused. With `rearranges` no row changes, and the commit says so to
+        readers that follow changes.
 
         An error does not say that nothing was committed: open the table again and look.
         """
-        columns = version.to_json(list(self.facts.partition_columns))
+        gone = self.changed(removes) if removes else ()
+        if gone:
+            raise CommitUnconfirmed("it is not in the table", file=gone[0], table=self.store.uri)
+        out = (self.files[file.filename] for file in removes)
+        operation, parameters = self._operation(adds, removes, rearranges=rearranges)
         wanted = NextVersion(
-            operation="WRITE",
+            operation=operation,
             metadata=metadata,
             at=at,
             adds=adds,
+            removes=tuple(version.removed(file, at, data_change=not rearranges) for file in out),
             transactions=transactions,
-            parameters={"mode": "Append", "partitionBy": columns},
-            blind=True,
+            parameters=parameters,
+            data_change=not rearranges,
+            blind=not removes,
         )
-        if next_version:
+        if removes or next_version:
             self.write_next(wanted)
         else:
             self.append(wanted)
+
+    def _operation(
+        self, adds: tuple[Add, ...], removes: tuple[FinishedFile, ...], *, rearranges: bool
+    ) -> tuple[str, dict[str, str]]:
+        """Return what other engines call such a commit, with its parameters."""
+        if not removes:
+            columns = version.to_json(list(self.facts.partition_columns))
+            return "WRITE", {"mode": "Append", "partitionBy": columns}
+        if rearranges:
+            return "OPTIMIZE", {"predicate": "[]", "zOrderBy": "[]"}
+        return "UPDATE" if adds else "DELETE", {}
 
     def append(self, wanted: NextVersion) -> int:
         """Write a version after any that others commit meanwhile, and return its number."""
@@ -115,39 +137,6 @@ class WritableTable(Snapshot):
                 at=at,
                 after=after,
                 transactions=transactions,
-            )
-        )
-
-    def take_out(
-        self,
-        files: tuple[FinishedFile, ...],
-        transactions: Pairs,
-        metadata: object,
-        at: datetime,
-        adds: tuple[Add, ...] = (),
-        *,
-        rearranges: bool = False,
-    ) -> None:
-        """Remove files, and add others, in the very next version, or not at all.
-
-        With `rearranges` no row changes, and the commit says so to readers that follow changes.
-        Another writer may have rewritten a file in between; its rows would be back. A file that is
-        not in the table is refused.
-        """
-        gone = self.changed(files)
-        if gone:
-            raise CommitUnconfirmed("it is not in the table", file=gone[0], table=self.store.uri)
-        out = (self.files[file.filename] for file in files)
-        self.write_next(
-            NextVersion(
-                operation="OPTIMIZE" if rearranges else "UPDATE" if adds else "DELETE",
-                metadata=metadata,
-                at=at,
-                adds=adds,
-                removes=tuple(version.removed(one, at, data_change=not rearranges) for one in out),
-                transactions=transactions,
-                parameters={"predicate": "[]", "zOrderBy": "[]"} if rearranges else {},
-                data_change=not rearranges,
             )
         )
 

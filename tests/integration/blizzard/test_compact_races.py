@@ -1,13 +1,16 @@
 """A compaction beside other writers: whoever else comes first, wins, and nobody loses a commit."""
 
+from functools import partial
+
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from penguin.delta.table import Log, WritableTable
+from penguin.delta.table import Log
 from penguin.events.commits import CompactionPassedOver
 from tests.support.builders import entries
 from tests.support.compactions import crowded
 from tests.support.runner import RewriteRace
+from tests.support.tables import before_commit
 
 ALL = list(range(10))
 
@@ -66,20 +69,10 @@ def test_groups_whose_files_are_still_there_go_on_without_the_others(tmp_path):
 
 def test_appends_of_others_between_plan_and_commit_cost_nobody_a_commit(desk):
     desk.compact()
-    turns = [True, True]
     row = DeltaTable(str(desk.table)).to_pyarrow_table().slice(0, 1)
 
-    class Late(WritableTable):
-        def take_out(self, *given, **named):
-            if turns:
-                turns.pop()
-                write_deltalake(str(desk.table), row, mode="append")
-            super().take_out(*given, **named)
-
-    class LateLog(Log):
-        opened = Late
-
-    assert committed(desk, LateLog) == []
+    append = partial(write_deltalake, str(desk.table), row, mode="append")
+    assert committed(desk, before_commit(append, times=2)) == []
     assert len(desk.rows()) == 12
     assert len(desk.active) == 3
 

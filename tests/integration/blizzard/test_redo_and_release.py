@@ -14,7 +14,6 @@ from lakebed.errors import DocumentUnreadable
 from lakebed.layout import journal_entry
 from lakebed.storage.store import Store
 from penguin.backlog.redo_conflicts import FileRewritten
-from penguin.delta.table import WritableTable
 from penguin.operate.release import HeldFileOperations, NotHeld
 from penguin.pipeline import TableRun
 from tests.support.deletion_vectors import delete_in_place
@@ -22,7 +21,7 @@ from tests.support.desk import Desk
 from tests.support.dying import Died, dying, lives
 from tests.support.mapped import added
 from tests.support.readers import ids
-from tests.support.tables import before_commit, log_of
+from tests.support.tables import before_commit
 
 
 class Case(Desk):
@@ -244,19 +243,15 @@ def test_an_optimize_in_the_very_moment_of_the_discard_doubles_nothing(case):
     case.blizzard()
     case.drain()
     case.both_at_once()
-    turns = [True]
+    turns = []
 
-    class Overtaken(WritableTable):
-        def take_out(self, *given, **named):
-            if turns:
-                turns.clear()
-                DeltaTable(str(case.table)).optimize.compact()
-            super().take_out(*given, **named)
+    def optimize():
+        turns.append(DeltaTable(str(case.table)).optimize.compact())
 
-    operator = replace(case.operator(), open_log=log_of(Overtaken))
+    operator = replace(case.operator(), open_log=before_commit(optimize))
     with pytest.raises(FileRewritten):
         operator.discard(frozenset({case.name}))
-    assert not turns
+    assert len(turns) == 1
     assert (case.fate, ids(case.table)) == (1, case.landing.ids)
 
 

@@ -212,11 +212,12 @@ def test_another_program_that_comes_between_plan_and_commit_is_noticed(
     tries: list[object] = []
 
     class Late(WritableTable):
-        def take_out(self, *given: Any, **named: Any) -> None:
-            if not tries:
-                optimize(desk)
-            tries.append(given)
-            super().take_out(*given, **named)
+        def commit(self, *given: Any, **named: Any) -> None:
+            if named["removes"]:
+                if not tries:
+                    optimize(desk)
+                tries.append(given)
+            super().commit(*given, **named)
 
     class LateLog(Log):
         opened = Late

@@ -464,12 +464,12 @@ def test_a_file_is_taken_out_whatever_its_folder_is_called(tmp_path, value):
     first, _second = journal.batch([rows[0]], [rows[1]]).files
     Penguin(table).drain()
     now = opened(Log(table.store))
-    now.take_out((first,), (("a", 1),), {}, datetime(2026, 1, 1, tzinfo=UTC))
+    now.commit((), (("a", 1),), {}, NOW, removes=(first,))
     assert (table.ids(), table.delta().transaction_version("a")) == ([2], 1)
     with pytest.raises(CommitUnconfirmed, match="somebody else committed first"):
-        now.take_out((first,), (("a", 2),), {}, datetime(2026, 1, 1, tzinfo=UTC))
+        now.commit((), (("a", 2),), {}, NOW, removes=(first,))
     with pytest.raises(CommitUnconfirmed, match="not in the table"):
-        opened(Log(table.store)).take_out((first,), (), {}, datetime(2026, 1, 1, tzinfo=UTC))
+        opened(Log(table.store)).commit((), (), {}, NOW, removes=(first,))
     table.delta().optimize.compact()
     table.delta().create_checkpoint()
     assert table.ids() == [2]
