@@ -9,8 +9,9 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 
 from blizzard.config import load as blizzard_config
-from lakebed.layout import DELTA_LOG, log_version
+from lakebed.layout import DELTA_LOG
 from tests.support.desk import Desk
+from tests.support.first_version import write_first
 from tests.support.landing import FIELDS, config
 from tests.support.pipelines import pipeline_of
 from tests.support.runner import InProcessRunner
@@ -94,24 +95,13 @@ def make_mapped(
     properties: Mapping[str, str] = NO_MORE,
 ) -> None:
     """Write version 0 of a table that maps its columns, as another engine would."""
-    actions = [
-        {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}},
-        {
-            "metaData": {
-                "id": "table",
-                "format": {"provider": "parquet", "options": {}},
-                "schemaString": json.dumps(struct(*fields)),
-                "partitionColumns": ["date"],
-                "configuration": {
-                    "delta.columnMapping.mode": mode,
-                    "delta.columnMapping.maxColumnId": "10",
-                    **properties,
-                },
-                "createdTime": 1,
-            }
-        },
-    ]
-    table.store.create(log_version(0), "\n".join(map(json.dumps, actions)).encode())
+    configuration = {
+        "delta.columnMapping.mode": mode,
+        "delta.columnMapping.maxColumnId": "10",
+        **properties,
+    }
+    protocol = {"minReaderVersion": 2, "minWriterVersion": 5}
+    write_first(table.store, protocol, fields, configuration, partitions=["date"])
 
 
 class MappedLake:

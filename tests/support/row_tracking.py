@@ -1,15 +1,14 @@
 """Tables that track their rows, and what is known of the rows wherever they are moved."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from lakebed.layout import log_version
 from tests.support.compactions import Crowded, crowded
-from tests.support.mapped import added, field, struct
+from tests.support.first_version import write_first
+from tests.support.mapped import added, field
 from tests.support.promotions import ID, PRICE
 
 USER = {"name": "user", "type": "string"}
@@ -52,22 +51,9 @@ def make_tracked(desk: Crowded, *, mapped: bool = False, configuration: Any = No
     else:
         fields = [{**one, "metadata": {}} for one in fields]
     fields = [{**one, "nullable": True} for one in fields]
-    actions = [
-        {"commitInfo": {"operation": "CREATE TABLE"}},
-        {"protocol": {**protocol, "writerFeatures": features}},
-        {
-            "metaData": {
-                "id": "table",
-                "format": {"provider": "parquet", "options": {}},
-                "schemaString": json.dumps(struct(*fields)),
-                "partitionColumns": [],
-                "configuration": said,
-                "createdTime": 1,
-            }
-        },
-    ]
     desk.table.mkdir(exist_ok=True)
-    desk.store.create(log_version(0), "\n".join(map(json.dumps, actions)).encode())
+    made = {**protocol, "writerFeatures": features}
+    write_first(desk.store, made, fields, said, info={"operation": "CREATE TABLE"})
 
 
 def in_files(desk: Crowded, name: str = "id") -> Known:

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from functools import partial
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -13,22 +13,18 @@ from deltalake.schema import PrimitiveType
 
 from lakebed.deltalog.snapshot import LogReader
 from lakebed.errors import CommitUnconfirmed, TableUnreadable
-from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, TablePath, log_version
+from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.delta.table import Log
-from penguin.model.commit import Add
+from tests.support.first_version import NOW, latest
+from tests.support.first_version import add as added
 from tests.support.tables import Penguin, TableDirectory, before_commit, opened, rows_of
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SIDECAR = "016ae953-37a9-438e-8683-9a9a4a79a395"
 
 
-def add(name="a.parquet"):
-    return Add(
-        path=TablePath(name), size=1, rows=1, modification_time=1, stats='{"numRecords":1}',
-        partition_values={"date": "2026-01-01"}, pipeline="p", sequence=1,
-    )  # fmt: skip
+add = partial(added, date="2026-01-01")
 
 
 @pytest.fixture
@@ -39,10 +35,6 @@ def ready(tmp_path):
         table.journal(partitions=("date",)).batch(rows_of(number))
         Penguin(table).drain()
     return table
-
-
-def latest(table):
-    return opened(Log(table.store))
 
 
 # ---------------------------------------------------------------------- what others commit
@@ -84,22 +76,24 @@ def test_an_append_does_not_go_after_its_own_transaction(ready):
     assert ready.versions() == 5
 
 
-def test_an_append_does_not_go_after_a_change_of_the_table(ready):
+def change_the_table(ready):
     """The files were judged by another schema, or by other properties."""
-    stale = latest(ready)
     ready.delta().alter.add_columns([Field("extra", PrimitiveType("string"), nullable=True)])
-    with pytest.raises(CommitUnconfirmed, match="first"):
-        stale.commit((add(),), (("a", 1),), {}, NOW)
-    assert ready.versions() == 4
 
 
-def test_an_append_does_not_go_after_a_version_that_cannot_be_read(ready):
+def tear_the_next_version(ready):
     """W14."""
-    stale = latest(ready)
     ready.store.create(log_version(3), b'{"commitInfo":{}}\n{"add":')
+
+
+@pytest.mark.parametrize("happens", [change_the_table, tear_the_next_version])
+def test_an_append_does_not_go_after_a_version_of_another_kind(ready, happens):
+    stale = latest(ready)
+    happens(ready)
     with pytest.raises(CommitUnconfirmed, match="first"):
         stale.commit((add(),), (("a", 1),), {}, NOW)
     assert not (ready.root / log_version(4)).exists()
+    assert ready.versions() == 4
 
 
 def test_a_commit_is_made_once_among_many_of_others(ready):

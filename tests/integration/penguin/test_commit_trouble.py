@@ -1,7 +1,6 @@
 """Commits that fail or lose their answers, and which entries and files a commit takes."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
@@ -17,25 +16,12 @@ from lakebed.types import FieldType
 from penguin.committer import Committer
 from penguin.delta.table import Log, WritableTable
 from penguin.events.commits import CommittedByOther, EntriesCommitted
-from tests.support.tables import EVENTS, Penguin, log_of, next_commit, opened, rows_of
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
+from tests.support.first_version import NOW
+from tests.support.tables import EVENTS, Penguin, log_of, losing, next_commit, opened, rows_of
 
 
 def with_column(name="extra", kind=FieldType.STRING, *, nullable=True):
     return Schema((*EVENTS.fields, Field(name=name, type=kind, nullable=nullable)))
-
-
-class Forgetful(WritableTable):
-    """Commits, and then loses the answer."""
-
-    failures = 1
-
-    def commit(self, *given, **named):
-        super().commit(*given, **named)
-        if Forgetful.failures:
-            Forgetful.failures -= 1
-            raise CommitUnconfirmed("the connection was dropped")
 
 
 class Unwilling(WritableTable):
@@ -52,10 +38,8 @@ class Unwilling(WritableTable):
 
 def test_a_lost_answer_is_one_commit(table):
     """D06."""
-    Forgetful.failures = 1
     table.journal().batch(rows_of(1))
-    penguin = Penguin(table, log=log_of(Forgetful)).drain()
-    assert Forgetful.failures == 0
+    penguin = Penguin(table, log=log_of(losing())).drain()
     assert table.versions() == 2
     assert table.ids() == [1]
     assert penguin.run.totals.commits == 1

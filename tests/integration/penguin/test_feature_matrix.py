@@ -1,6 +1,5 @@
 """Every cell of docs/table-features.md, on a table that has the feature and a file."""
 
-import json
 from typing import Any
 
 import pyarrow as pa
@@ -11,8 +10,8 @@ from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.deltalog.table_features import FEATURES, TableFeature
 from lakebed.deltalog.tables import first_rows
 from lakebed.errors import LakeError, TableUnsupported
-from lakebed.layout import log_version
 from penguin.delta.table import Log
+from tests.support.first_version import MAPPED, protocol_of, write_first
 from tests.support.row_tracking import NAMED
 from tests.support.tables import TableDirectory
 
@@ -32,37 +31,26 @@ PROPERTIES = {
 
 def make(table: TableDirectory, feature: str) -> None:
     """Write a table of one file with one row, as an engine that knows the feature would."""
-    reader = {"minReaderVersion": 3, "readerFeatures": [feature]} if feature in READERS else {}
-    versions = {"minReaderVersion": 1, "minWriterVersion": 7}
-    names = [feature, *(["domainMetadata"] if feature in WITH_DOMAINS else [])]
+    reader = [feature] if feature in READERS else []
+    names = [] if reader else [feature]
+    names += ["domainMetadata"] if feature in WITH_DOMAINS else []
     column: dict[str, Any] = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
     if feature == "columnMapping":
-        column["metadata"] = {
-            "delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "id",
-        }  # fmt: skip
+        column["metadata"] = MAPPED[0]["metadata"]
     pq.write_table(pa.table({"id": pa.array([7], pa.int64())}), table.root / "a.parquet")
-    actions: list[dict[str, Any]] = [
-        {"commitInfo": {"operation": "WRITE", "inCommitTimestamp": 1}},
-        {"protocol": {**versions, **reader, "writerFeatures": names}},
-        {
-            "metaData": {
-                "id": "table",
-                "format": {"provider": "parquet", "options": {}},
-                "schemaString": json.dumps({"type": "struct", "fields": [column]}),
-                "partitionColumns": [],
-                "configuration": PROPERTIES.get(feature, {}),
-                "createdTime": 1,
-            }
-        },
-        {
-            "add": {
-                "path": "a.parquet", "partitionValues": {}, "dataChange": True,
-                "size": (table.root / "a.parquet").stat().st_size, "modificationTime": 1,
-                "stats": '{"numRecords":1}',
-            }
-        },
-    ]  # fmt: skip
-    table.store.create(log_version(0), "\n".join(map(json.dumps, actions)).encode())
+    file = {
+        "path": "a.parquet", "partitionValues": {}, "dataChange": True,
+        "size": (table.root / "a.parquet").stat().st_size, "modificationTime": 1,
+        "stats": '{"numRecords":1}',
+    }  # fmt: skip
+    write_first(
+        table.store,
+        protocol_of(*names, reader=reader),
+        [column],
+        PROPERTIES.get(feature, {}),
+        info={"operation": "WRITE", "inCommitTimestamp": 1},
+        adds=[file],
+    )
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda one: one.name)

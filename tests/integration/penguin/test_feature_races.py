@@ -12,25 +12,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakebed.deltalog.table_features import FEATURES
-from lakebed.layout import DELTA_LOG, log_version
+from lakebed.layout import DELTA_LOG
+from tests.support.first_version import FIELDS, MAPPED, protocol_of, write_first
 from tests.support.races import AGAINST_SPARK, Race
 
-FIELDS = [
-    {"name": "id", "type": "long", "nullable": False, "metadata": {}},
-    {"name": "name", "type": "string", "nullable": True, "metadata": {}},
-    {"name": "date", "type": "date", "nullable": True, "metadata": {}},
-]
 LOCAL = [*FIELDS, {"name": "at", "type": "timestamp_ntz", "nullable": True, "metadata": {}}]
-MAPPED = [
-    {
-        **field,
-        "metadata": {
-            "delta.columnMapping.id": number,
-            "delta.columnMapping.physicalName": field["name"],
-        },
-    }
-    for number, field in enumerate(FIELDS, start=1)
-]
 Feature = dict[str, Any]
 TABLES: dict[str, Feature] = {
     "appendOnly": {"properties": {"appendOnly": "true"}},
@@ -52,19 +38,13 @@ ROUNDS = 3
 
 def make(race: Race, feature: str, of: Feature) -> None:
     """Write version 0 of a table with a feature, as some other engine would."""
-    reader = {"minReaderVersion": 3, "readerFeatures": [feature]} if of.get("reader") else {}
-    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": [feature], **reader}
-    metadata = {
-        "id": "table",
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps({"type": "struct", "fields": of.get("fields", FIELDS)}),
-        "partitionColumns": [],
-        "configuration": {f"delta.{key}": value for key, value in of.get("properties", {}).items()},
-        "createdTime": 1,
-    }
-    actions: list[dict[str, Any]] = [{"protocol": protocol}, {"metaData": metadata}]
-    body = "\n".join(map(json.dumps, actions)).encode()
-    race.table.store.create(log_version(0), body)
+    names = {"reader": [feature]} if of.get("reader") else {}
+    protocol = protocol_of(*([] if names else [feature]), **names)
+    write_first(race.table.store, protocol, of.get("fields", FIELDS), properties_of(of))
+
+
+def properties_of(feature: Feature) -> dict[str, str]:
+    return {f"delta.{key}": value for key, value in feature.get("properties", {}).items()}
 
 
 def test_every_feature_that_is_appended_to_has_a_race() -> None:
@@ -95,8 +75,7 @@ def test_two_penguins_and_deltalake_at_the_same_time(tmp_path, feature):
     assert dict(zip(*(seen[one].to_pylist() for one in ("id", "name")), strict=True)) == wanted
     # Nothing but rows was added: the table is what it was.
     assert table.protocol() == before
-    configuration = {f"delta.{key}": value for key, value in of.get("properties", {}).items()}
-    assert configuration.items() <= table.metadata().configuration.items()
+    assert properties_of(of).items() <= table.metadata().configuration.items()
     log = race.table.root / DELTA_LOG
     adds = [
         json.loads(line)["add"]

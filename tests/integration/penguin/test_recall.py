@@ -7,7 +7,6 @@ log, then changes something behind its back.
 import gc
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 from deltalake import DeltaTable, Field
@@ -19,11 +18,10 @@ from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.delta.table import Log
+from tests.support.first_version import NOW
 from tests.support.foreign import Directory
 from tests.support.recall import running
 from tests.support.tables import Penguin, before_commit, opened, rows_of
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """What the door to deltalake promises, run against the library itself."""
 
-import json
 import threading
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import deltalake
 import pyarrow.parquet as pq
@@ -12,16 +10,13 @@ import pytest
 from lakebed.deltalog.delta_types import TableFacts, features_needed
 from lakebed.deltalog.snapshot import LogReader
 from lakebed.errors import CommitUnconfirmed, TableUnreadable, TableUnsupported
-from lakebed.layout import TablePath
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
 from penguin.delta.table import Log
-from penguin.model.commit import Add
 from penguin.model.errors import TableExists
+from tests.support.first_version import NOW, add, protocol_of, write_first
 from tests.support.open_table import OpenTable
 from tests.support.tables import Penguin, TableDirectory, opened, rows_of
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
 SCHEMA = {"type": "struct", "fields": [ID]}
@@ -39,42 +34,10 @@ def wider(before, name="new"):
     return replace(before, schema={**before.schema, "fields": fields})
 
 
-def add(name="a.parquet"):
-    return Add(
-        rows=1,
-        path=TablePath(name), size=1, partition_values={}, modification_time=1,
-        stats='{"numRecords":1}', pipeline="p", sequence=1,
-    )  # fmt: skip
-
-
 def write_log(table, *, protocol, configuration=None, field_metadata=None, fields=(), adds=()):
     """Write version 0 as some other engine would."""
     field = {**ID, "metadata": field_metadata or {}}
-    actions = [
-        {"protocol": protocol},
-        {
-            "metaData": {
-                "id": "table",
-                "format": {"provider": "parquet", "options": {}},
-                "schemaString": json.dumps({"type": "struct", "fields": [field, *fields]}),
-                "partitionColumns": [],
-                "configuration": configuration or {},
-                "createdTime": 1,
-            }
-        },
-        *({"add": one} for one in adds),
-    ]
-    body = "".join(json.dumps(action) + "\n" for action in actions)
-    table.store.create(f"_delta_log/{0:020d}.json", body.encode())
-
-
-def features(*names, reader=()):
-    return {
-        "minReaderVersion": 3,
-        "minWriterVersion": 7,
-        "readerFeatures": list(reader),
-        "writerFeatures": [*names, *reader],
-    }
+    write_first(table.store, protocol, [field, *fields], configuration, adds=adds)
 
 
 CLASSIC = {"minReaderVersion": 1, "minWriterVersion": 2}
@@ -307,8 +270,8 @@ def test_a_table_that_could_not_be_written_is_not_created(table, name, value):
 @pytest.mark.parametrize(
     ("name", "log"),
     [
-        ("identityColumns", {"protocol": features("identityColumns")}),
-        ("something-new", {"protocol": features("something-new")}),
+        ("identityColumns", {"protocol": protocol_of("identityColumns")}),
+        ("something-new", {"protocol": protocol_of("something-new")}),
         ("writer version 6", {"protocol": {"minReaderVersion": 2, "minWriterVersion": 6}}),
         (
             "delta.columnMapping",
@@ -377,10 +340,10 @@ def test_an_invariant_of_a_nested_field_is_seen_too(table, wrap):
     [
         CLASSIC,
         {"minReaderVersion": 1, "minWriterVersion": 4},
-        features("appendOnly", "invariants"),
-        features("changeDataFeed"),
-        features(reader=["deletionVectors"]),
-        features(reader=["timestampNtz"]),
+        protocol_of("appendOnly", "invariants"),
+        protocol_of("changeDataFeed"),
+        protocol_of(reader=["deletionVectors"]),
+        protocol_of(reader=["timestampNtz"]),
     ],
 )
 def test_a_table_that_can_be_written_safely_is_written(table, protocol):
@@ -403,7 +366,7 @@ def test_a_checkpoint_keeps_the_deletion_vectors_of_others(table):
         "path": "x.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1,
         "dataChange": True, "stats": '{"numRecords":9}', "deletionVector": vector,
     }  # fmt: skip
-    write_log(table, protocol=features(reader=["deletionVectors"]), adds=[other])
+    write_log(table, protocol=protocol_of(reader=["deletionVectors"]), adds=[other])
     log = Log(table.store)
     opened(log).commit((add(),), (("a", 1),), {}, NOW)
     opened(log).checkpoint()

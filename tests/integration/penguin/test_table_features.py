@@ -3,7 +3,7 @@
 import json
 import os
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -14,7 +14,7 @@ from lakebed.columns.schema import Field as LakeField
 from lakebed.columns.schema import Schema
 from lakebed.deltalog.table_features import BY_NAME, FEATURES
 from lakebed.errors import ObjectChanged, ObjectMissing, TableUnreadable, TableUnsupported
-from lakebed.layout import DELTA_LOG, TablePath, log_version
+from lakebed.layout import DELTA_LOG, log_version
 from lakebed.polling import Stop
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
@@ -22,57 +22,21 @@ from lakebed.telemetry.events import StepFailed
 from lakebed.types import Evolution, FieldType
 from penguin.delta.table import Log
 from penguin.events.commits import EntriesCommitted
-from penguin.model.commit import Add
 from penguin.model.settings import PenguinSettings
 from penguin.service import commit_tables
+from tests.support.first_version import FIELDS, MAPPED, NOW, add, latest, protocol_of, write_first
 from tests.support.tables import EVENTS, Numbered, Penguin, opened, rows_of
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = int((NOW + timedelta(days=1)).timestamp() * 1000)
 ROWS = "delta.rowTracking"
-FIELDS = [
-    {"name": "id", "type": "long", "nullable": False, "metadata": {}},
-    {"name": "name", "type": "string", "nullable": True, "metadata": {}},
-    {"name": "date", "type": "date", "nullable": True, "metadata": {}},
-]
-
-
-def add(name, rows=1):
-    return Add(
-        path=TablePath(name), size=1, rows=rows, modification_time=1, partition_values={},
-        stats=json.dumps({"numRecords": rows}), pipeline="p", sequence=1,
-    )  # fmt: skip
 
 
 def make(table, *features, reader=(), fields=FIELDS, domains=(), at=None, **properties):
     """Write version 0 as some other engine would."""
-    told = {"operation": "CREATE TABLE"} | ({} if at is None else {"inCommitTimestamp": at})
-    actions = [
-        {"commitInfo": told},
-        {
-            "protocol": {
-                "minReaderVersion": 3 if reader else 1,
-                "minWriterVersion": 7,
-                **({"readerFeatures": list(reader)} if reader else {}),
-                "writerFeatures": ["invariants", "appendOnly", *features, *reader],
-            }
-        },
-        {
-            "metaData": {
-                "id": "table",
-                "format": {"provider": "parquet", "options": {}},
-                "schemaString": json.dumps({"type": "struct", "fields": fields}),
-                "partitionColumns": [],
-                "configuration": {f"delta.{name}": value for name, value in properties.items()},
-                "createdTime": 1,
-            }
-        },
-        *(
-            {"domainMetadata": {"domain": name, "configuration": said, "removed": False}}
-            for name, said in domains
-        ),
-    ]
-    table.store.create(log_version(0), "\n".join(map(json.dumps, actions)).encode())
+    protocol = protocol_of("invariants", "appendOnly", *features, reader=reader)
+    configuration = {f"delta.{name}": value for name, value in properties.items()}
+    info = {"operation": "CREATE TABLE"} | ({} if at is None else {"inCommitTimestamp": at})
+    write_first(table.store, protocol, fields, configuration, info=info, domains=domains)
 
 
 def row(number):
@@ -82,10 +46,6 @@ def row(number):
 def actions(table, version, kind):
     lines = map(json.loads, table.commit_text(version).splitlines())
     return [line[kind] for line in lines if kind in line]
-
-
-def latest(table):
-    return opened(Log(table.store))
 
 
 def tracked(table, last=None):
@@ -238,16 +198,6 @@ WIDENED = [
     {**FIELDS[0], "metadata": {"delta.typeChanges": [{"fromType": "integer", "toType": "long"}]}},
     *FIELDS[1:],
 ]
-MAPPED = [
-    {
-        **field,
-        "metadata": {
-            "delta.columnMapping.id": number,
-            "delta.columnMapping.physicalName": field["name"],
-        },
-    }
-    for number, field in enumerate(FIELDS, start=1)
-]
 TABLES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "clustering": (
         ("domainMetadata", "clustering"),
@@ -324,29 +274,43 @@ def test_a_change_of_columns_that_asks_for_more_holds_the_files_by_name(
     assert "with Spark" in penguin.why()
 
 
-def test_no_column_of_a_clustered_table_is_dropped(table):
-    """It may be one that the table is clustered by: the log would name one that is not there."""
-    names, options = TABLES["clustering"]
+NARROW_BY_PREVIEW = {"reader": ["typeWidening-preview"], "fields": NARROW}
+SHOWS_CHANGES = Schema((*EVENTS.fields, LakeField(name="_change_type", type=FieldType.STRING)))
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "schema", "mode", "why"),
+    [
+        # It may be one that the table is clustered by: the log would name one that is not there.
+        (
+            *TABLES["clustering"],
+            EVENTS.without(frozenset({"name"})),
+            Evolution.OVERWRITE,
+            "drop name with Spark",
+        ),
+        (
+            ("changeDataFeed",),
+            {"enableChangeDataFeed": "true"},
+            SHOWS_CHANGES,
+            Evolution.MERGE,
+            "_change_type: readers of the table's changes",
+        ),
+        (
+            (),
+            {**NARROW_BY_PREVIEW, "enableTypeWidening": "true"},
+            EVENTS,
+            Evolution.OVERWRITE,
+            "change id with Spark",
+        ),
+    ],
+    ids=["clustering", "changeDataFeed", "typeWidening-preview"],
+)
+def test_a_change_of_columns_that_a_feature_forbids_is_not_made(
+    table, names, options, schema, mode, why
+):
     make(table, *names, **options)
-    table.journal(partitions=(), schema=EVENTS.without(frozenset({"name"}))).batch([row(1)])
-    penguin = Penguin(table, options={"evolution": Evolution.OVERWRITE}).drain()
-    assert "drop name with Spark" in penguin.why()
-
-
-def test_no_column_is_added_that_readers_of_changes_see_already(table):
-    make(table, "changeDataFeed", enableChangeDataFeed="true")
-    schema = Schema((*EVENTS.fields, LakeField(name="_change_type", type=FieldType.STRING)))
     table.journal(partitions=(), schema=schema).batch([{**row(1), "_change_type": "x"}])
-    penguin = Penguin(table, options={"evolution": Evolution.MERGE}).drain()
-    assert "_change_type: readers of the table's changes" in penguin.why()
-
-
-def test_a_preview_of_type_widening_is_changed_with_spark(table):
-    names, options = TABLES["typeWidening-preview"]
-    make(table, *names, **{**options, "fields": NARROW}, enableTypeWidening="true")
-    table.journal(partitions=(), schema=EVENTS).batch([row(1)])
-    penguin = Penguin(table, options={"evolution": Evolution.OVERWRITE}).drain()
-    assert "change id with Spark" in penguin.why()
+    assert why in Penguin(table, options={"evolution": mode}).drain().why()
 
 
 def test_columns_are_added_to_a_table_that_records_changes_of_types(table):

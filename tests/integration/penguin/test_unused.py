@@ -47,6 +47,17 @@ def correct(journal):
     return journal
 
 
+@pytest.fixture
+def others(tmp_path):
+    """Return a directory that blizzard left with a table without rows, and now scans."""
+    directory = TableDirectory(tmp_path / "table")
+    begin_wrong(directory)
+    Penguin(directory).drain()
+    protocol = directory.root / "_blizzard/protocol/1.json"
+    protocol.write_text(json.dumps({**json.loads(protocol.read_text()), "handoff": "direct"}))
+    return Directory(directory.root)
+
+
 @MODES
 def test_a_table_without_files_takes_the_schema_of_the_first_files(table, mode):
     """HOLES W43: it was refused for ever, though no row was written under the first schema."""
@@ -177,14 +188,8 @@ def test_rows_that_somebody_writes_meanwhile_are_kept_readable(table):
     assert len(penguin.held) == 1
 
 
-def test_the_first_file_of_another_program_is_taken_too(tmp_path):
+def test_the_first_file_of_another_program_is_taken_too(others):
     """HOLES W43: blizzard left a table without rows, and goes no further."""
-    directory = TableDirectory(tmp_path / "table")
-    begin_wrong(directory)
-    Penguin(directory).drain()
-    protocol = directory.root / "_blizzard/protocol/1.json"
-    protocol.write_text(json.dumps({**json.loads(protocol.read_text()), "handoff": "direct"}))
-    others = Directory(directory.root)
     others.file(1, folder="region=eu")
     visitor = others.penguin().drain()
     assert visitor.told(FilesLeftOut) == []
@@ -196,14 +201,8 @@ def test_the_first_file_of_another_program_is_taken_too(tmp_path):
     assert others.rows() == [{"id": 1, "region": "eu"}]
 
 
-def test_a_type_that_needs_more_than_a_schema_is_not_put_into_a_table_that_is_there(tmp_path):
-    directory = TableDirectory(tmp_path / "table")
-    begin_wrong(directory)
-    Penguin(directory).drain()
-    protocol = directory.root / "_blizzard/protocol/1.json"
-    protocol.write_text(json.dumps({**json.loads(protocol.read_text()), "handoff": "direct"}))
-    others = Directory(directory.root)
+def test_a_type_that_needs_more_than_a_schema_is_not_put_into_a_table_that_is_there(others):
     others.file(folder="", data=pa.table({"at": pa.array([0], pa.timestamp("us"))}))
     (left,) = others.penguin().drain().told(FilesLeftOut)
     assert left.code in ("schema_refused", "file_unfit")
-    assert directory.delta().version() == 1
+    assert others.delta().version() == 1

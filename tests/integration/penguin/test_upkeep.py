@@ -100,29 +100,25 @@ def test_versions_beyond_their_time_are_removed_and_nothing_is_lost_or_doubled(
     assert table.ids() == [1, 2, 3, 4, 5, 6]
 
 
-def test_younger_versions_stay(table: TableDirectory) -> None:
-    commit(table, Penguin(table, options=every(3)), 4)
-    aged(table, days=29)
+@pytest.mark.parametrize(
+    ("properties", "days", "left"),
+    [
+        ({}, 29, [*range(6)]),
+        ({"delta.logRetentionDuration": "interval 7 days"}, 8, [5]),
+        ({"delta.enableExpiredLogCleanup": "False"}, 31, [*range(6)]),
+        # HOLES L31: a value that is no yes.
+        ({"delta.enableExpiredLogCleanup": "no"}, 31, [*range(6)]),
+    ],
+)
+def test_the_table_says_how_long_versions_are_kept(
+    table: TableDirectory, properties: dict[str, str], days: float, left: list[int]
+) -> None:
+    commit(table, Penguin(table, options=every(3, properties=properties)), 4)
+    aged(table, days)
     penguin = Penguin(table, options=every(3))
     commit(table, penguin)
-    assert numbers(table) == list(range(6))
-    assert of_kind(penguin.events, LogCleanedUp) == []
-
-
-def test_the_table_says_how_long_they_are_kept(table: TableDirectory) -> None:
-    properties = {"delta.logRetentionDuration": "interval 7 days"}
-    commit(table, Penguin(table, options=every(3, properties=properties)), 4)
-    aged(table, days=8)
-    commit(table, Penguin(table, options=every(3)))
-    assert numbers(table) == [5]
-
-
-def test_a_table_that_keeps_everything_keeps_everything(table: TableDirectory) -> None:
-    properties = {"delta.enableExpiredLogCleanup": "False"}
-    commit(table, Penguin(table, options=every(3, properties=properties)), 4)
-    aged(table)
-    commit(table, Penguin(table, options=every(3)))
-    assert numbers(table) == list(range(6))
+    assert numbers(table) == left
+    assert bool(of_kind(penguin.events, LogCleanedUp)) is (left == [5])
 
 
 def test_a_table_with_checkpoints_of_another_kind_is_left_to_its_engine(
@@ -216,15 +212,6 @@ def test_where_nobody_can_say_how_long_everything_is_kept_and_that_is_told(
     assert numbers(table) == list(range(7))
     (told,) = of_kind(penguin.events, LogKept)
     assert repr(text) in told.sentence()
-
-
-def test_a_value_that_is_no_yes_keeps_everything(table: TableDirectory) -> None:
-    """HOLES L31"""
-    properties = {"delta.enableExpiredLogCleanup": "no"}
-    commit(table, Penguin(table, options=every(3, properties=properties)), 4)
-    aged(table)
-    commit(table, Penguin(table, options=every(3)))
-    assert numbers(table) == list(range(6))
 
 
 def test_a_clock_that_is_ahead_removes_nothing_before_its_time(table: TableDirectory) -> None:
