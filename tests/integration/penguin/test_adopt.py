@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakebed.documents.parquet_footer import TAIL
+from lakebed.errors import ListingUnordered
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from tests.support.adoptions import Counting, Meddling, ParquetFolder
@@ -271,6 +272,20 @@ def test_a_file_that_goes_at_the_last_moment_leaves_no_column(tmp_path):
     assert found.table is not None
     assert [one["name"] for one in found.table.schema["fields"]] == ["id", "name"]
     assert ids(folder.root) == list(range(100))
+
+
+def test_a_folder_in_a_store_that_lists_in_no_order_is_sorted(folder):
+    """The first listing finds out; it is made once more as a whole."""
+
+    class Unordered(Store):
+        def in_order(self, *given, **named):
+            first, second, *_ = super().in_order(*given, **named)
+            yield first
+            raise ListingUnordered("the store lists in no order", path=second.path)
+
+    found = folder.adopt(Unordered(str(folder.root), StorageOptions()))
+    assert (found.version, found.totals.files) == (0, 4)
+    assert ids(folder.root) == [11, 12, 21, 22]
 
 
 def test_the_commit_says_what_it_did(folder):
