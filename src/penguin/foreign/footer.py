@@ -22,7 +22,7 @@ import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,7 +40,7 @@ from lakebed.documents.parquet_footer import (
     statistics,
 )
 from lakebed.listing.sort import readable
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.objects import ObjectFacts
 from lakebed.types import FORBIDDEN_IN_NAMES
 from penguin.model.errors import FileUnfit
 
@@ -210,6 +210,16 @@ ENCRYPTED = b"PARE"
 OUR_MARK = b"blizzard.journal"
 
 
+class Parts(Protocol):
+    """What is asked of a store."""
+
+    def part(self, path: str, start: int, end: int, *, etag: str | None) -> bytes:
+        """Read some bytes of an object."""
+
+    def describe(self, path: str) -> str:
+        """Name an object for a person."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footer:
     """What a file says of itself."""
@@ -223,7 +233,7 @@ class Footer:
     """Whether blizzard wrote it: then only a journal entry may name it."""
 
 
-def read_footer(store: Reader, facts: ObjectFacts) -> Footer:
+def read_footer(store: Parts, facts: ObjectFacts) -> Footer:
     """Read a file's footer; FileUnfit says why it is no Parquet file, or not a whole one."""
     where, size = store.describe(facts.path), facts.size
     if size < len(MAGIC) + FRAME:
