@@ -8,7 +8,7 @@ from lakebed import layout
 from lakebed.deltalog.actions import LogActions, moment
 from lakebed.deltalog.removals import CLOCKS_DIFFER, LONG_AGO, NEVER, RemovalEvidence, RemovalNote
 from lakebed.listing.watermark import named_at
-from lakebed.storage.objects import ObjectFacts
+from lakebed.storage.facts import ObjectFacts
 
 SAME_CLOCK = timedelta(minutes=5)
 """How much the times of a version and of its object may differ if the object is no copy."""

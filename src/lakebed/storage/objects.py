@@ -6,7 +6,6 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +16,7 @@ from obstore.exceptions import BaseError, PreconditionError
 from lakebed.errors import DocumentUnreadable, LakeError, NameUnusable, ObjectChanged, ObjectMissing
 from lakebed.layout import DELTA_LOG
 from lakebed.listing.sort import is_usable, leads_elsewhere
+from lakebed.storage.facts import ObjectFacts
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.trouble import is_no_object, translated
 
@@ -33,16 +33,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TOO_LONG = "File name too long"
 _AZURE_ETAG = re.compile(r'"(0x[0-9A-F]+)"')
 """Other stores use digests, which never begin like this."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectFacts:
-    """What a listing or a HEAD says of an object."""
-
-    path: str
-    size: int
-    etag: str | None
-    modified: datetime
 
 
 def facts_of(meta: Any) -> ObjectFacts:  # noqa: ANN401 - obstore's ObjectMeta is a TypedDict of a stub

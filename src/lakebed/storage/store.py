@@ -25,7 +25,8 @@ from lakebed.storage import disk, odd_names, remote
 from lakebed.storage.answers import means_exists
 from lakebed.storage.aws import uploads
 from lakebed.storage.aws.uploads import OpenUpload, Unseen
-from lakebed.storage.objects import ObjectFacts, ObjectReader, facts_of
+from lakebed.storage.facts import ObjectFacts
+from lakebed.storage.objects import ObjectReader, facts_of
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.remote import check_readable, is_there, local_path
 from lakebed.storage.trouble import is_no_object

@@ -40,7 +40,7 @@ from lakebed.documents.parquet_footer import (
     statistics,
 )
 from lakebed.listing.sort import readable
-from lakebed.storage.objects import ObjectFacts
+from lakebed.storage.facts import ObjectFacts
 from lakebed.types import FORBIDDEN_IN_NAMES
 from penguin.model.errors import FileUnfit
 

@@ -9,7 +9,7 @@ from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import TablePath, foreign_transaction
 from lakebed.listing.watermark import named_at
-from lakebed.storage.objects import ObjectFacts
+from lakebed.storage.facts import ObjectFacts
 
 AHEAD = timedelta(hours=1)
 """How far the time in a name may be ahead of the store's."""
