@@ -134,7 +134,7 @@ test-cluster: setup java archive ## the tests on a standalone cluster: a master 
 	$(BIN)/pytest -q -m cluster -p no:randomly tests/cluster
 
 interop: setup java ## Spark with Delta on the same tables; fetches the Delta package
-	$(BIN)/pytest -q -m interop tests/interop
+	$(BIN)/pytest -q -m interop -n $(WORKERS) --dist loadfile tests/interop
 
 # Contestants that nothing else needs are kept apart from .venv, pinned by a lock of their own.
 $(PEERS): bench/peers.lock | $(READY)
@@ -151,22 +151,22 @@ bench-all: setup java $(PEERS) ## the same at full size, with the long ones; an 
 	$(BIN)/blizzard warm
 	$(BIN)/python -m bench.race --all --write
 
-bench-growth: setup ## measure what grows with the history; writes docs/performance.md
+bench-growth: setup ## measure what grows with the history; writes bench/README.md
 	$(BIN)/python -m bench.growth --most 1000000 --write
 
-bench-wide: setup java archive ## measure two workers of one core against one; writes docs/performance.md
+bench-wide: setup java archive ## measure two workers of one core against one; writes bench/README.md
 	$(BIN)/python -m bench.wide --write
 
-bench-slots: setup java ## measure two, four and eight tasks at once; writes docs/performance.md
+bench-slots: setup java ## measure two, four and eight tasks at once; writes bench/README.md
 	$(BIN)/python -m bench.slots --write
 
-bench-commits: setup java ## measure a commit to tables of up to a million files; writes docs/performance.md
+bench-commits: setup java ## measure a commit to tables of up to a million files; writes bench/README.md
 	$(BIN)/python -m bench.commits --most 1000000 --spark --write
 
-bench-cold: setup java ## measure what starts of the programs cost; writes docs/performance.md
+bench-cold: setup java ## measure what starts of the programs cost; writes bench/README.md
 	$(BIN)/python -m bench.cold --spark 3 --write
 
-bench-adopt: setup ## measure the adoption of folders of up to a million files; writes docs/performance.md
+bench-adopt: setup ## measure the adoption of folders of up to a million files; writes bench/README.md
 	$(BIN)/python -m bench.adoption --most 1000000 --write
 
 bench-live: setup ## measure what the live page costs; writes docs/live.md
@@ -176,7 +176,7 @@ bench-open-page: setup java ## measure what the live page costs a real run; writ
 	$(BIN)/blizzard warm
 	$(BIN)/python -m bench.open_page --write
 
-bench-upkeep: setup ## measure fsck and vacuum of tables of up to a million files; writes docs/performance.md
+bench-upkeep: setup ## measure fsck and vacuum of tables of up to a million files; writes bench/README.md
 	$(BIN)/python -m bench.upkeep --most 1000000 --write
 
 features: setup ## write docs/table-features.md from the code

@@ -6,7 +6,7 @@ the checkout:
 
     .venv/bin/python -m bench.adoption [--most 1000000] [--write]
 
-`--write` puts the table into docs/performance.md.
+`--write` puts the table into bench/README.md.
 """
 
 import os
@@ -137,7 +137,7 @@ def measure(what: str, folder: Path) -> Figures:
 if __name__ == "__main__":
     BySize(
         module=MODULE,
-        section=Section("performance.md", "adopt"),
+        section=Section("bench/README.md", "adopt"),
         sizes=SIZES,
         measure=measure,
         rows=rows,

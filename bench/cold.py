@@ -7,7 +7,7 @@ the checkout:
     .venv/bin/python -m bench.cold [--rounds 7] [--spark 3] [--write] [--against CHECKOUT]
 
 `--spark` also compares `blizzard --once` on one small file with a bare SparkSession and one trivial
-job, so many times; `--write` puts the tables into docs/performance.md. `--against` measures our
+job, so many times; `--write` puts the tables into bench/README.md. `--against` measures our
 commands as they are in another checkout, too, in turns, and prints the medians of both.
 """
 
@@ -239,7 +239,7 @@ def main() -> None:
             texts["start"] = spark_table(in_rounds(with_spark(folder), given.spark))
             print(texts["start"])
     for mark, text in texts.items() if given.write else ():
-        Section("performance.md", mark).write(text)
+        Section("bench/README.md", mark).write(text)
 
 
 if __name__ == "__main__":

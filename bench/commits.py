@@ -7,7 +7,7 @@ Run it from the root of the checkout:
 
     .venv/bin/python -m bench.commits [--most 1000000] [--spark] [--write]
 
-`--write` puts the table into docs/performance.md.
+`--write` puts the table into bench/README.md.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from penguin.delta.table import Log
 from penguin.model.commit import Add
 from tests.support.tables import Penguin, TableDirectory, opened, rows_of
 
-SECTION = Section("performance.md", "commits")
+SECTION = Section("bench/README.md", "commits")
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 AT_A_TIME = 50_000
 FILES = 10

@@ -6,7 +6,7 @@ memory are of that process. Run it from the root of the checkout:
 
     .venv/bin/python -m bench.growth [--most 1000000] [--only MEASURE ...] [--write | --draw]
 
-`--write` puts the table into docs/performance.md, the figures into bench/growth.json and the plot
+`--write` puts the table into bench/README.md, the figures into bench/growth.json and the plot
 into docs/images/growth.svg; with `--only` the figures of the other measures stay as they are.
 `--draw` measures nothing: it makes table and plot from the figures.
 """
@@ -44,7 +44,7 @@ from tests.support.tables import Penguin, TableDirectory, rows_of
 
 PLOT = DOCS / "images" / "growth.svg"
 FIGURES = Path(__file__).parent / "growth.json"
-SECTION = Section("performance.md", "growth")
+SECTION = Section("bench/README.md", "growth")
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 FILES_PER_ENTRY = 100
 LEAST_SECONDS = 0.001

@@ -43,7 +43,7 @@ from tests.support.builders import ID_AND_NAME
 from tests.support.live_lake import LiveLake
 
 FIGURES = Path(__file__).parent / "live.json"
-SECTION = Section("live.md", "live")
+SECTION = Section("docs/live.md", "live")
 DAY = 288
 """Entries of a day, one every five minutes."""
 YEAR = 100_000

@@ -40,7 +40,7 @@ from lakebed.telemetry.events import Event, LastStepTaken
 from tests.support.ports import reserved_port
 
 FIGURES = Path(__file__).parent / "open_page.json"
-SECTION = Section("live.md", "open page")
+SECTION = Section("docs/live.md", "open page")
 WORKLOAD = WORKLOADS["b"]
 SCALE = 1
 BATCHES = 5

@@ -10,7 +10,7 @@ from bench import hard, plots
 from bench.section import DOCS, Section
 
 IMAGE = DOCS / "images" / "race.svg"
-SECTION = Section("performance.md", "race")
+SECTION = Section("docs/performance.md", "race")
 OURS = "blizzard"
 COLD = {"blizzard, cold": "blizzard, cold", "Spark, cold": "blizzard, cold"}
 """Against whom each of them is measured, where it is not the warm blizzard."""

@@ -18,7 +18,7 @@ from bench.section import Section
 from bench.workloads import WORKLOADS
 
 FIGURES = Path(__file__).with_suffix(".json")
-SECTION = Section("performance.md", "slots")
+SECTION = Section("bench/README.md", "slots")
 WHO = {2: "blizzard", 4: "blizzard, 4 slots", 8: "blizzard, 8 slots"}
 
 Figures = dict[str, Any]

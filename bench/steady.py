@@ -31,7 +31,7 @@ from tests.support.builders import Bench
 from tests.support.runner import InProcessRunner
 
 FIGURES = Path(__file__).parent / "steady.json"
-SECTION = Section("performance.md", "steady")
+SECTION = Section("docs/performance.md", "steady")
 SHRUNK = 32
 FILE_SIZE = mebibytes(128) // SHRUNK
 POLL = 10.0

@@ -6,7 +6,7 @@ runs in a process of its own. Run it from the root of the checkout:
 
     .venv/bin/python -m bench.upkeep [--most 1000000] [--write]
 
-`--write` puts the table into docs/performance.md.
+`--write` puts the table into bench/README.md.
 """
 
 import json
@@ -175,7 +175,7 @@ def rows(place: Path, files: int, alone: Alone) -> Iterator[Figures]:
 if __name__ == "__main__":
     BySize(
         module="bench.upkeep",
-        section=Section("performance.md", "upkeep"),
+        section=Section("bench/README.md", "upkeep"),
         sizes=SIZES,
         measure=measure,
         rows=rows,

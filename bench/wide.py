@@ -29,7 +29,7 @@ from tests.support.cluster import ARCHIVE, Cluster, running_cluster
 from tests.support.pipelines import pipeline_of
 
 FIGURES = Path(__file__).with_suffix(".json")
-SECTION = Section("performance.md", "wide")
+SECTION = Section("bench/README.md", "wide")
 FILE_BYTES = 16 * 1024 * 1024
 """The planner makes six units of them all, with one core and with two: the work is the same."""
 WANTED = 1.5

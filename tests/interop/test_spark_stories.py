@@ -12,7 +12,7 @@ from tests.support.stories import FOREIGN, Story
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
-STORIES = int(os.environ.get("STORIES", "6"))
+STORIES = int(os.environ.get("STORIES", "2"))
 FIRST = int(os.environ.get("FIRST_STORY", "0"))
 MATCHED = "WHEN MATCHED THEN DELETE"
 NEW = f"WHEN NOT MATCHED AND s.id >= {FOREIGN} THEN INSERT (id, v) VALUES (s.id, s.v)"

@@ -1,5 +1,6 @@
 """One Spark session with the Delta package, for all tests of a process."""
 
+import fcntl
 import functools
 import os
 import sys
@@ -62,7 +63,10 @@ def session() -> SparkSession:
     builder = SparkSession.builder.master("local[2]").appName("interop")
     for key, value in {**CONF, "spark.driver.extraJavaOptions": java}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    # Processes that start at the same time would fetch the package into one folder.
+    with (Path(tempfile.gettempdir()) / f"interop-{os.getuid()}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return builder.getOrCreate()
 
 
 def table(root: Path) -> DataFrame:
