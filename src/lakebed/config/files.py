@@ -1,5 +1,6 @@
 """YAML files, read and merged section by section; each key remembers its file and line."""
 
+import errno
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,10 @@ _TWO_DOCUMENTS = "expected a single document in the stream"
 """How the library begins what it has to say of a second one."""
 _NO_MAPPING = "mapping values are not allowed here"
 _IN_QUOTES = "while scanning a quoted scalar"
+LARGEST_FILE = 16 << 20
+"""Characters of a file that a configuration is read from."""
+MOST_VALUES = 1_000_000
+"""Values in a file, with each alias in place of what it refers to."""
 _IN_BRACKETS = ("while parsing a flow mapping", "while parsing a flow sequence")
 
 
@@ -181,7 +186,7 @@ def _text_of(path: Path) -> str:
     if path.is_dir():
         raise ValueError(f"{path}: is a folder; name it with -C")
     try:
-        return path.read_text(encoding="utf-8")
+        return bounded_text(path)
     except FileNotFoundError:
         raise ValueError(f"{path}: there is no such file") from None
     except OSError as cause:
@@ -190,14 +195,37 @@ def _text_of(path: Path) -> str:
         raise ValueError(f"{path}: is not UTF-8 text") from None
 
 
+def bounded_text(path: Path) -> str:
+    """Read a text file; raise OSError if it is too large, as a device without an end is."""
+    with path.open(encoding="utf-8") as file:
+        text = file.read(LARGEST_FILE + 1)
+    if len(text) > LARGEST_FILE:
+        raise OSError(errno.EFBIG, f"it has more than {LARGEST_FILE >> 20} MiB of text")
+    return text
+
+
 def parsed(text: str) -> tuple[yaml.Node | None, Any]:
     """Return the tree of a text and what it means; a YAMLError says what is wrong with it. Pure."""
     loader = ConfigLoader(text)
     try:
         node = loader.get_single_node()
+        if node is not None and _values_in(node, {}) > MOST_VALUES:
+            problem = f"its aliases make more than {MOST_VALUES:,} values of it; write fewer"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         return node, loader.construct_document(node) if node else None
     finally:
         loader.dispose()
+
+
+def _values_in(node: yaml.Node, known: dict[int, int]) -> int:
+    """Count the values below a node, those of an alias each time that it is used."""
+    if id(node) not in known:
+        known[id(node)] = 0  # An alias of its own ancestor is refused when it is read.
+        inside = node.value if isinstance(node, yaml.CollectionNode) else []
+        if isinstance(node, yaml.MappingNode):
+            inside = [each for entry in inside for each in entry]
+        known[id(node)] = 1 + sum(_values_in(each, known) for each in inside)
+    return known[id(node)]
 
 
 def _wrong_yaml(cause: yaml.MarkedYAMLError) -> str:
@@ -264,7 +292,7 @@ class Merged:
         beside = Path(origin.file if origin else "").parent
         file = beside / name
         try:
-            text = file.read_text(encoding="utf-8")
+            text = bounded_text(file)
         except FileNotFoundError:
             raise ValueError(f"there is no file {file}") from None
         except OSError as cause:

@@ -432,3 +432,23 @@ def test_a_column_is_not_nested_deeper_than_readers_bear(folder: Path) -> None:
 def test_a_location_with_a_nul_character_is_refused(folder: Path) -> None:
     found = faults(folder, 'source: {path: "/in\\0"}')
     assert any("source.path: must not have a NUL character" in one for one in found), found
+
+
+def test_aliases_that_multiply_are_refused(folder: Path) -> None:
+    levels = "".join(
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" if n else "a0: &a0 [x]\n"
+        for n in range(12)
+    )
+    (fault,) = faults(folder, levels)
+    assert "its aliases make more than 1,000,000 values" in fault
+
+
+@pytest.mark.parametrize("key", ["-c", "schema.file"])
+def test_a_file_without_an_end_is_refused(folder: Path, key: str) -> None:
+    endless = Path("/dev/zero")
+    if key == "-c":
+        with pytest.raises(ConfigInvalid, match="more than 16 MiB"):
+            load_document([endless], [], {}, lambda _document: ())
+    else:
+        told = "schema.file: /dev/zero cannot be read: it has more than 16 MiB"
+        assert any(told in fault for fault in faults(folder, f"schema: {{file: {endless}}}"))
