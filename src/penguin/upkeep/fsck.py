@@ -23,8 +23,13 @@ from penguin.upkeep.log_needs import SizedNames, ignore, list_data
 
 
 def list_all(store: Reader) -> SizedNames:
-    """List every object that may be a data file; hidden folders are not gone into."""
-    return SizedNames(list_data(store, may_be_entered, ignore))
+    """List every object that may be a data file; hidden folders in the root are not gone into."""
+    return SizedNames(list_data(store, _may_hold_data, ignore))
+
+
+def _may_hold_data(folder: str) -> bool:
+    """Whether a folder may hold data files: a log may name files in any folder below these."""
+    return "/" in folder or may_be_entered(folder)
 
 
 def rewritten_into(store: Reader, path: str, added: int | None, most: int) -> dict[str, bool]:

@@ -18,7 +18,7 @@ from lakebed.layout import accepted, log_version, receipt
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import ObjectFacts, Store
 from penguin.cli.app import app
-from penguin.upkeep.fsck import FsckFault, check
+from penguin.upkeep.fsck import FsckFault, check, list_all
 from penguin.upkeep.repair import RepairOrder, RepairRefused
 from tests.support.audits import audited
 from tests.support.compactions import crowded
@@ -67,6 +67,16 @@ def test_an_empty_first_version_names_the_command_that_removes_it(tmp_path: Path
     assert done.exit_code == 0, done.output
     Penguin(table).drain()
     assert table.ids() == [1]
+
+
+def test_a_listing_goes_into_hidden_folders_below_the_root(tmp_path: Path) -> None:
+    """Without them a table with many such files would have most of them reported as missing."""
+    for name in ("a.parquet", "date=1/_late/b.parquet", "_staging/c.parquet"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"12")
+    listed = list_all(Store(str(tmp_path), StorageOptions()))
+    assert [listed.size(name) for name in ("a.parquet", "date=1/_late/b.parquet")] == [2, 2]
+    assert listed.size("_staging/c.parquet") is None
 
 
 def test_an_empty_later_version_is_one_without_actions(tmp_path: Path) -> None:
