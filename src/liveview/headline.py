@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from blizzard.answers.problems import Health, Problem, minute, waiting_words
+from blizzard.answers.answer import Health, Problem
+from blizzard.answers.problems import minute, waiting_words
 from lakebed.units import is_are, plural
 from liveview.model import (
     Headline,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from blizzard import events as blizzard
-from blizzard.answers.problems import Problem
+from blizzard.answers.answer import Problem
 from lakebed.telemetry.events import (
     Event,
     LastStepTaken,

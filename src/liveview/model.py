@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
+from blizzard.answers.answer import Health, Problem
 from blizzard.answers.file_counts import Standing
-from blizzard.answers.problems import Health, Problem
 from lakebed.clock import rfc3339
 
 State = Literal["running", "idle", "to_read", "to_commit", "failing", "stopped", "unknown"]

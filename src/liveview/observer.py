@@ -12,8 +12,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from blizzard.answers.answer import Problem
 from blizzard.answers.file_counts import DayOrPartition
-from blizzard.answers.problems import Problem, late_steps, of_error
+from blizzard.answers.problems import late_steps, of_error
 from blizzard.answers.report import Question, Reconciler, Reconciliation
 from blizzard.answers.status import PipelineStatus
 from blizzard.model.locations import OpenReader, open_reader

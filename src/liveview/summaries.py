@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from blizzard.answers.answer import Problem
 from blizzard.answers.problems import (
-    Problem,
     error_found,
     health_of,
     late_steps,

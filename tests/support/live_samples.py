@@ -5,8 +5,8 @@ import random
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from blizzard.answers.answer import Problem
 from blizzard.answers.file_counts import Standing
-from blizzard.answers.problems import Problem
 from liveview.headline import overview_of
 from liveview.model import (
     CurrentBatch,

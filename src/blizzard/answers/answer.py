@@ -1,14 +1,31 @@
-"""What is answered about one file."""
+"""What is answered about one file, and what a problem of a pipeline or table is."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from blizzard.answers.lifecycle import FileState
 from blizzard.discover.retry import next_try
 from blizzard.model.files import UnfinishedFile
 from lakebed.documents.source_record import FailureStage
 from lakebed.storage.store import ObjectFacts
+
+Health = Literal["ok", "warning", "failing", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something a person should know, and what to do about it."""
+
+    severity: Literal["warning", "error"]
+    code: str
+    message: str
+    way_out: str | None = None
+    """The whole command that helps, or shows more."""
+    since: str | None = None
+    subject: str | None = None
+    """What it is about: a source, a file, an entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

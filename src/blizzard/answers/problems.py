@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Literal
 
+from blizzard.answers.answer import Health, Problem
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import POLLS, PipelineStatus, commit_patience
 from blizzard.journal.lease_record import Life
@@ -17,23 +18,6 @@ from lakebed.units import plural
 
 MOVING_SECS = 60.0
 """The least time after a step during which its backlog counts as moving."""
-Health = Literal["ok", "warning", "failing", "unknown"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """Something a person should know, and what to do about it."""
-
-    severity: Literal["warning", "error"]
-    code: str
-    message: str
-    way_out: str | None = None
-    """The whole command that helps, or shows more."""
-    since: str | None = None
-    subject: str | None = None
-    """What it is about: a source, a file, an entry."""
-
-
 error_found = partial(Problem, severity="error")
 _warning = partial(Problem, severity="warning")
 

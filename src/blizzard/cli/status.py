@@ -10,17 +10,9 @@ from typing import Annotated
 
 import typer
 
-from blizzard.answers.answer import FailedSource
+from blizzard.answers.answer import FailedSource, Health, Problem
 from blizzard.answers.phrases import quarantine_hint, way_out
-from blizzard.answers.problems import (
-    Health,
-    Problem,
-    health_of,
-    late_steps,
-    of_changed,
-    of_pipeline,
-    of_sources,
-)
+from blizzard.answers.problems import health_of, late_steps, of_changed, of_pipeline, of_sources
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import PipelineStatus, StatusReader
 from blizzard.cli.call import PipelineCall, document_of, failed_at

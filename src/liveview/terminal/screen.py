@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from blizzard.answers.problems import Problem
+from blizzard.answers.answer import Problem
 from lakebed.shown import printable
 from lakebed.terminal.console import UNBOUNDED
 from lakebed.units import in_words, plural, took
