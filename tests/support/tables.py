@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import pyarrow as pa
@@ -263,16 +263,23 @@ def before_commit(happens: Callable[[], object], *, times: int = 1) -> type[Log]
     return log_of(Interrupted)
 
 
-def losing(answers: int = 1) -> type[WritableTable]:
-    """Return a table whose first commits are made, and whose answers are lost."""
-    lost = [True] * answers
+class LosingTable(WritableTable):
+    """A table whose first commits are made, and whose answers are lost."""
 
-    class Losing(WritableTable):
-        def commit(self, *given: Any, **named: Any) -> None:
-            super().commit(*given, **named)
-            if lost:
-                lost.pop()
-                raise CommitUnconfirmed("the answer was lost")
+    answers_to_lose: ClassVar[int] = 0
+
+    def commit(self, *given: Any, **named: Any) -> None:
+        super().commit(*given, **named)
+        if self.answers_to_lose:
+            type(self).answers_to_lose -= 1
+            raise CommitUnconfirmed("the answer was lost")
+
+
+def losing(answers: int = 1) -> type[LosingTable]:
+    """Return a table that loses so many answers."""
+
+    class Losing(LosingTable):
+        answers_to_lose = answers
 
     return Losing
 

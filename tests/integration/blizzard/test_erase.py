@@ -7,6 +7,7 @@ from blizzard.rewrite.transaction import PromotionWaits
 from tests.support.builders import entries
 from tests.support.erasures import FIELDS, USER, Forgetful, landed
 from tests.support.promotions import ID, PRICE
+from tests.support.runner import RewriteRace
 
 PARTITIONED = {"partition_by": {"prefix_template": "date=%Y-%m-%d"}}
 
@@ -206,3 +207,14 @@ def test_why_knows_of_an_erasure_after_the_source_was_moved(desk):
     assert "It is in the table: 1 row from 3 lines" in why["answer"]
     desk.forget("user = 'y'")
     assert [one["rows"] for one in desk.said("why", "a.ndjson")["erased"]] == [2, 1]
+
+
+def test_rows_that_came_while_an_erasure_ran_go_with_the_next_one(desk):
+    def runs():
+        desk.land("e.ndjson", {"id": 8, "user": "x"})
+        desk.blizzard()
+
+    desk.forget("user = 'x'", runner=RewriteRace(after=runs))
+    assert desk.ids() == [2, 4, 7, 8]
+    desk.forget("user = 'x'")
+    assert desk.ids() == [2, 4, 7]

@@ -39,7 +39,9 @@ class Unwilling(WritableTable):
 def test_a_lost_answer_is_one_commit(table):
     """D06."""
     table.journal().batch(rows_of(1))
-    penguin = Penguin(table, log=log_of(losing())).drain()
+    lossy = losing()
+    penguin = Penguin(table, log=log_of(lossy)).drain()
+    assert lossy.answers_to_lose == 0
     assert table.versions() == 2
     assert table.ids() == [1]
     assert penguin.run.totals.commits == 1
