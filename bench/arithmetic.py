@@ -10,8 +10,14 @@ from dataclasses import dataclass, replace
 
 from bench.figures import Asked, Assumptions, Costs, Prices
 from blizzard.journal.lease import BEAT_SECS
-from blizzard.model.limits import LookLimits, SnapshotLimits
-from blizzard.model.settings import RollingPolicy, Sizing, SourceSettings, UploadSettings
+from blizzard.model.settings import (
+    LookLimits,
+    RollingPolicy,
+    Sizing,
+    SnapshotLimits,
+    SourceSettings,
+    UploadSettings,
+)
 from blizzard.plan.recognise import units_per_core
 from penguin.delta.maintenance import spacing
 from penguin.model.settings import TableSettings

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from blizzard.journal.checkpoint import SnapshotWriter
 from blizzard.journal.ledger import Ledger
-from blizzard.model.limits import SnapshotLimits
+from blizzard.model.settings import SnapshotLimits
 from lakebed.clock import Clock
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import ObjectFacts, Store

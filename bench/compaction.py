@@ -9,7 +9,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from blizzard.plan.small_files import Policy, SmallFile, groups_of
+from blizzard.plan.trigger import Policy, SmallFile, groups_of
 from lakebed.layout import TablePath
 from lakebed.units import mebibytes
 

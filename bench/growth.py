@@ -35,7 +35,7 @@ from blizzard.model.files import IngestedFile, SourceFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.plan.recognise import Planner
 from lakebed.clock import Clock
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.layout import data_file
 from lakebed.types import Codec
 from tests.support.bucket import LONG_AGO, Bucket

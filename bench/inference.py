@@ -17,7 +17,7 @@ from blizzard.model.columns import grown
 from blizzard.model.files import Location, SourceFile, TaskLimits, Work, WorkUnit
 from blizzard.model.progress import Bounds
 from blizzard.model.settings import RollingPolicy, UploadSettings
-from blizzard.worker.stores import OpenedStores
+from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema

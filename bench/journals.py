@@ -6,8 +6,8 @@ from dataclasses import replace
 from bench.figures import Figures
 from bench.measuring import measured, peak_of
 from blizzard.answers.bad_lines import quarantine_of
-from blizzard.answers.dead_letters import dead_letter_queue
 from blizzard.answers.progress import PipelineEvidence
+from blizzard.answers.source_status import dead_letter_queue
 from blizzard.answers.status import StatusReader
 from blizzard.handoff.dead_letters import encode as encode_letters
 from blizzard.handoff.dead_letters import letters
@@ -17,7 +17,7 @@ from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, digest, encode
-from lakebed.documents.source_record import Failure, FailureStage, SourceRecord
+from lakebed.documents.records import Failure, FailureStage, SourceRecord
 from lakebed.layout import dead_letter_folder, dead_letters, journal_entry
 from lakebed.storage.store import Reader
 from lakebed.types import Handoff

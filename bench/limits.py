@@ -21,7 +21,7 @@ from bench.arithmetic import (
 )
 from bench.figures import Assumptions, Costs
 from blizzard.journal.segments import SegmentRef, to_merge
-from blizzard.model.limits import LookLimits
+from blizzard.model.settings import LookLimits
 
 WANTED = ROLLING.file_size
 """The size of a data file."""

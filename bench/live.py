@@ -27,7 +27,7 @@ from blizzard.events import BatchProgress, BatchStarted, UnitReported
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Receipt, digest, encode
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.layout import journal_entry, log_version, receipt
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, Store

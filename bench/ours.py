@@ -18,7 +18,7 @@ from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from blizzard.model.settings import SparkSettings
 from blizzard.service import Service
-from blizzard.worker.stores import OpenedStores
+from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.columns.schema import Field
 from lakebed.polling import Stop

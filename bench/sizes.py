@@ -31,8 +31,8 @@ from blizzard.journal.ledger import Ledger
 from blizzard.model.files import IngestedFile
 from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts
-from lakebed.documents.data_file import Bound, ColumnStatistics, FinishedFile
 from lakebed.documents.entry import Entry, decode_entry, encode
+from lakebed.documents.records import Bound, ColumnStatistics, FinishedFile
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, data_file
 from penguin.delta.table import Log
 from penguin.model.commit import Add

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from lakebed.columns.schema import Field, Schema
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.types import FieldType
 from tests.support.tables import Row
 

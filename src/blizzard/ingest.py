@@ -11,19 +11,18 @@ from blizzard.events import ColumnsFound
 from blizzard.execute.bisect import UnitRuns
 from blizzard.execute.merge import SettledBatch
 from blizzard.execute.runner import Runner
-from blizzard.journal.identity import EntryColumns
+from blizzard.journal.fence import EntryColumns
+from blizzard.model.bad_lines import member_path
 from blizzard.model.columns import adopted, grown, kept_exact, with_found
 from blizzard.model.event_time import row_partitions
-from blizzard.model.files import Stamp, TaskLimits, Work, WorkUnit
-from blizzard.model.json_path import member_path
-from blizzard.model.locations import sink_location, source_location
+from blizzard.model.files import Stamp, TaskLimits, Work, WorkUnit, sink_location, source_location
 from blizzard.model.progress import Bounds
 from blizzard.model.seen import Seen
 from blizzard.model.settings import PipelineSettings, share_of
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping, marked
 from lakebed.columns.schema import Schema, walk
-from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.records import FinishedFile
 from lakebed.errors import LakeError, Whose
 from lakebed.partition import table_schema
 from lakebed.telemetry.events import Emit

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from functools import partial
 
 import lakebed.errors
-import penguin.model.errors
-from blizzard.discover.skip_reason import AMISS
+import penguin.model.settings
+from blizzard.discover.finding import AMISS
 from blizzard.events import BatchStep, Retried
 from blizzard.model.notices import NoticeKind
 from blizzard.notices.queue import QUEUE_ERRORS
-from lakebed.documents.source_record import FailureStage
+from lakebed.documents.records import FailureStage
 from lakebed.errors import codes_in
 from lakebed.telemetry.measures import DELAY, LONG, QUICK, MetricKind, Specs
 
@@ -50,7 +50,7 @@ STEP_FAILURES = tuple(
     sorted(
         {
             *codes_in(vars(lakebed.errors)),
-            *codes_in(vars(penguin.model.errors)),
+            *codes_in(vars(penguin.model.settings)),
             "commits_behind",
             "deletion_vector_unreadable",
             "executors_unfit",

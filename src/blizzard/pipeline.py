@@ -8,31 +8,30 @@ from datetime import timedelta
 from blizzard import events, outcomes
 from blizzard.discover.schedule import Pace, Schedule
 from blizzard.events.batch import PipelineEmitter
-from blizzard.execute.attempts import Attempts
 from blizzard.execute.bisect import may_be_a_death
 from blizzard.execute.merge import left_over
-from blizzard.execute.runner import Runner, RunStopped
+from blizzard.execute.runner import Attempts, Runner, RunStopped
 from blizzard.handoff.dead_letters import DeadLetterWriter
 from blizzard.handoff.publish import Publisher, check_commits
 from blizzard.ingest import Ingest
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.checks import require_handoff
-from blizzard.journal.identity import identity_of
+from blizzard.journal.fence import identity_of
 from blizzard.journal.journal import Journal
 from blizzard.journal.lease import Lease
 from blizzard.journal.segments import SegmentBroken
 from blizzard.model.failure_basis import bases_of, with_basis
-from blizzard.model.locations import OpenReader, OpenStore, sink_location
+from blizzard.model.files import OpenReader, OpenStore, sink_location
 from blizzard.model.notices import Hints
 from blizzard.model.settings import PipelineSettings
+from blizzard.outcomes import RunTotals, Statistics
 from blizzard.pipeline_log import PipelineLog
 from blizzard.plan.trigger import Timing
 from blizzard.proposal import BatchProposal, BatchRun, plan_batch
 from blizzard.rewrite.between_batches import BetweenBatches
-from blizzard.run_totals import RunTotals, Statistics
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.errors import JournalConflict, LakeError
 from lakebed.telemetry.events import Emit, code_of
 

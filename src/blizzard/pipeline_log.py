@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from blizzard.config.columns import columns_from
 from blizzard.handoff import held_rows
-from blizzard.model.locations import OpenReader, open_reader, open_table, sink_location
+from blizzard.model.files import OpenReader, open_reader, open_table, sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.schema import Schema
-from lakebed.deltalog.retention import retention
+from lakebed.deltalog.log_contents import retention
 from lakebed.deltalog.snapshot import LogCache, LogReader, Snapshot
 from lakebed.deltalog.versions import read_commits
 from lakebed.documents.entry import Entry

@@ -10,15 +10,14 @@ from functools import partial
 
 from blizzard.discover.finding import Finding
 from blizzard.execute.bisect import Portion, given_up, portion
-from blizzard.model.files import Effort, SourceFile, WorkUnit
-from blizzard.model.locations import OpenReader
+from blizzard.model.files import Effort, OpenReader, SourceFile, WorkUnit
 from blizzard.model.progress import Bounds
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.forecast import Forecast
 from blizzard.plan.recognise import UNKNOWN, planned
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Started
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.types import OnChange
 
 DRIVER_DIED = (

@@ -26,14 +26,13 @@ from blizzard.events import (
     UnitReported,
     UnitsEnded,
 )
-from blizzard.execute.attempts import Attempts
-from blizzard.execute.runner import MakeRunner, Runner
+from blizzard.execute.runner import Attempts, MakeRunner, Runner
 from blizzard.execute.spark.jvm_output import Severity
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.lease import Lease, renewed
 from blizzard.journal.lease_record import this_machine
-from blizzard.model.locations import open_reader
+from blizzard.model.files import open_reader
 from blizzard.model.notices import Hints
 from blizzard.model.progress import Progress, Report
 from blizzard.model.settings import (
@@ -44,9 +43,9 @@ from blizzard.model.settings import (
 )
 from blizzard.notices.listener import Subscription, has_queue
 from blizzard.notices.queue import OpenQueue, Queue
+from blizzard.outcomes import Statistics
 from blizzard.pipeline import Pipeline
 from blizzard.pipeline_log import PipelineLog
-from blizzard.run_totals import Statistics
 from blizzard.table_rules import TableOf, checks_schema
 from lakebed.clock import Clock
 from lakebed.polling import Stop, run_step, run_together

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from blizzard.journal.identity import identity_of
+from blizzard.journal.fence import identity_of
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.config.files import Given
 from lakebed.deltalog import tables

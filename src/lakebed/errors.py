@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import ClassVar
 
-from lakebed.shown import printable
+from lakebed.units import printable
 
 
 class Whose(StrEnum):

@@ -30,9 +30,8 @@ from liveview.details import (
     TableDetail,
     Versions,
 )
-from liveview.looks.bad_lines import BadLineGroups
 from liveview.looks.files import FileSearch
-from liveview.looks.pipelines import PipelineView
+from liveview.looks.pipelines import BadLineGroups, PipelineView
 from liveview.model import Overview, Process, of_text
 from liveview.observer import Observer
 from liveview.routes import BEFORE, DAYS, HOURS, LIMIT, PATH, POINTS, SEARCH, RequestRefused, route
@@ -42,10 +41,12 @@ from liveview.views.entries import (
     changes_of,
     columns_of,
     committed_in,
+    days_of,
+    freshness_series,
+    series_of,
     since_versions,
     version_of,
 )
-from liveview.views.over_time import days_of, freshness_series, series_of
 
 RECENT = 10
 MOST_FAILED = 200

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import Emit, Event, Level
 from lakebed.telemetry.http import METHODS, HttpAnswer, Request
-from liveview import openapi
+from liveview import routes
 from liveview.answers import Answers
 from liveview.looks.desk import Busy
 from liveview.model import Fault, Overview, Refusal
@@ -183,7 +183,7 @@ class Api:
             values_of(request.query, ())
             if request.path == STREAM:
                 return self._stream(request)
-            return _found(openapi.text(self._version).encode())
+            return _found(routes.text(self._version).encode())
         segments = segments_of(request.path)
         for route in ROUTES:
             name = route.name_in(segments)
@@ -281,4 +281,4 @@ def place_of(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(openapi.text(installed_version("blizzard-penguin")))
+    sys.stdout.write(routes.text(installed_version("blizzard-penguin")))

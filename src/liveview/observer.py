@@ -17,7 +17,7 @@ from blizzard.answers.file_counts import DayOrPartition
 from blizzard.answers.problems import late_steps, of_error
 from blizzard.answers.report import Question, Reconciler, Reconciliation
 from blizzard.answers.status import PipelineStatus
-from blizzard.model.locations import OpenReader, open_reader
+from blizzard.model.files import OpenReader, open_reader
 from lakebed.clock import Clock
 from lakebed.deltalog.versions import Commit
 from lakebed.errors import LakeError
@@ -45,8 +45,13 @@ from liveview.summaries import (
     table_summary,
     unknown_pipeline,
 )
-from liveview.views.entries import ObservedTable, TableSize, committed_entries
-from liveview.views.over_time import verdict_of, yesterday_of
+from liveview.views.entries import (
+    ObservedTable,
+    TableSize,
+    committed_entries,
+    verdict_of,
+    yesterday_of,
+)
 
 MAX_AGE_SECS = 1.0
 UNREACHABLE_SECS = 5.0

@@ -34,8 +34,7 @@ from liveview.model import (
     of_ms,
     of_text,
 )
-from liveview.views.entries import ObservedTable, TableSize
-from liveview.views.over_time import freshness_of, series_of
+from liveview.views.entries import ObservedTable, TableSize, freshness_of, series_of
 from penguin.status import TableStatus
 
 

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lakebed.errors import ConfigInvalid
     from lakebed.polling import Stop
-    from penguin.api import CommitFailed, CommitResult, commit
+    from penguin.service import CommitFailed, CommitResult, commit
 
     __version__: str
 
 __all__ = ["CommitFailed", "CommitResult", "ConfigInvalid", "Stop", "__version__", "commit"]
 
 _HOMES = {
-    "CommitFailed": "penguin.api",
-    "CommitResult": "penguin.api",
-    "commit": "penguin.api",
+    "CommitFailed": "penguin.service",
+    "CommitResult": "penguin.service",
+    "commit": "penguin.service",
     "ConfigInvalid": "lakebed.errors",
     "Stop": "lakebed.polling",
 }

@@ -26,9 +26,8 @@ from penguin.events.backlog import (
     PipelineStopped,
 )
 from penguin.events.commits import REJECTED, FilesHeld, RetractionPassedOver
-from penguin.model.backlog import Stopped, WaitingEntry
+from penguin.model.backlog import LeftOut, Stopped, WaitingEntry
 from penguin.model.commit import CommitPlan
-from penguin.model.foreign_file import LeftOut
 from penguin.model.settings import TableSettings
 
 T = TypeVar("T", bound=Hashable)

@@ -23,7 +23,7 @@ from penguin.delta.table import Log, WritableTable
 from penguin.held import set_aside
 from penguin.model.backlog import Position, WaitingEntry
 from penguin.model.commit import Add, CommitPlan
-from penguin.model.errors import TableExists
+from penguin.model.settings import TableExists
 
 MAX_ATTEMPTS = 8
 TELL_EVERY = 500

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Generic, TypeVar
 
 from lakebed import layout
-from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.pending_meta import (
     EntryName,
     HeldMeta,
@@ -19,6 +18,7 @@ from lakebed.documents.pending_meta import (
     encode_meta,
     entry_named_by,
 )
+from lakebed.documents.records import FinishedFile
 from lakebed.errors import DocumentUnreadable
 from lakebed.journal import JournalReader
 from lakebed.storage.ahead import ahead

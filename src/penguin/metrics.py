@@ -3,7 +3,7 @@
 from functools import partial
 
 import lakebed.errors
-import penguin.model.errors
+import penguin.model.settings
 from lakebed.errors import codes_in
 from lakebed.telemetry.measures import DELAY, QUICK, MetricKind, Specs
 from penguin.model.commit import HoldCode
@@ -23,7 +23,7 @@ LEFT_OUT = (
 CATALOG_ERRORS = ("catalog_conflict", "catalog_denied", "catalog_missing", "catalog_unavailable")
 """Why a table is not registered in its catalog."""
 STEP_FAILURES = tuple(
-    sorted({*codes_in(vars(lakebed.errors)), *codes_in(vars(penguin.model.errors))})
+    sorted({*codes_in(vars(lakebed.errors)), *codes_in(vars(penguin.model.settings))})
 )
 """How a step can fail: each is a series that is there before it happens."""
 

@@ -21,7 +21,7 @@ from penguin.committer import MissingFiles, missing_files
 from penguin.foreign import rules
 from penguin.foreign.search import ForeignFiles, still_there
 from penguin.held import releasable
-from penguin.model.backlog import PipelineBacklog, WaitingEntry
+from penguin.model.backlog import ForeignFile, LeftOut, PipelineBacklog, WaitingEntry
 from penguin.model.commit import (
     Add,
     Changes,
@@ -32,7 +32,6 @@ from penguin.model.commit import (
     ForeignAdds,
     Releasable,
 )
-from penguin.model.foreign_file import ForeignFile, LeftOut
 from penguin.model.settings import TableSettings
 from penguin.plan.commit import NO_QUESTIONS, NO_TABLE, PlanQuestions, plan_commit, without
 from penguin.plan.decisions import CommitDraft, created_as, decide_on, empty_plan, replacement

@@ -23,9 +23,8 @@ from penguin.catalog.catalog import CatalogConflict, CatalogState, OpenCatalog, 
 from penguin.foreign.inspect import ignored_files, why_ignored
 from penguin.foreign.rules import LEFT_ALONE
 from penguin.foreign.search import ForeignSearch
-from penguin.model.backlog import Danger, PipelineBacklog, Stopped, instant
+from penguin.model.backlog import Danger, LeftOut, PassedOver, PipelineBacklog, Stopped, instant
 from penguin.model.commit import CommitProposal
-from penguin.model.foreign_file import LeftOut, PassedOver
 from penguin.model.settings import TableSettings
 from penguin.proposal import propose
 

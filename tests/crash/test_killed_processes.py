@@ -236,7 +236,7 @@ spark: {{master: "local[2,4]"}}
     process = start(
         "blizzard", "-c", file, "--output", "json",
         doom=doom(
-            tmp_path, "blizzard.worker.output.kept:KeptRows.add", "before",
+            tmp_path, "blizzard.worker.output.origins:KeptRows.add", "before",
             victim=str(pid), signal="SIGTERM",
             # However fast the machine reads: the stop is known long before the file's end.
             constants={"blizzard.worker.progress:BEAT_SECS": 0.02},

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from blizzard.rewrite.transaction import PromotionWaits
-from blizzard.worker.stores import OpenedStores
+from blizzard.worker.download import OpenedStores
 from lakebed.storage.store import Store
 from tests.support.compactions import crowded
 from tests.support.dying import Died, Fate, dying, lives

@@ -19,12 +19,12 @@ from pyspark.sql import functions as fn
 
 from blizzard.config import load as blizzard_config
 from lakebed.clock import Clock
-from lakebed.deltalog.retention import parse_interval
+from lakebed.deltalog.log_contents import parse_interval
 from lakebed.layout import DELTA_LOG
 from lakebed.storage.store import Store
 from lakebed.types import RESCUED, Evolution
 from penguin.config import load as penguin_config
-from penguin.model.errors import LogRolledBack
+from penguin.model.settings import LogRolledBack
 from penguin.operate.replay import LogReplay
 from tests.support import delta_spark as spark
 from tests.support import readers

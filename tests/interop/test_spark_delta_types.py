@@ -16,7 +16,7 @@ from pyspark.sql import functions as fn
 
 from lakebed.columns.schema import Field, Schema
 from lakebed.deltalog.delta_types import READ_AS
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.types import Evolution, FieldType
 from tests.support import delta_spark
 from tests.support import delta_spark as spark

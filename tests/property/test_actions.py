@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebed.deltalog.files import read_back, read_log
-from lakebed.deltalog.log_contents import LogContents
-from lakebed.deltalog.removals import LONG_AGO
+from lakebed.deltalog.log_contents import LONG_AGO, LogContents
 from lakebed.deltalog.snapshot import LogReader
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader

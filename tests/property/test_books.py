@@ -7,14 +7,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blizzard.answers.bad_lines import quarantine_of
-from blizzard.answers.dead_letters import dead_letter_queue
 from blizzard.answers.progress import PipelineEvidence
+from blizzard.answers.source_status import dead_letter_queue
 from blizzard.answers.status import StatusReader
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger, refresh
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import Location
-from blizzard.model.limits import SnapshotLimits
-from blizzard.model.settings import PipelineSettings, SinkSettings
+from blizzard.model.settings import PipelineSettings, SinkSettings, SnapshotLimits
 from blizzard.rewrite import replay
 from lakebed import layout
 from lakebed.documents.entry import Entry, Kind

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from blizzard.model.columns import kept_exact
-from blizzard.model.limits import DecodeLimits
 from blizzard.model.seen import Integers, Seen, column_of
+from blizzard.model.settings import DecodeLimits
 from blizzard.worker.ndjson.compiled.fast import FastPath
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.exact import ExactPath

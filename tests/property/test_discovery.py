@@ -18,12 +18,11 @@ from blizzard.journal.journal import Journal
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import Blocks
 from blizzard.model.files import IngestedFile, SourceFile
-from blizzard.model.limits import LookLimits, SnapshotLimits
 from blizzard.model.notices import Hint, NoticeKind
-from blizzard.model.settings import SourceSettings
+from blizzard.model.settings import LookLimits, SnapshotLimits, SourceSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import decode_entry
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.errors import StoreUnavailable
 from lakebed.layout import entry_sequence
 from tests.support.bucket import Bucket

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from blizzard.model.seen import columns_of, joined
 from blizzard.worker.ndjson.lines import Block
-from blizzard.worker.ndjson.look.compiled import FastLook
 from blizzard.worker.ndjson.look.gather import look, parse
-from blizzard.worker.ndjson.look.paths import Looks
+from blizzard.worker.ndjson.look.paths import FastLook, Looks
 from lakebed.columns.schema import Field
 from tests.support.json_values import records
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lakebed.documents.data_file import ColumnStatistics
 from lakebed.documents.parquet_footer import LONGEST_STRING, statistics
+from lakebed.documents.records import ColumnStatistics
 
 TOP = "\U0010ffff"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from blizzard.inspect.audit.log_books import LogBooks
 from blizzard.journal import checkpoint
-from blizzard.model.limits import SnapshotLimits
-from blizzard.model.settings import Sizing
+from blizzard.model.settings import Sizing, SnapshotLimits
 from lakebed.deltalog.actions import LogActions, read_actions
 from lakebed.deltalog.checkpoint import checkpointed_names
 from lakebed.deltalog.search import LogSearch
@@ -34,8 +33,7 @@ from lakebed.errors import LakeError
 from lakebed.layout import LAST_CHECKPOINT, journal_folder, log_version, snapshot
 from lakebed.storage.parquet_tail import footer_of
 from lakebed.storage.store import Store
-from lakebed.telemetry.events import FaultFound
-from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.telemetry.events import FaultFound, LogFormat, LogLevel
 from lakebed.telemetry.logs import LONGEST_TEXT, log_events
 from penguin.delta.restore import find_restore
 from penguin.foreign.footer import TRIAL, Trial, read_footer

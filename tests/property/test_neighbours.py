@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from blizzard.model.event_time import row_partitions
 from blizzard.model.files import UnitOutcome
-from blizzard.model.limits import QuarantineLimits
-from blizzard.model.settings import RollingPolicy
+from blizzard.model.settings import QuarantineLimits, RollingPolicy
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import BadLine, blocks
 from lakebed.columns.schema import Field, Reading, Schema

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from blizzard.model.source.form import Form, SkipRule
 from lakebed.columns.schema import Field, Schema
-from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.entry import Entry
+from lakebed.documents.records import FinishedFile, Run
 from lakebed.types import FieldType, Provenance
 from tests.support.bounds import SMALL_PIECES, settings_of
 from tests.support.builders import Bench, Hands, entries, gz, put, source_settings

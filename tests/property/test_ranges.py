@@ -10,10 +10,15 @@ from hypothesis import strategies as st
 
 from blizzard.model.files import SourceFile
 from blizzard.model.source.byte_range import ByteRange, cut, lines_of, without_first_lines
-from blizzard.model.source.part_way import bytes_in_words
-from blizzard.model.source.unread import left_of, lines_before, parts_of, untouched
+from blizzard.model.source.part_way import (
+    bytes_in_words,
+    left_of,
+    lines_before,
+    parts_of,
+    untouched,
+)
 from blizzard.plan.recognise import _parts
-from lakebed.documents.source_record import SourceRecord, Unread
+from lakebed.documents.records import SourceRecord, Unread
 from tests.support.builders import record, source_file
 
 bodies = st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b"")), max_size=30)

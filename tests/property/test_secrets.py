@@ -17,7 +17,7 @@ from blizzard.worker.ndjson.lines import BadLine
 from blizzard.worker.record import failure_of
 from lakebed.columns.arrow_types import ARROW
 from lakebed.columns.schema import Field, Schema
-from lakebed.documents.source_record import FailureStage
+from lakebed.documents.records import FailureStage
 from lakebed.types import FieldType
 from tests.support.builders import Bench, gz, pipeline_settings, put
 from tests.support.runner import FaultyRunner

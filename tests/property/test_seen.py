@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blizzard.model import seen as seeing
-from blizzard.model.json_path import steps
+from blizzard.model.bad_lines import steps
 from blizzard.model.seen import NOTHING, columns_of
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block

@@ -6,8 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebed.clock import uuid7
-from lakebed.listing.incremental import folder_and_name
-from lakebed.listing.watermark import advance, is_hot, is_late, look_from, named_at, newest
+from lakebed.listing.watermark import (
+    advance,
+    folder_and_name,
+    is_hot,
+    is_late,
+    look_from,
+    named_at,
+    newest,
+)
 
 START = 1_700_000_000_000
 NOW = datetime.fromtimestamp(START / 1000 + 10, UTC)

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lakebed.errors import ListingUnordered, StoreUnavailable
-from lakebed.listing.incremental import ListingPlan, Range
 from lakebed.listing.sort import Guide
+from lakebed.listing.watermark import ListingPlan, Range
 from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.store import Created, Store
 from tests.support.servers_reached import Contestant

@@ -4,8 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from blizzard.model.limits import DecodeLimits
-from blizzard.model.settings import PipelineSettings, RollingPolicy, Sizing
+from blizzard.model.settings import DecodeLimits, PipelineSettings, RollingPolicy, Sizing
 from tests.support.builders import pipeline_settings
 
 BAD = b'{"id": "no number"}\n'

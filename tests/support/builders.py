@@ -34,9 +34,16 @@ from blizzard.pipeline import Pipeline
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock, uuid7
 from lakebed.columns.schema import Field, Schema
-from lakebed.documents.data_file import ColumnStatistics, FinishedFile, OldFile, Rewrite
 from lakebed.documents.entry import Entry, decode_entry, encode
-from lakebed.documents.source_record import Failure, FailureStage, SourceRecord
+from lakebed.documents.records import (
+    ColumnStatistics,
+    Failure,
+    FailureStage,
+    FinishedFile,
+    OldFile,
+    Rewrite,
+    SourceRecord,
+)
 from lakebed.layout import TablePath, entry_sequence, journal_folder
 from lakebed.partition import Template
 from lakebed.storage.options import StorageOptions

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from blizzard.answers.dead_letters import DeadLetterQueue, dead_letter_queue
 from blizzard.answers.progress import PipelineEvidence
+from blizzard.answers.source_status import DeadLetterQueue, dead_letter_queue
 from lakebed.clock import Clock
 from tests.support.builders import Bench
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from blizzard.model.locations import open_reader
+from blizzard.model.files import open_reader
 from blizzard.model.predicate import parse
 from blizzard.rewrite.erase import ErasePlan, erase, plan_erasure
 from blizzard.rewrite.still_held import StillHeld, still_held

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from blizzard.handoff.publish import meta_of
-from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import encode_meta
+from lakebed.documents.records import FinishedFile
 from lakebed.layout import outbox, pending_meta
 from tests.support.tables import TableDirectory
 

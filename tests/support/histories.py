@@ -12,7 +12,7 @@ from blizzard.handoff.dead_letters import letters
 from lakebed import layout
 from lakebed.clock import uuid7
 from lakebed.documents.entry import Entry, digest, encode
-from lakebed.documents.source_record import (
+from lakebed.documents.records import (
     BadLines,
     Failure,
     FailureStage,

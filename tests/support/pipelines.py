@@ -5,7 +5,7 @@ from collections.abc import Callable
 from blizzard.discover.schedule import Pace
 from blizzard.execute.runner import Runner
 from blizzard.handoff.publish import IsCommitted, Publisher
-from blizzard.model.locations import OpenReader, OpenStore
+from blizzard.model.files import OpenReader, OpenStore
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline import Pipeline
 from lakebed.clock import Clock

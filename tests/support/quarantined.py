@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from lakebed.documents.source_record import QuarantineFile
+from lakebed.documents.records import QuarantineFile
 
 BROKEN = b'{"id": '
 """A line that is no JSON."""

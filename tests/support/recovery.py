@@ -5,7 +5,7 @@ from typing import Any
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.journal import Journal
 from blizzard.journal.ledger import Ledger
-from blizzard.model.limits import SnapshotLimits
+from blizzard.model.settings import SnapshotLimits
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.storage.store import Store

@@ -6,7 +6,7 @@ import yaml
 
 from blizzard.rewrite.replay import ReplayOutcome, discard, replay
 from lakebed.clock import Clock
-from lakebed.documents.source_record import QuarantineFile
+from lakebed.documents.records import QuarantineFile
 from lakebed.storage.store import Store
 from tests.support.builders import entries
 from tests.support.dying import Fate, dying

@@ -13,8 +13,7 @@ from blizzard.ingest import Ingest
 from blizzard.inspect.audit.findings import Audit
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.source_names import the_key
-from blizzard.model.files import Location
-from blizzard.model.locations import open_reader, sink_location
+from blizzard.model.files import Location, open_reader, sink_location
 from blizzard.rewrite.replace import exchange_of, replace_rows
 from blizzard.rewrite.retract import RetractPlan, plan_retraction, retract
 from blizzard.rewrite.transaction import RewriteDone

@@ -8,10 +8,10 @@ from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Instruction, Overseer, Progress
 from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from blizzard.model.settings import SparkSettings
+from blizzard.worker.download import OpenedStores, Stores
 from blizzard.worker.progress import ProgressChannel
 from blizzard.worker.quarantine.replay import run_replay
 from blizzard.worker.rewrite_group import rewrite_group
-from blizzard.worker.stores import OpenedStores, Stores
 from blizzard.worker.unit import run_unit
 from lakebed.storage.store import Store
 

@@ -14,10 +14,9 @@ from blizzard.discover.schedule import Pace, Schedule
 from blizzard.journal import segments
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import UNKNOWN, IngestedFile, SourceFile, UnfinishedFile
-from blizzard.model.limits import LookLimits
-from blizzard.model.settings import Sizing
+from blizzard.model.settings import LookLimits, Sizing
 from lakebed.clock import Clock
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from tests.support.bucket import Bucket
 from tests.support.builders import NOON, pipeline_settings, source_settings
 

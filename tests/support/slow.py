@@ -6,7 +6,7 @@ from typing import Any
 
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Overseer, Progress
-from blizzard.worker.stores import OpenedStores
+from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
 from tests.support.builders import Hands
 from tests.support.runner import Near, RunsOnly

@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.limits import DecodeLimits
-from blizzard.model.settings import Sizing
+from blizzard.model.settings import DecodeLimits, Sizing
+from blizzard.worker.download import OpenedStores, Stores
 from blizzard.worker.progress import ProgressChannel
-from blizzard.worker.stores import OpenedStores, Stores
 from blizzard.worker.unit import run_unit
 from tests.support.runner import RunsOnly
 

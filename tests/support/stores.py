@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from blizzard.model.files import Work
-from blizzard.worker.stores import OpenedStores, Stores
+from blizzard.worker.download import OpenedStores, Stores
 from lakebed.errors import LakeError, StoreUnavailable
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, ObjectFacts, Reader, Store

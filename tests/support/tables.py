@@ -13,10 +13,9 @@ from deltalake import DeltaTable
 from lakebed.clock import Clock
 from lakebed.columns.field_ids import with_field_ids
 from lakebed.columns.schema import Field, Schema
-from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import DirectoryProtocol, Entry, Receipt, decode, digest, encode
 from lakebed.documents.parquet_footer import statistics
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import FinishedFile, SourceRecord
 from lakebed.errors import CommitUnconfirmed
 from lakebed.layout import data_file, journal_entry, log_version, protocol, receipt
 from lakebed.storage.options import StorageOptions

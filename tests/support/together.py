@@ -11,7 +11,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-from blizzard.model.json_path import steps
+from blizzard.model.bad_lines import steps
 from blizzard.model.seen import Text
 from blizzard.worker.ndjson.look.gather import text_kind
 from blizzard.worker.ndjson.values import Number, day, timestamp

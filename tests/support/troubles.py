@@ -10,8 +10,8 @@ from typing import Any
 from blizzard.execute.runner import WorkersDied
 from blizzard.handoff.publish import HandedOn, Publisher
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.limits import QuarantineLimits
-from lakebed.deltalog.retention import RETENTION_PROPERTY
+from blizzard.model.settings import QuarantineLimits
+from lakebed.deltalog.log_contents import RETENTION_PROPERTY
 from lakebed.documents.entry import Entry
 from lakebed.errors import CommitUnconfirmed, StoreFull, StoreUnavailable
 from lakebed.layout import journal_entry

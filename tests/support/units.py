@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from blizzard.model.files import SourceFile, UnitOutcome, Work, WorkUnit
-from blizzard.worker.stores import OpenedStores
+from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
-from lakebed.documents.source_record import FailureStage
+from lakebed.documents.records import FailureStage
 from lakebed.storage.store import Reader, Store
 from tests.support import builders
 from tests.support.builders import listed, unit

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from blizzard.execute.attempts import Attempts
+from blizzard.execute.runner import Attempts
 from blizzard.metrics import METRICS
 from blizzard.model.progress import Report
 from blizzard.pipeline import Pipeline

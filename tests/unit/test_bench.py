@@ -22,7 +22,7 @@ from bench.compaction import DAYS, results
 from bench.figures import Assumptions, Prices
 from bench.section import DOCS
 from bench.workloads import WORKLOADS, Workload
-from blizzard.model.limits import MAX_LINE_BYTES
+from blizzard.model.settings import MAX_LINE_BYTES
 from blizzard.plan.recognise import Planner
 from blizzard.plan.trigger import Timing
 from blizzard.worker.ndjson.compiled.fast import FastPath

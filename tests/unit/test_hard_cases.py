@@ -19,7 +19,7 @@ from blizzard.handoff.publish import Publisher
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.journal import Journal
 from blizzard.model.settings import RollingPolicy
-from blizzard.run_totals import TooManyFailures
+from blizzard.outcomes import TooManyFailures
 from blizzard.worker.output.parquet import RollingWriter
 from lakebed import layout
 from lakebed.clock import Clock
@@ -33,8 +33,7 @@ from lakebed.errors import (
 from lakebed.polling import Stop, run_step
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
-from lakebed.telemetry.events import StopRequested
-from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.telemetry.events import LogFormat, LogLevel, StopRequested
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.console import print_text
 from tests.support.builders import (
@@ -247,7 +246,7 @@ def test_a_signal_while_a_line_is_written_does_not_block():
 import io, signal, sys
 from lakebed.polling import Stop, stop_on_signals
 from lakebed.telemetry.events import MetricsServed
-from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.telemetry.events import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 class Raises(io.StringIO):
     first = True

@@ -20,7 +20,7 @@ from blizzard.cli.run import command
 from blizzard.config.load import load
 from blizzard.events import SourceFileFailed
 from blizzard.metrics import FAILURES
-from lakebed.documents.source_record import FailureStage
+from lakebed.documents.records import FailureStage
 from lakebed.errors import LakeError
 from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.measures import MetricKind, Spec

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Literal
 
 from blizzard.answers.lifecycle import FileState
-from blizzard.discover.retry import next_try
+from blizzard.discover.filter import next_try
 from blizzard.model.files import UnfinishedFile
-from lakebed.documents.source_record import FailureStage
+from lakebed.documents.records import FailureStage
 from lakebed.storage.store import ObjectFacts
 
 Health = Literal["ok", "warning", "failing", "unknown"]

@@ -11,7 +11,7 @@ from blizzard.answers.progress import PipelineEvidence
 from blizzard.model.bad_lines import LineFault, Meant, WaitingFile, may_have
 from blizzard.model.columns import with_found
 from blizzard.model.event_time import RowPartitions, row_partitions
-from blizzard.model.limits import MAX_LINE_BYTES
+from blizzard.model.settings import MAX_LINE_BYTES
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.output.partitioner import refused_rows

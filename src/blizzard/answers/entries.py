@@ -12,8 +12,8 @@ from blizzard.handoff.held_rows import GONE, Aside, Fates, read_aside
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.ledger import Ledger
 from lakebed import layout
-from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry, Receipt, digest
+from lakebed.documents.records import FinishedFile
 from lakebed.errors import LakeError, Whose
 from lakebed.journal import JournalReader, journals_aside
 from lakebed.layout import file_name

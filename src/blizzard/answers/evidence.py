@@ -18,10 +18,10 @@ from blizzard.handoff.held_rows import GONE, HELD
 from lakebed import layout
 from lakebed.deltalog.lineage import BEFORE, Lineage
 from lakebed.deltalog.versions import Commit
-from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.losses import TakenOut, decode_repair
 from lakebed.documents.pending_meta import HeldMeta, decode_held
+from lakebed.documents.records import FinishedFile
 from lakebed.errors import DocumentUnreadable
 from lakebed.journal import JournalReader, accepted_losses
 from lakebed.storage.store import Reader

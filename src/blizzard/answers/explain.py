@@ -9,9 +9,8 @@ from blizzard.discover.finding import Finding
 from blizzard.handoff.publish import CommitsBehind, check_commits
 from blizzard.journal.checkpoint import past_damage
 from blizzard.journal.checks import refuse_beside
-from blizzard.journal.start_note import started_before
-from blizzard.model.files import WorkUnit
-from blizzard.model.locations import OpenReader, source_uris_of
+from blizzard.journal.fence import started_before
+from blizzard.model.files import OpenReader, WorkUnit, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.forecast import Forecast
 from blizzard.plan.trigger import learned

@@ -11,7 +11,7 @@ from typing import Literal
 
 from blizzard.answers.entries import MOST_PARTS
 from blizzard.answers.lifecycle import DONE, LANDED, NOT_APPLIED, FileStanding, FileState
-from blizzard.discover.skip_reason import SkipSummary
+from blizzard.discover.finding import SkipSummary
 from lakebed.documents.entry import Entry
 from lakebed.journal import JournalReader
 from lakebed.seek import seek

@@ -20,7 +20,7 @@ from blizzard.journal.checks import uris_of
 from blizzard.journal.lease_record import Life, this_machine, writer_status
 from blizzard.model.files import IngestedFile
 from lakebed.documents.entry import Entry
-from lakebed.documents.source_record import QuarantineFile
+from lakebed.documents.records import QuarantineFile
 
 
 def retraction_of(

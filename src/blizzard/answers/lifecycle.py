@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from blizzard.discover.filter import Decision, is_same, same_object
-from blizzard.discover.names import PartitionUnknown
-from blizzard.discover.skip_reason import Reason
+from blizzard.discover.finding import PartitionUnknown, Reason
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.standings import Undecided
 from blizzard.model.files import Before, IngestedFile, UnfinishedFile

@@ -6,12 +6,11 @@ from shlex import quote
 
 from blizzard.answers.answer import Answer, DataFile, FileRetraction, Read, Resolution
 from blizzard.answers.lifecycle import FileState
-from blizzard.discover.skip_reason import Reason
+from blizzard.discover.finding import Reason
 from blizzard.model.settings import PipelineSettings, RollingPolicy, SourceSettings
 from lakebed.deltalog.versions import REPAIR
-from lakebed.shown import printable
 from lakebed.types import OnChange
-from lakebed.units import is_are, plural, span
+from lakebed.units import is_are, plural, printable, span
 
 FEW = 3
 """How many files a sentence names."""

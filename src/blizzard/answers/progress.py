@@ -11,9 +11,8 @@ from functools import cached_property
 from blizzard.answers.evidence import JournalEvidence
 from blizzard.answers.lifecycle import FileProgress, FileState, state_by_data_files
 from blizzard.discover.finding import Finding
-from blizzard.discover.lister import SourceLister, source_listers
+from blizzard.discover.lister import SourceLister, SpotCheck, source_listers
 from blizzard.discover.scan import DiscoveryContext, JournalLookup
-from blizzard.discover.spot_check import SpotCheck
 from blizzard.handoff.held_rows import passed_over, read_aside
 from blizzard.journal.checkpoint import read_ledger, refresh
 from blizzard.journal.checks import (
@@ -26,7 +25,7 @@ from blizzard.journal.checks import (
 )
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import KnownSources
-from blizzard.model.locations import (
+from blizzard.model.files import (
     OpenReader,
     open_reader,
     open_table,

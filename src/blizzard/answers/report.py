@@ -21,12 +21,12 @@ from blizzard.answers.file_counts import (
 from blizzard.answers.lifecycle import LANDED, DayOf, FileStanding, FileState
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.survey import BadLines, SourceSurvey
+from blizzard.discover.finding import SkipSummary
 from blizzard.discover.lister import SourceLister, source_listers
-from blizzard.discover.skip_reason import SkipSummary
 from blizzard.journal.checkpoint import past_damage
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import SegmentBroken
-from blizzard.model.locations import OpenReader
+from blizzard.model.files import OpenReader
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.errors import JournalLost, LakeError, SourceMoved

@@ -30,14 +30,13 @@ from blizzard.answers.phrases import REPLAY, present_count, waiting_lines
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.words import worded
 from blizzard.discover.filter import Decision
-from blizzard.discover.finding import Finding
-from blizzard.discover.skip_reason import Reason, SkippedFile
+from blizzard.discover.finding import Finding, Reason, SkippedFile
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import Before, IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import ChangedPartWay
 from lakebed.documents.entry import Entry
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.errors import StoreDenied
 from lakebed.listing.sort import readable
 from lakebed.storage.store import ObjectFacts, Reader

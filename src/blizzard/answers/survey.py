@@ -21,15 +21,15 @@ from blizzard.answers.lifecycle import (
 )
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.discover.filter import Decision
+from blizzard.discover.finding import PartitionUnknown, partition_of, why_not_ours
 from blizzard.discover.lister import SourceLister
-from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
 from blizzard.discover.scan import Scan
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import merged
 from blizzard.model.files import Before, IngestedFile
 from lakebed.layout import folder
-from lakebed.listing.incremental import ListingPlan
 from lakebed.listing.sort import LAST, Guide, Oddity
+from lakebed.listing.watermark import ListingPlan
 from lakebed.storage.store import ObjectFacts
 from lakebed.types import OnChange
 

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from blizzard.answers.entries import journals_of, naming_data_file
-from blizzard.model.locations import OpenReader, source_location
+from blizzard.model.files import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.byte_range import without_first_lines
 from blizzard.model.source.form import codec_of
@@ -22,9 +22,8 @@ from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
 from blizzard.worker.output.origins import record_numbers
 from lakebed import layout
 from lakebed.columns.schema import Schema
-from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.entry import Entry
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import FinishedFile, Run, SourceRecord
 from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader
 from lakebed.locations import below

@@ -8,7 +8,7 @@ from blizzard.answers import phrases
 from blizzard.answers.answer import Answer
 from blizzard.answers.lifecycle import INHERITED, NO_ROWS, PART_READ, REDO, FileState
 from blizzard.answers.phrases import ways_of_waiting
-from blizzard.discover.skip_reason import IN_WORDS, Reason
+from blizzard.discover.finding import IN_WORDS, Reason
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.layout import file_name
 from lakebed.types import CommitMode, OnChange

@@ -14,8 +14,7 @@ from blizzard.cli.call import PipelineCall
 from blizzard.handoff.dead_letters import beside, is_in_queue, queue_at
 from blizzard.inspect.audit.findings import Audit, FilePlace, OtherCommit
 from blizzard.inspect.audit.table import audit_table
-from blizzard.model.files import Location
-from blizzard.model.locations import OpenReader, open_reader, sink_location
+from blizzard.model.files import Location, OpenReader, open_reader, sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock

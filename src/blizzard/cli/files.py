@@ -13,15 +13,14 @@ from blizzard.answers.file_counts import By, DayOrPartition
 from blizzard.answers.lifecycle import LANDED, FileStanding, FileState
 from blizzard.answers.report import DAYS, Question, Reconciler, Reconciliation
 from blizzard.cli.call import PipelineCall
-from blizzard.discover.skip_reason import IN_WORDS
-from blizzard.model.locations import open_reader, source_location
+from blizzard.discover.finding import IN_WORDS
+from blizzard.model.files import open_reader, source_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.locations import below, place_of
-from lakebed.shown import typed
 from lakebed.terminal.call import Output, reading
 from lakebed.terminal.console import Line, Table, fields_of, more, print_error, second
-from lakebed.units import in_words, plural
+from lakebed.units import in_words, plural, typed
 
 MOST_LISTED = 20
 SENTENCES = 7

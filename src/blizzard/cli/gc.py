@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.model.locations import open_reader, open_store, open_table, sink_location
+from blizzard.model.files import open_reader, open_store, open_table, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.gc import Collected, Garbage, GarbageKind, GarbagePiece, collect, find_garbage

@@ -10,17 +10,17 @@ from typing import Annotated
 import typer
 
 from blizzard.config import overlaps
-from blizzard.discover.skip_reason import Reason
+from blizzard.discover.finding import Reason
 from blizzard.inspect import sample
 from blizzard.inspect.guess.fields import GuessedColumn, columns_in, fields_of
 from blizzard.inspect.guess.forms import Records, records_of
 from blizzard.inspect.sample import Sample
 from blizzard.inspect.written import pipeline_lines, rotation_remark
-from blizzard.model.source.glob import renamed, split
+from blizzard.model.source.form import renamed, split
 from lakebed.config.faults import dotted
 from lakebed.config.loader import schema_text
 from lakebed.config.models import Document
-from lakebed.config.places import location, source_location
+from lakebed.config.section import location, source_location
 from lakebed.errors import LakeError
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import local_path

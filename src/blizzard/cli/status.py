@@ -16,7 +16,7 @@ from blizzard.answers.problems import health_of, late_steps, of_changed, of_pipe
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import PipelineStatus, StatusReader
 from blizzard.cli.call import PipelineCall, document_of, failed_at
-from blizzard.discover.skip_reason import IN_WORDS as WHY
+from blizzard.discover.finding import IN_WORDS as WHY
 from blizzard.journal.lease_record import Life, moment
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog

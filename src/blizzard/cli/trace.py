@@ -13,7 +13,7 @@ from blizzard.cli.call import PipelineCall
 from blizzard.config.columns import columns_from
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.model.columns import with_found
-from blizzard.model.locations import open_reader, sink_location
+from blizzard.model.files import open_reader, sink_location
 from blizzard.model.predicate import Predicate, parse
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.line_search import LineMatch, LineSearch
@@ -23,7 +23,7 @@ from blizzard.worker.quarantine.reader import lines_in
 from lakebed.columns.schema import PROVENANCE, Schema
 from lakebed.deltalog import tables
 from lakebed.deltalog.versions import added_in
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Reader
 from lakebed.terminal.call import reading

@@ -15,8 +15,7 @@ from blizzard.cli.run.dry_run import explained
 from blizzard.config import load as config
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.handoff.dead_letters import DeadLetterWriter, dlq_location_of
-from blizzard.model.files import Location
-from blizzard.model.locations import open_reader, sink_location
+from blizzard.model.files import Location, open_reader, sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.service import open_queue
 from blizzard.table_rules import TableOf, tables_of

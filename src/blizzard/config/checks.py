@@ -7,7 +7,7 @@ from itertools import permutations
 from blizzard.config import queues
 from blizzard.config.columns import format_faults, id_faults, schema_of
 from blizzard.model import event_time
-from blizzard.model.source.glob import SourcePattern, literally, split
+from blizzard.model.source.form import SourcePattern, literally, split
 from lakebed.columns.schema import Field, walk
 from lakebed.config.checks import window_faults
 from lakebed.config.faults import ConfigFault, columns_of

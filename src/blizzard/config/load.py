@@ -9,11 +9,11 @@ from pydantic import SecretStr
 from blizzard.config import overlaps, queues
 from blizzard.config.checks import check, place
 from blizzard.config.columns import schema_of
-from blizzard.model.limits import QuarantineLimits
 from blizzard.model.settings import (
     BlizzardSettings,
     CompactSettings,
     PipelineSettings,
+    QuarantineLimits,
     RollingPolicy,
     SinkSettings,
     SourceSettings,
@@ -22,7 +22,7 @@ from blizzard.model.settings import (
 )
 from blizzard.model.source.form import Form, SkipRule
 from lakebed.config.checks import program_settings, windows_of
-from lakebed.config.faults import ConfigFault
+from lakebed.config.faults import ConfigFault, options_at
 from lakebed.config.files import Given
 from lakebed.config.loader import load_document
 from lakebed.config.models import (
@@ -36,7 +36,6 @@ from lakebed.config.models import (
     TableSection,
     place_in,
 )
-from lakebed.config.profiles import options_at
 from lakebed.config.schema import DeclaredSchema
 from lakebed.config.section import settings_of
 from lakebed.locations import ByPlace

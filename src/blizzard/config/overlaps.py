@@ -1,28 +1,65 @@
-"""Whether what blizzard reads and writes overlaps, and whether executors reach it.
+"""Overlapping places, and places that executors cannot reach.
 
 Dead letters are NDJSON: below a source they would be read as data, fail, and produce more dead
-letters. To a VACUUM, a source below a table is untracked data.
+letters. To a VACUUM, a source below a table is untracked data. Executors on this machine share its
+disks and its loopback; those of a cluster have their own.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from blizzard.config.checks import folder_and_pattern
-from blizzard.config.spark_master import (
-    leads_to_loopback,
-    runs_in_this_process,
-    stays_on_this_machine,
-)
-from blizzard.model.source.glob import SourcePattern, is_hidden
-from lakebed.config.faults import ConfigFault
+from blizzard.model.source.form import SourcePattern, is_hidden
+from lakebed.config.faults import ConfigFault, key_path
 from lakebed.config.models import Document, KeyPath, place_in
-from lakebed.config.profiles import key_path
 from lakebed.locations import ByPlace, Place
 from lakebed.storage.options import is_endpoint
 from lakebed.storage.store import local_path
+
+HERE = re.compile(r"local(-cluster)?(\[.*\])?")
+LOOPBACK = re.compile(r"localhost|127(\.\d+){3}|\[?::1\]?", re.IGNORECASE)
+
+
+def runs_in_this_process(master: str) -> bool:
+    """Whether Spark runs its tasks from here, with no cluster."""
+    return HERE.fullmatch(master) is not None
+
+
+def stays_on_this_machine(master: str) -> bool:
+    """Whether executors can only be on this machine: no other can reach such a master."""
+    if runs_in_this_process(master):
+        return True
+    scheme, _, rest = master.partition("://")
+    return scheme == "spark" and all(leads_to_loopback(f"//{each}") for each in rest.split(","))
+
+
+def leads_to_loopback(url: str) -> bool:
+    """Whether a URL is a loopback address; one that cannot be parsed is not."""
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:
+        return False
+    return host is not None and is_loopback(host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address means the machine that uses it."""
+    return LOOPBACK.fullmatch(host) is not None
+
+
+def unreachable_driver(master: str, host: str) -> str | None:
+    """Return what is wrong with the address at which executors look for the driver, if anything."""
+    if stays_on_this_machine(master) or not is_loopback(host):
+        return None
+    return (
+        f"spark.conf: spark.driver.host is {host}, so executors of {master} would look for the "
+        "driver on their own machines; set it to an address of this machine that they can reach"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

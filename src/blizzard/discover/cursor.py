@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from blizzard.model.files import IngestedFile
-from blizzard.model.limits import LookLimits
-from lakebed.listing.incremental import Range, folder_and_name, sweep_is_due
+from blizzard.model.settings import LookLimits
 from lakebed.listing.sort import end_of
+from lakebed.listing.watermark import Range, folder_and_name, sweep_is_due
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

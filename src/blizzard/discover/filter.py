@@ -1,14 +1,19 @@
-"""Which source files are to be read now, and why the others are not. Pure."""
+"""Which source files are to be read now or retried, and why the others are not. Pure."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from blizzard.discover.finding import Finding
-from blizzard.discover.names import PartitionUnknown, codec_for, partition_of, why_not_ours
-from blizzard.discover.retry import is_due, next_try
-from blizzard.discover.skip_reason import Reason, SkipTally
+from blizzard.discover.finding import (
+    Finding,
+    PartitionUnknown,
+    Reason,
+    SkipTally,
+    codec_for,
+    partition_of,
+    why_not_ours,
+)
 from blizzard.model.files import Before, IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import (
@@ -21,12 +26,63 @@ from blizzard.model.source.part_way import (
     read_otherwise,
 )
 from lakebed.columns.schema import Field
-from lakebed.documents.source_record import Failure, FailureStage, SourceRecord
+from lakebed.documents.records import Failure, FailureStage, SourceRecord
 from lakebed.errors import LakeError
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template
+from lakebed.retry import Backoff
 from lakebed.storage.store import ObjectFacts
 from lakebed.types import Codec, Compression, OnChange
+
+RETRY = Backoff(first_secs=30, limit_secs=3600)
+"""How long a file rests that failed in a way that trying again can help."""
+
+
+def is_due(
+    known: UnfinishedFile, now: datetime, bases: Mapping[FailureStage, str] | None = None
+) -> bool:
+    """Whether a file may be tried again: its rest is unread, or it failed and has rested.
+
+    One that failed in the future did so by a clock that was ahead: it need not wait for that. Nor
+    need one whose retry was requested.
+    """
+    at = next_try(known, bases)
+    return at is not None and (now >= at or now < known.at or is_asked_for(known, bases))
+
+
+def is_asked_for(known: UnfinishedFile, bases: Mapping[FailureStage, str] | None = None) -> bool:
+    """Whether a file is to be read again at once: by order, or since the settings are others."""
+    failure = known.record.failure
+    if known.record.gone or failure is None:
+        return False
+    present = (bases or {}).get(failure.stage)
+    changed = not failure.retryable and present is not None and present != failure.basis
+    # No setting brings an object back.
+    changed = changed and not lacks_its_object(known.record)
+    return known.record.retry or changed
+
+
+def next_try(
+    known: UnfinishedFile, bases: Mapping[FailureStage, str] | None = None
+) -> datetime | None:
+    """Return when a file is read again as it is; None where something has to change first. Pure.
+
+    That is the file, or the settings that bore on its failure. Under which a record of an older
+    version failed is not known: it is tried once.
+    """
+    failure = known.record.failure
+    if known.record.gone:
+        return None
+    if is_asked_for(known, bases):
+        return known.at
+    if failure is None:
+        return None if known.record.complete else known.at
+    if not failure.retryable:
+        return None
+    if failure.attempts == 0:
+        return known.at  # It was not tried and failed, but is to be read again.
+    return known.at + timedelta(seconds=RETRY.wait(failure.attempts, lambda: 1.0))
+
 
 MOST_CHANGED = 1000
 """At most this many changed files are reported one by one per listing."""

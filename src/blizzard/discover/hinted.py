@@ -10,15 +10,14 @@ from datetime import timedelta
 from itertools import groupby, islice
 
 from blizzard.discover.filter import Decision
-from blizzard.discover.finding import Finding
+from blizzard.discover.finding import Finding, why_not_ours
 from blizzard.discover.lister import SourceLister
-from blizzard.discover.names import why_not_ours
 from blizzard.discover.scan import DiscoveryContext, Scan
 from blizzard.model.files import Before
 from blizzard.model.notices import Hint, HintsFollowed, NoticeKind
 from lakebed.errors import StoreDenied
-from lakebed.listing.incremental import ListingPlan, Range, folder_and_name
 from lakebed.listing.sort import CONTROL, SURROGATE
+from lakebed.listing.watermark import ListingPlan, Range, folder_and_name
 from lakebed.storage.store import ObjectFacts
 
 MOST_HEADS = 10

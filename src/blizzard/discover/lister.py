@@ -1,28 +1,27 @@
-"""One look after the other at a source: list, compare with the journal, decide, remember where.
+"""Repeated listings of a source: list, compare with the journal, decide, remember the position.
 
-A listing that breaks off fails the whole look: nothing is taken, and no position moves.
+A listing that breaks off fails as a whole: nothing is taken, and no position moves. A single file
+can be decided by the same rules without listing the rest.
 """
 
-from collections.abc import Collection, Mapping
+import os
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blizzard.discover.cursor import CursorBuilder, ListingCursor
-from blizzard.discover.filter import FileFilter
-from blizzard.discover.finding import Finding
-from blizzard.discover.names import why_not_ours
-from blizzard.discover.retry import is_due
+from blizzard.discover.filter import FileFilter, is_due
+from blizzard.discover.finding import Finding, SkipSummary, why_not_ours
 from blizzard.discover.scan import DiscoveryContext, LookState, Scan
-from blizzard.discover.skip_reason import SkipSummary
 from blizzard.model.event_time import from_path
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import UnfinishedFile
-from blizzard.model.limits import LookLimits
-from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.model.settings import LookLimits, PipelineSettings, SourceSettings
 from blizzard.model.source.part_way import GonePartWay, is_told
 from lakebed.columns.schema import Field
-from lakebed.documents.source_record import FailureStage, SourceRecord
-from lakebed.listing.incremental import ListingPlan, Range, sweep_is_due
+from lakebed.documents.records import FailureStage, SourceRecord
+from lakebed.errors import StoreDenied
+from lakebed.listing.watermark import ListingPlan, Range, sweep_is_due
 from lakebed.partition import Template, table_schema
 from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.store import ObjectFacts
@@ -294,3 +293,48 @@ def source_listers(settings: PipelineSettings) -> list[SourceLister]:
         )
         for source in settings.sources
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotCheck:
+    """Looks at single names of one source."""
+
+    lister: SourceLister
+    context: DiscoveryContext
+
+    def of(self, path: str) -> Finding:
+        """Return what a sweep makes of one name."""
+        scan = self._scan()
+        facts = self._plain(path)
+        if facts is None:
+            # What a listing makes of it: a link, a name that cannot be used, a folder's marker.
+            one = Range(prefix="", after=path[:-1], until=path)
+            scan.over(facts for facts in self._listed(scan, one) if facts.path == path)
+        elif self.lister.sweep_plan(self.context.now).wanted(path):
+            scan.over(iter((facts,)))
+        else:
+            scan.beyond_horizon(facts)
+        return scan.finding(())
+
+    def _scan(self) -> Scan:
+        return self.lister.scan(self.context, sweep=True)
+
+    def _listed(self, scan: Scan, names: Range) -> Iterator[ObjectFacts]:
+        plan = replace(self.lister.sweep_plan(self.context.now), ranges=lambda _root: [names])
+        return self.lister.lister.files(
+            self.context.store, plan, scan.guide(), left_out=scan.beyond_horizon
+        )
+
+    def _plain(self, path: str) -> ObjectFacts | None:
+        """Return an object that a listing shows as it is; None where that has to be asked."""
+        root = self.context.store.local_root
+        if root is not None:
+            parts = path.split("/")
+            links = (root.joinpath(*parts[:count]) for count in range(1, len(parts) + 1))
+            # Path.is_symlink raises on a name that no file can have, or below a locked folder.
+            if any(os.path.islink(link) for link in links):  # noqa: PTH114
+                return None
+        try:
+            return self.context.store.head(path)
+        except StoreDenied:
+            return None

@@ -10,15 +10,21 @@ from datetime import datetime, timedelta
 
 from blizzard.discover.cursor import CursorBuilder, SeenName
 from blizzard.discover.filter import Decision, FileFilter, is_same
-from blizzard.discover.finding import Finding
-from blizzard.discover.names import why_not_below, why_not_ours
-from blizzard.discover.skip_reason import AMISS, Reason, SkipSummary, SkipTally
+from blizzard.discover.finding import (
+    AMISS,
+    Finding,
+    Reason,
+    SkipSummary,
+    SkipTally,
+    why_not_below,
+    why_not_ours,
+)
 from blizzard.model.files import Before, IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import gone_part_way, is_part_way, settled
-from lakebed.documents.source_record import SourceRecord
-from lakebed.listing.incremental import ListingPlan, Range
+from lakebed.documents.records import SourceRecord
 from lakebed.listing.sort import Guide, Oddity
+from lakebed.listing.watermark import ListingPlan, Range
 from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.store import ObjectFacts, Reader
 

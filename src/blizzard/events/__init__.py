@@ -1,6 +1,5 @@
 """What happens in blizzard, as events: a module for each subject."""
 
 from blizzard.events.batch import *  # noqa: F403
-from blizzard.events.journal import *  # noqa: F403
 from blizzard.events.source import *  # noqa: F403
-from blizzard.events.units import *  # noqa: F403
+from blizzard.events.units import *  # noqa: F403  # noqa: F403

@@ -14,10 +14,9 @@ from blizzard.execute.merge import Ran, SettledBatch, settle
 from blizzard.execute.runner import RunFailed, Runner, RunnerDied, WorkersDied
 from blizzard.model.files import SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.seen import Seen, joined
-from blizzard.model.source.part_way import failed
-from blizzard.model.source.unread import untouched
+from blizzard.model.source.part_way import failed, untouched
 from lakebed.documents.entry import Started
-from lakebed.documents.source_record import Failure, FailureStage, SourceRecord
+from lakebed.documents.records import Failure, FailureStage, SourceRecord
 from lakebed.errors import JournalConflict, ObjectChanged, panic_as_error
 from lakebed.telemetry.events import Emit
 

@@ -11,14 +11,20 @@ from dataclasses import dataclass, field, replace
 
 from blizzard.model.bad_lines import TOO_MANY, in_words
 from blizzard.model.files import Effort, SourceFile, UnitOutcome, WorkUnit
-from blizzard.model.limits import QuarantineLimits
-from blizzard.model.source.part_way import failed
-from blizzard.model.source.unread import FilePart, left_of, lines_before, parts_of, untouched
+from blizzard.model.settings import QuarantineLimits
+from blizzard.model.source.part_way import (
+    FilePart,
+    failed,
+    left_of,
+    lines_before,
+    parts_of,
+    untouched,
+)
 from blizzard.worker.position import Miscounted
-from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.source_record import (
+from lakebed.documents.records import (
     Failure,
     FailureStage,
+    FinishedFile,
     QuarantineFile,
     Resolved,
     SourceRecord,

@@ -14,12 +14,11 @@ from datetime import datetime
 
 from pydantic import TypeAdapter, ValidationError
 
-from blizzard.model.files import Location
-from blizzard.model.locations import sink_location, source_uris_of
+from blizzard.model.files import Location, sink_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.source_record import FailureStage, SourceRecord
+from lakebed.documents.records import FailureStage, SourceRecord
 from lakebed.errors import DocumentUnreadable, LakeError, StoreDenied, StoreUnavailable
 from lakebed.locations import place_of
 from lakebed.retry import Backoff, attempts

@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from typing import assert_never
 
 from lakebed import layout
-from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import DirectoryProtocol, Entry, encode
 from lakebed.documents.pending_meta import Meta, encode_meta
+from lakebed.documents.records import FinishedFile
 from lakebed.errors import LakeError, ProtocolConflict, Whose
 from lakebed.journal import JournalReader, latest_protocol, latest_protocol_number
 from lakebed.storage.store import AlreadyThere, Created, Reader, Store

@@ -13,8 +13,8 @@ from typing import Any
 from blizzard.inspect.guess.fields import allowed_name
 from blizzard.inspect.written import field_line
 from blizzard.journal.books import Books
+from blizzard.model.bad_lines import steps
 from blizzard.model.columns import with_found
-from blizzard.model.json_path import steps
 from blizzard.model.seen import is_column_name
 from blizzard.model.settings import PipelineSettings
 from lakebed.columns.schema import Field, Reading, Schema, walk

@@ -11,12 +11,17 @@ from dataclasses import dataclass
 from itertools import islice
 
 from blizzard.config.checks import place
-from blizzard.discover.names import TEMPORARY, why_not_ours
-from blizzard.discover.skip_reason import Reason
+from blizzard.discover.finding import TEMPORARY, Reason, why_not_ours
 from blizzard.inspect.guess.forms import Beginning
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source.form import codec_of
-from blizzard.model.source.glob import WILD, SourcePattern, is_hidden, literally, unrotated
+from blizzard.model.source.form import (
+    WILD,
+    SourcePattern,
+    codec_of,
+    is_hidden,
+    literally,
+    unrotated,
+)
 from blizzard.worker.compression import decompress, recognised
 from lakebed.errors import LakeError, Whose
 from lakebed.storage.options import StorageOptions

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from blizzard.journal.segments import LedgerTable
-from blizzard.journal.totals import EntrySummary, JournalTotals, QuarantineTotals
+from blizzard.journal.standings import EntrySummary, JournalTotals, QuarantineTotals
 from blizzard.model.bad_lines import WaitingFile
 from lakebed.documents.entry import Entry
-from lakebed.documents.source_record import Resolved, SourceRecord
+from lakebed.documents.records import Resolved, SourceRecord
 from lakebed.journal import JournalReader
 from lakebed.layout import file_name
 

@@ -21,7 +21,7 @@ from blizzard.journal.segments import (
     with_rows,
 )
 from blizzard.journal.standings import PassedOver, nothing_decided
-from blizzard.model.limits import SnapshotLimits
+from blizzard.model.settings import SnapshotLimits
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import digest

@@ -21,20 +21,20 @@ from blizzard.journal.checks import (
     unread,
 )
 from blizzard.journal.fence import (
+    EntryColumns,
+    StartNote,
+    columns_after,
     refuse_collected,
     refuse_promoted,
     refuse_replaced,
     withdraw_stray,
 )
-from blizzard.journal.identity import EntryColumns, columns_after
 from blizzard.journal.ledger import Ledger
-from blizzard.journal.start_note import StartNote
-from blizzard.model.limits import SnapshotLimits
+from blizzard.model.settings import SnapshotLimits
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry, encode
-from lakebed.documents.source_record import QuarantineFile, SourceRecord
+from lakebed.documents.records import FinishedFile, QuarantineFile, SourceRecord
 from lakebed.errors import JournalConflict, JournalLost, LakeError, StoreUnavailable
 from lakebed.journal import JournalReader, StoredEntry
 from lakebed.retry import Backoff, attempts

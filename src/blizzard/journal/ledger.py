@@ -13,18 +13,18 @@ from blizzard.journal.books import Books
 from blizzard.journal.segments import Blocks, Cursor, LedgerTable, Segment, SegmentBroken
 from blizzard.journal.standings import (
     EarlierObjects,
+    EntrySummary,
     PassedOver,
     UndecidedFiles,
     leave_behind,
     nothing_decided,
     take_back,
 )
-from blizzard.journal.totals import EntrySummary
 from blizzard.model.files import UNKNOWN, Before, IngestedFile, UnfinishedFile
 from lakebed import layout
 from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry, Receipt, digest
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.errors import DocumentUnreadable
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader

@@ -28,7 +28,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from blizzard.model.files import IngestedFile
-from blizzard.model.limits import SnapshotLimits
+from blizzard.model.settings import SnapshotLimits
 from lakebed import layout
 from lakebed.documents.reading import adapter_of
 from lakebed.errors import LakeError

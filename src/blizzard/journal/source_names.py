@@ -13,14 +13,13 @@ from typing import Protocol, TypeVar
 from blizzard.journal.checkpoint import reread
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import SegmentBroken
-from blizzard.model.files import UNKNOWN, Before
-from blizzard.model.locations import OpenReader, source_location
+from blizzard.model.files import UNKNOWN, Before, OpenReader, source_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.errors import LakeError, NameUnusable, ObjectMissing, Whose
 from lakebed.listing.sort import Guide
 from lakebed.locations import below
-from lakebed.shown import printable, typed
 from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.units import printable, typed
 
 FEW = 10
 """How many candidates an ambiguous name lists."""

@@ -1,4 +1,9 @@
-"""Bad lines: how many a file may have, their groups, and which of them are meant. Pure."""
+"""Bad lines: limits, groups, selections, and the paths of values such as `user.tags[3]`. Pure.
+
+A name that would be misread is quoted in backticks, and a backtick in it is doubled. The paths in
+`lakebed.columns.column_mapping` name fields of a schema, as Delta writes them: they have no
+elements, and brackets mean nothing in them.
+"""
 
 import hashlib
 import json
@@ -7,12 +12,46 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from blizzard.model.json_path import any_element
 from blizzard.model.source.form import SkipRule
-from lakebed.documents.source_record import QuarantineFile
+from lakebed.documents.records import QuarantineFile
 from lakebed.errors import LakeError, Whose
 from lakebed.layout import file_name
 from lakebed.units import plural
+
+_PLAIN = re.compile(r"[^.\[\]`]+")
+_QUOTED_OR_INDEX = re.compile(r"(`(?:[^`]|``)*`)|\[[0-9]+\]")
+_STEP = re.compile(r"`((?:[^`]|``)*)`|\[([0-9]*)\]|([^.\[\]`]+)")
+ANY = -1
+"""The step to an element of a list, whichever it is."""
+
+
+def member_path(above: str, name: str) -> str:
+    """Return the path of a member: `user.id`; quote a name that would be misread in backticks."""
+    quoted = name if _PLAIN.fullmatch(name) else f"`{name.replace('`', '``')}`"
+    return f"{above}.{quoted}" if above else quoted
+
+
+def element_path(above: str, index: int) -> str:
+    """Return the path of an element of a list: `user.tags[3]`, counted from 0."""
+    return f"{above}[{index}]"
+
+
+def any_element(path: str) -> str:
+    """Return a path without the numbers of elements, so that all of them are counted as one."""
+    return _QUOTED_OR_INDEX.sub(lambda found: found[1] or "[]", path) if "[" in path else path
+
+
+def steps(path: str) -> list[str | int]:
+    """Take a path apart: `user.tags[3]` is user, tags and 3; `tags[]` is tags and any of them."""
+    found: list[str | int] = []
+    for match in _STEP.finditer(path):
+        quoted, index, name = match.groups()
+        if index is not None:
+            found.append(int(index) if index else ANY)
+        else:
+            found.append(quoted.replace("``", "`") if name is None else name)
+    return found
+
 
 TOO_MANY = "too_many_bad_lines"
 GROUP_DIGITS = 8

@@ -5,11 +5,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 
-from blizzard.model.limits import MAX_DEPTH, MAX_LINE_BYTES
-from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.model.settings import MAX_DEPTH, MAX_LINE_BYTES, PipelineSettings, SourceSettings
 from blizzard.model.source.form import Form
 from lakebed.columns.schema import AS_WRITTEN, Field, walk
-from lakebed.documents.source_record import FailureStage, SourceRecord
+from lakebed.documents.records import FailureStage, SourceRecord
 from lakebed.partition import table_schema
 from lakebed.types import OnMismatch, UnknownFields
 

@@ -1,29 +1,45 @@
-"""The values that travel: what is read, in which units, and the outcome.
+"""Values that pass between stages: source files, work units, outcomes, and where stores are.
 
 They cross from the driver to Spark's executors and back, so they are frozen and they pickle.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from blizzard.model.bad_lines import LineReplay
 from blizzard.model.event_time import RowPartitions
-from blizzard.model.limits import QuarantineLimits
 from blizzard.model.progress import Bounds, Done
 from blizzard.model.seen import Seen
-from blizzard.model.settings import RollingPolicy, Sizing, UploadSettings
+from blizzard.model.settings import (
+    PipelineSettings,
+    QuarantineLimits,
+    RollingPolicy,
+    Sizing,
+    SourceSettings,
+    UploadSettings,
+)
 from blizzard.model.source.byte_range import ByteRange
 from blizzard.model.source.form import Form
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.schema import Schema
-from lakebed.documents.data_file import ColumnStatistics, FinishedFile, Run
-from lakebed.documents.source_record import QuarantineFile, Resolved, SourceRecord, Unread
+from lakebed.documents.records import (
+    ColumnStatistics,
+    FinishedFile,
+    QuarantineFile,
+    Resolved,
+    Run,
+    SourceRecord,
+    Unread,
+)
+from lakebed.errors import ObjectMissing
+from lakebed.locations import written_out
 from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Reader, Store
 from lakebed.types import KEEPING, Codec, OnMismatch, Provenance, UnknownFields
 
 
@@ -310,3 +326,41 @@ class UnitOutcome:
     """What the sink's store said where it had no room for a file: no fault of any source file."""
     seen: Mapping[str, Seen] = field(default_factory=dict)
     """What values looked like that have no column, by their paths, where columns are looked for."""
+
+
+OpenReader = Callable[[Location], Reader]
+OpenStore = Callable[[Location], Store]
+R = TypeVar("R", bound=Reader)
+
+
+def open_reader(location: Location) -> Reader:
+    """Open a store that can only be read."""
+    return Reader(location.uri, location.options)
+
+
+def open_store(location: Location) -> Store:
+    """Open a store that can be written."""
+    return Store(location.uri, location.options)
+
+
+def open_table(settings: PipelineSettings, opening: Callable[[Location], R]) -> R | None:
+    """Open the table's directory; None where there is none yet, and so no journal either."""
+    try:
+        return opening(sink_location(settings))
+    except ObjectMissing:
+        return None
+
+
+def source_uris_of(settings: PipelineSettings) -> dict[str, str]:
+    """Return where the sources are, by their names, as the journal remembers it."""
+    return {source.name: written_out(source.uri) for source in settings.sources}
+
+
+def source_location(source: SourceSettings) -> Location:
+    """Return where a source is."""
+    return Location(uri=source.uri, options=source.storage_options)
+
+
+def sink_location(settings: PipelineSettings) -> Location:
+    """Return where the table's directory is."""
+    return Location(uri=settings.sink.table_uri, options=settings.sink.storage_options)

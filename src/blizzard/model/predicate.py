@@ -11,7 +11,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Literal
 
-from lakebed.columns.field_path import FieldPath
+from lakebed.columns.column_mapping import FieldPath
 from lakebed.errors import LakeError, Whose
 
 Value = str | int | Decimal | bool

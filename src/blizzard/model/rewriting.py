@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from blizzard.model.bad_lines import member_path, steps
 from blizzard.model.files import Location
-from blizzard.model.json_path import member_path, steps
 from blizzard.model.predicate import Predicate
 from blizzard.model.settings import UploadSettings
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
-from lakebed.columns.row_tracking import FirstRow, RowColumns
+from lakebed.columns.field_ids import FirstRow, RowColumns
 from lakebed.columns.schema import Field, Schema
-from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.deletion_vector import DeletionVector
+from lakebed.documents.records import FinishedFile, Run
 from lakebed.layout import TablePath
 from lakebed.types import FieldType, ParquetCodec
 

@@ -15,9 +15,8 @@ from typing import Self
 from blizzard.events import NoticeUnreadable, QueueAnswers, QueueFailed
 from blizzard.model.notices import Hint, NoticeKind
 from blizzard.model.settings import PipelineSettings, QueueSettings, SourceSettings
-from blizzard.notices.inbox import Inbox
 from blizzard.notices.messages import contents_of, hint_for, place_of_source
-from blizzard.notices.queue import Message, OpenQueue, Queue
+from blizzard.notices.queue import Inbox, Message, OpenQueue, Queue
 from lakebed.clock import Clock
 from lakebed.errors import LakeError
 from lakebed.locations import Place

@@ -1,11 +1,21 @@
-"""What is asked of a queue, and how it can fail."""
+"""The protocol of a queue of notices, and the inbox of notices that are not settled.
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+A message may be deleted only when every file that it names is settled: the journal has named it, or
+a listing has shown that there is nothing to do. Until then the message is ours, and returns if we
+die. Threads that listen to queues put messages in; the pipeline follows the hints in its own time.
+"""
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from blizzard.events import FilesNoticed, NoticesSettled
+from blizzard.model.notices import Hint, Hints, HintsFollowed, NoticeKind
 from blizzard.model.settings import QueueSettings
+from lakebed.clock import Clock
 from lakebed.errors import LakeError, Whose
+from lakebed.telemetry.events import Emit
 
 
 class QueueUnavailable(LakeError, code="queue_unavailable", whose=Whose.EXTERNAL, retryable=True):
@@ -70,3 +80,203 @@ class Queue(Protocol):
 
 
 OpenQueue = Callable[[QueueSettings], Queue]
+
+
+MOST_LOOKS = 3
+"""How often an object is looked for that is not there; the next sweep finds it if it comes."""
+LOOK_AGAIN_SECS = 1.0
+"""The pause before the second of these looks; the next ones are four times as long each."""
+
+MessageId = tuple[str, str]
+"""A queue, and a message of it."""
+
+
+@dataclass(slots=True)
+class _Message:
+    receipt: str
+    left: set[str]
+    """The files that it names and that are not settled."""
+    hidden_at: float
+
+
+@dataclass(slots=True)
+class _OpenNotice:
+    """A file that one or more messages name."""
+
+    hint: Hint
+    messages: list[MessageId]
+    due: float
+    looks: int = 0
+    busy: bool = False
+    """Whether a look at it is under way."""
+    in_batch: bool = False
+    after: list[tuple[Hint, MessageId]] = field(default_factory=list)
+    """What came since it was looked at: it may be about a newer object."""
+
+
+class Inbox(Hints):
+    """Hints of one pipeline; every method may be called by any thread."""
+
+    def __init__(
+        self, pipeline: str, *, clock: Clock, emit: Emit, ring: Callable[[], None] = lambda: None
+    ) -> None:
+        self._pipeline = pipeline
+        self._clock = clock
+        self._emit = emit
+        self._ring = ring
+        self._lock = threading.Lock()
+        self._open: dict[str, _OpenNotice] = {}
+        self._messages: dict[MessageId, _Message] = {}
+        self._done: dict[str, list[str]] = {}
+
+    # -------------------------------------------------------------------------- for the listeners
+
+    def put(self, queue: str, message: str, receipt: str, hints: Collection[Hint]) -> None:
+        """Take in a message with files of ours; one that is still here is only delivered anew."""
+        now = self._clock.seconds()
+        with self._lock:
+            name = (queue, message)
+            if (known := self._messages.get(name)) is not None:
+                known.receipt, known.hidden_at = receipt, now
+                return
+            left = {hint.key for hint in hints}
+            self._messages[name] = _Message(receipt, left, now)
+            for hint in {hint.key: hint for hint in hints}.values():
+                self._add(hint, name, now)
+        self._ring()
+
+    def count(self, kind: NoticeKind, notices: int = 1) -> None:
+        """Count notices that name no file of ours."""
+        self._emit(NoticesSettled(pipeline=self._pipeline, kind=kind, notices=notices))
+
+    @property
+    def messages(self) -> int:
+        """Return how many messages are not settled."""
+        return len(self._messages)
+
+    def take_settled(self, queue: str) -> list[str]:
+        """Return the receipts of a queue's messages that may be deleted, once each."""
+        with self._lock:
+            return self._done.pop(queue, [])
+
+    def to_delete(self, queue: str, receipts: Iterable[str]) -> None:
+        """Have messages deleted that name no file of ours, or that could not be deleted before."""
+        with self._lock:
+            self._done.setdefault(queue, []).extend(receipts)
+
+    def to_hide(self, queue: str, *, older: float) -> list[str]:
+        """Return the receipts of open messages that were hidden so many seconds ago, or more.
+
+        They count as hidden again from now on.
+        """
+        now = self._clock.seconds()
+        with self._lock:
+            found = [
+                each
+                for (of, _), each in self._messages.items()
+                if of == queue and now - each.hidden_at >= older
+            ]
+            for each in found:
+                each.hidden_at = now
+            return [each.receipt for each in found]
+
+    # --------------------------------------------------------------------------- for the pipeline
+
+    def due(self, source: str, now: float) -> Collection[Hint]:
+        """Return the hints for a source that are to be followed now."""
+        with self._lock:
+            due = [
+                each
+                for each in self._open.values()
+                if each.hint.source == source and each.due <= now
+            ]
+            for each in due:
+                each.busy = True
+            return [each.hint for each in due]
+
+    def until_due(self, now: float) -> float:
+        """Return the seconds until a hint is due that is not due yet; infinite without one."""
+        with self._lock:
+            ahead = (each.due - now for each in self._open.values() if each.due > now)
+            return min(ahead, default=float("inf"))
+
+    def followed(self, result: HintsFollowed) -> None:
+        """Take in what came of following hints."""
+        now = self._clock.seconds()
+        counts: dict[NoticeKind, int] = {}
+        with self._lock:
+            # Not those that another look had lost sight of before their batch began.
+            new = [hint for hint in result.new if not self._open[hint.key].in_batch]
+            for hint in result.waiting:
+                self._open[hint.key].in_batch = True
+            settled = dict(result.settled)
+            for hint in result.missing:
+                if not self._look_again(hint, now):
+                    settled[hint] = NoticeKind.MISSING
+            for hint, seconds in result.later.items():
+                self._put_off(hint.key, now + seconds)
+            for hint, kind in settled.items():
+                counts[kind] = counts.get(kind, 0) + self._settle(hint.key, now)
+        if new:
+            lags = (now - each.at.timestamp() for each in new if each.at is not None)
+            told = tuple(max(0.0, lag) for lag in lags)
+            self._emit(FilesNoticed(pipeline=self._pipeline, files=len(new), lag_secs=told))
+        for kind, notices in counts.items():
+            self.count(kind, notices)
+
+    def journaled(self, keys: Iterable[str]) -> None:
+        """Settle the hints of files that an entry names.
+
+        Not what came while the batch ran: it is asked of the journal by the next look.
+        """
+        now = self._clock.seconds()
+        with self._lock:
+            taken = sum(
+                self._settle(key, now)
+                for key in keys
+                if key in self._open and self._open[key].in_batch
+            )
+        if taken:
+            self.count(NoticeKind.TAKEN, taken)
+
+    def _add(self, hint: Hint, name: MessageId, now: float) -> None:
+        known = self._open.get(hint.key)
+        if known is None:
+            self._open[hint.key] = _OpenNotice(hint, [name], now)
+        elif known.busy or known.in_batch:
+            known.after.append((hint, name))
+        else:
+            # What the last message says of the object counts; all of them end with it.
+            known.hint, known.due, known.looks = hint, now, 0
+            known.messages.append(name)
+
+    def _look_again(self, hint: Hint, now: float) -> bool:
+        known = self._open[hint.key]
+        known.looks += 1
+        if known.looks >= MOST_LOOKS:
+            return False
+        self._put_off(hint.key, now + LOOK_AGAIN_SECS * 4 ** (known.looks - 1))
+        return True
+
+    def _put_off(self, key: str, until: float) -> None:
+        """Look at a file again later, or at once where more was said of it meanwhile."""
+        known = self._open[key]
+        known.due, known.busy, known.in_batch = until, False, False
+        for hint, name in known.after:
+            known.hint, known.due, known.looks = hint, 0.0, 0
+            known.messages.append(name)
+        known.after.clear()
+
+    def _settle(self, key: str, now: float) -> int:
+        """Settle the messages about a file; return how many there were."""
+        known = self._open.pop(key)
+        for name in known.messages:
+            message = self._messages[name]
+            message.left.discard(key)
+            if not message.left:
+                del self._messages[name]
+                self._done.setdefault(name[0], []).append(message.receipt)
+        if known.after:
+            hint = known.after[-1][0]
+            self._open[key] = _OpenNotice(hint, [name for _, name in known.after], now)
+        return len(known.messages)

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, groupby
 
-from blizzard.model.files import SourceFile, WorkUnit
-from blizzard.model.locations import OpenReader, source_location
+from blizzard.model.files import OpenReader, SourceFile, WorkUnit, source_location
 from blizzard.model.settings import PipelineSettings, Sizing
 from blizzard.model.source.byte_range import ByteRange, cut
 from blizzard.model.source.forecast import Forecast, weight

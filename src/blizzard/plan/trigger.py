@@ -1,9 +1,20 @@
-"""When a batch starts: big loads give big files, small loads give bounded delay."""
+"""When a batch starts, and which small data files are compacted together. Pure.
+
+Large loads give large files, small loads give bounded delay.
+
+A compaction takes the files of one partition in the order in which they were written, so that rows
+of about the same time stay together, and puts them into groups of about `file_size`. A file that is
+large enough is never touched. A group is worth its work if it has some files or fills one, and if
+none of them has more than half the rows of a new one: so each time a row is rewritten, it comes
+into a file with at least twice as many rows, and the number of times is bounded by a logarithm.
+In a partition at rest, a quarter more is enough if there are more than twice as many files as need
+be: a few odd files do not stay for ever.
+"""
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blizzard.model.files import SourceFile
@@ -11,6 +22,7 @@ from blizzard.model.settings import PipelineSettings, RollingPolicy
 from blizzard.model.source.forecast import Forecast
 from blizzard.model.source.form import codec_of
 from lakebed.documents.entry import Entry
+from lakebed.layout import TablePath
 from lakebed.types import Codec, Compression
 
 
@@ -73,3 +85,163 @@ class Timing:
         self.due_in = max(0.0, min(by_first, by_last))
         is_due = more or not self.due_in
         return is_due or is_full(files, policy, parallelism=cores, forecast=self.forecast)
+
+
+ENOUGH = 0.75
+"""The part of `file_size` from which on a file is large enough."""
+TOO_LARGE = 1.75
+"""How many times `file_size` a new file may have: it has at least one more than was enough."""
+GROWS = 2.0
+"""How many times the rows of each of its files a new file must have."""
+GROWS_LEAST = 1.25
+"""The same in a partition at rest that has more than twice as many files as it needs."""
+AT_REST = 3
+"""A partition is at rest if nothing was written into it for so many times `quiet`."""
+MOST_SORTED = 8
+"""How many files of full size the rows are sorted into at once: a task reads its input this often,
+and keeps the rows of one such file in memory."""
+MOST_FILES = 10_000
+"""Files that are taken at once: the entry names each of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallFile:
+    """A data file that may be put together with others."""
+
+    path: TablePath
+    size: int
+    rows: int
+    partition: tuple[tuple[str, str | None], ...]
+    written: int
+    """When it was begun, in milliseconds since the epoch."""
+    sortable: bool = False
+    """Whether each of its rows says which source file it came from, so that it may move."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What is worth being put together."""
+
+    file_size: int
+    min_files: int = 4
+    """Files that a group must have if together they are not large enough."""
+    quiet_ms: int = 600_000
+    """How old a file must be: what is just being written is left alone."""
+    max_bytes: int = 10 * 1024**3
+    """The most bytes that are read at once."""
+    max_files: int = MOST_FILES
+    cluster_by: tuple[str, ...] = ()
+
+    @property
+    def enough(self) -> int:
+        """Return the size from which on a file is left alone."""
+        return max(1, int(self.file_size * ENOUGH))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeGroup:
+    """Files of one partition that become fewer."""
+
+    files: tuple[SmallFile, ...]
+    """In the order of their rows."""
+    outputs: int = 1
+    sorted_by: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Return how many bytes are read."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def rows(self) -> int:
+        """Count the rows."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def saved(self) -> int:
+        """Return how many files there will be fewer."""
+        return len(self.files) - self.outputs
+
+
+def is_small(file: SmallFile, policy: Policy) -> bool:
+    """Whether a file is not large enough to be left alone."""
+    return file.size < policy.enough and file.rows > 0
+
+
+def groups_of(files: Iterable[SmallFile], policy: Policy, now: int) -> tuple[MergeGroup, ...]:
+    """Return the groups that are worth it, as many as one run may take: the best first."""
+    found: list[MergeGroup] = []
+    for some in _by_kind(file for file in files if is_small(file, policy)).values():
+        old = [file for file in some if now - file.written >= policy.quiet_ms]
+        newest = max(file.written for file in some)
+        if old:
+            found += _in_partition(old, policy, at_rest=now - newest >= AT_REST * policy.quiet_ms)
+    found.sort(key=lambda one: (-one.saved / one.size, one.files[0].path))
+    chosen: list[MergeGroup] = []
+    size = count = 0
+    for group in found:
+        fits = size + group.size <= policy.max_bytes
+        if fits and count + len(group.files) <= policy.max_files:
+            chosen.append(group)
+            size += group.size
+            count += len(group.files)
+    return tuple(chosen)
+
+
+def _by_kind(files: Iterable[SmallFile]) -> Mapping[object, list[SmallFile]]:
+    found: dict[object, list[SmallFile]] = {}
+    for file in files:
+        found.setdefault((file.partition, file.sortable), []).append(file)
+    return found
+
+
+def _in_partition(
+    files: Sequence[SmallFile], policy: Policy, *, at_rest: bool
+) -> Iterator[MergeGroup]:
+    """Yield the groups of one partition; its files are all sortable, or none is."""
+    by = policy.cluster_by if files[0].sortable else ()
+    full = policy.file_size * (MOST_SORTED if by else 1)
+    size = sum(file.size for file in files)
+    too_many = len(files) > 2 * math.ceil(size / policy.file_size)
+    closing = at_rest and too_many
+    for pack in _packed(sorted(files, key=lambda one: (one.written, one.path)), policy, full):
+        group = _without_dominant(pack, policy, by, GROWS_LEAST if closing else GROWS)
+        least = 2 if closing or group.size >= policy.enough else policy.min_files
+        if len(group.files) >= least:
+            yield group
+
+
+def _packed(
+    files: Sequence[SmallFile], policy: Policy, full: int
+) -> Iterator[tuple[SmallFile, ...]]:
+    """Yield files in packs of about a full size."""
+    pack: list[SmallFile] = []
+    size = 0
+    enough = full * ENOUGH
+    for file in files:
+        too_much = size >= enough and size + file.size > full
+        if too_much or len(pack) >= policy.max_files or size + file.size > policy.max_bytes:
+            yield tuple(pack)
+            pack, size = [], 0
+        pack.append(file)
+        size += file.size
+    if pack:
+        yield tuple(pack)
+
+
+def _without_dominant(
+    pack: tuple[SmallFile, ...], policy: Policy, by: tuple[str, ...], grows: float
+) -> MergeGroup:
+    """Leave out, while there is one, the file whose rows do not come into one so much larger.
+
+    Where all are rather large, sorted rows come into fewer files, which are larger by as much.
+    """
+    group = MergeGroup(files=pack, sorted_by=by)
+    for largest in sorted(pack, key=lambda one: -one.rows):
+        most = int(group.rows / (grows * largest.rows))
+        wanted = max(1, round(group.size / policy.file_size)) if by else 1
+        outputs = min(wanted, most)
+        if outputs and group.size <= outputs * policy.file_size * TOO_LARGE:
+            return replace(group, outputs=outputs)
+        group = replace(group, files=tuple(one for one in group.files if one is not largest))
+    return group

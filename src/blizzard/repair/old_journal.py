@@ -12,7 +12,7 @@ from blizzard.model.source.part_way import settled
 from lakebed import layout
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import decode_meta
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, LakeError
 from lakebed.journal import JournalReader, StoredEntry, entries_in, journals_aside
 from lakebed.storage.store import Reader

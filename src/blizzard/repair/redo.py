@@ -20,7 +20,7 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import HeldMeta
-from lakebed.documents.source_record import (
+from lakebed.documents.records import (
     Failure,
     FailureStage,
     QuarantineFile,

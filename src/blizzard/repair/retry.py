@@ -27,7 +27,7 @@ from blizzard.model.source.part_way import (
 )
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.journal import StoredEntry
 from lakebed.storage.store import Reader, Store
 

@@ -12,8 +12,7 @@ from blizzard.events import (
     ReplacementWaits,
 )
 from blizzard.ingest import Ingest
-from blizzard.model.files import SourceFile
-from blizzard.model.locations import OpenReader
+from blizzard.model.files import OpenReader, SourceFile
 from blizzard.rewrite.compact import CompactionPlan, KnownOrigins, compact
 from blizzard.rewrite.replace import Renewed, renew
 from blizzard.rewrite.transaction import PromotionWaits, RewriteDone

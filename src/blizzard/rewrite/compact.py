@@ -18,7 +18,7 @@ from blizzard.model.rewriting import (
     Rewritten,
 )
 from blizzard.model.settings import PipelineSettings
-from blizzard.plan.small_files import MergeGroup, Policy, SmallFile, groups_of, is_small
+from blizzard.plan.trigger import MergeGroup, Policy, SmallFile, groups_of, is_small
 from blizzard.rewrite.transaction import (
     RewriteDone,
     RewritePlan,
@@ -28,13 +28,13 @@ from blizzard.rewrite.transaction import (
     old_file,
     table_state,
 )
-from blizzard.worker.deleted_rows import deleted_rows, ranges_of
+from blizzard.worker.find_rows import deleted_rows, ranges_of
 from blizzard.worker.output.origins import runs_without
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
-from lakebed.documents.data_file import FinishedFile, Rewrite, Run
 from lakebed.documents.entry import Entry
+from lakebed.documents.records import FinishedFile, Rewrite, Run
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.journal import JournalReader
 from lakebed.listing.watermark import named_at

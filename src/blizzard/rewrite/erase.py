@@ -28,8 +28,8 @@ from blizzard.rewrite.transaction import (
 from blizzard.worker.find_rows import RowsInFile, check_columns, rows_in
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
-from lakebed.documents.data_file import Rewrite
 from lakebed.documents.entry import Entry
+from lakebed.documents.records import Rewrite
 from lakebed.storage.store import Reader, Store
 
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.model.predicate import Combined, Comparison, Operator, Predicate, PredicateInvalid
-from blizzard.worker.matching import Columns, matches
+from blizzard.model.settings import MAX_LINE_BYTES
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.quarantine.reader import QuarantinedLine
+from blizzard.worker.table_file import Columns, matches
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import OnBadRecord, OnMismatch, UnknownFields
 

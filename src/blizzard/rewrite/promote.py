@@ -10,8 +10,8 @@ from typing import Any
 from blizzard.answers.trace import named_by
 from blizzard.config.columns import columns_from, schema_of
 from blizzard.execute.runner import Rewriter
+from blizzard.model.bad_lines import steps
 from blizzard.model.columns import with_found
-from blizzard.model.json_path import steps
 from blizzard.model.rewriting import (
     ActiveFile,
     FillColumn,
@@ -34,8 +34,8 @@ from blizzard.worker.ndjson.decoder import OTHER_FIELDS
 from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema
 from lakebed.config.schema import DeclaredSchema
-from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
+from lakebed.documents.records import FinishedFile
 from lakebed.errors import LakeError, Whose
 from lakebed.storage.store import Reader, Store
 from lakebed.types import RESCUED, UnknownFields

@@ -14,8 +14,7 @@ from blizzard.discover.lister import source_listers
 from blizzard.ingest import Ingest
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.source_names import KnownSources
-from blizzard.model.files import UNKNOWN, SourceFile
-from blizzard.model.locations import OpenReader, source_location
+from blizzard.model.files import UNKNOWN, OpenReader, SourceFile, source_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.recognise import planned
 from blizzard.rewrite.retract import (
@@ -29,7 +28,7 @@ from blizzard.rewrite.retract import (
 )
 from blizzard.rewrite.source_rows import has_rows
 from blizzard.rewrite.transaction import NothingCommitted, PromotionWaits, RewriteDone
-from lakebed.documents.source_record import Failure, FailureStage, SourceRecord
+from lakebed.documents.records import Failure, FailureStage, SourceRecord
 from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.storage.store import Reader, Store
 

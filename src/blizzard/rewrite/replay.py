@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from blizzard.config.columns import columns_from
-from blizzard.discover.names import partition_of
+from blizzard.discover.finding import partition_of
 from blizzard.execute.merge import SettledBatch
 from blizzard.execute.runner import Runner
 from blizzard.handoff.held_rows import passed_over
@@ -27,14 +27,13 @@ from blizzard.model.event_time import from_path
 from blizzard.model.files import WorkUnit
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.output.upload import Uploads
-from blizzard.worker.quarantine.left_lines import LeftBehind, leave
-from blizzard.worker.quarantine.reader import lines_in, lines_of, read_table
+from blizzard.worker.quarantine.reader import LeftBehind, leave, lines_in, lines_of, read_table
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.documents.entry import Entry
-from lakebed.documents.source_record import Resolved
+from lakebed.documents.records import Resolved
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.journal import StoredEntry
 from lakebed.layout import PartitionValues

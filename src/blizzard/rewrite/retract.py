@@ -12,7 +12,7 @@ from functools import cache, partial
 from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.journal.checks import uris_of
-from blizzard.journal.identity import EntryColumns
+from blizzard.journal.fence import EntryColumns
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import KnownSources
 from blizzard.model.bad_lines import Meant as MeantLines
@@ -43,9 +43,8 @@ from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
 from lakebed.deltalog import tables
 from lakebed.deltalog.lineage import Lineage
-from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
-from lakebed.documents.source_record import QuarantineFile, SourceRecord
+from lakebed.documents.records import FinishedFile, QuarantineFile, SourceRecord
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.journal import accepted_losses
 from lakebed.layout import file_name

@@ -15,10 +15,9 @@ from blizzard.model.files import Before
 from blizzard.model.predicate import Combined, Comparison, Operator
 from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
 from blizzard.rewrite.transaction import TableState
-from blizzard.worker.deleted_rows import Places, deleted_rows
-from blizzard.worker.find_rows import rows_in
-from lakebed.documents.data_file import FinishedFile
+from blizzard.worker.find_rows import Places, deleted_rows, rows_in
 from lakebed.documents.entry import Entry
+from lakebed.documents.records import FinishedFile
 from lakebed.layout import file_name
 from lakebed.storage.store import Reader
 from lakebed.types import Provenance

@@ -18,13 +18,12 @@ import pyarrow as pa
 
 from blizzard.answers.trace import named_by
 from blizzard.discover.filter import is_same
-from blizzard.discover.names import why_not_ours
+from blizzard.discover.finding import why_not_ours
 from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import KnownSources
 from blizzard.model.columns import with_found
-from blizzard.model.files import Before
-from blizzard.model.locations import OpenReader, source_location
+from blizzard.model.files import Before, OpenReader, source_location
 from blizzard.model.predicate import Predicate
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings

@@ -18,7 +18,7 @@ from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import last_entry
 from blizzard.journal.fence import append_what_is_found, refuse_collected_since
 from blizzard.journal.ledger import Ledger
-from blizzard.model.locations import sink_location
+from blizzard.model.files import sink_location
 from blizzard.model.rewriting import (
     ActiveFile,
     FileGroup,
@@ -35,9 +35,8 @@ from lakebed.deltalog import tables
 from lakebed.deltalog.delta_types import names_in_log
 from lakebed.deltalog.file_names import is_elsewhere
 from lakebed.deltalog.snapshot import Snapshot
-from lakebed.documents.data_file import FinishedFile, OldFile, Rewrite
 from lakebed.documents.entry import Entry, Kind
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import FinishedFile, OldFile, Rewrite, SourceRecord
 from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader, StoredEntry, entries_in, journals_aside
 from lakebed.layout import TablePath

@@ -1,4 +1,4 @@
-"""Source files read ahead, by as many threads as allowed, through queues bounded in bytes.
+"""Read-ahead of source files by bounded threads through queues bounded in bytes.
 
 When the reader of the pieces is slow, the queues fill and the downloads wait: memory is bounded by
 settings, never by the size or the number of the files.
@@ -10,12 +10,14 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Self
+from typing import Protocol, Self
 
-from blizzard.model.files import SourceFile
+from blizzard.model.files import SourceFile, Work
 from lakebed.errors import ObjectChanged, panic_as_error
 from lakebed.retry import Backoff, attempts
+from lakebed.storage.store import Reader, Store
 
 BUNDLE_BYTES = 256 * 1024
 MOST_IN_A_BUNDLE = 16
@@ -266,3 +268,35 @@ class _Lane:
                 self.waiting.get_nowait()
             except queue.Empty:
                 return
+
+
+class Stores(Protocol):
+    """Where a worker gets its stores from."""
+
+    def source(self, name: str) -> Reader:
+        """Open a source of the pipeline."""
+
+    def sink(self) -> Store:
+        """Open the table's directory."""
+
+
+@dataclass(slots=True)
+class OpenedStores:
+    """The stores of a batch, opened where they are used, once."""
+
+    work: Work
+    _sources: dict[str, Reader] = field(default_factory=dict)
+    _sink: Store | None = None
+
+    def source(self, name: str) -> Reader:
+        """Open a source of the pipeline."""
+        if name not in self._sources:
+            location = self.work.sources[name]
+            self._sources[name] = Reader(location.uri, location.options)
+        return self._sources[name]
+
+    def sink(self) -> Store:
+        """Open the table's directory."""
+        if self._sink is None:
+            self._sink = Store(self.work.sink.uri, self.work.sink.options, make_folder=True)
+        return self._sink

@@ -14,7 +14,7 @@ from blizzard.model.files import SourceFile
 from blizzard.model.source.form import FIRST_BYTES, codec_in
 from blizzard.worker.ndjson.lines import TextPosition
 from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK, newlines_in
-from lakebed.documents.source_record import Unread
+from lakebed.documents.records import Unread
 from lakebed.errors import LakeError, Whose
 from lakebed.types import Codec
 

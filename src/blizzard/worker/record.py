@@ -6,12 +6,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from blizzard.model.files import SourceFile
-from blizzard.model.source.part_way import failed
-from blizzard.model.source.unread import record_with, untouched
+from blizzard.model.source.part_way import failed, record_with, untouched
 from blizzard.worker.compression import CorruptStream
 from blizzard.worker.ndjson.lines import BadLine, BrokenDocument, Decoded, TextPosition
 from blizzard.worker.position import Miscounted, require_explained
-from lakebed.documents.source_record import Failure, FailureStage, SourceRecord, Unread
+from lakebed.documents.records import Failure, FailureStage, SourceRecord, Unread
 from lakebed.errors import LakeError, machine_trouble
 from lakebed.retry import may_mend
 

@@ -30,17 +30,15 @@ from blizzard.model.rewriting import (
     Rewriting,
     Rewritten,
 )
-from blizzard.worker.deleted_rows import Places, deleted_rows, marked
-from blizzard.worker.output.encoding import Values, encoding_of, leaves
-from blizzard.worker.output.mapped import as_in_files, logical_paths
+from blizzard.worker.find_rows import Places, deleted_rows, marked
+from blizzard.worker.output.encoding import Values, as_in_files, encoding_of, leaves, logical_paths
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.record import failure_of
 from blizzard.worker.table_file import TableFile, plain_schema, row_ids_of
 from blizzard.worker.transform import RowChange
-from lakebed.columns.field_ids import with_field_ids
-from lakebed.columns.row_tracking import RowColumns
-from lakebed.documents.data_file import FinishedFile
+from lakebed.columns.field_ids import RowColumns, with_field_ids
 from lakebed.documents.parquet_footer import statistics
+from lakebed.documents.records import FinishedFile
 from lakebed.errors import ObjectMissing, StoreUnavailable
 from lakebed.storage.store import Store
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from blizzard.model.bad_lines import steps
 from blizzard.model.columns import kept_exact
-from blizzard.model.json_path import steps
 from blizzard.model.rewriting import (
     ActiveFile,
     FileGroup,
@@ -28,14 +28,13 @@ from blizzard.model.rewriting import (
     RowRanges,
     RowsWhere,
 )
-from blizzard.worker.deleted_rows import NONE, Places, marked, ranges_of
-from blizzard.worker.matching import Columns, field_inside, matches
+from blizzard.worker.find_rows import NONE, Places, marked, ranges_of
 from blizzard.worker.ndjson import grammar
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.output.origins import runs_without
-from blizzard.worker.table_file import TableFile
+from blizzard.worker.table_file import Columns, TableFile, field_inside, matches
 from lakebed.columns.schema import Schema
-from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.records import FinishedFile
 from lakebed.types import RESCUED, OnMismatch, Provenance, UnknownFields
 
 MOST_ROWS = 65_536

@@ -16,24 +16,23 @@ from pathlib import Path
 from blizzard.model.files import Effort, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.source.byte_range import lines_of, without_first_lines
 from blizzard.model.source.forecast import Forecast
-from blizzard.model.source.unread import record_with
+from blizzard.model.source.part_way import record_with
 from blizzard.worker.compression import decompress, recognised
-from blizzard.worker.download import Downloads, in_advance
+from blizzard.worker.download import Downloads, Stores, in_advance
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.lines import Decoded
 from blizzard.worker.ndjson.together import Together
 from blizzard.worker.output.groups import OutputGroup, OutputGroups
-from blizzard.worker.output.kept import ON_DISK, KeptRows
+from blizzard.worker.output.origins import ON_DISK, KeptRows
 from blizzard.worker.output.partitioner import refused_rows
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import Opened, ReadPosition, is_plain
 from blizzard.worker.position import lines_of as lines_in
 from blizzard.worker.progress import ProgressChannel
-from blizzard.worker.quarantine.writer import BadOfFile
+from blizzard.worker.quarantine.reader import BadOfFile
 from blizzard.worker.record import LineTally, failure_of, record_of
-from blizzard.worker.stores import Stores
 from lakebed.columns.schema import Schema
-from lakebed.documents.source_record import SourceRecord, Unread
+from lakebed.documents.records import SourceRecord, Unread
 from lakebed.errors import ObjectChanged, machine_trouble
 from lakebed.types import Codec, OnBadRecord, UnknownFields
 

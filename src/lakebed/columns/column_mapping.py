@@ -1,16 +1,92 @@
-"""The names and ids under which data files hold columns, where a table maps them. Pure.
+"""Physical names and ids of mapped columns, paths of fields, and nested types. Pure.
 
 A Delta table with column mapping has two names for a column: the one that people see, which may
 change, and the one in its data files, which never does. Everything but the data files, their
 statistics and their partition values in the Delta log goes by the first.
+
+`user.id` is the field `id` of the struct `user`. Paths of values in a record are another matter:
+they lead to elements of lists as well.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from lakebed.columns.field_path import FieldPath
-from lakebed.columns.nested_types import DeltaType, rebuilt, types_within
+from lakebed.columns.schema import ELEMENT, KEY, VALUE
+
+FieldPath = tuple[str, ...]
+"""The names from the column down to the field."""
+
+_PLAIN = re.compile(r"[^.`]+")
+_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
+
+
+def format_path(path: Iterable[str]) -> str:
+    """Write a path; a name with a dot or a backtick in it is quoted, as Delta quotes names."""
+    return ".".join(
+        name if _PLAIN.fullmatch(name) else f"`{name.replace('`', '``')}`" for name in path
+    )
+
+
+def parse_path(text: str) -> FieldPath:
+    """Read a path back; a ValueError says that it is none."""
+    names, end = [], 0
+    while True:
+        found = _PART.match(text, end)
+        if found is None:
+            raise ValueError(f"{text!r} is not the path of a field")
+        quoted, plain = found.groups()
+        names.append(plain if quoted is None else quoted.replace("``", "`"))
+        end = found.end()
+        if end == len(text):
+            return tuple(names)
+        if text[end] != ".":
+            raise ValueError(f"{text!r} is not the path of a field")
+        end += 1
+
+
+DeltaType = Any
+"""A Delta type: a name, or an object for a struct, an array or a map."""
+
+
+def types_within(
+    kind: DeltaType, path: FieldPath = (), metadata: Mapping[str, Any] | None = None
+) -> Iterator[tuple[FieldPath, DeltaType, Mapping[str, Any] | None]]:
+    """Yield a type and all types within it, each with its path and the metadata of its field.
+
+    Elements of arrays, and keys and values of maps, are no fields: their metadata is None.
+    """
+    yield path, kind, metadata
+    match kind:
+        case {"type": "struct", "fields": fields}:
+            for field in fields:
+                said = field.get("metadata") or {}
+                yield from types_within(field["type"], (*path, field["name"]), said)
+        case {"type": "array", "elementType": element}:
+            yield from types_within(element, (*path, ELEMENT))
+        case {"type": "map", "keyType": key, "valueType": value}:
+            yield from types_within(key, (*path, KEY))
+            yield from types_within(value, (*path, VALUE))
+
+
+def rebuilt(
+    kind: DeltaType, change: Callable[[DeltaType, FieldPath], DeltaType], path: FieldPath = ()
+) -> DeltaType:
+    """Return a type after `change` of each type within it, innermost first; keys of maps stay."""
+    match kind:
+        case {"type": "struct", "fields": fields}:
+            inner = [
+                {**field, "type": rebuilt(field["type"], change, (*path, field["name"]))}
+                for field in fields
+            ]
+            kind = {**kind, "fields": inner}
+        case {"type": "array", "elementType": element}:
+            kind = {**kind, "elementType": rebuilt(element, change, (*path, ELEMENT))}
+        case {"type": "map", "valueType": value}:
+            kind = {**kind, "valueType": rebuilt(value, change, (*path, VALUE))}
+    return change(kind, path)
+
 
 MODE = "delta.columnMapping.mode"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"

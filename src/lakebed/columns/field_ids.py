@@ -1,11 +1,16 @@
-"""The ids of fields in Parquet files: each from the path of its field alone. Pure.
+"""Ids of fields in Parquet files, and the columns that keep the ids of moved rows. Pure.
 
-Readers that go by ids (Iceberg's, and Delta's where columns are mapped) find a field under the same
-id in every file: whichever pipeline wrote it, with any other declarations at the time.
+The id of a field follows from its path alone. Readers that go by ids (Iceberg's, and Delta's where
+columns are mapped) find a field under the same id in every file, whichever pipeline wrote it.
+
+A Delta table that tracks its rows numbers those of a file from the file's first id on, unless the
+file gives a row an id itself: in two columns that no schema names, whose names are properties of
+the table. A row that is moved to another file keeps its id, and the version that wrote it, by them.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from operator import itemgetter
@@ -13,8 +18,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from lakebed.columns.field_path import FieldPath, format_path
-from lakebed.columns.nested_types import types_within
+from lakebed.columns.column_mapping import FieldPath, format_path, types_within
 from lakebed.columns.schema import ELEMENT, KEY, VALUE, Field
 
 FIELD_ID = b"PARQUET:field_id"
@@ -67,3 +71,39 @@ def _numbered_type(kind: Any, path: FieldPath) -> pa.DataType:  # noqa: ANN401 -
     if pa.types.is_list(kind):
         return pa.list_(_numbered(kind.value_field, (*path, ELEMENT)))
     return cast("pa.DataType", kind)
+
+
+FIRST_ROW_ID = "baseRowId"
+ROW_VERSION = "defaultRowCommitVersion"
+"""What the action of a file calls the two."""
+ROW_IDS = "delta.rowTracking.materializedRowIdColumnName"
+ROW_VERSIONS = "delta.rowTracking.materializedRowCommitVersionColumnName"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowColumns:
+    """What the two columns are called in files."""
+
+    ids: str
+    versions: str
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Name both."""
+        return self.ids, self.versions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstRow:
+    """What a log says of the rows of a file that does not say it itself."""
+
+    id: int
+    """The id of the first row; those of the others follow it, in their order."""
+    version: int
+    """The version that wrote them."""
+
+
+def row_columns(configuration: Mapping[str, str]) -> RowColumns | None:
+    """Return what the columns are called; None where a table does not say."""
+    ids, versions = configuration.get(ROW_IDS), configuration.get(ROW_VERSIONS)
+    return RowColumns(ids=ids, versions=versions) if ids and versions else None

@@ -17,10 +17,9 @@ from pydantic import ValidationError
 from lakebed import types
 from lakebed.config.checks import check_sections, check_written
 from lakebed.config.ddl import Declared, schema_from, type_names
-from lakebed.config.faults import ConfigFault, in_words, kind_of, value_at
+from lakebed.config.faults import ConfigFault, in_words, kind_of, value_at, with_profiles
 from lakebed.config.files import Given, Merged, merge, read_all
 from lakebed.config.models import Document, KeyPath
-from lakebed.config.profiles import with_profiles
 from lakebed.errors import ConfigInvalid
 
 OPENING = re.compile(

@@ -17,13 +17,12 @@ from pydantic import (
     SecretStr,
 )
 
-from lakebed.config.places import local, location, prefix, source_location
 from lakebed.config.schema import DeclaredSchema
-from lakebed.config.section import Flag, Section, Text
+from lakebed.config.section import Flag, Section, Text, local, location, prefix, source_location
 from lakebed.locations import Place, place_of
 from lakebed.partition import Template
 from lakebed.storage.options import bare
-from lakebed.telemetry.export.targets import NAMESPACE
+from lakebed.telemetry.export.courier import NAMESPACE
 from lakebed.telemetry.guard import token
 from lakebed.types import (
     CatalogType,

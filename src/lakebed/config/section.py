@@ -1,11 +1,15 @@
-"""What every section of a configuration is made of."""
+"""The base of every configuration section, and locations with their spelling checked. Pure."""
 
+import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
+from lakebed.locations import SAME_SCHEME, place_of
 from lakebed.units import mebibytes
 
 Settings = TypeVar("Settings")
@@ -73,3 +77,137 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any value of a section
         case list():
             return tuple(value)
     return value
+
+
+SCHEMES = ("file", "s3", "gs", "az", "abfss", "https")
+"""The schemes that the documentation names; others of SAME_SCHEME mean one of these."""
+_ONE_SLASH = re.compile(r"([A-Za-z][A-Za-z0-9]*):(?!//)/?(.*)")
+_NO_PATH = re.compile(r"[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?|true|false", re.IGNORECASE)
+"""What YAML takes for a number or a flag: a slip, far more often than the name of a folder."""
+_AZURE_HOST = re.compile(r"([a-z0-9]+)\.(?:blob|dfs)\.core\.[a-z.]+")
+
+
+def source_location(text: str) -> str:
+    """Return a location that may hold `*`, `?` and `[…]`, which stand for names."""
+    for after in text.split("?")[1:]:
+        if "=" in after.partition("/")[0] and "://" in text:
+            # This is what a signature looks like, and no pattern of names.
+            return location(text)
+    # A letter replaces each `?` while the rest is checked; no path holds the letter itself.
+    stand_in = "\ue000"
+    return location(text.replace("?", stand_in)).replace(stand_in, "?")
+
+
+def location(text: str) -> str:
+    """Return a URI or local path without trailing slashes and with `~` expanded.
+
+    A ValueError says how it is to be spelled. It repeats no login: that may be a secret.
+    """
+    if text.lower().startswith("file:/") and "://" not in text:
+        text = f"file://{text[len('file:') :]}"  # RFC 8089 allows one slash as well as three.
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        return _no_uri(text)
+    scheme = scheme.lower()
+    host, _, path = rest.partition("/")
+    if scheme not in (*SCHEMES, *SAME_SCHEME):
+        raise ValueError(_other_scheme(scheme, host))
+    if scheme == "file" and host:
+        raise ValueError("must have three slashes and a full path, as in file:///data/events")
+    if scheme != "file" and not host:
+        raise ValueError(f"names no bucket or container after {scheme}://")
+    _check_login(scheme, host)
+    if scheme != "file":
+        _check_rest(rest, path)
+    if scheme == "https":
+        _check_address(text, host)
+    elif SAME_SCHEME.get(scheme, scheme) == "az" and (account := _AZURE_HOST.fullmatch(host)):
+        container, _, folder = path.partition("/")
+        raise ValueError(
+            "names an account where the container belongs; write "
+            f"abfss://{container or 'container'}@{account[1]}.dfs.core.windows.net/{folder}"
+        )
+    return f"{scheme}://{rest.rstrip('/') or ('/' if scheme == 'file' else '')}"
+
+
+def _check_login(scheme: str, host: str) -> None:
+    """Refuse credentials; before the account of an Azure store comes its container."""
+    login, at, _ = host.rpartition("@")
+    if ":" in login:
+        raise ValueError("must not hold a password; put it into storage_options")
+    if at and SAME_SCHEME.get(scheme, scheme) != "az":
+        raise ValueError("must not hold a key; put it into storage_options")
+
+
+def _check_rest(rest: str, path: str) -> None:
+    """Refuse what no path of a bucket can have."""
+    if "?" in rest or "#" in rest:
+        raise ValueError("must not hold ? or #; put keys and signatures into storage_options")
+    if "//" in f"/{path}".rstrip("/"):
+        raise ValueError("must not have two slashes in a row after the bucket; write one")
+
+
+def prefix(text: str) -> str:
+    """Return the beginning of locations of a store: a scheme, a bucket, or a folder of it."""
+    scheme = text.strip().lower().removesuffix("://")
+    if text.strip().endswith("://") and scheme in (*SCHEMES[1:-1], *SAME_SCHEME):
+        return f"{scheme}://"
+    place = location(text)
+    if place_of(place).scheme == "file":
+        raise ValueError("must be that of a store, as in s3://bucket/; a local disk has no options")
+    return place
+
+
+def _no_uri(text: str) -> str:
+    """Return a local path; one that was meant for a URI is refused."""
+    found = _ONE_SLASH.fullmatch(text)
+    if found and found[1].lower() in (*SCHEMES, *SAME_SCHEME, "http"):
+        raise ValueError(f"must have two slashes after {found[1]}:, as in {found[1].lower()}://…")
+    return local(text)
+
+
+def _other_scheme(scheme: str, host: str) -> str:
+    known = ", ".join(f"{name}://" for name in SCHEMES)
+    if scheme == "http":
+        if place_of(f"https://{_without_port(host)}/bucket").scheme != "https":
+            return f"must begin with https://: write https://{_without_port(host)}/…"
+        return (
+            "must be the name of a bucket, not its address; write s3://bucket/folder, and set "
+            f"AWS_ENDPOINT: http://{host.rpartition('@')[2]} and AWS_ALLOW_HTTP: true in "
+            "storage_options"
+        )
+    near = difflib.get_close_matches(scheme, SCHEMES[:-1], n=1, cutoff=0.5)
+    meant = f"; did you mean {near[0]}://?" if near else ""
+    return f"must be a local path or start with one of {known}{meant}"
+
+
+def _check_address(text: str, host: str) -> None:
+    """Refuse an https address that is not one of a bucket or a container."""
+    if place_of(text).scheme == "https":
+        if place_of(f"https://{_without_port(host)}/bucket").scheme != "https" and ":" in host:
+            raise ValueError(f"must have no port: write https://{_without_port(host)}/…")
+        raise ValueError(
+            "is not the address of a bucket of Amazon or Google or of a container of Azure; for "
+            f"another store write s3://bucket/folder, and set AWS_ENDPOINT: https://{host} in "
+            "storage_options"
+        )
+
+
+def _without_port(host: str) -> str:
+    """Return a host without the login before it and the port after it."""
+    return host.rpartition("@")[2].partition(":")[0]
+
+
+def local(text: str) -> str:
+    """Return a local path without trailing slashes and with `~` expanded."""
+    if _NO_PATH.fullmatch(text):
+        raise ValueError(
+            "must be a path or a URI, is a number or a flag; a folder of this name is written with "
+            "./ before it"
+        )
+    if text.startswith("~"):
+        try:
+            text = str(Path(text).expanduser())
+        except RuntimeError:
+            raise ValueError("starts with ~, and there is no such home folder") from None
+    return text.rstrip("/") or "/"

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakebed.columns.row_tracking import FIRST_ROW_ID, ROW_VERSION
+from lakebed.columns.field_ids import FIRST_ROW_ID, ROW_VERSION
 from lakebed.deltalog.actions import FileAction, FileKey, LogActions, lines_of
 from lakebed.deltalog.file_names import path_resolver
 from lakebed.deltalog.segment import (

@@ -6,9 +6,14 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from lakebed.columns.column_mapping import PHYSICAL_NAME, maps_columns
-from lakebed.columns.field_path import FieldPath
-from lakebed.columns.nested_types import DeltaType, rebuilt, types_within
+from lakebed.columns.column_mapping import (
+    PHYSICAL_NAME,
+    DeltaType,
+    FieldPath,
+    maps_columns,
+    rebuilt,
+    types_within,
+)
 from lakebed.columns.schema import Field
 from lakebed.documents.reading import parse_json
 from lakebed.types import FieldType

@@ -5,7 +5,7 @@ The checkpoint is read first, then the versions after it.
 A checkpoint alone does not prove that a file was never removed: which removals it keeps depends on
 how its writer read the table's retention, on the retention at that time, and on whether each
 removal has a time. Only the versions that exist are certain, and `since` is how far back they go.
-`lakebed.deltalog.removals` decides when a checkpoint proves more.
+`lakebed.deltalog.log_contents` decides when a checkpoint proves more.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,11 +14,11 @@ from datetime import datetime
 from lakebed import layout
 from lakebed.deltalog.actions import LogActions, read_actions
 from lakebed.deltalog.file_names import path_resolver
-from lakebed.deltalog.log_contents import LogContents
-from lakebed.deltalog.removals import (
+from lakebed.deltalog.log_contents import (
     CLOCKS_DIFFER,
     LONG_AGO,
     NEVER,
+    LogContents,
     kept_by_all,
 )
 from lakebed.deltalog.segment import unbroken, versions_in, whole_segment

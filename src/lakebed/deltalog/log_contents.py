@@ -1,14 +1,184 @@
-"""The files and transactions read from a Delta log, and what they prove about one file. Pure."""
+"""Files and transactions of a Delta log, and what they prove about a file. Pure.
 
+A checkpoint drops a removal that is older than the table's retention of deleted files, and one
+without a time at once. So a file that it does not list may still have been removed. It was not if
+every version since some time was read while it existed, none changed the table's metadata, and each
+removal had a time. For versions that are gone, the note of a later commit records since when, and
+up to which version, penguin has read them. If that commit is gone, too, transactions in the
+checkpoint record the same, provided that no version in between is missing.
+
+Intervals are parsed as Spark's Delta parses them. Engines differ, and some use the default for what
+they cannot parse, so every decision that depends on an interval uses this parser.
+"""
+
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
 
 from lakebed import layout
 from lakebed.deltalog.actions import LogActions, moment
-from lakebed.deltalog.removals import CLOCKS_DIFFER, LONG_AGO, NEVER, RemovalEvidence, RemovalNote
+from lakebed.layout import removals_transactions
 from lakebed.listing.watermark import named_at
-from lakebed.storage.facts import ObjectFacts
+from lakebed.storage.options import ObjectFacts
+
+MICROSECONDS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+"""Delta rejects months and years, whose lengths vary."""
+PREFIX = "interval "
+BLANK = "".join(map(chr, range(0x21)))
+"""The characters that Java trims, control characters included."""
+SPACE = r"[ \t-\r\x1c-\x1f]"
+PART = re.compile(
+    rf"(?P<sign>[+-]?){SPACE}*(?P<number>\d{{1,18}}\.?\d{{0,9}}|\.\d{{1,9}})"
+    rf"{SPACE}+(?P<unit>{'|'.join(MICROSECONDS)})s?(?:{SPACE}+|$)",
+    re.ASCII,
+)
+FOR_EVER = timedelta(days=365_000)
+"""The cap of an interval: a time that long ago is still representable."""
+RETENTION_PROPERTY = "delta.deletedFileRetentionDuration"
+DELTA_DEFAULT = timedelta(days=7)
+READ_BY_ALL = re.compile(rf"interval \d+ ({'|'.join(MICROSECONDS)})s?")
+"""The form that every engine parses. Some use the default for any other, and delete files by it."""
+
+
+def retention(configuration: Mapping[str, str]) -> timedelta:
+    """Return the retention of files that a log does not name, valid for VACUUM by any engine.
+
+    An engine that cannot parse the value uses the default, so the shorter of both counts.
+    """
+    text = configuration.get(RETENTION_PROPERTY, "")
+    keeps = parse_interval(text)
+    if keeps is None:
+        return DELTA_DEFAULT
+    return keeps if READ_BY_ALL.fullmatch(text) else min(keeps, DELTA_DEFAULT)
+
+
+def parse_interval(text: str) -> timedelta | None:
+    """Parse an interval; None if Delta rejects it, or it is negative.
+
+    `interval 30 days`, `30 days`, `INTERVAL 1 week 2 days`, `1 day -12 hours`, `1.5 seconds`.
+    """
+    rest = text.strip(BLANK).lower()
+    if rest.startswith(PREFIX):
+        rest = rest.removeprefix(PREFIX).lstrip(BLANK)
+    total = at = 0
+    while part := PART.match(rest, at):
+        number, unit = part["number"], part["unit"]
+        if "." in number and unit != "second":
+            return None
+        length = int(Decimal(number) * MICROSECONDS[unit])
+        total += -length if part["sign"] == "-" else length
+        at = part.end()
+    if at == 0 or at < len(rest) or total < 0:
+        return None
+    return timedelta(microseconds=min(total, FOR_EVER // timedelta(microseconds=1)))
+
+
+CLOCKS_DIFFER = timedelta(hours=1)
+"""How much the clocks of writers, of engines that remove files and of the store may differ."""
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
+NEVER = datetime.max.replace(tzinfo=UTC)
+"""The time since which removals are known if no version proves any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalNote:
+    """What a commit of penguin's records about the versions before it.
+
+    From `since` up to `until`, each removal has a time and the metadata did not change.
+    """
+
+    since: datetime
+    until: int
+    table: str = ""
+    """The id of the table."""
+    carried: datetime = NEVER
+    """`since` by the versions and the transactions."""
+
+    @classmethod
+    def of(cls, note: Mapping[str, Any]) -> "RemovalNote | None":
+        """Parse the note of a commit; None without one."""
+        match note:
+            case {"others": {"removals": {"since": int(since), "until": int(until)}}}:
+                at = moment(since)
+                return None if at is None else cls(since=at, until=until)
+        return None
+
+    def document(self) -> dict[str, int]:
+        """Return the note as a commit stores it; the time is rounded up."""
+        return {"since": _after(self.since), "until": self.until}
+
+    def transactions(self) -> tuple[tuple[str, int], ...]:
+        """Return the transactions of the next version, if it removes nothing.
+
+        Checkpoints keep them when that version is gone.
+        """
+        since, until = removals_transactions(self.table)
+        return (since, _after(self.carried)), (until, self.until + 1)
+
+
+def _after(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000) + 1
+
+
+@dataclass(slots=True, kw_only=True)
+class RemovalEvidence:
+    """What the known versions prove about removals, and which of these checkpoints keep."""
+
+    checkpointed: datetime = NEVER
+    """When the checkpoint was written, by the store's clock; NEVER without one."""
+    keeps: timedelta = timedelta()
+    """How long every writer of checkpoints keeps a removal."""
+    noted: datetime = NEVER
+    """The earliest time that a note covers without a gap to the known versions."""
+    doubtful: datetime = LONG_AGO
+    """The newest version that changed the metadata, or removed a file without a valid time."""
+
+    def take(self, actions: LogActions, modified: datetime, *, first: int) -> None:
+        """Add a version; `first` is the first known version."""
+        times = (moment(remove.removed_at_ms) for remove in actions.removes)
+        timed = all(at is not None and abs(at - modified) <= CLOCKS_DIFFER for at in times)
+        if actions.metadata is not None or not timed:
+            self.doubtful = max(self.doubtful, modified)
+        note = RemovalNote.of(actions.info.note)
+        if note is not None and note.until >= first - 1:
+            self.noted = min(self.noted, note.since)
+
+    def seen_since(self, since: datetime | None) -> datetime:
+        """Return since when all versions were read, by this process or by the author of a note."""
+        return max(min(since or LONG_AGO, self.noted), self.doubtful)
+
+    def complete_since(self, since: datetime | None) -> datetime:
+        """Return the time after which every removed file is listed; NEVER if that is unproven.
+
+        The clocks of a removal and of the checkpoint's writer may each be wrong.
+        """
+        if self.checkpointed == NEVER:
+            return NEVER
+        kept = self.checkpointed - self.keeps + 2 * CLOCKS_DIFFER
+        return max(self.seen_since(since), kept)
+
+
+def kept_by_all(configuration: Mapping[str, str]) -> timedelta:
+    """Return how long checkpoints of every engine keep a removal.
+
+    An engine that cannot parse the property uses the default. If engines may disagree, it is zero.
+    """
+    text = configuration.get(RETENTION_PROPERTY)
+    if text is not None and not READ_BY_ALL.fullmatch(text):
+        return timedelta()
+    return min(retention(configuration), DELTA_DEFAULT)
+
 
 SAME_CLOCK = timedelta(minutes=5)
 """How much the times of a version and of its object may differ if the object is no copy."""

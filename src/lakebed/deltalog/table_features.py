@@ -7,9 +7,15 @@ feature that is not listed is refused by name.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from lakebed.columns.column_mapping import COLUMN_ID, MODE, PHYSICAL_NAME, maps_columns, mode_of
-from lakebed.columns.field_path import format_path
-from lakebed.columns.nested_types import types_within
+from lakebed.columns.column_mapping import (
+    COLUMN_ID,
+    MODE,
+    PHYSICAL_NAME,
+    format_path,
+    maps_columns,
+    mode_of,
+    types_within,
+)
 from lakebed.deltalog.delta_types import DeltaSchema
 
 FORGETS_TRANSACTIONS = "delta.setTransactionRetentionDuration"

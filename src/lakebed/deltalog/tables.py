@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from lakebed.deltalog.actions import LogActions, LogHistory
 from lakebed.deltalog.files import read_log
-from lakebed.deltalog.retention import retention
+from lakebed.deltalog.log_contents import retention
 from lakebed.deltalog.segment import Checkpoint, checkpoints, read_versions, unbroken, versions_in
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.errors import ObjectMissing, TableUnsupported

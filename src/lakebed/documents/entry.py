@@ -11,9 +11,8 @@ from datetime import datetime
 from typing import Any, Literal, TypeVar
 
 from lakebed.columns.schema import Schema
-from lakebed.documents.data_file import FinishedFile, Rewrite
 from lakebed.documents.reading import adapter_of, encode_document, validated
-from lakebed.documents.source_record import QuarantineFile, Resolved, SourceRecord
+from lakebed.documents.records import FinishedFile, QuarantineFile, Resolved, Rewrite, SourceRecord
 from lakebed.errors import DocumentUnreadable
 from lakebed.layout import entry_sequence, file_name
 from lakebed.types import RESCUED, Handoff

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakebed.columns.field_path import FieldPath, format_path
-from lakebed.documents.data_file import Bound, ColumnStatistics
+from lakebed.columns.column_mapping import FieldPath, format_path
+from lakebed.documents.records import Bound, ColumnStatistics
 
 LONGEST_STRING = 32
 HIGHEST = "\U0010ffff"

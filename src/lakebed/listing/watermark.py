@@ -1,21 +1,87 @@
-"""What is new in a folder, and how its watermark may advance. Pure.
+"""New names in a folder, how its watermark may advance, and what the next listing covers. Pure.
 
 Names are given when a file is opened, uploads finish out of order, and data comes late for old
 folders. So a watermark is only a hint of where new names will be: each folder has its own, it never
-passes a file that is seen and not settled, a name from the future never moves it, and every look
-begins a late window below it.
+passes a file that is seen and not settled, a name from the future never moves it, and every listing
+begins a late window below it. UUIDv7 names carry their time: they sort by it, and the late window
+is a range of names.
 
-UUIDv7 names carry their time. The names of a folder sort by it, and the late window below a
-watermark is a range of names.
+A *sweep* lists all of a place. In between, ranges of names are listed in which something new may
+be; the next sweep finds what they leave out. The keeper of the positions says where a range begins:
+by when files arrived (`blizzard.discover.cursor`), or by the times that names carry. The plan only
+affects cost; `lakebed.storage.lister` carries it out.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from lakebed.layout import timed_id
-from lakebed.listing.incremental import ListingPlan, Range, Wanted, folder_and_name
+
+Wanted = Callable[[str], bool]
+"""Whether a path, or what may be below a folder, is to be looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """One listing: the names below a prefix that sort after one, and not after another."""
+
+    prefix: str
+    after: str = ""
+    until: str | None = None
+    direct: bool = False
+    """Whether only files right in the folder count, and none in the folders below it."""
+
+    def covers(self, path: str) -> bool:
+        """Whether a path that was listed for this range counts."""
+        return not self.direct or folder_and_name(path)[0] == self.prefix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListingPlan:
+    """What one look lists, and what it leaves out on the way."""
+
+    ranges: Callable[[str], Iterable[Range]]
+    """The ranges to list below a folder at the depth; none where nothing new is expected."""
+    depth: int = 0
+    """Folders down to this depth are asked for level by level, with the files right in them.
+
+    So new folders are found wherever their names sort, and unwanted ones cost nothing. At 0 the
+    root is the only folder, and a whole look comes in the order of the names.
+    """
+    wanted: Wanted = lambda _path: True
+    skip_after: int | None = None
+    """After so many unwanted names the listing goes on behind their folder; None for never."""
+
+
+def folder_and_name(path: str) -> tuple[str, str]:
+    """Return the folder that a file is right in, and its name there; the root has no name."""
+    folder, _, name = path.rpartition("/")
+    return folder, name
+
+
+def sweep_is_due(swept_at: float | None, now: float, *, every: float) -> bool:
+    """Whether everything is to be listed: it never was, or not for so many seconds."""
+    if swept_at is None:
+        return True
+    age = now - swept_at
+    # A clock that was set back must not put the sweep off.
+    return age < 0 or age >= every
+
+
+def widest_unwanted(path: str, wanted: Wanted) -> str | None:
+    """Return the widest folder of a path that is unwanted as a whole.
+
+    There is none where only the file's own name says so: wanted ones may be beside it.
+    """
+    folders = path.split("/")[:-1]
+    for depth in range(1, len(folders) + 1):
+        folder = "/".join(folders[:depth])
+        if not wanted(folder):
+            return folder
+    return None
+
 
 Watermarks = Mapping[str, str]
 """For each folder (the table's root is the empty name) the highest name that is settled."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lakebed.errors import ListingUnordered, NameUnusable
-from lakebed.listing.incremental import ListingPlan, Range, widest_unwanted
 from lakebed.listing.sort import CONTROL, Guide, Oddity, end_of, readable
+from lakebed.listing.watermark import ListingPlan, Range, widest_unwanted
 from lakebed.storage.store import ObjectFacts, Reader
 
 Result = TypeVar("Result")

@@ -16,8 +16,7 @@ from obstore.exceptions import BaseError, PreconditionError
 from lakebed.errors import DocumentUnreadable, LakeError, NameUnusable, ObjectChanged, ObjectMissing
 from lakebed.layout import DELTA_LOG
 from lakebed.listing.sort import is_usable, leads_elsewhere
-from lakebed.storage.facts import ObjectFacts
-from lakebed.storage.options import StorageOptions
+from lakebed.storage.options import ObjectFacts, StorageOptions
 from lakebed.storage.trouble import is_no_object, translated
 
 Answer = TypeVar("Answer")

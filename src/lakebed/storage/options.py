@@ -1,7 +1,8 @@
-"""How a store is reached: region, endpoint, credentials. Its values are never shown."""
+"""Options of a store (region, endpoint, credentials, never shown) and facts of an object."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 SHORTEST_SECRET = 4
 """Shorter values are switches such as `true`, and blanking them would garble every message."""
@@ -93,3 +94,13 @@ def bare(key: str) -> str:
 def is_endpoint(name: str) -> bool:
     """Whether an option is the address of a store."""
     return "endpoint" in name.lower() or bare(name.lower()) == "base_url"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectFacts:
+    """What a listing or a HEAD says of an object."""
+
+    path: str
+    size: int
+    etag: str | None
+    modified: datetime

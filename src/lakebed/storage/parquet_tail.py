@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakebed.documents.parquet_footer import LONGEST_FOOTER, TAIL, footer_length, metadata_in
-from lakebed.storage.facts import ObjectFacts
+from lakebed.storage.options import ObjectFacts
 from lakebed.storage.store import Reader
 
 

@@ -20,7 +20,7 @@ from obstore.store import LocalStore, S3Store, from_url
 from lakebed.errors import ConfigInvalid, ObjectMissing, StoreDenied, StoreUnavailable
 from lakebed.locations import openable, place_of
 from lakebed.storage import disk, settings
-from lakebed.storage.aws import profiles
+from lakebed.storage.aws import sessions
 from lakebed.storage.options import PREFIXES, StorageOptions, bare, is_endpoint
 from lakebed.storage.trouble import explained
 
@@ -301,7 +301,7 @@ def _renewed(
     key = found.get("aws_access_key_id")
     if key is None or key.renews is None:
         return {}
-    for name in profiles.KEYS:
+    for name in sessions.KEYS:
         config.pop(name, None)
     return {"credential_provider": key.renews}
 

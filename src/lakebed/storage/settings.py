@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from lakebed.errors import ConfigInvalid
 from lakebed.locations import place_of
-from lakebed.storage.aws import profiles, sessions
+from lakebed.storage.aws import sessions
 from lakebed.storage.options import bare
 
 SPELLINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -122,7 +122,7 @@ def resolved(
         raise ConfigInvalid([f"{uri}: {key(name)}: {fault}"])
     try:
         _join(found, spellings, uri, environment)
-    except profiles.ProfileUnusable as unusable:
+    except sessions.ProfileUnusable as unusable:
         profile = found.get("aws_profile")
         where = profile and (profile.where if profile.outside else key(profile.name))
         raise ConfigInvalid([f"{uri}: {where or 'the default profile'}: {unusable}"]) from None
@@ -170,20 +170,20 @@ def _join_profile(found: dict[str, Setting], environment: Mapping[str, str]) -> 
         default = None if environment.get(WEB_IDENTITY) else _default(environment)
         given = default.values if default is not None and default.has_keys else {}
     else:
-        named = profiles.named(profile.value, environment)
+        named = sessions.named(profile.value, environment)
         given = named.values
         if not named.has_keys:
             given, renews = sessions.followed(profile.value, named, environment)
-    name = profile.name if profile is not None else profiles.DEFAULT
+    name = profile.name if profile is not None else sessions.DEFAULT
     for canonical, value in given.items():
         setting = Setting(name=name, value=value, outside=True, renews=renews)
         found.setdefault(canonical, setting)
 
 
-def _default(environment: Mapping[str, str]) -> profiles.Profile | None:
+def _default(environment: Mapping[str, str]) -> sessions.Profile | None:
     try:
-        return profiles.read(profiles.DEFAULT, environment)
-    except profiles.ProfileUnusable:
+        return sessions.read(sessions.DEFAULT, environment)
+    except sessions.ProfileUnusable:
         return None  # It was not requested.
 
 

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from lakebed.shown import printable, printable_json
+from lakebed.units import printable, printable_json
 
 if TYPE_CHECKING:
     from rich.console import Console

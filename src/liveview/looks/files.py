@@ -20,18 +20,17 @@ from blizzard.answers.lifecycle import (
     of_unfinished,
 )
 from blizzard.answers.progress import PipelineEvidence
-from blizzard.discover.names import why_not_ours
+from blizzard.discover.finding import why_not_ours
 from blizzard.journal.ledger import Lookup
 from blizzard.journal.segments import SegmentBroken
-from blizzard.model.files import IngestedFile, UnfinishedFile
-from blizzard.model.locations import source_location
+from blizzard.model.files import IngestedFile, UnfinishedFile, source_location
 from lakebed.clock import rfc3339
 from lakebed.deltalog.versions import Commit
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from lakebed.listing.sort import Guide
-from lakebed.shown import typed
+from lakebed.units import typed
 from liveview.details import FileRow, Files
 
 BUDGET_SECS = 2.0

@@ -1,18 +1,31 @@
-"""A pipeline as its journal describes it: read once, and then what is new."""
+"""A pipeline by its journal, read once and then incrementally, and its bad lines in groups."""
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from blizzard.answers.bad_lines import (
+    FaultGroup,
+    LinesWayOut,
+    QuarantineFiles,
+    fix_for,
+    groups_of,
+    quarantine_of,
+    way_out_for,
+)
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import PipelineStatus, StatusReader
 from blizzard.handoff.held_rows import Aside, read_aside
-from blizzard.model.locations import OpenReader, open_reader
+from blizzard.model.bad_lines import Meant, WaitingFile
+from blizzard.model.files import OpenReader, open_reader
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
+from lakebed.documents.records import BadLines as SourceBadLines
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
+from liveview.details import BadLineGroup
 from liveview.looks.window import DocumentWindow
 from liveview.model import DAY_SECS
 from liveview.views.entries import EntryFacts, facts_of
@@ -112,3 +125,82 @@ def _facts(journal: JournalReader, number: int) -> EntryFacts | None:
     except LakeError:
         return None
     return None if entry is None else facts_of(entry)
+
+
+MANY_LINES = "All of them are read, and what lets them in is found out."
+MOST_LINES = 20_000
+"""Lines that are read to tell their groups; of more, the first fault of each file counts."""
+
+
+@dataclass(slots=True)
+class BadLineGroups:
+    """The groups of one pipeline, for as long as the same files have lines that wait."""
+
+    look: PipelineLook
+    dlq: str
+    """The command with the options that name the configuration."""
+    _of: tuple[str, ...] | None = None
+    _groups: list[BadLineGroup] = field(default_factory=list)
+
+    def groups(self, view: PipelineView) -> list[BadLineGroup]:
+        """Return the groups, the largest first.
+
+        Nothing is read where no line waits, or where the same files have waited before.
+        """
+        with self.look.lock:
+            found = quarantine_of(view.asked)
+        names = tuple(waiting.file.filename for waiting in found.files)
+        if names != self._of:
+            self._groups = self._read(found)
+            self._of = names
+        return self._groups
+
+    def _read(self, found: QuarantineFiles) -> list[BadLineGroup]:
+        lines = sum(waiting.file.record_count for waiting in found.files)
+        if lines > MOST_LINES:
+            return by_first_fault(found.files, self.dlq)
+        if not found.files:
+            return []
+        return [
+            BadLineGroup(
+                code=group.fault.code,
+                field=group.fault.field,
+                lines=group.lines,
+                files=len(group.files),
+                sample_path=group.sample.key,
+                sample_line=group.sample.line,
+                way_out=_way_out(group, found, self.dlq),
+            )
+            for group in groups_of(found, Meant(everything=True))
+        ]
+
+
+def by_first_fault(files: Iterable[WaitingFile], dlq: str) -> list[BadLineGroup]:
+    """Return bad lines by the first fault of each source file, from the journal alone. Pure."""
+    groups: dict[tuple[str, str | None], list[SourceBadLines]] = {}
+    for waiting in files:
+        for one in waiting.file.sources:
+            groups.setdefault((one.code, one.field), []).append(one)
+    found = [
+        BadLineGroup(
+            code=code,
+            field=field,
+            lines=sum(one.lines for one in sources),
+            files=len({one.source for one in sources}),
+            sample_path=sources[0].source,
+            sample_line=sources[0].first,
+            way_out=LinesWayOut(advice=MANY_LINES, commands=[f"{dlq} list"]),
+        )
+        for (code, field), sources in groups.items()
+    ]
+    return sorted(found, key=lambda group: -group.lines)
+
+
+def _way_out(group: FaultGroup, found: QuarantineFiles, dlq: str) -> LinesWayOut:
+    name = group.fault.group
+    try:
+        fix = fix_for(group.tried, found.rules)
+    except ImportError:
+        # Only penguin is installed here, and blizzard's libraries read lines.
+        return LinesWayOut(advice="Print them.", commands=[f"{dlq} show {name}"])
+    return way_out_for(name, fix, dlq)

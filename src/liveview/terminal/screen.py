@@ -9,9 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from blizzard.answers.answer import Problem
-from lakebed.shown import printable
 from lakebed.terminal.console import UNBOUNDED
-from lakebed.units import in_words, plural, took
+from lakebed.units import in_words, plural, printable, took
 from lakebed.units import span as in_full
 from liveview.model import (
     Overview,

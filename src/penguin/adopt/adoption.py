@@ -36,22 +36,22 @@ from penguin.adopt.folder import (
     note,
     values_of,
 )
-from penguin.adopt.new_table import NewTable, new_table
-from penguin.adopt.working_state import (
+from penguin.adopt.new_table import (
     FILES_PER_SEGMENT,
     KnownFiles,
+    NewTable,
     SegmentWriter,
     delete_state,
+    new_table,
     schema_key,
 )
 from penguin.delta.table import Log
 from penguin.delta.version import added, conversion, encoded
 from penguin.foreign import rules
 from penguin.foreign.inspect import verdict_on
+from penguin.model.backlog import Candidate, ForeignFile, LeftOut
 from penguin.model.commit import Add
-from penguin.model.errors import FolderUnfit
-from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut
-from penguin.model.settings import TableSettings
+from penguin.model.settings import FolderUnfit, TableSettings
 from penguin.plan.stats import delta_statistics
 
 FIRST_LINE = 64 * 1024

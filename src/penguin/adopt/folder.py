@@ -14,14 +14,14 @@ from functools import lru_cache
 
 from lakebed.deltalog.delta_types import DeltaSchema
 from lakebed.layout import ADOPTION, DELTA_LOG, NULL_FOLDER, OURS, STAGING, is_hidden, is_parquet
-from lakebed.listing.incremental import ListingPlan, Range
 from lakebed.listing.sort import CONTROL, Guide, Oddity, readable
+from lakebed.listing.watermark import ListingPlan, Range
 from lakebed.partition import INTEGER, is_date
 from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.store import Reader
 from penguin.foreign.rules import is_reserved, path_values, unusable
-from penguin.model.errors import FolderUnfit
-from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut
+from penguin.model.backlog import Candidate, ForeignFile, LeftOut
+from penguin.model.settings import FolderUnfit
 
 LONG_DIGITS = 18
 """Integers of so many digits are sure to be 64 bits long."""

@@ -33,7 +33,7 @@ from lakebed.layout import (
 from lakebed.storage.store import Reader
 from lakebed.types import DiscoverBy, Handoff
 from penguin.model.backlog import PipelineBacklog, Position, ReadyEntry, Stopped, Transactions
-from penguin.model.errors import JournalBroken, LogRolledBack
+from penguin.model.settings import JournalBroken, LogRolledBack
 
 NEW_JOURNAL = "or start a new one with blizzard journal new"
 

@@ -21,6 +21,7 @@ from penguin.foreign.search import ForeignFiles, ForeignSearch
 from penguin.held import Documents, HeldFiles, read_held, sort_out
 from penguin.model.backlog import (
     Danger,
+    LeftOut,
     PipelineBacklog,
     Stopped,
     Transactions,
@@ -28,7 +29,6 @@ from penguin.model.backlog import (
     danger,
     instant,
 )
-from penguin.model.foreign_file import LeftOut
 from penguin.model.settings import TableSettings
 
 FOREIGN = (

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.deltalog.versions import brought_back
-from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import EntryName, HeldMeta, entry_named_by
+from lakebed.documents.records import FinishedFile
 from lakebed.errors import DocumentUnreadable, LakeError, Whose
 from lakebed.journal import JournalReader
 from lakebed.layout import (

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from lakebed.clock import Clock
 from lakebed.config.ddl import plain_type
-from lakebed.config.places import location
+from lakebed.config.section import location
 from lakebed.deltalog.delta_types import TableFacts, by_name, type_name
 from lakebed.locations import place_of
 from lakebed.partition import PARTITION_TYPES, Template
@@ -16,7 +16,7 @@ from lakebed.units import in_words, is_are, plural
 from penguin.adopt.adoption import Adopter, Adoption
 from penguin.adopt.folder import Wanted
 from penguin.cli.call import LEFT_OUT, TableCall
-from penguin.model.foreign_file import LeftOut
+from penguin.model.backlog import LeftOut
 from penguin.model.settings import TableSettings
 
 FEW = 20

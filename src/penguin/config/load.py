@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from lakebed.config.checks import package_faults, program_settings, window_faults, windows_of
-from lakebed.config.faults import ConfigFault
+from lakebed.config.faults import ConfigFault, options_at
 from lakebed.config.files import Given
 from lakebed.config.loader import load_document
 from lakebed.config.models import (
@@ -18,7 +18,6 @@ from lakebed.config.models import (
     place_in,
     plain,
 )
-from lakebed.config.profiles import options_at
 from lakebed.config.section import settings_of
 from lakebed.locations import ByPlace
 from lakebed.partition import Template

@@ -15,7 +15,7 @@ from functools import partial
 
 from lakebed.clock import Clock
 from lakebed.deltalog import segment
-from lakebed.deltalog.retention import parse_interval
+from lakebed.deltalog.log_contents import parse_interval
 from lakebed.errors import LakeError, TableUnreadable
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
 from lakebed.storage.store import ObjectFacts, Store

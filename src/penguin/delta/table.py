@@ -26,7 +26,7 @@ from lakebed.deltalog.table_features import (
     OTHER_CHECKPOINTS,
     unsafe_properties,
 )
-from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.records import FinishedFile
 from lakebed.errors import CommitUnconfirmed, StoreUnavailable, TableUnreadable, TableUnsupported
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
 from lakebed.storage.options import StorageOptions
@@ -34,7 +34,7 @@ from lakebed.storage.store import AlreadyThere, Created, Store
 from penguin.delta import version
 from penguin.delta.version import Action, NextVersion, Pairs
 from penguin.model.commit import Add
-from penguin.model.errors import TableExists
+from penguin.model.settings import TableExists
 
 
 @dataclass(slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from importlib.metadata import version as version_of
 from typing import Any
 from urllib.parse import quote
 
-from lakebed.columns.row_tracking import FIRST_ROW_ID, ROW_VERSION, FirstRow
+from lakebed.columns.field_ids import FIRST_ROW_ID, ROW_VERSION, FirstRow
 from lakebed.deltalog.actions import FileAction
 from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.snapshot import Snapshot

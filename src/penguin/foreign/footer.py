@@ -28,7 +28,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakebed.deltalog.delta_types import DeltaField, DeltaSchema
-from lakebed.documents.data_file import ColumnStatistics
 from lakebed.documents.parquet_footer import (
     FRAME,
     LONGEST_FOOTER,
@@ -39,10 +38,11 @@ from lakebed.documents.parquet_footer import (
     metadata_in,
     statistics,
 )
+from lakebed.documents.records import ColumnStatistics
 from lakebed.listing.sort import readable
-from lakebed.storage.facts import ObjectFacts
+from lakebed.storage.options import ObjectFacts
 from lakebed.types import FORBIDDEN_IN_NAMES
-from penguin.model.errors import FileUnfit
+from penguin.model.settings import FileUnfit
 
 PLAIN: Mapping[pa.DataType, str] = {
     pa.int8(): "byte",

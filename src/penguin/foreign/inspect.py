@@ -18,9 +18,8 @@ from lakebed.documents.pending_meta import Meta
 from lakebed.errors import LakeError, ObjectChanged, ObjectMissing, StoreDenied
 from lakebed.journal import JournalReader
 from lakebed.layout import OURS, file_id, is_parquet, pipelines
-from lakebed.listing.incremental import ListingPlan, Range, Wanted
 from lakebed.listing.sort import CONTROL, LAST, Guide, Oddity, readable
-from lakebed.listing.watermark import Watermarks, Windows, plan_above
+from lakebed.listing.watermark import ListingPlan, Range, Wanted, Watermarks, Windows, plan_above
 from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import IncrementalLister, objects
 from lakebed.storage.store import ObjectFacts, Reader
@@ -37,8 +36,8 @@ from penguin.foreign.rules import (
     may_hold_data,
     unusable,
 )
-from penguin.model.errors import FileUnfit
-from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut, PassedOver
+from penguin.model.backlog import Candidate, ForeignFile, LeftOut, PassedOver
+from penguin.model.settings import FileUnfit
 
 if TYPE_CHECKING:
     from penguin.foreign.footer import Footer

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from urllib.parse import unquote
 
-from lakebed.columns.field_path import FieldPath, format_path
-from lakebed.columns.nested_types import DeltaType, rebuilt
+from lakebed.columns.column_mapping import DeltaType, FieldPath, format_path, rebuilt
 from lakebed.deltalog.delta_types import (
     DeltaField,
     DeltaSchema,
@@ -23,10 +22,9 @@ from lakebed.deltalog.delta_types import (
     struct_of,
     why_no_table,
 )
-from lakebed.deltalog.log_contents import LogContents
-from lakebed.deltalog.removals import LONG_AGO, NEVER
-from lakebed.documents.data_file import ColumnStatistics
+from lakebed.deltalog.log_contents import LONG_AGO, NEVER, LogContents
 from lakebed.documents.pending_meta import Meta
+from lakebed.documents.records import ColumnStatistics
 from lakebed.layout import (
     ESCAPED,
     META_SUFFIX,
@@ -40,7 +38,7 @@ from lakebed.listing.lookback import Window
 from lakebed.listing.sort import CONTROL, Oddity, leads_elsewhere
 from lakebed.partition import Template, typed_value
 from lakebed.types import FORBIDDEN_IN_NAMES
-from penguin.model.foreign_file import Candidate, LeftOut
+from penguin.model.backlog import Candidate, LeftOut
 
 MISSING = "file_missing"
 UNFIT = "file_unfit"

@@ -13,14 +13,12 @@ from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.file_names import known_by_links, linked_folders, without_links
 from lakebed.deltalog.files import read_back, read_log
-from lakebed.deltalog.log_contents import NOTHING, LogContents
-from lakebed.deltalog.removals import RemovalNote
+from lakebed.deltalog.log_contents import NOTHING, LogContents, RemovalNote
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import TablePath, file_id, timed_id
-from lakebed.listing.glob import matcher
-from lakebed.listing.incremental import folder_and_name, sweep_is_due
-from lakebed.listing.watermark import Windows, advance, is_late
+from lakebed.listing.lookback import matcher
+from lakebed.listing.watermark import Windows, advance, folder_and_name, is_late, sweep_is_due
 from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.store import Reader
@@ -33,7 +31,7 @@ from penguin.foreign.inspect import (
     verdict_on,
     what_may_be_new,
 )
-from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut, PassedOver
+from penguin.model.backlog import Candidate, ForeignFile, LeftOut, PassedOver
 from penguin.model.settings import TableSettings
 
 NOT_TAKEN = (

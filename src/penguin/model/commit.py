@@ -6,14 +6,12 @@ from enum import IntEnum, StrEnum
 
 from lakebed import layout
 from lakebed.deltalog.delta_types import TableFacts
-from lakebed.deltalog.removals import RemovalNote
-from lakebed.documents.data_file import FinishedFile
+from lakebed.deltalog.log_contents import RemovalNote
 from lakebed.documents.entry import Kind
 from lakebed.documents.pending_meta import EntryName
-from lakebed.listing.incremental import folder_and_name
-from lakebed.listing.watermark import named_at
-from penguin.model.backlog import Position, ReadyEntry, Stopped, WaitingEntry
-from penguin.model.foreign_file import Candidate, LeftOut
+from lakebed.documents.records import FinishedFile
+from lakebed.listing.watermark import folder_and_name, named_at
+from penguin.model.backlog import Candidate, LeftOut, Position, ReadyEntry, Stopped, WaitingEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
-"""The settings of a penguin run: plain values, built from YAML by `penguin.config.load`."""
+"""The settings of a penguin run, and its errors. Plain values, built by `penguin.config.load`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lakebed.errors import LakeError, Whose
 from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.guard import ProgramSettings
@@ -74,3 +75,39 @@ class PenguinSettings(ProgramSettings):
     """Everything one penguin process does."""
 
     tables: tuple[TableSettings, ...]
+
+
+class TableExists(LakeError, code="table_exists", whose=Whose.EXTERNAL, retryable=True):
+    """Somebody else created the table first."""
+
+
+class LogRolledBack(LakeError, code="log_rolled_back", whose=Whose.USER):
+    """The Delta log does not know of entries that were committed to it."""
+
+
+class JournalBroken(LakeError, code="journal_broken", whose=Whose.USER):
+    """The entries of a journal are not the unbroken chain that blizzard wrote."""
+
+
+class SchemaRefused(LakeError, code="schema_refused", whose=Whose.USER):
+    """An entry's columns do not fit the table's, for each of these reasons."""
+
+    def __init__(self, entry: int, reasons: tuple[str, ...], **facts: object) -> None:
+        super().__init__(f"entry {entry} does not fit the table: {'; '.join(reasons)}", **facts)
+        self.reasons = reasons
+
+
+class EntryInvalid(LakeError, code="entry_invalid", whose=Whose.INTERNAL):
+    """An entry names something that must not be committed."""
+
+
+class FileUnfit(LakeError, code="file_unfit", whose=Whose.USER):
+    """A file that another program wrote cannot be committed."""
+
+
+class FolderUnfit(LakeError, code="folder_unfit", whose=Whose.USER):
+    """A folder cannot become a table as it is."""
+
+
+class FileReleased(LakeError, code="file_released", whose=Whose.USER):
+    """An entry reads the sources of a file again that is in the table."""

@@ -11,14 +11,13 @@ from datetime import datetime
 
 from lakebed.deltalog.actions import moment
 from lakebed.deltalog.files import read_back, read_log
-from lakebed.deltalog.log_contents import LogContents
-from lakebed.deltalog.removals import LONG_AGO
+from lakebed.deltalog.log_contents import LONG_AGO, LogContents
 from lakebed.deltalog.snapshot import Snapshot
-from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Receipt, digest_number, encode
 from lakebed.documents.losses import Repair, TakenOut
 from lakebed.documents.pending_meta import EntryName, entry_named_by
 from lakebed.documents.reading import encode_document
+from lakebed.documents.records import FinishedFile
 from lakebed.errors import JournalLost, LakeError, Whose
 from lakebed.layout import HELD_TRANSACTIONS, file_name, held_meta, held_transaction, repaired
 from lakebed.layout import receipt as receipt_path
@@ -43,7 +42,7 @@ from penguin.model.commit import (
     TransactionUpdate,
     held_update,
 )
-from penguin.model.errors import JournalBroken, SchemaRefused
+from penguin.model.settings import JournalBroken, SchemaRefused
 from penguin.operate.release import TableOperation
 from penguin.plan import evolution
 from penguin.plan.decisions import created_as

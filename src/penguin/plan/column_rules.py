@@ -1,4 +1,4 @@
-"""Which types read which, and what a table asks of files and of a change beyond its schema. Pure.
+"""Which types read which, and what a table requires of files, entries and schema changes. Pure.
 
 Every reader reads some narrow types of files as wider ones of a table. A table with the feature
 `typeWidening` allows more, and records every change of a type in the column's metadata, for readers
@@ -6,20 +6,23 @@ of older files. A file is bound to the names, and in mode `id` to the ids, that 
 its entry has them in the metadata of the schema's fields, as Delta writes it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lakebed.columns.column_mapping import (
     COLUMN_ID,
     MODE,
     PHYSICAL_NAME,
+    DeltaType,
+    FieldPath,
+    format_path,
     mapping_of,
     maps_columns,
     mode_of,
+    types_within,
 )
-from lakebed.columns.field_path import FieldPath, format_path
-from lakebed.columns.nested_types import DeltaType, types_within
-from lakebed.columns.row_tracking import row_columns
+from lakebed.columns.field_ids import row_columns
+from lakebed.columns.schema import Field
 from lakebed.deltalog.delta_types import (
     DECIMAL,
     NEEDS_FEATURE,
@@ -29,6 +32,7 @@ from lakebed.deltalog.delta_types import (
     TableFacts,
     clean,
     kind_of,
+    partition_fields,
 )
 from lakebed.deltalog.table_features import (
     CLUSTERING,
@@ -38,7 +42,13 @@ from lakebed.deltalog.table_features import (
     is_on,
 )
 from lakebed.documents.entry import Entry
-from penguin.model.commit import Changes
+from lakebed.documents.records import FinishedFile
+from lakebed.layout import DELTA_LOG, OURS, STAGING, why_unreadable
+from lakebed.listing.sort import is_usable
+from lakebed.partition import check_value
+from penguin.model.backlog import ReadyEntry
+from penguin.model.commit import Add, Changes
+from penguin.model.settings import EntryInvalid, SchemaRefused
 
 ENABLED = "delta.enableTypeWidening"
 TYPE_CHANGES = "delta.typeChanges"
@@ -180,3 +190,125 @@ def _names_in_files(fields: list[DeltaField], *, by_id: bool) -> dict[FieldPath,
         for path, _kind, said in types_within({"type": "struct", "fields": fields})
         if said is not None
     }
+
+
+RESERVED_FOLDERS = (DELTA_LOG, OURS, STAGING)
+
+
+def check_configured_partitions(configured: tuple[str, ...] | None, ready: ReadyEntry) -> None:
+    """Refuse an entry that is partitioned by other columns than the configuration says."""
+    if configured is not None and configured != ready.entry.partition_columns:
+        why = (
+            f"partition_by names {', '.join(configured) or 'nothing'}, the files are "
+            f"partitioned by {', '.join(ready.entry.partition_columns) or 'nothing'}"
+        )
+        raise SchemaRefused(
+            ready.entry.sequence,
+            (why,),
+            path=ready.path,
+        )
+
+
+def check_books(ready: ReadyEntry) -> None:
+    """Refuse an entry whose files do not hold as many rows as its source files gave."""
+    for source in ready.entry.sources:
+        counted = source.blank + source.filtered + source.quarantined + source.rows
+        if (source.rows if source.failure else source.lines - counted) != 0:
+            raise EntryInvalid(
+                f"the row counts of entry {ready.entry.sequence} do not add up: {source.key} has "
+                f"{source.lines} lines, of which {source.blank} blank, {source.filtered} "
+                f"filtered, {source.quarantined} quarantined and {source.rows} rows"
+                + (", and failed" if source.failure else ""),
+                path=ready.path,
+            )
+    entry = ready.entry
+    given = sum(source.rows for source in entry.sources if not source.retracted)
+    given += sum(one.rows for one in entry.resolved)
+    held = sum(file.record_count for file in entry.files)
+    taken = sum(source.rows for source in entry.sources if source.retracted)
+    if entry.kind == "erase":
+        # Where erased rows came from is not known of all of them.
+        taken = max(entry.left_out, sum(entry.erased.values()))
+    for rows, verb, told, count in (
+        (given, "gave", "hold", held),
+        (taken, "lose", "lose", entry.left_out),
+    ):
+        if rows != count:
+            raise EntryInvalid(
+                f"the row counts of entry {entry.sequence} do not add up: its source files "
+                f"{verb} {rows} rows, but its data files {told} {count}",
+                path=ready.path,
+            )
+
+
+def check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:
+    """Refuse an entry that names something other than a data file, or a file twice."""
+    seen: set[str] = set()
+    for file in ready.entry.data_files:
+        segments = file.filename.split("/")
+        if not is_usable(file.filename, remote=True) or segments[0] in RESERVED_FOLDERS:
+            raise invalid(ready, "this is not the name of a data file", file)
+        unreadable = why_unreadable(file.filename)
+        if unreadable is not None:
+            raise invalid(ready, unreadable, file)
+        if file.filename in seen or file.filename in others:
+            raise invalid(ready, "this file is named twice", file)
+        seen.add(file.filename)
+
+
+def check_rewrites(ready: ReadyEntry) -> None:
+    """Refuse an entry that rewrites a file twice, or files into ones with other rows."""
+    seen: set[str] = set()
+    for rewrite in ready.entry.rewrites:
+        for old, file in zip(rewrite.old, rewrite.old_files(), strict=True):
+            if old.path in seen:
+                raise invalid(ready, f"{old.path} is rewritten twice", file)
+            goes_for_nothing = not rewrite.new and not (old.left_out or old.deleted)
+            if old.size <= 0 or min(old.left_out, old.deleted) < 0 or goes_for_nothing:
+                raise invalid(ready, f"{old.path} goes with {old.left_out} rows", file)
+            seen.add(old.path)
+        left, held = rewrite.rows - rewrite.left_out, sum(file.record_count for file in rewrite.new)
+        partitions = {tuple(sorted(file.partition_values.items())) for file in rewrite.new}
+        if left != held or len(partitions) > 1:
+            raise EntryInvalid(
+                f"entry {ready.entry.sequence} must not be committed: files with {left} rows are "
+                f"rewritten into ones of {len(partitions)} partitions with {held}",
+                path=ready.path,
+            )
+
+
+def check_files(files: Iterable[FinishedFile], table: TableFacts, ready: ReadyEntry) -> None:
+    """Refuse files whose size, rows or partition values the table cannot have."""
+    try:
+        columns = partition_fields(table)
+    except ValueError as reason:
+        raise SchemaRefused(ready.entry.sequence, (str(reason),), path=ready.path) from None
+    for file in files:
+        _check_file(file, columns, ready)
+
+
+def _check_file(file: FinishedFile, columns: dict[str, Field], ready: ReadyEntry) -> None:
+    if file.size <= 0 or file.record_count < 0:
+        raise invalid(ready, f"{file.size} bytes and {file.record_count} rows are impossible", file)
+    if set(file.partition_values) != set(columns):
+        raise invalid(
+            ready,
+            f"it has partition values for {', '.join(file.partition_values) or 'nothing'}, "
+            f"the table is partitioned by {', '.join(columns) or 'nothing'}",
+            file,
+        )
+    for name, value in file.partition_values.items():
+        try:
+            # Delta takes an empty string for null.
+            check_value(columns[name], value or None)
+        except ValueError as reason:
+            raise invalid(ready, f"its value of partition column {name}: {reason}", file) from None
+
+
+def invalid(ready: ReadyEntry, why: str, file: FinishedFile) -> EntryInvalid:
+    """Return the error of an entry that names a file which must not be committed."""
+    return EntryInvalid(
+        f"entry {ready.entry.sequence} must not be committed: {why}",
+        file=file.filename,
+        path=ready.path,
+    )

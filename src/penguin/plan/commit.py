@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakebed.deltalog.delta_types import TableFacts, names_in_log, why_no_table
-from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import EntryName
+from lakebed.documents.records import FinishedFile
 from lakebed.errors import LakeError
 from lakebed.layout import file_name, held_transaction
 from lakebed.types import Evolution
@@ -31,16 +31,15 @@ from penguin.model.commit import (
     NotPromoted,
     Releasable,
 )
-from penguin.model.errors import FileReleased, SchemaRefused
-from penguin.model.settings import TableSettings
-from penguin.plan.checks import (
+from penguin.model.settings import FileReleased, SchemaRefused, TableSettings
+from penguin.plan.column_rules import (
     check_books,
     check_configured_partitions,
     check_files,
     check_names,
     check_rewrites,
+    reasons_against_rewritten,
 )
-from penguin.plan.column_rules import reasons_against_rewritten
 from penguin.plan.decisions import CommitDraft, created_as, decide_on, empty_plan, replacement
 from penguin.plan.stats import delta_statistics
 

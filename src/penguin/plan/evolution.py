@@ -11,9 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from lakebed.columns.column_mapping import maps_columns
-from lakebed.columns.field_path import FieldPath
-from lakebed.columns.nested_types import DeltaType, rebuilt, types_within
+from lakebed.columns.column_mapping import DeltaType, FieldPath, maps_columns, rebuilt, types_within
 from lakebed.deltalog.delta_types import (
     DROPPED_PROPERTY,
     DeltaField,

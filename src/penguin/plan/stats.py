@@ -14,9 +14,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from lakebed.columns.column_mapping import mapping_of, path_in_files
-from lakebed.columns.field_path import FieldPath, format_path
-from lakebed.columns.nested_types import DeltaType, types_within
+from lakebed.columns.column_mapping import (
+    DeltaType,
+    FieldPath,
+    format_path,
+    mapping_of,
+    path_in_files,
+    types_within,
+)
 from lakebed.deltalog.delta_types import (
     DECIMAL,
     DeltaSchema,
@@ -24,7 +29,7 @@ from lakebed.deltalog.delta_types import (
     by_name,
     kind_of,
 )
-from lakebed.documents.data_file import Bound, FinishedFile
+from lakebed.documents.records import Bound, FinishedFile
 from lakebed.types import RESCUED, SkippingColumns
 
 SKIPPING_PROPERTY = "delta.dataSkippingStatsColumns"

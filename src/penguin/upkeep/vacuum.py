@@ -19,11 +19,11 @@ from itertools import chain, islice
 
 from lakebed import errors, layout
 from lakebed.clock import Clock
-from lakebed.deltalog.retention import DELTA_DEFAULT, RETENTION_PROPERTY, parse_interval
+from lakebed.deltalog.log_contents import DELTA_DEFAULT, RETENTION_PROPERTY, parse_interval
 from lakebed.deltalog.segment import fetch_actions
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.deletion_vector import is_vector_file
-from lakebed.listing.glob import matcher
+from lakebed.listing.lookback import matcher
 from lakebed.listing.sort import CONTROL, Oddity
 from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import objects
@@ -33,8 +33,7 @@ from penguin.backlog.look import is_scanned
 from penguin.delta.table import Log
 from penguin.delta.version import NextVersion
 from penguin.foreign.footer import read_footer
-from penguin.model.errors import FileUnfit
-from penguin.model.settings import TableSettings
+from penguin.model.settings import FileUnfit, TableSettings
 from penguin.upkeep import log_needs
 
 MOST_KNOWN = 10_000

@@ -8,9 +8,8 @@ import pytest
 import yaml
 
 from blizzard.inspect.audit.findings import AuditTotals
-from blizzard.inspect.audit.journal_books import JournalBooks
+from blizzard.inspect.audit.journal_books import JournalBooks, QuarantineBooks
 from blizzard.inspect.audit.log_books import LogBooks
-from blizzard.inspect.audit.quarantine_books import QuarantineBooks
 from lakebed.documents.entry import Entry
 from lakebed.types import Handoff
 from tests.support.audits import audited, told

@@ -15,8 +15,7 @@ from blizzard.answers.why import Pipelines, why
 from blizzard.handoff.held_rows import read_aside
 from blizzard.inspect.audit.table import audit_table
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.model.files import Location
-from blizzard.model.locations import open_reader
+from blizzard.model.files import Location, open_reader
 from blizzard.model.predicate import parse
 from blizzard.pipeline_log import PipelineLog
 from blizzard.rewrite.compact import KnownOrigins, plan_compaction

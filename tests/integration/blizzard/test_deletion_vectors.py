@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 
 from blizzard.cli.audit import audit_of
 from blizzard.inspect.audit.findings import FindingKind
-from blizzard.model.locations import sink_location
-from blizzard.worker.deleted_rows import VectorUnreadable
+from blizzard.model.files import sink_location
+from blizzard.worker.find_rows import VectorUnreadable
 from lakebed.errors import LakeError
 from tests.support.compactions import Crowded, crowded
 from tests.support.deletion_vectors import delete_in_place

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from blizzard.discover.retry import is_due, next_try
+from blizzard.discover.filter import is_due, next_try
 from blizzard.model.failure_basis import bases_of
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, decode_entry
 from lakebed.documents.reading import adapter_of
-from lakebed.documents.source_record import FailureStage
+from lakebed.documents.records import FailureStage
 from lakebed.storage.store import Store
 from lakebed.types import Compression
 from tests.support.builders import NOON, failure, known, ndjson, no_options, put, record, rows

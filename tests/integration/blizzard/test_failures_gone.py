@@ -10,7 +10,7 @@ from blizzard.discover.scan import DiscoveryContext
 from blizzard.events import NothingNew, SourceFilesGone
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import Before
-from blizzard.model.source.glob import SourcePattern
+from blizzard.model.source.form import SourcePattern
 from blizzard.outcomes import resting
 from lakebed.documents.entry import Entry, digest, encode
 from lakebed.errors import StoreUnavailable

@@ -10,7 +10,7 @@ import pytest
 from blizzard.answers.file_counts import DayOrPartition
 from blizzard.answers.report import Question, Reconciler, Reconciliation
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
-from blizzard.model.locations import open_reader
+from blizzard.model.files import open_reader
 from lakebed.clock import Clock
 from tests.support.builders import entries
 from tests.support.desk import Desk

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.identity import identity_of
+from blizzard.journal.fence import identity_of
 from blizzard.journal.lease_record import this_machine
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.new_journal import StartedJournal, begin_empty, take_over

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from blizzard.answers.lifecycle import LANDED
 from blizzard.answers.report import Question, Reconciler, Reconciliation
-from blizzard.model.locations import open_reader
+from blizzard.model.files import open_reader
 from tests.support.erasures import FIELDS, Forgetful
 from tests.support.live_files import on_the_page
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard.discover.retry import next_try
+from blizzard.discover.filter import next_try
 from blizzard.events import SourceFileFailed
 from blizzard.repair.retry import Present
 from lakebed.clock import Clock
-from lakebed.documents.source_record import FailureStage
+from lakebed.documents.records import FailureStage
 from lakebed.storage.store import Reader, Store
 from lakebed.types import OnChange
 from tests.support.builders import gz, known, ndjson, no_options, put, rows

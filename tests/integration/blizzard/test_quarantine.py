@@ -12,8 +12,7 @@ from blizzard.events import LinesQuarantined, SourcesListed
 from blizzard.execute.runner import Runner, WorkersDied
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.limits import QuarantineLimits
-from blizzard.model.settings import Sizing
+from blizzard.model.settings import QuarantineLimits, Sizing
 from blizzard.repair.gc import GarbageKind, collect
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry

@@ -9,8 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from typer.testing import CliRunner
 
-from blizzard.model.limits import SnapshotLimits
-from blizzard.model.settings import Sizing
+from blizzard.model.settings import Sizing, SnapshotLimits
 from blizzard.repair.gc import collect
 from blizzard.repair.redo import plan_redo
 from lakebed import layout

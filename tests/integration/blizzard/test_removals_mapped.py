@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard.worker.output.mapped import ColumnsUnknown, logical_schema
+from blizzard.worker.output.encoding import ColumnsUnknown, logical_schema
 from lakebed.columns.column_mapping import ColumnMapping, InFiles
 from lakebed.columns.field_ids import FIELD_ID
 from tests.support.compactions import Crowded, crowded

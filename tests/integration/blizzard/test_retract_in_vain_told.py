@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from blizzard.journal.identity import identity_of
+from blizzard.journal.fence import identity_of
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.new_journal import take_over
 from tests.integration.blizzard.test_part_way import NAME

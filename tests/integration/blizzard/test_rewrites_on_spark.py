@@ -16,10 +16,10 @@ from blizzard.execute.spark.runner import SparkRunner
 from blizzard.model.files import Work, WorkUnit
 from blizzard.model.progress import Report
 from blizzard.model.settings import SparkSettings
+from blizzard.outcomes import TooManyFailures
 from blizzard.pipeline import Pipeline
 from blizzard.rewrite.replay import NotReplayed, _units, replay
 from blizzard.rewrite.transaction import NotRewritten
-from blizzard.run_totals import TooManyFailures
 from lakebed.clock import Clock
 from lakebed.telemetry.events import Event
 from lakebed.types import Handoff

@@ -11,7 +11,7 @@ import pytest
 
 from blizzard.answers.status import StatusReader
 from blizzard.cli.status import headline
-from blizzard.discover.retry import is_due, next_try
+from blizzard.discover.filter import is_due, next_try
 from blizzard.journal.lease_record import this_machine
 from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt, digest, encode

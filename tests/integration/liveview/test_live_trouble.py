@@ -20,7 +20,7 @@ from liveview.api import Api, ViewFailed
 from liveview.lake import joined
 from liveview.live import Live
 from liveview.observer import ANSWER_SECS, Observer
-from liveview.openapi import text
+from liveview.routes import text
 from tests.support.live_lake import CANARY, PATIENT, LiveLake
 
 

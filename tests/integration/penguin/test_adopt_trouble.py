@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lakebed.errors import DocumentUnreadable
-from penguin.model.errors import FolderUnfit
+from penguin.model.settings import FolderUnfit
 from tests.support.adoptions import ParquetFolder, in_the_way
 from tests.support.foreign import Directory
 from tests.support.readers import ids, polars_ids

@@ -7,7 +7,7 @@ import pytest
 
 from lakebed.clock import Clock
 from lakebed.deltalog.tables import look_at, preview
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.errors import LakeError
 from lakebed.layout import data_file, journal_entry
 from lakebed.storage.options import StorageOptions

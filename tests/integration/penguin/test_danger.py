@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lakebed.clock import Clock
-from lakebed.deltalog.retention import RETENTION_PROPERTY
+from lakebed.deltalog.log_contents import RETENTION_PROPERTY
 from lakebed.errors import CommitUnconfirmed
 from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.observed import observed

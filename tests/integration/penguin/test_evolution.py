@@ -12,7 +12,7 @@ from deltalake.schema import PrimitiveType
 
 from lakebed.columns.schema import Field, Schema
 from lakebed.deltalog.delta_types import DROPPED_PROPERTY
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.types import Evolution, FieldType
 from penguin.delta.table import Log
 from penguin.events.commits import EntriesCommitted

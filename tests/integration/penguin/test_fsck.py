@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.errors import TableUnreadable, TableUnsupported
 from lakebed.layout import accepted, log_version, receipt
 from lakebed.storage.options import StorageOptions

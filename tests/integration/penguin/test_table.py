@@ -13,7 +13,7 @@ from lakebed.errors import CommitUnconfirmed, TableUnreadable, TableUnsupported
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
 from penguin.delta.table import Log
-from penguin.model.errors import TableExists
+from penguin.model.settings import TableExists
 from tests.support.first_version import NOW, add, protocol_of, write_first
 from tests.support.open_table import OpenTable
 from tests.support.tables import Penguin, TableDirectory, opened, rows_of

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakebed.clock import Clock
-from lakebed.deltalog.retention import parse_interval
+from lakebed.deltalog.log_contents import parse_interval
 from lakebed.errors import CommitUnconfirmed
 from lakebed.layout import log_version
 from lakebed.storage.options import StorageOptions

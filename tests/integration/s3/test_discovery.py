@@ -7,10 +7,9 @@ from urllib.parse import quote
 
 import pytest
 
-from blizzard.discover.finding import Finding
+from blizzard.discover.finding import Finding, Reason
 from blizzard.discover.lister import SourceLister
 from blizzard.discover.scan import DiscoveryContext
-from blizzard.discover.skip_reason import Reason
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import IngestedFile
 from lakebed.errors import NameUnusable, StoreUnavailable

@@ -8,7 +8,7 @@ import pytest
 from blizzard.answers.status import StatusReader
 from blizzard.discover.schedule import Pace
 from blizzard.handoff.publish import Publisher
-from blizzard.journal.identity import identity_of
+from blizzard.journal.fence import identity_of
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from blizzard.pipeline import Pipeline
 from blizzard.repair.gc import collect

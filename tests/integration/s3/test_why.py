@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from blizzard.cli.app import app
 from blizzard.config import load as blizzard_config
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.identity import identity_of
+from blizzard.journal.fence import identity_of
 from blizzard.journal.journal import Journal
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock

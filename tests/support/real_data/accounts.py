@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from blizzard.model.json_path import element_path, member_path, steps
+from blizzard.model.bad_lines import element_path, member_path, steps
 from blizzard.model.seen import NOTHING, Seen, column_of, columns_of, is_column_name
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.look.gather import look, parse

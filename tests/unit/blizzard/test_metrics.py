@@ -11,7 +11,7 @@ from blizzard import events
 from blizzard.metrics import METRICS
 from blizzard.model.settings import RollingPolicy, SinkSettings, UploadSettings
 from blizzard.pipeline import Pipeline
-from blizzard.worker.stores import OpenedStores
+from blizzard.worker.download import OpenedStores
 from lakebed.errors import StoreUnavailable
 from lakebed.polling import Stop, run_step
 from lakebed.retry import Backoff

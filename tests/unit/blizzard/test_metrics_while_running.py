@@ -11,8 +11,8 @@ from blizzard.execute.runner import RunFailed
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Progress, Report
 from blizzard.model.settings import RollingPolicy, Sizing
+from blizzard.worker.download import Stores
 from blizzard.worker.progress import ProgressChannel
-from blizzard.worker.stores import Stores
 from blizzard.worker.unit import run_unit
 from lakebed.columns.schema import Schema
 from lakebed.errors import StoreDenied

@@ -10,8 +10,8 @@ import pytest
 from blizzard import events
 from blizzard.handoff.publish import Publisher
 from blizzard.model.settings import SinkSettings
-from blizzard.model.source.glob import SourcePattern
-from blizzard.run_totals import TooManyFailures
+from blizzard.model.source.form import SourcePattern
+from blizzard.outcomes import TooManyFailures
 from lakebed.errors import ObjectMissing, StoreUnavailable
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template

@@ -11,14 +11,20 @@ from blizzard.answers.file_counts import DayOrPartition
 from blizzard.answers.lifecycle import FileState
 from blizzard.answers.report import Reconciliation
 from lakebed.deltalog.versions import Commit, SettledEntries, read_commit
-from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import FinishedFile, SourceRecord
 from lakebed.layout import TablePath
 from lakebed.types import Handoff
 from liveview.answers import without_quotes
-from liveview.views.entries import EntryFacts, batch_of, committed_entries, version_of
-from liveview.views.over_time import days_of, freshness_of, verdict_of
+from liveview.views.entries import (
+    EntryFacts,
+    batch_of,
+    committed_entries,
+    days_of,
+    freshness_of,
+    verdict_of,
+    version_of,
+)
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 READ = SourceRecord(

@@ -12,7 +12,7 @@ import pytest
 from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.entry import encode
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.errors import CommitUnconfirmed
 from lakebed.layout import journal_entry
 from lakebed.polling import Stop, run_step

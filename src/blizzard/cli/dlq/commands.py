@@ -6,16 +6,15 @@ from typing import Annotated
 import typer
 
 from blizzard.answers.bad_lines import groups_of, quarantine_of
-from blizzard.answers.dead_letters import DeadLetterQueue, dead_letter_queue
 from blizzard.answers.phrases import quarantine_hint
 from blizzard.answers.progress import PipelineEvidence
-from blizzard.cli.call import PipelineCall
-from blizzard.cli.dlq import bad_lines
+from blizzard.answers.source_status import DeadLetterQueue, dead_letter_queue
+from blizzard.cli.call import PipelineCall, resolved, scopes_of
+from blizzard.cli.dlq import resolve_lines
 from blizzard.cli.dlq.resolve_lines import dlq_discard, dlq_replay
-from blizzard.cli.names import resolved, scopes_of
 from blizzard.handoff.dead_letters import DeadLetter
 from blizzard.model.bad_lines import Meant, meant_by
-from blizzard.model.locations import (
+from blizzard.model.files import (
     open_reader,
     open_store,
     open_table,
@@ -26,11 +25,10 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.retry import FailedSearch, FailedSources, Present
 from lakebed.clock import Clock
-from lakebed.shown import printable
 from lakebed.terminal.call import FAILED, refuse
 from lakebed.terminal.console import Line, Table, first, print_error
 from lakebed.terminal.program import program
-from lakebed.units import is_are, plural
+from lakebed.units import is_are, plural, printable
 
 Letters = tuple[DeadLetter, ...]
 
@@ -69,8 +67,8 @@ def _list(call: PipelineCall, settings: PipelineSettings) -> None:
         print_error(f"warning: {settings.name}: {printable(uri)} is not there any more")
     quarantine = quarantine_of(asked)
     groups, rules = groups_of(quarantine, Meant(everything=True)), quarantine.rules
-    documents = bad_lines.group_documents(settings, groups, rules)
-    call.show(bad_lines.group_lines(settings, groups, rules), *documents)
+    documents = resolve_lines.group_documents(settings, groups, rules)
+    call.show(resolve_lines.group_lines(settings, groups, rules), *documents)
 
 
 @app.command(name="show")
@@ -93,11 +91,11 @@ def dlq_show(
         with call.guard(settings.name):
             found, typed = quarantine_of(scope), asked[settings.name]
             meant = meant_by(list(typed), found.files)
-            lines = [(bad_lines.uri_of(one, file), one) for file, one in found.lines(meant)]
+            lines = [(resolve_lines.uri_of(one, file), one) for file, one in found.lines(meant)]
             missing = meant.groups - {one.fault.group for _uri, one in lines}
             unknown -= {name for key, name in typed.items() if key not in missing}
-            documents = (bad_lines.line_document(uri, one) for uri, one in lines)
-            call.show(bad_lines.bad_lines(settings, lines, limit), *documents)
+            documents = (resolve_lines.line_document(uri, one) for uri, one in lines)
+            call.show(resolve_lines.bad_lines(settings, lines, limit), *documents)
     if unknown:
         listed = ", ".join(sorted(unknown))
         refuse(f"no bad lines of {listed} are waiting; blizzard dlq list shows what is", FAILED)

@@ -1,33 +1,144 @@
-"""`blizzard dlq replay` and `discard`: quarantined lines are read again, or given up.
+"""`blizzard dlq replay` and `discard`: read quarantined lines again, or give them up.
 
-Failed source files that were deleted since can be given up, too, or what was not read of them.
+Failed source files that were deleted since can be given up too, as can the unread rest of a file.
 """
 
-from collections.abc import Iterator
+import base64
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from blizzard.answers.bad_lines import FaultGroup, Rules, advice, fix_for
 from blizzard.answers.progress import PipelineEvidence
-from blizzard.cli.call import PipelineCall, document_of
-from blizzard.cli.dlq.bad_lines import word_for
-from blizzard.cli.names import resolved
+from blizzard.cli.call import PipelineCall, document_of, resolved
 from blizzard.cli.rows.rewriting import commit_inline, rewriter
-from blizzard.model.locations import open_store, open_table
+from blizzard.model.bad_lines import WaitingFile
+from blizzard.model.files import open_store, open_table
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.part_way import in_the_table, is_part_way
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.retry import FailedSearch, FailedSources
 from blizzard.rewrite.replay import ReplayOutcome, discard, plan_replay, replay, table_of
+from blizzard.worker.quarantine.reader import QuarantinedLine
 from lakebed.clock import Clock
 from lakebed.storage.store import Store
-from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.telemetry.events import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import Confirmed, refuse
-from lakebed.terminal.console import first, picked, print_error
+from lakebed.terminal.console import Verbatim, first, picked, print_error
 from lakebed.units import is_are, plural
+
+SHOWN_BYTES = 80
+"""How much of a line is shown to a person in a list."""
+
+
+def line_document(uri: str, line: QuarantinedLine) -> dict[str, object]:
+    """Return a line in quarantine; `raw` is None if it is not UTF-8, and its bytes are beside."""
+    try:
+        raw, packed = line.raw.decode(), None
+    except UnicodeDecodeError:
+        raw, packed = None, base64.b64encode(line.raw).decode()
+    return {
+        "path": uri,
+        **picked(line, "line offset size"),
+        "raw": raw,
+        "raw_base64": packed,
+        **picked(line, "code message field expected found"),
+        "group": line.fault.group,
+    }
+
+
+def uri_of(line: QuarantinedLine, waiting: WaitingFile) -> str:
+    """Return the URI of a line's source file, as it was when the line was quarantined."""
+    return f"{waiting.source_uris.get(line.source, '').rstrip('/')}/{line.path}"
+
+
+def group_documents(
+    settings: PipelineSettings, found: Iterable[FaultGroup], rules: Rules
+) -> Iterator[dict[str, object]]:
+    """Yield lines with the same fault, in the keys that docs/errors.md promises."""
+    uris = {source.name: source.uri.rstrip("/") for source in settings.sources}
+    for group in found:
+        sample = group.sample
+        yield {
+            "pipeline": settings.name,
+            **picked(group.fault, "group code field expected found"),
+            "lines": group.lines,
+            "files": len(group.files),
+            "fix": fix_for(group.tried, rules),
+            "sample": line_document(
+                f"{uris.get(sample.source, sample.source)}/{sample.path}", sample
+            ),
+        }
+
+
+def word_for(settings: PipelineSettings, keys: Iterable[str] | None = None) -> str:
+    """Return what a bad line of some source files is: a `line`, or a `record` of documents.
+
+    Without the keys of source files, those of all sources are meant.
+    """
+    documents = {one.name for one in settings.sources if one.form.is_documents}
+    names = {one.name for one in settings.sources}
+    if keys is not None:
+        names = {key.partition(":")[0] for key in keys}
+    return "record" if names and names <= documents else "line"
+
+
+def group_lines(settings: PipelineSettings, found: list[FaultGroup], rules: Rules) -> Iterator[str]:
+    """Yield groups for a person."""
+    if not found:
+        return
+    word = word_for(settings, (key for group in found for key in group.files))
+    lines = plural(sum(group.lines for group in found), f"bad {word} is", f"bad {word}s are")
+    which = plural(len(found), "group")
+    yield f"pipeline {settings.name}: {lines} in quarantine, in {which}"
+    for group in found:
+        count, sample = plural(group.lines, word_for(settings, group.files)), group.sample
+        of, at = plural(len(group.files), "file"), _at(settings, sample)
+        yield f"  {group.fault.group}  {count} of {of}: {_fault(sample)} [{group.fault.code}]"
+        yield f"    for example {sample.key}{at}: {_line_text(sample.raw, SHOWN_BYTES)}"
+        yield f"    {advice(group.fault.group, fix_for(group.tried, rules))}"
+    yield f"blizzard dlq show GROUP prints the {word}s of a group"
+
+
+def _at(settings: PipelineSettings, line: QuarantinedLine) -> str:
+    """Return where in its file a line is, or a record begins."""
+    if line.line is None:
+        return ""
+    is_record = word_for(settings, [line.key]) == "record"
+    return f", record at line {line.line}" if is_record else f", line {line.line}"
+
+
+def bad_lines(
+    settings: PipelineSettings, found: Iterable[tuple[str, QuarantinedLine]], limit: int
+) -> Iterator[str]:
+    """Yield lines for a person, with what is wrong with each."""
+    some = list(found)
+    for uri, line in some[:limit]:
+        at, fault = _at(settings, line), _fault(line)
+        yield f"{uri}{at}: {fault} [{line.code}, group {line.fault.group}]"
+        yield Verbatim(f"  {_line_text(line.raw, 10 * SHOWN_BYTES)}")
+    if len(some) > limit:
+        rest = len(some) - limit
+        yield f"... and {rest:,} more; --limit shows more, --output json all of them"
+
+
+def _fault(line: QuarantinedLine) -> str:
+    field = "" if line.field is None else f"{line.field}: "
+    return f"{field}{line.message}"
+
+
+def _line_text(raw: bytes, most: int) -> str:
+    """Return a line so that it can be printed anywhere; say how much is left out."""
+    text = "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode()
+        for one in raw[:most].decode(errors="backslashreplace")
+    )
+    return text if len(raw) <= most else f"{text}... ({len(raw):,} bytes)"
+
 
 Names = Annotated[
     list[str] | None,

@@ -9,15 +9,14 @@ from blizzard.answers.entries import EntryRecord, stored_entries
 from blizzard.cli.call import PipelineCall, failed_at
 from blizzard.cli.journal.new import begin_anew
 from blizzard.handoff.held_rows import Aside
-from blizzard.journal.totals import EntrySummary
-from blizzard.model.locations import open_reader, open_table, sink_location
+from blizzard.journal.standings import EntrySummary
+from blizzard.model.files import open_reader, open_table, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.part_way import bytes_in_words
 from blizzard.pipeline_log import PipelineLog
-from lakebed.documents.data_file import Rewrite
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import by_reason
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import Rewrite, SourceRecord
 from lakebed.terminal.call import Confirmed, refuse
 from lakebed.terminal.console import (
     Line,

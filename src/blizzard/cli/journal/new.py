@@ -9,11 +9,11 @@ from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.publish import LastCommitted
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import admit
-from blizzard.journal.identity import identity_of
+from blizzard.journal.fence import identity_of
 from blizzard.journal.lease import refuse_while_alive_here, turn_of
 from blizzard.journal.lease_record import this_machine
 from blizzard.journal.ledger import Ledger
-from blizzard.model.locations import open_reader, sink_location
+from blizzard.model.files import open_reader, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.new_journal import StartedJournal, begin_empty, take_over

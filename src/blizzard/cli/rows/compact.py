@@ -9,7 +9,7 @@ import typer
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.rows.rewriting import RewriteCommand
 from blizzard.model.settings import PipelineSettings
-from blizzard.plan.small_files import MergeGroup
+from blizzard.plan.trigger import MergeGroup
 from blizzard.rewrite.compact import CompactionPlan, plan_compaction
 from blizzard.rewrite.compact import compact as put_together
 from blizzard.rewrite.transaction import RewriteDone

@@ -7,7 +7,7 @@ import typer
 
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.rows.rewriting import RewriteCommand
-from blizzard.model.locations import open_reader, sink_location
+from blizzard.model.files import open_reader, sink_location
 from blizzard.model.predicate import parse
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.erase import ErasePlan, plan_erasure

@@ -12,7 +12,7 @@ from blizzard.cli.rows.rewriting import RewriteCommand, file_documents
 from blizzard.execute.runner import ServiceRunner
 from blizzard.ingest import Ingest
 from blizzard.journal.source_names import the_key
-from blizzard.model.locations import open_reader
+from blizzard.model.files import open_reader
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.rewrite.replace import exchange_of, replace_rows
@@ -22,7 +22,7 @@ from blizzard.rewrite.transaction import RewriteDone
 from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Reader, Store
-from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.telemetry.events import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import Confirmed
 from lakebed.terminal.console import first

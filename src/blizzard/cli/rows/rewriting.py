@@ -9,7 +9,7 @@ from functools import partial
 from blizzard.cli.call import PipelineCall
 from blizzard.events import SparkStarting
 from blizzard.execute.runner import ServiceRunner
-from blizzard.model.locations import open_reader, sink_location
+from blizzard.model.files import open_reader, sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.promote import SchemaCheck
@@ -18,7 +18,7 @@ from blizzard.service import SPARK_SAID
 from blizzard.table_rules import table_entry, table_rules
 from lakebed.deltalog import tables
 from lakebed.storage.store import Reader, Store
-from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.telemetry.events import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import Waiting, reading
 from lakebed.terminal.console import first, picked

@@ -15,15 +15,14 @@ from blizzard.handoff.held_rows import Aside, Counts, read_aside
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.listeners import BatchDisplay, exporting
 from blizzard.metrics import METRICS
-from blizzard.model.locations import open_reader, sink_location
+from blizzard.model.files import open_reader, sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.service import Result, Service
 from lakebed.errors import LakeError
 from lakebed.storage.store import local_path
-from lakebed.telemetry.events import Emit, shared
+from lakebed.telemetry.events import Emit, LogFormat, LogLevel, shared
 from lakebed.telemetry.health import HealthPart, PartKind
-from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.telemetry.measures import Measure
 from lakebed.telemetry.observed import build_info, disk_room, live_page, observed

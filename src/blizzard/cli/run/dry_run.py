@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from blizzard.answers.explain import NextBatch, explain
 from blizzard.answers.source_status import QueueStatus, queues_of
 from blizzard.cli.call import PipelineCall
-from blizzard.discover.skip_reason import IN_WORDS, SkipSummary
-from blizzard.model.files import SourceFile
-from blizzard.model.locations import open_reader, source_uris_of
+from blizzard.discover.finding import IN_WORDS, SkipSummary
+from blizzard.model.files import SourceFile, open_reader, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.forecast import weight
 from blizzard.service import open_queue

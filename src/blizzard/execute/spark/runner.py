@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from blizzard.config.spark_master import runs_in_this_process, unreachable_driver
+from blizzard.config.overlaps import runs_in_this_process, unreachable_driver
 from blizzard.execute.runner import (
     ExecutorsUnfit,
     MakeRunner,
@@ -51,10 +51,10 @@ from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Instruction, Overseer, Progress, Report
 from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from blizzard.model.settings import SparkSettings
+from blizzard.worker.download import OpenedStores
 from blizzard.worker.progress import ProgressClient, ProgressServer
 from blizzard.worker.quarantine.replay import run_replay
 from blizzard.worker.rewrite_group import rewrite_group
-from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.errors import ConfigInvalid, LakeError
 from lakebed.storage.store import Store

@@ -19,7 +19,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from blizzard.config.spark_master import (
+from blizzard.config.overlaps import (
     runs_in_this_process,
     stays_on_this_machine,
     unreachable_driver,

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from blizzard.inspect.audit.findings import AbsentFile, Difference, FindingKind, Supersession
 from blizzard.inspect.audit.log_books import REPAIR, LogBooks
 from lakebed.deltalog.lineage import BEFORE, RESTORE
-from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.losses import Accepted
+from lakebed.documents.records import FinishedFile
 from lakebed.layout import file_name
 from lakebed.units import plural
 

@@ -12,15 +12,16 @@ from blizzard.inspect.audit.findings import (
     FindingKind,
     Places,
     WaitingDataFile,
+    disagreements,
     steps_of,
+    why_not_held,
 )
 from blizzard.inspect.audit.journal_books import JournalBooks
 from blizzard.inspect.audit.log_books import GONE, HELD, REPAIR, LogBooks
-from blizzard.inspect.audit.shapes import disagreements, why_not_held
 from lakebed.deltalog.lineage import BEFORE, Active
-from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.losses import Accepted
+from lakebed.documents.records import FinishedFile
 from lakebed.layout import (
     SCANNED_TRANSACTION,
     file_id,

@@ -19,9 +19,8 @@ from blizzard.inspect.audit.findings import (
     WaitingDataFile,
     spans,
 )
-from blizzard.inspect.audit.journal_books import JournalBooks
+from blizzard.inspect.audit.journal_books import JournalBooks, QuarantineBooks, waiting_trouble
 from blizzard.inspect.audit.log_books import LogBooks
-from blizzard.inspect.audit.quarantine_books import QuarantineBooks, waiting_trouble
 from lakebed import layout
 from lakebed.deltalog.actions import LogHistory
 from lakebed.deltalog.file_names import is_elsewhere

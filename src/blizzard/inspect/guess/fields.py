@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from blizzard.inspect.guess.strings import Guess, Values, of_mixture, of_numbers, of_strings
+from blizzard.model.bad_lines import ANY
 from blizzard.model.columns import MOST_COLUMNS
-from blizzard.model.json_path import ANY
 from blizzard.model.seen import NOTHING, Seen, Text, column_of, is_column_name
 from blizzard.worker.ndjson.look.gather import MOST_PATHS, Gathered
 from lakebed.columns.schema import ELEMENT, VALUE, Field

@@ -1,8 +1,8 @@
-"""NDJSON bytes in, Arrow batches out: a line is a row, blank, passed over, or stops the file.
+"""NDJSON bytes in, Arrow batches out: a line is a row, blank, skipped, or stops the file.
 
 One meaning, several paths. The exact path defines what a line means. A fast path reads a block at a
 time and gives an answer only where it is the exact one; the lines that it refuses are read one by
-one.
+one. Lines of rows that cannot be written are blanked and reported.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -13,17 +13,70 @@ from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from blizzard.model.limits import MAX_LINE_BYTES, DecodeLimits
+from blizzard.model.settings import MAX_LINE_BYTES, DecodeLimits
 from blizzard.model.source.form import SkipRule
-from blizzard.worker.ndjson.exact import ExactPath
+from blizzard.worker.ndjson.exact import ExactPath, spans_of
 from blizzard.worker.ndjson.forms.skip import Skipper
-from blizzard.worker.ndjson.lines import BLANK, BadLine, BadRecord, Block, Decoded, blocks
+from blizzard.worker.ndjson.lines import (
+    BLANK,
+    BadLine,
+    BadRecord,
+    Block,
+    Decoded,
+    blocks,
+    set_aside,
+)
 from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK, SEPARATOR
-from blizzard.worker.ndjson.refused_rows import RefuseRows, without_refused
 from blizzard.worker.ndjson.together import Together
 from lakebed.columns.schema import Schema, walk
 from lakebed.types import KEEPING, OnBadRecord, OnMismatch, UnknownFields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedRow:
+    """Why a row cannot be written."""
+
+    code: str
+    message: str
+    field: str
+
+
+RefuseRows = Callable[[pa.RecordBatch], Mapping[int, RefusedRow]]
+"""Returns which rows of a batch cannot be written, by their places."""
+
+
+def without_refused(
+    block: Block,
+    decoded: Decoded,
+    refused: Mapping[int, RefusedRow],
+    on_bad_record: OnBadRecord,
+) -> Block:
+    """Return a block in which the lines of some of its rows are blank; or raise the first one."""
+    bad = {one.line for one in decoded.bad}
+    data = bytearray(block.data)
+    found: list[BadRecord] = []
+    row = 0
+    for number, start, end in spans_of(block):
+        if number in bad or not block.text[start:end].strip(BLANK):
+            continue
+        why = refused.get(row)
+        row += 1
+        if why is not None:
+            data[start:end] = b" " * (end - start)
+            wrong = BadLine(why.message, code=why.code, line=number, field=why.field)
+            if on_bad_record is OnBadRecord.FAIL:
+                raise wrong
+            found.append(set_aside(wrong, block.raw(start, end), offset=block.offset + start))
+    if len(found) != len(refused) or row != decoded.batch.num_rows:
+        raise AssertionError("the rows of a block are not its lines, one by one")
+    return block.changed(
+        bytes(data),
+        as_written=block.data if block.as_written is None else block.as_written,
+        bad=(*block.bad, *found),
+    )
+
 
 _NEWLINE = ord("\n")
 

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from blizzard.model.json_path import any_element, element_path, member_path
-from blizzard.model.limits import MAX_DEPTH
+from blizzard.model.bad_lines import any_element, element_path, member_path
+from blizzard.model.settings import MAX_DEPTH
 from blizzard.worker.ndjson import grammar
 from blizzard.worker.ndjson.grammar import BadMember, Member, NotJson
 from blizzard.worker.ndjson.level import (

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from blizzard.model.limits import BLOCK_BYTES, MAX_LINE_BYTES
+from blizzard.model.settings import BLOCK_BYTES, MAX_LINE_BYTES
 from blizzard.worker.ndjson.plain_text import PADDING, looked_at, without_mark
 from lakebed.errors import LakeError, Whose
 from lakebed.types import OnBadRecord

@@ -21,7 +21,7 @@ from blizzard.worker.output.origins import Cutter, spread
 from blizzard.worker.output.parquet import RollingWriter, batch_cost
 from blizzard.worker.output.partitioner import Values, grouped
 from lakebed.clock import Clock
-from lakebed.documents.data_file import Run
+from lakebed.documents.records import Run
 from lakebed.layout import PartitionValues
 
 MAX_OPEN_FILES = 64

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from blizzard.model.files import ClosedFile, SourceFile, Work, WorkUnit
 from blizzard.model.progress import Done
-from blizzard.model.source.part_way import failed
-from blizzard.model.source.unread import untouched
+from blizzard.model.source.part_way import failed, untouched
 from blizzard.worker.ndjson.lines import Decoded
 from blizzard.worker.ndjson.together import Together
 from blizzard.worker.output.encoding import LookAt
@@ -33,12 +32,18 @@ from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import Opened
 from blizzard.worker.quarantine.reader import SCHEMA as ASIDE
-from blizzard.worker.quarantine.writer import Aside, AsideWriter
+from blizzard.worker.quarantine.reader import Aside, AsideWriter
 from blizzard.worker.record import failure_of
 from lakebed import layout
 from lakebed.columns.column_mapping import ColumnMapping
-from lakebed.documents.data_file import FinishedFile, Run
-from lakebed.documents.source_record import BadLines, FailureStage, QuarantineFile, SourceRecord
+from lakebed.documents.records import (
+    BadLines,
+    FailureStage,
+    FinishedFile,
+    QuarantineFile,
+    Run,
+    SourceRecord,
+)
 from lakebed.errors import StoreFull
 from lakebed.layout import PartitionValues
 from lakebed.types import Provenance

@@ -1,18 +1,22 @@
-"""Where the rows of a data file come from: for the journal, and in columns of their own. Pure.
+"""Origins of the rows of a data file: runs for the journal, columns for provenance. Pure.
 
-A run says of rows that follow each other from which records of a source file they come. Runs that
-continue each other become one, so a data file usually has one for each source file, however many
-batches its rows came in. Until it is known which source files share a data file, a run's own
-`source` means nothing.
+A run says from which records of a source file consecutive rows come. Adjacent runs are joined, so a
+data file usually has one run for each source file, however many batches its rows came in. Until the
+source files that share a data file are known, a run's own `source` means nothing.
 
 In the columns, the number of its record travels with a row. What all rows of a source file or of a
 batch share is added when a row group is written: as dictionaries, which take no memory for the rows
 that repeat.
+
+A file that fails half-way must leave nothing in a data file that it shares with others, so its rows
+are held until all of it is read: in memory up to a limit, then on the local disk in Arrow's format.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +27,7 @@ from blizzard.model.files import Stamp
 from blizzard.worker.ndjson.lines import Decoded
 from lakebed.columns.arrow_types import ARROW
 from lakebed.columns.schema import PROVENANCE
-from lakebed.documents.data_file import Run
+from lakebed.documents.records import Run
 from lakebed.types import Provenance
 
 MOST_RUNS = 64
@@ -291,3 +295,78 @@ def _repeated(values: Sequence[str], counts: Sequence[int]) -> Column:
     distinct = {value: place for place, value in enumerate(dict.fromkeys(values))}
     places = np.repeat(np.array([distinct[value] for value in values], np.int32), counts)
     return pa.DictionaryArray.from_arrays(places, pa.array(list(distinct), pa.string()))
+
+
+ON_DISK = 8
+"""How many times what is kept in memory is kept on the disk at most, the former included."""
+
+
+class KeptRows:
+    """Rows that are not to be written yet, in their order."""
+
+    def __init__(self, folder: Path, in_memory: int) -> None:
+        self._folder = folder
+        self._in_memory = in_memory
+        self._room = in_memory
+        self._slices: list[Slice] = []
+        self._spills: list[_Spill] = []
+
+    def add(self, slices: Iterable[Slice]) -> None:
+        """Keep more rows: on the disk, once there is no room for them in memory."""
+        for one in slices:
+            self._room -= one.size
+            if self._room >= 0:
+                self._slices.append(one)
+                continue
+            if not self._spills or self._spills[-1].schema != one.batch.schema:
+                path = self._folder / f"kept-{len(self._spills)}.arrow"
+                self._spills.append(_Spill(path, one.batch.schema))
+            self._spills[-1].add(one)
+
+    def take(self) -> Iterator[Slice]:
+        """Yield the rows, and keep them no longer."""
+        try:
+            yield from self._slices
+            self._slices = []
+            for spill in self._spills:
+                yield from spill.slices()
+        finally:
+            self.forget()
+
+    def forget(self) -> None:
+        """Keep nothing any longer; there is room in memory again."""
+        self._slices, self._room = [], self._in_memory
+        for spill in self._spills:
+            spill.remove()
+        self._spills = []
+
+
+class _Spill:
+    """Rows of one schema in a file on the local disk."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._path = path
+        self._about: list[tuple[int, tuple[Run, ...]]] = []
+        """The memory that the rows of each batch take, and the records that they come from."""
+        self._file = pa.OSFile(str(path), "wb")
+        self._writer = pa.ipc.new_stream(self._file, schema)
+
+    def add(self, rows: Slice) -> None:
+        self._writer.write_batch(rows.batch)
+        self._about.append((rows.size, rows.runs))
+
+    def slices(self) -> Iterator[Slice]:
+        self._writer.close()
+        self._file.close()
+        with pa.memory_map(str(self._path)) as file, pa.ipc.open_stream(file) as batches:
+            for (size, runs), batch in zip(self._about, batches, strict=True):
+                yield Slice(batch, size, runs)
+
+    def remove(self) -> None:
+        for each in (self._writer, self._file):
+            with suppress(
+                Exception
+            ):  # what is closed already, or on a full disk, goes all the same
+                each.close()
+        self._path.unlink(missing_ok=True)

@@ -17,14 +17,19 @@ import pyarrow.parquet as pq
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.model.source.forecast import FULL_ENOUGH
-from blizzard.worker.output.encoding import LookAt, encoding_of, fields_in
-from blizzard.worker.output.mapped import as_in_files, logical_paths
+from blizzard.worker.output.encoding import (
+    LookAt,
+    as_in_files,
+    encoding_of,
+    fields_in,
+    logical_paths,
+)
 from blizzard.worker.output.origins import Origins, Stamps
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.field_ids import with_field_ids
-from lakebed.documents.data_file import Run
 from lakebed.documents.parquet_footer import statistics
+from lakebed.documents.records import Run
 from lakebed.layout import PartitionValues
 from lakebed.types import RESCUED
 

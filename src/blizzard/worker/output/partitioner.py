@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blizzard.model.event_time import DAY, RowPartitions
-from blizzard.worker.ndjson.refused_rows import RefusedRow
+from blizzard.worker.ndjson.decoder import RefusedRow
 from lakebed.columns.schema import Field
 from lakebed.layout import NULL_FOLDER, escape
 from lakebed.types import FieldType

@@ -10,8 +10,7 @@ from typing import Self, TypeVar
 from blizzard.model.files import ClosedFile
 from blizzard.model.progress import Done, Progress
 from blizzard.model.settings import UploadSettings
-from lakebed.documents.data_file import FinishedFile, Run
-from lakebed.documents.source_record import BadLines, QuarantineFile
+from lakebed.documents.records import BadLines, FinishedFile, QuarantineFile, Run
 from lakebed.errors import LakeError, StoreUnavailable, panic_as_error
 from lakebed.layout import TablePath, data_file, outbox
 from lakebed.retry import Backoff, attempts

@@ -15,16 +15,20 @@ from blizzard.model.bad_lines import LineReplay
 from blizzard.model.files import Location, SourceFile, TaskLimits, UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Bounds
 from blizzard.model.source.form import SkipRule
+from blizzard.worker.download import Stores
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import require_explained
 from blizzard.worker.progress import ProgressChannel
-from blizzard.worker.quarantine.left_lines import LeftBehind, leave
-from blizzard.worker.quarantine.reader import QuarantinedLine, lines_of, read_table
+from blizzard.worker.quarantine.reader import (
+    LeftBehind,
+    QuarantinedLine,
+    leave,
+    lines_of,
+    read_table,
+)
 from blizzard.worker.record import failure_of
-from blizzard.worker.stores import Stores
 from blizzard.worker.unit import decoder_of, run_unit
-from lakebed.documents.data_file import FinishedFile, Run
-from lakebed.documents.source_record import Resolved, SourceRecord
+from lakebed.documents.records import FinishedFile, Resolved, Run, SourceRecord
 from lakebed.storage.store import Reader, Store
 from lakebed.types import Codec
 

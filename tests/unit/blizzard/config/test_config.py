@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from blizzard.model.limits import QuarantineLimits
 from blizzard.model.settings import (
     PipelineSettings,
+    QuarantineLimits,
     SinkSettings,
     SourceSettings,
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from blizzard.config.spark_master import (
+from blizzard.config.overlaps import (
     is_loopback,
     runs_in_this_process,
     stays_on_this_machine,

@@ -7,8 +7,7 @@ import pytest
 
 from blizzard.config.load import load
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source.form import Form, SkipRule
-from blizzard.model.source.glob import SourcePattern
+from blizzard.model.source.form import Form, SkipRule, SourcePattern
 from lakebed.errors import ConfigInvalid
 from lakebed.types import SourceFormat
 from tests.support.blizzard_config import changed, faults_of, minimal, settings_of, source

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.discover.skip_reason import Reason
+from blizzard.discover.finding import Reason
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.journal import Journal
 from blizzard.journal.ledger import Ledger

@@ -6,13 +6,12 @@ from datetime import timedelta
 import pytest
 
 from blizzard.discover.filter import Decision, FileFilter
-from blizzard.discover.finding import Finding
-from blizzard.discover.skip_reason import FEW, MOST_NAMED, Reason
+from blizzard.discover.finding import FEW, MOST_NAMED, Finding, Reason
 from blizzard.model.files import Before, IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source.glob import SourcePattern
+from blizzard.model.source.form import SourcePattern
 from lakebed.columns.schema import Schema
-from lakebed.documents.source_record import FailureStage, SourceRecord
+from lakebed.documents.records import FailureStage, SourceRecord
 from lakebed.partition import Template, table_schema
 from lakebed.storage.store import ObjectFacts
 from lakebed.types import OnChange

@@ -14,11 +14,10 @@ from blizzard.discover.hinted import MOST_HEADS
 from blizzard.discover.schedule import Pace
 from blizzard.events import FilesFoundBy, FilesNoticed
 from blizzard.model.files import Location
-from blizzard.model.limits import LookLimits
 from blizzard.model.notices import Hint
-from blizzard.model.settings import RollingPolicy, Sizing
-from blizzard.model.source.glob import split
-from blizzard.notices.inbox import Inbox
+from blizzard.model.settings import LookLimits, RollingPolicy, Sizing
+from blizzard.model.source.form import split
+from blizzard.notices.queue import Inbox
 from blizzard.pipeline import Pipeline
 from lakebed.errors import StoreDenied, StoreUnavailable
 from lakebed.listing.lookback import Window

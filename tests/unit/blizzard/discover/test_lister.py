@@ -2,8 +2,8 @@
 
 import pytest
 
-from blizzard.discover.skip_reason import Reason
-from blizzard.model.limits import LookLimits
+from blizzard.discover.finding import Reason
+from blizzard.model.settings import LookLimits
 from lakebed.errors import StoreUnavailable
 from tests.support.builders import failure, record
 from tests.support.site import HOUR, QUICK, SECOND, Site, flat, taken

@@ -8,14 +8,13 @@ from datetime import datetime
 import pytest
 
 from blizzard.discover.cursor import ListingCursor
-from blizzard.discover.finding import Finding
+from blizzard.discover.finding import Finding, Reason
 from blizzard.discover.lister import SKIPPED
-from blizzard.discover.skip_reason import Reason
 from blizzard.journal import segments
-from blizzard.model.limits import LookLimits
-from blizzard.model.source.glob import SourcePattern
-from lakebed.listing.incremental import Range
+from blizzard.model.settings import LookLimits
+from blizzard.model.source.form import SourcePattern
 from lakebed.listing.lookback import Window
+from lakebed.listing.watermark import Range
 from lakebed.storage.store import ObjectFacts
 from tests.support.bucket import LONG_AGO
 from tests.support.builders import NOON

@@ -10,7 +10,7 @@ from blizzard import events
 from blizzard.answers.explain import explain
 from blizzard.answers.status import StatusReader
 from blizzard.cli.status import status_lines
-from blizzard.model.source.glob import SourcePattern
+from blizzard.model.source.form import SourcePattern
 from lakebed.clock import Clock
 from lakebed.errors import StoreDenied
 from lakebed.storage.store import Reader

@@ -14,8 +14,7 @@ from blizzard.events import SourceFileOverwritten
 from blizzard.execute.runner import RunFailed
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import Location, UnitOutcome, Work, WorkUnit
-from blizzard.model.limits import LookLimits
-from blizzard.model.settings import RollingPolicy, Sizing
+from blizzard.model.settings import LookLimits, RollingPolicy, Sizing
 from blizzard.pipeline import Pipeline
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.store import Reader

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from blizzard.events import JobSplit
-from blizzard.execute.attempts import Attempts
 from blizzard.execute.bisect import may_be_a_death
-from blizzard.execute.runner import RunFailed, RunnerDied, WorkersDied
+from blizzard.execute.runner import Attempts, RunFailed, RunnerDied, WorkersDied
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Report
 from lakebed.errors import JournalConflict, LakeError, StoreDenied

@@ -10,10 +10,10 @@ import pytest
 from blizzard.events import BatchHandedIn
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Bounds, Instruction, Overseer, Progress, instruction
+from blizzard.worker.download import OpenedStores
 from blizzard.worker.progress import ProgressChannel, ProgressClient, ProgressServer
-from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from tests.support.bounds import FOR_EVER, SMALL_PIECES, settings_of
 from tests.support.builders import (
     Bench,

@@ -13,11 +13,11 @@ from blizzard.execute.runner import RunFailed, WorkersDied
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Bounds, Overseer
 from blizzard.model.settings import RollingPolicy
-from blizzard.run_totals import TooManyFailures
+from blizzard.outcomes import TooManyFailures
+from blizzard.worker.download import OpenedStores
 from blizzard.worker.progress import ProgressClient, ProgressServer
-from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from tests.support.bounds import BAD, FOR_EVER, SMALL_PIECES, settings_of
 from tests.support.builders import Bench, Hands, listed, ndjson, put, rows, unit, work
 from tests.support.readers import journaled_ids as ids

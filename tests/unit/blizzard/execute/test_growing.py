@@ -11,9 +11,8 @@ import pytest
 from blizzard.events import ColumnsFound, JobSplit, UnitsLeft
 from blizzard.execute.runner import RunFailed, WorkersDied
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.limits import DecodeLimits
-from blizzard.model.settings import RollingPolicy, Sizing
-from blizzard.run_totals import TooManyFailures
+from blizzard.model.settings import DecodeLimits, RollingPolicy, Sizing
+from blizzard.outcomes import TooManyFailures
 from lakebed.columns.schema import Schema
 from lakebed.types import RESCUED, OnMismatch, UnknownFields
 from tests.support.builders import Bench, ndjson, pipeline_settings, put

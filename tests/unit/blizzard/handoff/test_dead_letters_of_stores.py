@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from blizzard.worker.stores import OpenedStores
+from blizzard.worker.download import OpenedStores
 from lakebed.errors import LakeError, StoreUnavailable
 from lakebed.storage.store import Reader
 from tests.support.builders import ndjson, put, rows

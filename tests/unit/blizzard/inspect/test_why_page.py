@@ -7,7 +7,7 @@ from pathlib import Path
 from blizzard.answers.answer import Answer
 from blizzard.answers.lifecycle import LANDED, FileState
 from blizzard.answers.words import SAYS, WAYS
-from blizzard.discover.skip_reason import Reason
+from blizzard.discover.finding import Reason
 
 PAGE = (Path(__file__).parents[4] / "docs/answers.md").read_text()
 STATES = (*LANDED, FileState.ALTERED, FileState.SKIPPED, FileState.MISSING, FileState.ELSEWHERE)

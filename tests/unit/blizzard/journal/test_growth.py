@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from blizzard.answers.bad_lines import quarantine_of
-from blizzard.answers.dead_letters import dead_letter_queue
 from blizzard.answers.progress import PipelineEvidence
+from blizzard.answers.source_status import dead_letter_queue
 from blizzard.answers.status import PipelineStatus, StatusReader
 from blizzard.journal import checkpoint
 from blizzard.journal.books import Books as JournalBooks

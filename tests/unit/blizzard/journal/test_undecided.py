@@ -8,7 +8,7 @@ import pytest
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import Before
 from lakebed.documents.entry import Entry, Kind, encode
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.types import Handoff
 from tests.support.builders import ID_AND_NAME, NOON, failure, record
 

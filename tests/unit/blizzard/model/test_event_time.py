@@ -4,11 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from blizzard.discover.names import why_not_ours
-from blizzard.discover.skip_reason import Reason
+from blizzard.discover.finding import Reason, why_not_ours
+from blizzard.model.bad_lines import ANY, any_element, element_path, member_path, steps
 from blizzard.model.event_time import CODES, RowPart, from_path, row_partitions
-from blizzard.model.json_path import ANY, any_element, element_path, member_path, steps
-from blizzard.model.source.glob import SourcePattern, renamed, unrotated
+from blizzard.model.source.form import SourcePattern, renamed, unrotated
 from lakebed.columns.schema import Field, Schema
 from lakebed.partition import Template
 from lakebed.types import FieldType

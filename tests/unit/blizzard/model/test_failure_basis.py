@@ -8,7 +8,7 @@ import pytest
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.settings import PipelineSettings
 from lakebed.columns.schema import Field, Reading, Schema
-from lakebed.documents.source_record import FailureStage
+from lakebed.documents.records import FailureStage
 from lakebed.types import FieldType, OnMismatch, UnknownFields
 from tests.support.builders import pipeline_settings
 

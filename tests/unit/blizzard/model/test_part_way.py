@@ -14,7 +14,7 @@ from blizzard.model.source.part_way import (
     is_part_way,
     lacks_its_object,
 )
-from blizzard.repair.move_source import to_learn
+from blizzard.repair.new_journal import to_learn
 from blizzard.repair.old_journal import inherited
 from lakebed.documents.entry import Entry, encode
 from lakebed.types import Handoff

@@ -10,9 +10,8 @@ import pytest
 
 from blizzard.events import FilesNoticed, QueueFailed
 from blizzard.model.notices import Hint, HintsFollowed, NoticeKind
-from blizzard.notices.inbox import Inbox
 from blizzard.notices.listener import QueueLimits, QueueListener
-from blizzard.notices.queue import QueueUnavailable
+from blizzard.notices.queue import Inbox, QueueUnavailable
 from lakebed.clock import Clock
 from lakebed.locations import place_of
 from lakebed.retry import Backoff

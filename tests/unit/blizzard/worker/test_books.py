@@ -9,18 +9,17 @@ import pytest
 
 from blizzard.execute.merge import settle
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.limits import DecodeLimits, QuarantineLimits
 from blizzard.model.progress import Overseer
-from blizzard.model.settings import Sizing
+from blizzard.model.settings import DecodeLimits, QuarantineLimits, Sizing
 from blizzard.model.source.byte_range import cut
 from blizzard.model.source.form import Form
+from blizzard.worker.download import OpenedStores
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.lines import Decoded
 from blizzard.worker.ndjson.together import Together
 from blizzard.worker.position import Miscounted, require_explained
-from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
-from lakebed.documents.source_record import Failure, FailureStage
+from lakebed.documents.records import Failure, FailureStage
 from lakebed.types import SourceFormat
 from tests.support import builders
 from tests.support.builders import Bench, entries, gz, listed, ndjson, put, rows, unit

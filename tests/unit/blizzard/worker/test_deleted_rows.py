@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blizzard.worker.deleted_rows import marked, places_in, ranges_of
+from blizzard.worker.find_rows import marked, places_in, ranges_of
 from blizzard.worker.table_file import RowIds, TableFile, read_group
-from lakebed.columns.row_tracking import FirstRow, RowColumns
+from lakebed.columns.field_ids import FirstRow, RowColumns
 from lakebed.documents.deletion_vector import DeletionVector, from_z85
 from tests.support.deletion_vectors import bitmap, z85
 

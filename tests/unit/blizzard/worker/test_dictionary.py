@@ -18,7 +18,7 @@ from blizzard.worker.rewrite_group import closed_file
 from lakebed.clock import Clock
 from lakebed.columns.field_ids import FIELD_ID, field_id
 from lakebed.columns.schema import Field, Schema
-from lakebed.documents.data_file import ColumnStatistics
+from lakebed.documents.records import ColumnStatistics
 from lakebed.types import FieldType
 from tests.support.builders import ID_AND_NAME
 

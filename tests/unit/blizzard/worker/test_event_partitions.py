@@ -15,10 +15,10 @@ from blizzard.model.event_time import row_partitions
 from blizzard.model.files import UnitOutcome
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.model.source.form import Form, SkipRule
-from blizzard.worker.stores import OpenedStores
+from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.columns.schema import Field, Schema
-from lakebed.documents.source_record import FailureStage
+from lakebed.documents.records import FailureStage
 from lakebed.errors import StoreDenied
 from lakebed.partition import Template
 from lakebed.telemetry.measures import Count
@@ -224,7 +224,7 @@ import json, os, resource, sys
 from pathlib import Path
 from blizzard.model.event_time import row_partitions
 from blizzard.model.settings import RollingPolicy
-from blizzard.worker.stores import OpenedStores
+from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
 from blizzard.worker.output.parquet import RollingWriter
 from lakebed.partition import Template

@@ -205,7 +205,7 @@ PROGRAM = """
 import json, os, resource, sys, threading, time
 from pathlib import Path
 from blizzard.model.settings import RollingPolicy, UploadSettings
-from blizzard.worker.stores import (OpenedStores)
+from blizzard.worker.download import (OpenedStores)
 from blizzard.worker.unit import (run_unit)
 from lakebed.storage.store import Reader, Store
 from tests.support.builders import listed, ndjson, put, rows, unit, work

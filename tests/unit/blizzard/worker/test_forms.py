@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from blizzard.events import WorkDone
-from blizzard.journal.totals import JournalTotals
+from blizzard.journal.standings import JournalTotals
 from blizzard.model.settings import Sizing
 from blizzard.model.source.form import Form, SkipRule
 from blizzard.plan.recognise import USUAL
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.telemetry.measures import Count
 from lakebed.types import SourceFormat
 from tests.support.builders import Bench, gz, pipeline_settings, put, rows, source_settings

@@ -17,7 +17,7 @@ from blizzard.model.predicate import (
     PredicateInvalid,
     parse,
 )
-from blizzard.worker.matching import ColumnBounds, matches, may_match
+from blizzard.worker.table_file import ColumnBounds, matches, may_match
 
 COLUMNS: dict[tuple[str, ...], Any] = {
     ("text",): pa.array(["x", "it's", None]),

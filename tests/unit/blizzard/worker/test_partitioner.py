@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from blizzard.model.event_time import RowPartitions, row_partitions
-from blizzard.worker.ndjson.refused_rows import RefusedRow
+from blizzard.worker.ndjson.decoder import RefusedRow
 from blizzard.worker.output.partitioner import Values, grouped, refused_rows
 from lakebed.columns.schema import Field, Schema
 from lakebed.layout import NULL_FOLDER

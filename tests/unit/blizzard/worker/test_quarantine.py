@@ -8,12 +8,11 @@ import pytest
 
 from blizzard.execute.merge import SettledBatch, settle
 from blizzard.model.files import SourceFile, UnitOutcome, Work
-from blizzard.model.limits import QuarantineLimits
-from blizzard.model.settings import RollingPolicy, Sizing
+from blizzard.model.settings import QuarantineLimits, RollingPolicy, Sizing
 from blizzard.model.source.byte_range import cut
-from blizzard.worker.stores import OpenedStores
+from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
-from lakebed.documents.source_record import Failure, Unread
+from lakebed.documents.records import Failure, Unread
 from lakebed.errors import StoreDenied
 from tests.support import builders
 from tests.support.builders import gz, listed, put, unit

@@ -8,10 +8,9 @@ import pytest
 
 from blizzard.model.event_time import row_partitions
 from blizzard.model.files import UnitOutcome
-from blizzard.model.limits import QuarantineLimits
-from blizzard.model.settings import Sizing
+from blizzard.model.settings import QuarantineLimits, Sizing
 from blizzard.model.source.form import Form, SkipRule
-from blizzard.worker.stores import OpenedStores
+from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.columns.schema import Field, Schema
 from lakebed.partition import Template

@@ -8,11 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from blizzard.model.files import Stamp, UnitOutcome
-from blizzard.model.limits import DecodeLimits, QuarantineLimits
-from blizzard.model.settings import RollingPolicy, Sizing
+from blizzard.model.settings import DecodeLimits, QuarantineLimits, RollingPolicy, Sizing
+from blizzard.worker.download import OpenedStores
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.together import Together
-from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.types import OnMismatch, Provenance, UnknownFields
 from tests.support import builders

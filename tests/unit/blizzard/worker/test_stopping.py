@@ -8,11 +8,10 @@ import pytest
 
 from blizzard.execute.bisect import PATIENCE, PATIENCE_ALONE
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.limits import DecodeLimits
-from blizzard.model.settings import Sizing
+from blizzard.model.settings import DecodeLimits, Sizing
 from blizzard.model.source.byte_range import cut
 from blizzard.plan.recognise import Planner
-from blizzard.worker.stores import OpenedStores
+from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
 from tests.support.builders import (
     Bench,

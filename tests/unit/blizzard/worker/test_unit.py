@@ -10,7 +10,7 @@ from blizzard.execute.merge import settle
 from blizzard.model.files import SourceFile, TaskLimits, UnitOutcome
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.model.source.byte_range import cut
-from blizzard.worker.stores import OpenedStores
+from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.errors import StoreDenied
 from tests.support import builders

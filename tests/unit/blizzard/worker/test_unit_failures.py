@@ -10,13 +10,12 @@ import pytest
 import zstandard
 
 from blizzard.model.files import UnitOutcome
-from blizzard.model.limits import BLOCK_BYTES
-from blizzard.model.settings import RollingPolicy, Sizing
+from blizzard.model.settings import BLOCK_BYTES, RollingPolicy, Sizing
 from blizzard.worker.compression import decompress
+from blizzard.worker.download import OpenedStores
 from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.record import failure_of
-from blizzard.worker.stores import OpenedStores
-from lakebed.documents.source_record import FailureStage
+from lakebed.documents.records import FailureStage
 from lakebed.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable
 from lakebed.types import Codec
 from tests.support.builders import gz, listed, ndjson, put, rows
@@ -195,7 +194,7 @@ def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, tro
         raise trouble
 
     doors = {
-        "read": ("blizzard.worker.stores.Reader.stream", fails),
+        "read": ("blizzard.worker.download.Reader.stream", fails),
         "decode": ("blizzard.worker.ndjson.lines._Pieces", fails),
         "take": ("blizzard.worker.ndjson.decoder._ShortFiles.add", fails),
         "write": ("blizzard.worker.output.groups.RollingWriter._hold", fails),
@@ -210,7 +209,9 @@ def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, tro
         patched.setattr(*doors[where])
         if where in ("read", "decode"):
             # As of a remote store: small files that are here do not come this way.
-            patched.setattr("blizzard.worker.stores.Reader.at_once", lambda *_args, **_named: None)
+            patched.setattr(
+                "blizzard.worker.download.Reader.at_once", lambda *_args, **_named: None
+            )
         outcome = place.run(files)
 
     assert [each.failure and each.failure.retryable for each in outcome.sources] == [True, True]

@@ -14,9 +14,9 @@ from blizzard.cli.journal.commands import _outcome
 from blizzard.cli.run.dry_run import batch_document
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.repair.old_journal import inherited
-from blizzard.worker.stores import OpenedStores
+from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.records import SourceRecord
 from lakebed.storage.store import Reader, Store
 from tests.support.builders import (
     Bench,

@@ -11,7 +11,7 @@ import pytest
 from blizzard.model.progress import Progress
 from blizzard.model.settings import UploadSettings
 from blizzard.worker.output.upload import TRIES, Uploads
-from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.records import FinishedFile
 from lakebed.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable
 from lakebed.storage.store import ObjectFacts, Store
 from tests.support.builders import closed_file, no_options

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakebed.columns.column_mapping import format_path, parse_path
 from lakebed.columns.field_ids import FIELD_ID, MOST_IDS, field_id, same_ids, with_field_ids
-from lakebed.columns.field_path import format_path, parse_path
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
 

@@ -10,8 +10,7 @@ import yaml
 
 from lakebed.config.loader import load_document
 from lakebed.config.models import Document
-from lakebed.config.places import location
-from lakebed.config.section import Section
+from lakebed.config.section import Section, location
 from lakebed.errors import ConfigInvalid
 from lakebed.types import (
     Codec,

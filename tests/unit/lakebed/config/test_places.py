@@ -10,7 +10,7 @@ import yaml
 
 import blizzard.config.load
 import penguin.config.load
-from lakebed.config.places import local, location, prefix, source_location
+from lakebed.config.section import local, location, prefix, source_location
 from lakebed.errors import ConfigInvalid
 from lakebed.locations import openable, place_of
 from lakebed.telemetry.observed import observed

@@ -8,8 +8,7 @@ import pytest
 
 from lakebed.deltalog.actions import CommitInfo, LogActions
 from lakebed.deltalog.file_names import linked_folders, path_resolver, without_links
-from lakebed.deltalog.removals import NEVER, RemovalEvidence
-from lakebed.deltalog.retention import FOR_EVER, parse_interval
+from lakebed.deltalog.log_contents import FOR_EVER, NEVER, RemovalEvidence, parse_interval
 from tests.support.builders import NOON
 from tests.support.intervals import INTERVALS, length, strange
 

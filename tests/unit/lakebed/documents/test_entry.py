@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from lakebed.documents.data_file import ColumnStatistics, Run
 from lakebed.documents.entry import (
     DirectoryProtocol,
     Entry,
@@ -20,6 +19,7 @@ from lakebed.documents.entry import (
     encode,
 )
 from lakebed.documents.pending_meta import EntryName, Meta, decode_meta, encode_meta, entry_named_by
+from lakebed.documents.records import ColumnStatistics, Run
 from lakebed.errors import DocumentUnreadable
 from lakebed.types import Handoff
 from tests.support.builders import ID_AND_NAME, failure, finished_file, record

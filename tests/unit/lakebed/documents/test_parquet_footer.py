@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakebed.documents.data_file import ColumnStatistics
 from lakebed.documents.parquet_footer import lower_bound, statistics, upper_bound
+from lakebed.documents.records import ColumnStatistics
 
 
 def facts_of(

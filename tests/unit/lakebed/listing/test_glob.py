@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lakebed.listing.glob import compiled, matcher
+from lakebed.listing.lookback import compiled, matcher
 from tests.support.growth import TIMES, growth
 
 

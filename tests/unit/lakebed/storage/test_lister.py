@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import pytest
 
 from lakebed.errors import ListingUnordered, StoreUnavailable
-from lakebed.listing.incremental import ListingPlan, Range
 from lakebed.listing.sort import Guide
+from lakebed.listing.watermark import ListingPlan, Range
 from lakebed.storage.lister import IncrementalLister
 from tests.support.bucket import PAGE, Bucket
 

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakebed.documents.data_file import ColumnStatistics
 from lakebed.documents.parquet_footer import TAIL
+from lakebed.documents.records import ColumnStatistics
 from lakebed.errors import ObjectChanged
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.foreign.footer import Footer, read_footer
 from penguin.foreign.rules import as_the_table_sees_it
-from penguin.model.errors import FileUnfit
+from penguin.model.settings import FileUnfit
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lakebed.deltalog.retention import DELTA_DEFAULT, FOR_EVER, RETENTION_PROPERTY, retention
+from lakebed.deltalog.log_contents import DELTA_DEFAULT, FOR_EVER, RETENTION_PROPERTY, retention
 from penguin.model.backlog import danger
 
 NOW = datetime(2026, 1, 15, tzinfo=UTC)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakebed.deltalog.delta_types import TableFacts
-from lakebed.documents.data_file import ColumnStatistics, FinishedFile
+from lakebed.documents.records import ColumnStatistics, FinishedFile
 from lakebed.layout import TablePath
 from lakebed.types import SkippingColumns
 from penguin.plan.decisions import CREATED_WITH

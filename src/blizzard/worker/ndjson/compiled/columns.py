@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blizzard.worker.ndjson.compiled import numbers, syntax
+from blizzard.worker.ndjson.compiled import scalars, syntax
+from blizzard.worker.ndjson.compiled.scalars import gather
 from blizzard.worker.ndjson.compiled.syntax import Array
-from blizzard.worker.ndjson.compiled.text import gather
 from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.taking import INTEGERS, taker
 from blizzard.worker.ndjson.values import FIRST_DAY, JsonValue, Number, ValueRefused
@@ -236,7 +236,7 @@ class _TokenReader:
 
 def _integers(bits: int) -> _TokenReader:
     limit = 1 << (bits - 1)
-    return _TokenReader(numbers.integers, "int64", (-limit, limit - 1), stored=f"int{bits}")
+    return _TokenReader(scalars.integers, "int64", (-limit, limit - 1), stored=f"int{bits}")
 
 
 _CAST = INTEGERS | {FieldType.FLOAT64}
@@ -247,9 +247,9 @@ _NUMBERS: Mapping[FieldType, Callable[[Bytes, Tokens], Values]] = {
     FieldType.INT16: _integers(16),
     FieldType.INT32: _integers(32),
     FieldType.INT64: _integers(64),
-    FieldType.FLOAT64: _TokenReader(numbers.doubles, "float64"),
-    FieldType.TIMESTAMP: _TokenReader(numbers.moments, "int64", (True,)),
-    FieldType.TIMESTAMP_NTZ: _TokenReader(numbers.moments, "int64", (False,)),
+    FieldType.FLOAT64: _TokenReader(scalars.doubles, "float64"),
+    FieldType.TIMESTAMP: _TokenReader(scalars.moments, "int64", (True,)),
+    FieldType.TIMESTAMP_NTZ: _TokenReader(scalars.moments, "int64", (False,)),
 }
 """What reads values without making texts of them first, as far as it can."""
 

@@ -26,8 +26,7 @@ from blizzard.worker.ndjson.compiled.columns import (
     tokens_of,
     valid,
 )
-from blizzard.worker.ndjson.compiled.leftovers import Numbers, Trail
-from blizzard.worker.ndjson.compiled.readings import MakesColumn, kinds_of, leaf_of
+from blizzard.worker.ndjson.compiled.leftovers import MakesColumn, Numbers, Trail, kinds_of, leaf_of
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, ESCAPED, MAX_DEPTH, OBJECT, SIZE
 from blizzard.worker.ndjson.taking import taker
 from blizzard.worker.ndjson.values import JsonValue, ValueRefused

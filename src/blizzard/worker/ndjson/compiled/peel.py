@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from blizzard.model.json_path import any_element, member_path
-from blizzard.worker.ndjson.compiled import containers, scan
+from blizzard.model.bad_lines import any_element, member_path
+from blizzard.worker.ndjson.compiled import scan
 from blizzard.worker.ndjson.compiled.columns import (
     Bytes,
     Doubtful,
@@ -28,10 +28,10 @@ from blizzard.worker.ndjson.compiled.leftovers import (
     count_labels,
     in_row_order,
     in_text_order,
+    leaf_of,
 )
 from blizzard.worker.ndjson.compiled.names import FieldNames, Names
 from blizzard.worker.ndjson.compiled.page import Found, Page, fitting, leaf_column, without
-from blizzard.worker.ndjson.compiled.readings import leaf_of
 from blizzard.worker.ndjson.compiled.scan import DONE, Room
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, OBJECT, SIZE, Array
 from blizzard.worker.ndjson.level import NOWHERE, MemberPlace, is_kept, places_inside, places_of
@@ -351,7 +351,7 @@ def items_of(page: Page, tokens: Tokens, *, is_keyed: bool) -> tuple[Tokens, Tok
     most = tokens.counts[SIZE] // len('"":1' if is_keyed else "1,")
     names, values = _room(most if is_keyed else 0), _room(most)
     offsets = np.empty(len(tokens.kinds) + 1, np.int32)
-    count = containers.items(
+    count = scan.items(
         page.data, tokens.starts, tokens.kinds, page.room, is_keyed, *names, *values, offsets
     )
     if count < 0:

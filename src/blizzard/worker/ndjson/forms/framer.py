@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from blizzard.model.limits import BLOCK_BYTES, MAX_LINE_BYTES
+from blizzard.model.settings import BLOCK_BYTES, MAX_LINE_BYTES
 from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.forms import frame
 from blizzard.worker.ndjson.lines import BrokenDocument, TextPosition

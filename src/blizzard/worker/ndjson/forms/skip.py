@@ -7,7 +7,7 @@ broken is never passed over.
 
 import re
 
-from blizzard.model.limits import MAX_LINE_BYTES
+from blizzard.model.settings import MAX_LINE_BYTES
 from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.exact import spans_of
 from blizzard.worker.ndjson.lines import Block

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from blizzard.model.limits import BLOCK_BYTES, DecodeLimits
+from blizzard.model.settings import BLOCK_BYTES, DecodeLimits
 from blizzard.worker.ndjson.compiled.fast import FastPath, MixedPath, ReadTogether
 from blizzard.worker.ndjson.compiled.page import Refusals
 from blizzard.worker.ndjson.decoder import USUAL_LIMITS, Decoder

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blizzard.model.limits import MAX_LINE_BYTES
+from blizzard.model.settings import MAX_LINE_BYTES
 from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.forms.skip import Skipper
