@@ -34,7 +34,7 @@ from bench.race import DATA
 from bench.section import Section
 from bench.workloads import WORKLOADS, generated
 from blizzard.cli.app import app
-from blizzard.cli.call import Surroundings
+from blizzard.cli.surroundings import Surroundings
 from blizzard.events import BatchStarted
 from lakebed.telemetry.events import Event, LastStepTaken
 from tests.support.ports import reserved_port

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 import blizzard.cli.app as blizzard_cli
 import penguin as penguin_package
 import penguin.cli.app as penguin_cli
-from blizzard.cli.call import Surroundings as BlizzardSurroundings
+from blizzard.cli.surroundings import Surroundings as BlizzardSurroundings
 from blizzard.config.load import load
 from blizzard.listeners import exporting
 from lakebed.telemetry.events import Event

@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from blizzard.cli import app as blizzard_cli
-from blizzard.cli.call import Surroundings
+from blizzard.cli.surroundings import Surroundings
 from blizzard.repair.gc import Garbage, GarbageKind, GarbagePiece, collect, find_garbage
 from lakebed.deltalog import tables
 from lakebed.errors import LakeError, NoExclusiveCreate, StoreUnavailable

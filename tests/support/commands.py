@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 import blizzard.cli.app
 import penguin.cli.app
 from blizzard.cli.app import app
-from blizzard.cli.call import Surroundings
+from blizzard.cli.surroundings import Surroundings
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from tests.support.builders import Bench, pipeline_settings

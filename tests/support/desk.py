@@ -7,7 +7,7 @@ from functools import lru_cache
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app
-from blizzard.cli.call import Surroundings
+from blizzard.cli.surroundings import Surroundings
 from blizzard.config import load as blizzard_config
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.redo import redo

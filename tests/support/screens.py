@@ -16,7 +16,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app as blizzard_app
-from blizzard.cli.call import Surroundings
+from blizzard.cli.surroundings import Surroundings
 from penguin.cli.app import app as penguin_app
 from tests.support.desk import Desk
 from tests.support.runner import inside

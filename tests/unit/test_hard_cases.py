@@ -33,7 +33,8 @@ from lakebed.errors import (
 from lakebed.polling import Stop, run_step
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
-from lakebed.telemetry.events import LogFormat, LogLevel, StopRequested
+from lakebed.telemetry.events import StopRequested
+from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.console import print_text
 from tests.support.builders import (

@@ -18,8 +18,8 @@ import blizzard.cli.app
 import blizzard.config.load
 import penguin.cli.app
 import penguin.config.load
-from blizzard.cli.call import Surroundings
 from blizzard.cli.gc import NAMES
+from blizzard.cli.surroundings import Surroundings
 from blizzard.discover.finding import Reason
 from blizzard.metrics import FAILURES
 from blizzard.model.settings import BlizzardSettings

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.call import PipelineCall
-from lakebed.telemetry.events import LogFormat, LogLevel
+from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.terminal.call import FAILED, USAGE, DryRun, LogShape, MinLogLevel, refuse
 from lakebed.terminal.console import print_error
 from lakebed.terminal.program import (

@@ -1,29 +1,20 @@
-"""The context of a blizzard command: its options, its pipelines, and the files it names."""
+"""One call of a command of blizzard, and the pipelines it is for."""
 
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blizzard.answers.progress import PipelineEvidence
-from blizzard.execute.runner import MakeRunner, ServiceRunner
-from blizzard.journal.source_names import FileUnknown, files_in_full, files_meant
-from blizzard.model.bad_lines import GROUP_DIGITS
-from blizzard.model.settings import SparkSettings
-from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
-from lakebed.layout import file_name
-from lakebed.polling import Stop, stop_on_signals
-from lakebed.telemetry.events import Emit
 from lakebed.terminal.call import Call, refuse
 
 if TYPE_CHECKING:
+    from blizzard.cli.surroundings import Surroundings
     from blizzard.model.settings import BlizzardSettings, PipelineSettings
     from blizzard.table_rules import TableOf
 
@@ -74,7 +65,7 @@ class PipelineCall(Call):
     @cached_property
     def around(self) -> "Surroundings":
         """The process around the command: what was passed in, or the usual."""
-        from blizzard.cli.call import Surroundings  # noqa: PLC0415
+        from blizzard.cli.surroundings import Surroundings  # noqa: PLC0415
 
         return self.context.find_object(Surroundings) or Surroundings()
 
@@ -123,67 +114,3 @@ def failed_at(stage: str, line: int | None, field: str | None) -> str:
     """Return where a file failed: the stage and, as far as known, the line and the field."""
     known = (("line", line), ("field", field))
     return ", ".join((stage, *(f"{name} {at}" for name, at in known if at is not None)))
-
-
-def spark_runner(settings: SparkSettings, **told: Any) -> ServiceRunner:  # noqa: ANN401 - MakeRunner says what
-    """Return a runner that starts Spark with the first batch."""
-    from blizzard.execute.spark.runner import SparkRunner  # noqa: PLC0415 - few commands start it
-
-    return SparkRunner(settings, **told)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """Who runs the units, what time it is, and how the run learns that it is to stop."""
-
-    make_runner: MakeRunner = spark_runner
-    clock: Clock = field(default_factory=Clock)
-    stop: Stop = field(default_factory=Stop)
-    listen: Callable[[Stop, Emit], None] = stop_on_signals
-    """Lets signals ask for the stop."""
-    also: Emit = lambda _event: None
-    """Receives every event that is logged."""
-
-
-_GROUP = re.compile(f"[0-9a-f]{{{GROUP_DIGITS}}}")
-
-
-def scopes_of(call: PipelineCall) -> list[PipelineEvidence]:
-    """Open the pipelines that a name may belong to; report those that cannot be opened."""
-    scopes = []
-    for settings in call.pipelines():
-        with call.guard(settings.name):
-            scopes.append(PipelineEvidence.read(settings, Clock()))
-    return scopes
-
-
-def resolved(
-    names: Iterable[str], scopes: Sequence[PipelineEvidence], *, parts: bool = True
-) -> dict[str, dict[str, str]]:
-    """Return what names mean, by pipeline: `source:path`, each with the name that was typed.
-
-    Groups, quarantine files, and names of no source file are returned as they are.
-    """
-    found: dict[str, dict[str, str]] = {scope.settings.name: {} for scope in scopes}
-    for name in names:
-        for pipeline, key in _meant(name, scopes, parts=parts):
-            found[pipeline][key] = name
-    return found
-
-
-def _meant(name: str, scopes: Sequence[PipelineEvidence], *, parts: bool) -> list[tuple[str, str]]:
-    as_it_is = [(scope.settings.name, name) for scope in scopes]
-    if any(_is_quarantine_file(name, scope) for scope in scopes):
-        return as_it_is
-    if _GROUP.fullmatch(name) and not files_in_full(name, scopes):
-        return as_it_is
-    try:
-        files = files_meant(name, scopes, parts=parts)
-    except FileUnknown:
-        return as_it_is
-    return [(scope.settings.name, key) for scope, key in files] or as_it_is
-
-
-def _is_quarantine_file(name: str, scope: PipelineEvidence) -> bool:
-    files = (waiting.file.filename for waiting in scope.history.books.waiting_files())
-    return any(name in (file, file_name(file)) for file in files)

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from blizzard.cli.call import PipelineCall, document_of, resolved, scopes_of
+from blizzard.cli.call import PipelineCall, document_of
+from blizzard.cli.names import resolved, scopes_of
 from blizzard.model.files import open_reader, open_store, open_table, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog

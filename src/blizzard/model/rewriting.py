@@ -13,10 +13,9 @@ from blizzard.model.predicate import Predicate
 from blizzard.model.settings import UploadSettings
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
-from lakebed.columns.field_ids import FirstRow, RowColumns
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.deletion_vector import DeletionVector
-from lakebed.documents.records import FinishedFile, Run
+from lakebed.documents.records import FinishedFile, FirstRow, RowColumns, Run
 from lakebed.layout import TablePath
 from lakebed.types import FieldType, ParquetCodec
 

@@ -32,7 +32,7 @@ from blizzard.model.predicate import (
 from blizzard.model.rewriting import ActiveFile, Rewriting
 from blizzard.worker.output.encoding import as_people_see, logical_schema
 from lakebed.columns.column_mapping import ColumnMapping, FieldPath, format_path, path_in_files
-from lakebed.columns.field_ids import FirstRow, RowColumns
+from lakebed.documents.records import FirstRow, RowColumns
 
 Column = Any
 """An array of any type; pyarrow's stubs know one type at a time."""

@@ -1,16 +1,11 @@
-"""Ids of fields in Parquet files, and the columns that keep the ids of moved rows. Pure.
+"""Ids of fields in Parquet files: each follows from the path of its field alone. Pure.
 
-The id of a field follows from its path alone. Readers that go by ids (Iceberg's, and Delta's where
-columns are mapped) find a field under the same id in every file, whichever pipeline wrote it.
-
-A Delta table that tracks its rows numbers those of a file from the file's first id on, unless the
-file gives a row an id itself: in two columns that no schema names, whose names are properties of
-the table. A row that is moved to another file keeps its id, and the version that wrote it, by them.
+Readers that go by ids (Iceberg's, and Delta's where columns are mapped) find a field under the same
+id in every file, whichever pipeline wrote it.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import groupby
 from operator import itemgetter
@@ -71,39 +66,3 @@ def _numbered_type(kind: Any, path: FieldPath) -> pa.DataType:  # noqa: ANN401 -
     if pa.types.is_list(kind):
         return pa.list_(_numbered(kind.value_field, (*path, ELEMENT)))
     return cast("pa.DataType", kind)
-
-
-FIRST_ROW_ID = "baseRowId"
-ROW_VERSION = "defaultRowCommitVersion"
-"""What the action of a file calls the two."""
-ROW_IDS = "delta.rowTracking.materializedRowIdColumnName"
-ROW_VERSIONS = "delta.rowTracking.materializedRowCommitVersionColumnName"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowColumns:
-    """What the two columns are called in files."""
-
-    ids: str
-    versions: str
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """Name both."""
-        return self.ids, self.versions
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstRow:
-    """What a log says of the rows of a file that does not say it itself."""
-
-    id: int
-    """The id of the first row; those of the others follow it, in their order."""
-    version: int
-    """The version that wrote them."""
-
-
-def row_columns(configuration: Mapping[str, str]) -> RowColumns | None:
-    """Return what the columns are called; None where a table does not say."""
-    ids, versions = configuration.get(ROW_IDS), configuration.get(ROW_VERSIONS)
-    return RowColumns(ids=ids, versions=versions) if ids and versions else None

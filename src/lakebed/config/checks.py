@@ -21,7 +21,7 @@ from lakebed.layout import PIPELINE_NAME, PROTOCOL
 from lakebed.listing.lookback import Window
 from lakebed.locations import ByPlace, place_of
 from lakebed.partition import Template
-from lakebed.telemetry.export.courier import ExportSettings
+from lakebed.telemetry.export.targets import ExportSettings
 from lakebed.telemetry.guard import Guard
 from lakebed.types import DEEPEST_COLUMN, FORBIDDEN_IN_NAMES, RESCUED
 

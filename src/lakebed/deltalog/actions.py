@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
-from lakebed.columns.field_ids import FIRST_ROW_ID, ROW_VERSION, FirstRow
 from lakebed.deltalog.file_names import PathResolver
 from lakebed.documents.deletion_vector import DeletionVector
 from lakebed.documents.reading import parse_json
+from lakebed.documents.records import FIRST_ROW_ID, ROW_VERSION, FirstRow
 from lakebed.errors import TableUnreadable
 
 TABLE_KINDS = ("protocol", "metaData", "txn", "domainMetadata")

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakebed.columns.field_ids import FIRST_ROW_ID, ROW_VERSION
 from lakebed.deltalog.actions import FileAction, FileKey, LogActions, lines_of
 from lakebed.deltalog.file_names import path_resolver
 from lakebed.deltalog.segment import (
@@ -24,6 +23,7 @@ from lakebed.deltalog.segment import (
     versions_in,
 )
 from lakebed.documents.reading import parse_json
+from lakebed.documents.records import FIRST_ROW_ID, ROW_VERSION
 from lakebed.errors import TableUnreadable
 from lakebed.layout import DELTA_LOG, OUR_TRANSACTIONS
 from lakebed.storage.store import ObjectFacts, Reader

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 
 from lakebed import errors, layout
 from lakebed.columns.column_mapping import ColumnMapping, mapping_of
-from lakebed.columns.field_ids import ROW_IDS, ROW_VERSIONS, RowColumns, row_columns
 from lakebed.deltalog import table_features
 from lakebed.deltalog.actions import (
     TABLE_KINDS,
@@ -31,7 +30,7 @@ from lakebed.deltalog.segment import (
     is_empty_log,
     whole_segment,
 )
-from lakebed.documents.records import FinishedFile
+from lakebed.documents.records import ROW_IDS, ROW_VERSIONS, FinishedFile, RowColumns, row_columns
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.units import plural
 

@@ -23,8 +23,8 @@ from lakebed.errors import (
 from lakebed.listing import sort
 from lakebed.storage import disk, odd_names, remote
 from lakebed.storage.answers import means_exists
-from lakebed.storage.aws import clients
-from lakebed.storage.aws.clients import OpenUpload, Unseen
+from lakebed.storage.aws import uploads
+from lakebed.storage.aws.uploads import OpenUpload, Unseen
 from lakebed.storage.objects import ObjectReader, facts_of
 from lakebed.storage.options import ObjectFacts, StorageOptions
 from lakebed.storage.remote import check_readable, is_there, local_path
@@ -207,7 +207,7 @@ class Reader(ObjectReader):
 
         A process that is killed leaves them. No other listing shows them.
         """
-        return clients.open_uploads(self.uri, self.options)
+        return uploads.open_uploads(self.uri, self.options)
 
     def folders(self, prefix: str) -> list[str]:
         """List the folders right below a prefix."""
@@ -281,7 +281,7 @@ class Store(Reader):
                 )
             return facts_of(obstore.head(self._store, path))
         except (BaseError, OSError) as cause:
-            if clients.GONE in str(cause):
+            if uploads.GONE in str(cause):
                 raise StoreUnavailable(
                     "the upload was aborted before it was complete", path=self.describe(path)
                 ) from cause
@@ -331,7 +331,7 @@ class Store(Reader):
     def abort(self, path: str, upload: str) -> None:
         """Remove the parts of an upload that was not completed; one that is over is no error."""
         self.require_name(path)
-        clients.abort(self.uri, self.options, (path, upload))
+        uploads.abort(self.uri, self.options, (path, upload))
 
     def sync(self, path: str) -> None:
         """Make what another writer left on a local disk survive a power cut."""

@@ -1,4 +1,4 @@
-"""Events as values. An event owns its log line, its level, its metrics and its signs of health.
+"""Events as values. An event owns its log line, its metrics and its signs of health.
 
 Code that emits one knows no logger, no metric and no page.
 """
@@ -7,45 +7,13 @@ import contextlib
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from enum import IntEnum, StrEnum
 from typing import Any, ClassVar, dataclass_transform
 
 from lakebed.errors import LakeError, machine_trouble
 from lakebed.telemetry.health import UNFORESEEN, HealthPart, Mark, PartKind, Sign
+from lakebed.telemetry.levels import Level as Level  # noqa: PLC0414 - every event has one
 from lakebed.telemetry.measures import Count, GaugeReading, Measure, Moment, Observe
 from lakebed.units import in_words, plural, span, took
-
-
-class Level(IntEnum):
-    """How much an event matters; the numbers are those of the standard library's logging."""
-
-    TRACE = 5
-    DEBUG = 10
-    INFO = 20
-    WARN = 30
-    ERROR = 40
-
-
-class LogFormat(StrEnum):
-    """How a log line looks."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class LogLevel(StrEnum):
-    """The names of the levels on the command line."""
-
-    TRACE = "trace"
-    DEBUG = "debug"
-    INFO = "info"
-    WARN = "warn"
-    ERROR = "error"
-
-    @property
-    def level(self) -> Level:
-        """Return the level that the name means."""
-        return Level[self.name]
 
 
 class _SentenceFormatter(string.Formatter):

@@ -21,7 +21,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from typing import Any, ClassVar
 
-from lakebed.telemetry.guard import may_read, names_server
+from lakebed.telemetry.credentials import may_read
+from lakebed.telemetry.guard import names_server
 
 METHODS = ("GET", "HEAD")
 TEXT = "text/plain; charset=utf-8"

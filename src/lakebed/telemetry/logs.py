@@ -9,7 +9,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from lakebed.telemetry.events import Emit, Event, LogFormat, LogLevel
+from lakebed.telemetry.events import Emit, Event
+from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.units import printable
 
 LONGEST_TEXT = 8192

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lakebed.errors import ConfigInvalid
+from lakebed.telemetry.credentials import secret_of, tls_of
 from lakebed.telemetry.events import PROGRAM, Emit, Event, MetricsServed, shared, step_taken
-from lakebed.telemetry.guard import Guard, secret_of, tls_of
+from lakebed.telemetry.guard import Guard
 from lakebed.telemetry.health import Health, HealthPart, PartKind
 from lakebed.telemetry.http import HttpAnswer, HttpLimits, HttpPage, PageServer, Site
 from lakebed.telemetry.measures import GaugeReading, Measure, Sampled, Spec

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args, get_origin
 import typer
 
 from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict, StoreMisconfigured
-from lakebed.telemetry.events import LogFormat, LogLevel
+from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.terminal.console import Line, print_error, print_json, print_text
 from lakebed.units import plural, printable
 

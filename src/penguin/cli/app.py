@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from lakebed.telemetry.events import LogFormat, LogLevel
+from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.terminal.call import DryRun, LogShape, MinLogLevel
 from lakebed.terminal.program import (
     ForwardingGroup,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from lakebed.clock import Clock
 from lakebed.polling import Stop, stop_on_signals
-from lakebed.telemetry.events import Emit, LogLevel
+from lakebed.telemetry.events import Emit
 from lakebed.telemetry.health import HealthPart, PartKind
+from lakebed.telemetry.levels import LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import DONE, FAILED, exit_code_of_run
 from lakebed.terminal.console import Line, Table, fields_of, picked

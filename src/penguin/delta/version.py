@@ -12,12 +12,12 @@ from importlib.metadata import version as version_of
 from typing import Any
 from urllib.parse import quote
 
-from lakebed.columns.field_ids import FIRST_ROW_ID, ROW_VERSION, FirstRow
 from lakebed.deltalog.actions import FileAction
 from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.deltalog.table_features import IN_COMMIT_TIMESTAMP, ROW_TRACKING, is_on
 from lakebed.documents.reading import parse_json
+from lakebed.documents.records import FIRST_ROW_ID, ROW_VERSION, FirstRow
 from lakebed.errors import TableUnreadable
 from penguin.model.commit import Add
 

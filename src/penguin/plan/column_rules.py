@@ -21,7 +21,6 @@ from lakebed.columns.column_mapping import (
     mode_of,
     types_within,
 )
-from lakebed.columns.field_ids import row_columns
 from lakebed.columns.schema import Field
 from lakebed.deltalog.delta_types import (
     DECIMAL,
@@ -42,7 +41,7 @@ from lakebed.deltalog.table_features import (
     is_on,
 )
 from lakebed.documents.entry import Entry
-from lakebed.documents.records import FinishedFile
+from lakebed.documents.records import FinishedFile, row_columns
 from lakebed.layout import DELTA_LOG, OURS, STAGING, why_unreadable
 from lakebed.listing.sort import is_usable
 from lakebed.partition import check_value

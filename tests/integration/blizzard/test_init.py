@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from blizzard.cli import init
 from blizzard.cli.app import app
-from blizzard.cli.call import Surroundings
+from blizzard.cli.surroundings import Surroundings
 from blizzard.config import load as blizzard_config
 from blizzard.inspect import sample
 from lakebed.clock import Clock

@@ -11,7 +11,7 @@ import pytest
 
 from blizzard.cli import init
 from blizzard.cli.app import app
-from blizzard.cli.call import Surroundings
+from blizzard.cli.surroundings import Surroundings
 from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from tests.support.answering import Asked, Given, answering, error
 from tests.support.compactions import crowded, crowded_by_day

@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from blizzard.cli import app as blizzard_cli
-from blizzard.cli.call import Surroundings as BlizzardSurroundings
+from blizzard.cli.surroundings import Surroundings as BlizzardSurroundings
 from blizzard.config import load as blizzard_config
 from blizzard.metrics import METRICS
 from lakebed.storage import remote, trouble

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner, Result
 
 from blizzard.cli import app as blizzard_cli
-from blizzard.cli.call import Surroundings as BlizzardSurroundings
+from blizzard.cli.surroundings import Surroundings as BlizzardSurroundings
 from blizzard.config import load as blizzard_config
 from blizzard.execute.runner import Runner
 from blizzard.pipeline import Pipeline

@@ -18,7 +18,8 @@ from blizzard.events import (
 from blizzard.listeners import BatchDisplay
 from blizzard.model.progress import Progress, Report
 from blizzard.service import Running
-from lakebed.telemetry.events import LogFormat, LogLevel, StopRequested, shared
+from lakebed.telemetry.events import StopRequested, shared
+from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 
 STARTED = BatchStarted(pipeline="events", entry=7, files=4, bytes=2048, units=2)

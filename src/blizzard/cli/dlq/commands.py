@@ -9,9 +9,10 @@ from blizzard.answers.bad_lines import groups_of, quarantine_of
 from blizzard.answers.phrases import quarantine_hint
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_status import DeadLetterQueue, dead_letter_queue
-from blizzard.cli.call import PipelineCall, resolved, scopes_of
+from blizzard.cli.call import PipelineCall
 from blizzard.cli.dlq import resolve_lines
 from blizzard.cli.dlq.resolve_lines import dlq_discard, dlq_replay
+from blizzard.cli.names import resolved, scopes_of
 from blizzard.handoff.dead_letters import DeadLetter
 from blizzard.model.bad_lines import Meant, meant_by
 from blizzard.model.files import (

@@ -13,7 +13,8 @@ import typer
 
 from blizzard.answers.bad_lines import FaultGroup, Rules, advice, fix_for
 from blizzard.answers.progress import PipelineEvidence
-from blizzard.cli.call import PipelineCall, document_of, resolved
+from blizzard.cli.call import PipelineCall, document_of
+from blizzard.cli.names import resolved
 from blizzard.cli.rows.rewriting import commit_inline, rewriter
 from blizzard.model.bad_lines import WaitingFile
 from blizzard.model.files import open_store, open_table
@@ -25,7 +26,7 @@ from blizzard.rewrite.replay import ReplayOutcome, discard, plan_replay, replay,
 from blizzard.worker.quarantine.reader import QuarantinedLine
 from lakebed.clock import Clock
 from lakebed.storage.store import Store
-from lakebed.telemetry.events import LogFormat, LogLevel
+from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import Confirmed, refuse
 from lakebed.terminal.console import Verbatim, first, picked, print_error

@@ -22,7 +22,7 @@ from blizzard.rewrite.transaction import RewriteDone
 from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Reader, Store
-from lakebed.telemetry.events import LogFormat, LogLevel
+from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import Confirmed
 from lakebed.terminal.console import first

@@ -18,7 +18,7 @@ from blizzard.service import SPARK_SAID
 from blizzard.table_rules import table_entry, table_rules
 from lakebed.deltalog import tables
 from lakebed.storage.store import Reader, Store
-from lakebed.telemetry.events import LogFormat, LogLevel
+from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import Waiting, reading
 from lakebed.terminal.console import first, picked

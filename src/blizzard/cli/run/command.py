@@ -21,8 +21,9 @@ from blizzard.pipeline_log import PipelineLog
 from blizzard.service import Result, Service
 from lakebed.errors import LakeError
 from lakebed.storage.store import local_path
-from lakebed.telemetry.events import Emit, LogFormat, LogLevel, shared
+from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import HealthPart, PartKind
+from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.telemetry.measures import Measure
 from lakebed.telemetry.observed import build_info, disk_room, live_page, observed

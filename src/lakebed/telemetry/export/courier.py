@@ -1,8 +1,7 @@
-"""Delivery of traces and lineage over HTTP from a thread of its own, and where they go.
+"""Sends documents over HTTP from a thread of its own; the caller never waits.
 
-The caller never waits. An undeliverable document is retried some times and then dropped: telemetry
-must not cost a batch its time, or a process its memory. An outage is reported once, and so is its
-end. Targets come from the configuration and the standard variables.
+What cannot be delivered is tried some times and then dropped: telemetry must not cost a batch its
+time, or a process its memory. That nothing arrives is reported once, and that it does again, too.
 """
 
 import contextlib
@@ -10,77 +9,14 @@ import queue
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any, Generic, TypeVar
-from urllib.parse import unquote
 
 from lakebed.telemetry.events import Emit, ExportFailed, ExportResumed, shared
-
-TRACES = "/v1/traces"
-LINEAGE = "/api/v1/lineage"
-NAMESPACE = "blizzard"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportTarget:
-    """An address that documents are sent to. Its headers may hold a secret."""
-
-    what: str
-    """What is sent there, as people call it."""
-    url: str
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportSettings:
-    """What the configuration says of traces and lineage; None is nothing."""
-
-    otlp_endpoint: str | None = None
-    otlp_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    openlineage_url: str | None = None
-    openlineage_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    openlineage_namespace: str = NAMESPACE
-
-    def traces(self, environment: Mapping[str, str]) -> ExportTarget | None:
-        """Return where traces go: the configuration decides, then OpenTelemetry's variables.
-
-        Variables that ask for gRPC are meant for other programs: nothing is sent then.
-        """
-        if self.otlp_endpoint is not None:
-            url, headers = _below(self.otlp_endpoint, TRACES), self.otlp_headers
-            return ExportTarget(what="traces", url=url, headers=headers)
-        own = environment.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
-        shared = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
-        url = own or (_below(shared, TRACES) if shared else "")
-        protocol = environment.get("OTEL_EXPORTER_OTLP_PROTOCOL", "")
-        disabled = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
-        if disabled or protocol == "grpc" or not url.startswith(("http://", "https://")):
-            return None
-        headers = _headers(environment.get("OTEL_EXPORTER_OTLP_HEADERS", ""))
-        return ExportTarget(what="traces", url=url, headers=headers)
-
-    def lineage(self) -> ExportTarget | None:
-        """Return where lineage goes."""
-        if self.openlineage_url is None:
-            return None
-        url = _below(self.openlineage_url, LINEAGE)
-        return ExportTarget(what="lineage", url=url, headers=self.openlineage_headers)
-
-
-def _below(url: str, path: str) -> str:
-    """Return the address for one kind of document, unless the URL is that already."""
-    base = url.rstrip("/")
-    return base if base.endswith(path) else base + path
-
-
-def _headers(text: str) -> dict[str, str]:
-    """Read headers as the variable has them: `key=value,key=value`, with values encoded."""
-    pairs = (pair.partition("=") for pair in text.split(",") if "=" in pair)
-    return {name.strip(): unquote(value.strip()) for name, _equals, value in pairs}
-
+from lakebed.telemetry.export.targets import ExportTarget
 
 Item = TypeVar("Item")
 Send = Callable[[ExportTarget, bytes], None]

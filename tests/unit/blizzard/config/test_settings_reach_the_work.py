@@ -13,7 +13,7 @@ from pyspark.errors import PySparkRuntimeError
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app
-from blizzard.cli.call import Surroundings
+from blizzard.cli.surroundings import Surroundings
 from blizzard.execute.spark.cds_archive import Archive, settle, unfinished
 from blizzard.execute.spark.session import Jvm, capped_master, local_cores, start
 from blizzard.model.files import TaskLimits, UnitOutcome, Work, WorkUnit

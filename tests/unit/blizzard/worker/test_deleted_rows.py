@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from blizzard.worker.find_rows import marked, places_in, ranges_of
 from blizzard.worker.table_file import RowIds, TableFile, read_group
-from lakebed.columns.field_ids import FirstRow, RowColumns
 from lakebed.documents.deletion_vector import DeletionVector, from_z85
+from lakebed.documents.records import FirstRow, RowColumns
 from tests.support.deletion_vectors import bitmap, z85
 
 PLACES = {

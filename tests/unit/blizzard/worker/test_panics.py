@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app
-from blizzard.cli.call import Surroundings
+from blizzard.cli.surroundings import Surroundings
 from lakebed.storage.store import Store
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 from tests.support.runner import InProcessRunner, InsideService

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakebed.errors import StoreDenied, StoreUnavailable
-from lakebed.storage.aws.clients import client_settings, last_written
+from lakebed.storage.aws.uploads import client_settings, last_written
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store, Unseen
 from tests.support.answering import Answering, answering, error

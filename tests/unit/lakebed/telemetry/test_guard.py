@@ -20,8 +20,9 @@ import blizzard.config.load
 import penguin.config.load
 from blizzard.metrics import METRICS
 from lakebed.errors import ConfigInvalid
+from lakebed.telemetry.credentials import may_read
 from lakebed.telemetry.events import StepFailed
-from lakebed.telemetry.guard import Guard, may_read, names_server
+from lakebed.telemetry.guard import Guard, names_server
 from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.http import HttpAnswer, HttpLimits, HttpPage, PageServer, Request
 from lakebed.telemetry.observed import observed
