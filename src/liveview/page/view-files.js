@@ -184,7 +184,9 @@ export function journeyView(ctx) {
             null,
             h("div.answer-top", null, w.fileBadge(journey.state), numbers(journey)),
             h("p.answer-words", null, w.words(format.sentence(journey.answer))),
-            journey.next.map((way) => h("p.way-out", null, h("b", null, "Next: "), w.words(way))),
+            journey.next.map((way) =>
+              h("div.way-out", null, typeof way === "string" ? w.words(way) : w.wayOut(way, ctx)),
+            ),
           ),
           w.section(
             "steps",

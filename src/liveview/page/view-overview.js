@@ -27,7 +27,7 @@ export function view(ctx) {
         w.icon(w.TONE_OF_HEALTH[said.health]),
         said.text,
       ),
-      said.way_out && w.command(said.way_out, ctx),
+      w.wayOut(said.way_out, ctx),
       said.covers && h("p.caption", null, w.words(said.covers)),
     ),
     problems(ctx),

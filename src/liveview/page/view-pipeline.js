@@ -257,7 +257,7 @@ function needsHands(detail, ctx) {
               { key: file.path },
               h("p.what", null, w.fileLink(name, file.path)),
               h("p", null, w.words(format.sentence(file.reason))),
-              w.wayOut(file, ctx),
+              w.wayOut(file.way_out ?? file, ctx),
               h(
                 "p.facts",
                 null,
@@ -293,7 +293,7 @@ function needsHands(detail, ctx) {
                 ),
               ),
               h("p", null, w.words(format.sentence(entry.reason))),
-              entry.way_out && w.command(entry.way_out, ctx),
+              w.wayOut(entry.way_out, ctx),
               entry.since &&
                 h(
                   "p.facts",

@@ -148,11 +148,15 @@ const block = (text, what, ctx) =>
 export const command = (text, ctx) => block(text, "the command", ctx);
 
 /** Commands, each with its button, after what to change in the configuration; words stand above. */
-export const wayOut = ({ advice, yaml, commands = [] }, ctx) => [
-  advice && h("p.advice", null, words(format.sentence(advice))),
-  yaml && block(yaml, "the change of the configuration", ctx),
-  commands.map((text) => command(text, ctx)),
-];
+export function wayOut(way, ctx) {
+  if (!way) return null;
+  const { advice, yaml, commands = [] } = typeof way === "string" ? { commands: [way] } : way;
+  return [
+    advice && h("p.advice", null, words(format.sentence(advice))),
+    yaml && block(yaml, "the change of the configuration", ctx),
+    commands.map((text) => command(text, ctx)),
+  ];
+}
 
 /** A link by a name, which a screen reader reads whole. */
 export const link = (href, text, classes = "") =>
@@ -199,7 +203,7 @@ export function problem(item, ctx, subject) {
         subject && [subject, " "],
         words(format.sentence(item.message)),
       ),
-      item.way_out && command(item.way_out, ctx),
+      wayOut(item.way_out, ctx),
       h(
         "p.facts",
         null,
