@@ -41,6 +41,12 @@ def story(*steps, provenance=False, on_change="error", inline=False):
 )  # A RESTORE that took nothing out, and a replay of it.
 @story(("deletes", 1, 0), ("updates", 2, 0), ("loses", 0, 0), ("restores", 2, 0), provenance=True)
 # A repair of another program's file, and a RESTORE of the rows that it had.
+@story(
+    ("erases", 1, 0), ("replaces", 0, 4), ("arrive", 0, 0), ("compacts", 0, 0), inline=True
+)  # Rows beside erased and replaced ones, in a compaction since.
+@story(
+    ("replaces", 0, 4), ("replaces", 1, 4), ("compacts", 0, 0)
+)  # Two source files that shared a data file, replaced one after the other.
 @settings(
     max_examples=int(os.environ.get("STORIES", "20")),
     deadline=None,

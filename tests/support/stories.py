@@ -84,7 +84,9 @@ class Story(Taken):
         schema: dict[str, Any] = {"fields": FIELDS}
         if provenance:
             schema["provenance"] = ["file"]
-        sink: dict[str, Any] = {"commit": "inline"} if inline else {}
+        sink: dict[str, Any] = {"compact": {"min_files": 2}}
+        if inline:
+            sink["commit"] = "inline"
         super().__init__(folder, schema, source={"on_change": on_change}, **sink)
         self.engine = engine
         self.content: dict[str, list[int]] = {}
@@ -179,7 +181,7 @@ class Story(Taken):
 
     def compacts(self, _first: int, waits: int) -> None:
         """Blizzard compacts small files."""
-        self.cli("compact", "--yes")
+        self.cli("compact", "--now", "--yes")
         if waits % 2 == 0:
             self.penguin()
 

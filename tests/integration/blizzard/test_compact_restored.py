@@ -5,7 +5,8 @@ import re
 import pytest
 from deltalake import DeltaTable
 
-from tests.support.compactions import crowded
+from tests.support.compactions import Crowded, crowded
+from tests.support.erasures import FIELDS
 
 
 @pytest.fixture
@@ -145,3 +146,19 @@ def test_an_erasure_of_other_rows_does_not_hide_those_that_came_back(desk):
     desk.forget("id = 2 or id = 3")
     assert desk.ids() == [0, 1, 4, 5]
     assert kinds(desk) == {"rows_back"}
+
+
+@pytest.mark.unbalanced("rows_back")
+def test_rows_that_came_back_are_reported_after_another_pipeline_took_the_journal_over(desk):
+    before = desk.version
+    desk.tidy()
+    desk.ends_well()
+    later = Crowded(desk.folder, FIELDS, pipeline="later")
+    later.landing = desk.landing
+    later.configure(FIELDS)
+    assert later.cli("journal", "new", "--from", "default", "--yes").exit_code == 0
+    later.blizzard()
+    later.take_back("0.ndjson")
+    assert later.audited().is_balanced, later.audited().differences
+    restore(desk, before)
+    assert (kinds(later), later.ids()) == ({"rows_back"}, list(range(6)))

@@ -16,6 +16,7 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.losses import Accepted
 from lakebed.documents.records import FinishedFile
 from lakebed.layout import file_name
+from lakebed.locations import below
 from lakebed.units import plural
 
 Sources = frozenset[int]
@@ -40,6 +41,8 @@ class ExpectedFiles:
     _taken: dict[tuple[str, int], Counter[int]] = field(default_factory=dict)
     """The rows that each entry took of source files, if all are known, by pipeline and number."""
     _sources: dict[str, Sources] = field(default_factory=dict)
+    _first: dict[str, str] = field(default_factory=dict)
+    """The pipeline that each one which took a journal over has its source files from."""
     _without: dict[str, Sources] = field(default_factory=dict)
     """The source files without rows in a new file that the old one had rows of."""
     _deleted: Counter[int] = field(default_factory=Counter)
@@ -49,10 +52,16 @@ class ExpectedFiles:
         """Let the lineage follow only files that have rows of the same source files."""
         self.log.lineage.sources_of = self.sources_of
 
+    def begin(self, entry: Entry) -> None:
+        """Note whose source files a journal knows, by its first entry."""
+        if entry.inherits is not None:
+            before = entry.inherits.pipeline
+            self._first[entry.pipeline] = self._first.get(before, before)
+
     def name(self, file: FinishedFile, pipeline: str) -> None:
         """Note which source files have rows in a file."""
         if file.source_files:
-            self._sources[file.filename] = _sources(pipeline, file.source_files)
+            self._sources[file.filename] = Sources(self._hashes(pipeline, file.source_files))
 
     def sources_of(self, path: str) -> Sources | None:
         """Return the source files with rows in a file; None where it is not known."""
@@ -83,12 +92,15 @@ class ExpectedFiles:
 
     def take(self, entry: Entry, steps: Iterable[Supersession], version: int) -> None:
         """Enter what a committed entry did."""
-        rows = _rows_by_source(entry)
+        rows, took = _rows_by_source(entry), Sources()
         if rows.total() == entry.left_out:
-            self._taken[entry.pipeline, entry.sequence] = rows
-        retracted = _sources(entry.pipeline, (one.key for one in entry.sources if one.retracted))
+            took = Sources(hashes := self._hashes(entry.pipeline, rows))
+            counts = zip(hashes, rows.values(), strict=True)
+            self._taken[entry.pipeline, entry.sequence] = Counter(dict(counts))
+        keys = (one.key for one in entry.sources if one.retracted)
+        retracted = Sources(self._hashes(entry.pipeline, keys))
         for step in steps:
-            self.steps.append(step)
+            self.steps.append(replace(step, sources=took))
             self.log.lineage.journaled(step.old, step.new)
             self._without |= dict.fromkeys(step.new, retracted)
         supersedes = Supersession(
@@ -131,7 +143,9 @@ class ExpectedFiles:
                 self._expected[path] = left
             visible = one.visible or 0
             self._given_up[path] = (visible if absent is None else absent.rows) - left
-            self.steps.append(replace(self.superseded[name], old=path, left_out=visible))
+            step = self.superseded[name]
+            sources = Sources(self._hashes(step.pipeline, covered or ()))
+            self.steps.append(replace(step, old=path, left_out=visible, sources=sources))
         return frozenset(paths.values())
 
     def differences(self) -> Iterator[Difference]:
@@ -276,21 +290,18 @@ class ExpectedFiles:
         return f": version {version} ({commit.operation} of {commit.writer}) brought it back"
 
     def _carriers(self, step: Supersession) -> dict[str, None]:
-        """Return the files that held the rows of a step's old file by the time it was taken."""
+        """Return the files that held the rows which a step took, up to when it took them."""
         lineage = self.log.lineage
-        wanted = frozenset(self._taken.get((step.pipeline, step.entry), ()))
-        wanted = Sources() if step.supersedes else wanted
         found = {step.old: None}
         waiting = [step.old]
         while waiting:
             one = waiting.pop()
             near = [*lineage.made_from.get(one, ())]
-            if lineage.removed.get(one, BEFORE) < step.version and step.supersedes:
-                near += lineage.forward(one).active
-                near += (name for name, _version in lineage.forward(one).removed)
+            if step.supersedes and lineage.removed.get(one, BEFORE) < step.version:
+                near += lineage.after(one)
             for name in near:
-                held = self.sources_of(name) if wanted else None
-                if name not in found and (held is None or not wanted.isdisjoint(held)):
+                held = self.sources_of(name) if step.sources else None
+                if name not in found and (held is None or not step.sources.isdisjoint(held)):
                     found[name] = None
                     waiting.append(name)
         return found
@@ -323,6 +334,10 @@ class ExpectedFiles:
                 left[source] -= some
         return found
 
+    def _hashes(self, pipeline: str, keys: Iterable[str]) -> list[int]:
+        pipeline = self._first.get(pipeline, pipeline)
+        return [hash((pipeline, key)) for key in keys]
+
     def _is_deleted(self, path: str, step: Supersession) -> bool:
         """Whether another writer deleted as many rows since, as far as the log says."""
         lineage = self.log.lineage
@@ -334,21 +349,14 @@ class ExpectedFiles:
         return False
 
 
-def _sources(pipeline: str, keys: Iterable[str]) -> Sources:
-    return frozenset(hash((pipeline, key)) for key in keys)
-
-
-def _rows_by_source(entry: Entry) -> Counter[int]:
+def _rows_by_source(entry: Entry) -> Counter[str]:
     """Count the rows that an entry takes of each source file."""
-    found: Counter[int] = Counter()
-    for record in entry.sources:
-        if record.retracted:
-            found[hash((entry.pipeline, record.key))] += record.rows
+    found = Counter({one.key: one.rows for one in entry.sources if one.retracted})
     for uri, rows in entry.erased.items():
         for name, root in entry.source_uris.items():
-            folder = f"{root.rstrip('/')}/"
-            if uri.startswith(folder):
-                found[hash((entry.pipeline, f"{name}:{uri.removeprefix(folder)}"))] += rows
+            path = below(root, uri)
+            if path is not None:
+                found[f"{name}:{path}"] += rows
     return found
 
 

@@ -57,6 +57,7 @@ class FileBooks:
 
     def take(self, entry: Entry, journal: JournalBooks) -> Iterator[Difference]:
         """Look up the files of one entry; yield what is wrong with them."""
+        self._expected.begin(entry)
         for file in entry.files:
             yield from self._name(file, entry)
             yield from self._look_up(file, entry, journal)

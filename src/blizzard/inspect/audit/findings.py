@@ -184,6 +184,8 @@ class Supersession:
     deleted: int = 0
     """How many of its rows a deletion vector deleted before."""
     supersedes: bool = False
+    sources: frozenset[int] = frozenset()
+    """The source files whose rows it took, by their hashes; empty for all, and if unknown."""
 
 
 def steps_of(entry: Entry, version: int) -> Iterator[Supersession]:
