@@ -147,11 +147,13 @@ def type_names() -> list[str]:
 
 def suggestion(name: str) -> str:
     """Return what somebody probably meant by a type that is not known, or else all that are."""
-    name = name.strip().lower()
+    written, name = name.strip(), name.strip().lower()
     close = difflib.get_close_matches(name, {*_TYPES, *NESTED_TYPES, "decimal", *_MEANT}, n=1)
     for one in (name, *close):
-        if meant := plain_type(one) or _MEANT.get(one):
-            return f"did you mean {meant}?"
+        if one in _TYPES:
+            return f"did you mean {one.upper() if written.isupper() else one}?"
+        if one in _MEANT:
+            return f"did you mean {_MEANT[one]}?"
     if close:
         return "did you mean decimal(p,s), as in decimal(18,2)?"
     return f"known types are {', '.join(_OWN_NAMES)}, decimal(p,s), struct, list and map"
@@ -212,8 +214,8 @@ class _Ddl:
         return found
 
     def _named_type(self, path: str) -> Declared:
-        name = self._word("a type").lower()
-        match name:
+        name = self._word("a type")
+        match name.lower():
             case "struct":
                 self._require("<", "<")
                 return Declared(type="struct", fields=self.fields(path, ends=">"))

@@ -45,16 +45,16 @@ def dotted(path: KeyPath) -> str:
 
 _WORDS = {
     "missing": "is required",
-    "greater_than": "must be greater than {gt:g}, is {value}",
-    "less_than": "must be less than {lt:g}, is {value}",
-    "less_than_equal": "must be {le:g} or less, is {value}",
-    "greater_than_equal": "must be {ge:g} or greater, is {value}",
-    "enum": "must be {expected}; is {value}",
+    "greater_than": "must be greater than {gt:g}, not {value}",
+    "less_than": "must be less than {lt:g}, not {value}",
+    "less_than_equal": "must be {le:g} or less, not {value}",
+    "greater_than_equal": "must be {ge:g} or greater, not {value}",
+    "enum": "must be {expected}, not {quoted}",
     "string_too_short": "must not be empty",
-    "string_type": "must be text, is {kind}",
-    "list_type": "must be a list, is {kind}",
-    "dict_type": "must be a section with keys of its own, is {kind}",
-    "model_type": "must be a section with keys of its own, is {kind}",
+    "string_type": "must be text, not {kind}",
+    "list_type": "must be a list, not {kind}",
+    "dict_type": "must be a section with keys of its own, not {kind}",
+    "model_type": "must be a section with keys of its own, not {kind}",
     "value_error": "{error}",
 }
 
@@ -65,15 +65,16 @@ def in_words(error: ErrorDetails, written: object, filled: object) -> str:
         return f"unknown key; {_nearest(error['loc'])}"
     found = value_at(written, error["loc"])
     kind = kind_of(found)
-    facts = error.get("ctx", {}) | {"kind": kind, "value": found if kind == "text" else kind}
+    value, quoted = (found, f"'{found}'") if kind == "text" else (kind, kind)
+    facts = error.get("ctx", {}) | {"kind": kind, "value": value, "quoted": quoted}
     if "expected" in facts:
         facts["expected"] = facts["expected"].replace("'", "")
     number = "a whole number" if error["type"].startswith("int_") else "a number"
-    words = _WORDS.get(error["type"], f"must be {number}, is {{value}}").format(**facts)
-    value = value_at(filled, error["loc"])
-    if isinstance(value, str) and isinstance(found, str) and value and value != found:
+    words = _WORDS.get(error["type"], f"must be {number}, not {{quoted}}").format(**facts)
+    secret = value_at(filled, error["loc"])
+    if isinstance(secret, str) and isinstance(found, str) and secret and secret != found:
         # A check quotes what it was given, and a variable may hold a secret.
-        words = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", lambda _: found, words)
+        words = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", lambda _: found, words)
     return words
 
 

@@ -178,7 +178,7 @@ def _read(path: Path) -> Written:
     if content is None:
         raise ValueError(f"{path}: is empty")
     if not isinstance(content, dict):
-        raise ValueError(f"{path}: must be a mapping of sections, is {kind_of(content)}")  # noqa: TRY004
+        raise ValueError(f"{path}: must be a mapping of sections, not {kind_of(content)}")  # noqa: TRY004
     return Written(str(path), content, node)
 
 
@@ -213,6 +213,12 @@ def parsed(text: str) -> tuple[yaml.Node | None, Any]:
             problem = f"its aliases make more than {MOST_VALUES:,} values of it; write fewer"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         return node, loader.construct_document(node) if node else None
+    except ParserError as cause:
+        if "<stream end>" not in str(cause.problem):
+            raise
+        opened = loader.marks[-1]
+        problem = f"the {text[opened.index]} on line {opened.line + 1} is never closed"
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=opened) from None
     finally:
         loader.dispose()
 

@@ -141,7 +141,7 @@ def _fields(path: KeyPath, value: object, merged: Merged) -> list[Declared]:
     What a variable holds may be a secret, so a ValueError quotes only what somebody has written.
     """
     if not isinstance(value, str):
-        raise ValueError(f"must be text, is {kind_of(value)}")  # noqa: TRY004 - a fault of a file
+        raise ValueError(f"must be text, not {kind_of(value)}")  # noqa: TRY004 - a fault of a file
     if not value:
         raise ValueError("must not be empty")
     is_written = value_at(merged.tree, path) == value

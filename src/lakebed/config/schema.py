@@ -31,7 +31,7 @@ def type_name(text: object) -> TypeName:
         if not (1 <= precision <= MOST_DIGITS and scale <= precision):
             raise ValueError(
                 f"a decimal has 1 to {MOST_DIGITS} digits, and no more of them after the point "
-                f"than it has in all; is {written}"
+                f"than it has in all; not {written}"
             )
         return TypeName(FieldType.DECIMAL, precision, scale)
     if written in NESTED_TYPES:

@@ -202,8 +202,8 @@ def local(text: str) -> str:
     """Return a local path without trailing slashes and with `~` expanded."""
     if _NO_PATH.fullmatch(text):
         raise ValueError(
-            "must be a path or a URI, is a number or a flag; a folder of this name is written with "
-            "./ before it"
+            "must be a path or a URI, not a number or a flag; a folder of this name is written "
+            "with ./ before it"
         )
     if text.startswith("~"):
         try:

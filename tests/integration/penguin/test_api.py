@@ -52,7 +52,7 @@ def test_settings_are_those_of_a_configuration(desk: Desk) -> None:
             "(given in Python)"
         ),
         (
-            "tables.table.schema_evolution: must be strict, merge or overwrite; is loose  "
+            "tables.table.schema_evolution: must be strict, merge or overwrite, not 'loose'  "
             "(given in Python)"
         ),
     ]

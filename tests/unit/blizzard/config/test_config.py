@@ -364,7 +364,7 @@ def test_a_document_without_a_pipeline_is_answered_with_an_example(tmp_path: Pat
 def test_a_broken_pipeline_is_not_also_a_missing_one(tmp_path: Path) -> None:
     (fault,) = faults_of(tmp_path, {"pipelines": {"p": "text"}})
 
-    assert fault == "pipelines.p: must be a section with keys of its own, is text"
+    assert fault == "pipelines.p: must be a section with keys of its own, not text"
 
 
 def test_settings_travel_to_executors_and_show_no_secret(tmp_path: Path) -> None:

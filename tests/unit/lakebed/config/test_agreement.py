@@ -33,7 +33,7 @@ def test_a_part_at_the_top_level_beside_pipelines_is_one_fault_among_theirs(fold
     )
 
     assert [fault for fault in found if "required" not in fault and "pth" not in fault] == [
-        "pipelines.Protocol: must be a section with keys of its own, is text  (a.yaml:8)",
+        "pipelines.Protocol: must be a section with keys of its own, not text  (a.yaml:8)",
         (
             "pipelines: cannot be combined with a pipeline at the top level of the document, which "
             "has sink and error_handling; move that one under pipelines  (a.yaml:4)"

@@ -50,14 +50,14 @@ def test_all_faults_of_all_sections_are_reported_at_once(folder: Path) -> None:
 
     assert found == [
         "source.path: the environment variable NOWHERE is not set, and has no default  (a.yaml:2)",
-        "source.batch_size: must be a whole number, is 12x  (a.yaml:2)",
+        "source.batch_size: must be a whole number, not '12x'  (a.yaml:2)",
         "source.compresion: unknown key; did you mean compression?  (a.yaml:2)",
-        "sink.file_size_mb: must be greater than 0, is -1  (a.yaml:3)",
-        "sink.compression: must be snappy, gzip, zstd, lz4 or uncompressed; is zip  (a.yaml:3)",
+        "sink.file_size_mb: must be greater than 0, not -1  (a.yaml:3)",
+        "sink.compression: must be snappy, gzip, zstd, lz4 or uncompressed, not 'zip'  (a.yaml:3)",
         "schema.fields[0].type: strin is not a type; did you mean string?  (a.yaml:4)",
         "tables.events.table_uri: is required  (a.yaml:5)",
-        "tables.events.poll_interval_secs: must be greater than 0, is 0  (a.yaml:5)",
-        "metrics: must be a section with keys of its own, is a list  (a.yaml:6)",
+        "tables.events.poll_interval_secs: must be greater than 0, not 0  (a.yaml:5)",
+        "metrics: must be a section with keys of its own, not a list  (a.yaml:6)",
         (
             "what: unknown key; known keys are source, sink, schema, error_handling, pipelines, "
             "tables, storage, global, spark, metrics, telemetry  (a.yaml:7)"
@@ -168,7 +168,10 @@ INDENTED = "is this line indented like those that it belongs to?"
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("sink: [1", "a.yaml:1:9: expected ',' or ']', but got '<stream end>'"),
+        ("sink: [1", "a.yaml:1:7: the [ on line 1 is never closed"),
+        ("[", "a.yaml:1:1: the [ on line 1 is never closed"),
+        ("a: 1\nb: [{c: 1]\n", "a.yaml:2:10: expected ',' or '}', but got ']'"),
+        ("a: 1\nb: {c: [1]\n", "a.yaml:2:4: the { on line 2 is never closed"),
         (
             "source: {path: /in\nsink: {path: /out}",
             f"a.yaml:2:5: expected ',' or '}}', but got ':'; {OPENED}",
@@ -194,8 +197,8 @@ INDENTED = "is this line indented like those that it belongs to?"
             "a: 1\n---\nb: 1",
             "a.yaml:2:1: a second document begins here; a configuration file holds one document",
         ),
-        ("- a", "a.yaml: must be a mapping of sections, is a list"),
-        ("text", "a.yaml: must be a mapping of sections, is text"),
+        ("- a", "a.yaml: must be a mapping of sections, not a list"),
+        ("text", "a.yaml: must be a mapping of sections, not text"),
         ("", "a.yaml: is empty"),
         ("# a comment", "a.yaml: is empty"),
         ("a: \x01", "a.yaml: contains a character that YAML does not allow"),
@@ -349,9 +352,9 @@ tables:
     )
 
     assert found == [
-        "tables.a.poll_interval_secs: must be greater than 0, is 0  (a.yaml:9)",
-        "tables.b.poll_interval_secs: must be greater than 0, is 0  (a.yaml:9)",
-        "tables.c.poll_interval_secs: must be greater than 0, is -1  (a.yaml:15)",
+        "tables.a.poll_interval_secs: must be greater than 0, not 0  (a.yaml:9)",
+        "tables.b.poll_interval_secs: must be greater than 0, not 0  (a.yaml:9)",
+        "tables.c.poll_interval_secs: must be greater than 0, not -1  (a.yaml:15)",
     ]
 
 
@@ -360,7 +363,7 @@ def test_what_is_given_in_python_has_no_line() -> None:
         load_document([{"sink": {"file_size_mb": -1}}], [], {}, lambda _: ())
 
     assert invalid.value.faults == [
-        "sink.file_size_mb: must be greater than 0, is -1  (given in Python)",
+        "sink.file_size_mb: must be greater than 0, not -1  (given in Python)",
         "source: is required  (given in Python)",
         "sink.path: is required  (given in Python)",
     ]

@@ -141,7 +141,7 @@ def test_a_negative_number_is_refused_by_name(tmp_path: Path, key: str) -> None:
 
     (fault,) = faults(tmp_path, with_value(key, -1))
 
-    assert fault.startswith(f"{key}: must be {bound}, is -1  ({tmp_path}/pipeline.yaml:")
+    assert fault.startswith(f"{key}: must be {bound}, not -1  ({tmp_path}/pipeline.yaml:")
 
 
 @pytest.mark.parametrize("key", NUMBERS)
@@ -150,7 +150,7 @@ def test_zero_is_refused_unless_it_means_something(tmp_path: Path, key: str) -> 
         assert load(tmp_path, with_value(key, 0))
     else:
         (fault,) = faults(tmp_path, with_value(key, 0))
-        assert fault.startswith(f"{key}: must be {BOUNDS.get(key, 'greater than 0')}, is 0")
+        assert fault.startswith(f"{key}: must be {BOUNDS.get(key, 'greater than 0')}, not 0")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_zero_is_refused_unless_it_means_something(tmp_path: Path, key: str) -> 
 def test_what_is_no_number_is_refused(tmp_path: Path, key: str, value: Any) -> None:
     found = faults(tmp_path, with_value(key, value))
 
-    refused = ("must be a number, is", "must be a whole number,", "must be less than 1, is inf")
+    refused = ("must be a number, not", "must be a whole number,", "must be less than 1, not inf")
     assert len(found) == 1
     assert found[0].startswith(tuple(f"{key}: {words}" for words in refused))
 
@@ -173,7 +173,7 @@ def test_what_is_no_number_is_refused(tmp_path: Path, key: str, value: Any) -> N
 def test_a_share_of_all_lines_is_refused(tmp_path: Path, value: float) -> None:
     (fault,) = faults(tmp_path, with_value("error_handling.max_bad_ratio", value))
 
-    assert fault.startswith(f"error_handling.max_bad_ratio: must be less than 1, is {value}")
+    assert fault.startswith(f"error_handling.max_bad_ratio: must be less than 1, not {value}")
 
 
 @pytest.mark.parametrize("key", NUMBERS)
@@ -290,7 +290,7 @@ def test_a_wrong_value_is_answered_with_the_choices(
     (fault,) = faults(tmp_path, with_value(key, "wrong"))
 
     *first, last = choices
-    assert f"{key}: must be {', '.join(first)} or {last}; is wrong" in fault
+    assert f"{key}: must be {', '.join(first)} or {last}, not 'wrong'" in fault
 
 
 def test_every_compression_but_auto_is_a_codec() -> None:
@@ -300,7 +300,7 @@ def test_every_compression_but_auto_is_a_codec() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "says"),
     [
-        ("spark.line_port", 65_536, "must be 65535 or less, is 65536"),
+        ("spark.line_port", 65_536, "must be 65535 or less, not 65536"),
         ("spark.shared_paths", ["mnt/lake"], "must be a full path of a local disk"),
         ("spark.shared_paths", ["s3://b/lake"], "must be a full path of a local disk"),
     ],

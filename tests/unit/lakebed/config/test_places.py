@@ -108,7 +108,7 @@ def test_a_wrong_form_is_answered_with_the_right_one(check, written: str, says: 
 @pytest.mark.parametrize("check", [location, source_location, local])
 @pytest.mark.parametrize("written", ["5", "-1", "1.5", "1e3", "2024", "true", "False"])
 def test_a_number_is_no_path(check: Callable[[str], str], written: str) -> None:
-    with pytest.raises(ValueError, match="must be a path or a URI, is a number or a flag"):
+    with pytest.raises(ValueError, match="must be a path or a URI, not a number or a flag"):
         check(written)
     assert check(f"./{written}") == f"./{written}"
 

@@ -46,9 +46,9 @@ def test_faults_of_fields_stand_under_the_key_that_was_written(
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        ("[id STRING NOT NULL, v STRING]", "must be text, is a list"),
-        ("[]", "must be text, is a list"),
-        ("{id: BIGINT}", "must be text, is a section"),
+        ("[id STRING NOT NULL, v STRING]", "must be text, not a list"),
+        ("[]", "must be text, not a list"),
+        ("{id: BIGINT}", "must be text, not a section"),
         ("''", "must not be empty"),
     ],
 )
@@ -192,7 +192,10 @@ def test_a_type_with_its_parts_in_it_is_the_one_with_them_beside_it(
     ("written", "told"),
     [
         ("integer64", ".type: integer64 is not a type; did you mean int64?"),
-        ("integr", ".type: integr is not a type; did you mean int32?"),
+        ("integr", ".type: integr is not a type; did you mean integer?"),
+        ("BIGNT", ".type: BIGNT is not a type; did you mean BIGINT?"),
+        ("array<bignt>", ".type: []: the type bignt is not known; did you mean bigint?"),
+        ("ARRAY<BIGNT>", ".type: []: the type BIGNT is not known; did you mean BIGINT?"),
         ("str", ".type: str is not a type; did you mean string?"),
         ("number", ".type: number is not a type; did you mean float64, or decimal(p,s)"),
         ("datetime", ".type: datetime is not a type; did you mean timestamp?"),
