@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from blizzard.answers.entries import journals_of, naming_data_file
+from blizzard.journal.origins import FileOrigins, RowOrigins
 from blizzard.model.files import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.byte_range import without_first_lines
@@ -22,8 +23,7 @@ from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
 from blizzard.worker.output.origins import record_numbers
 from lakebed import layout
 from lakebed.columns.schema import Schema
-from lakebed.documents.entry import Entry
-from lakebed.documents.records import FinishedFile, Run, SourceRecord
+from lakebed.documents.records import Run, SourceRecord
 from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader
 from lakebed.locations import below
@@ -32,14 +32,6 @@ from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.types import Codec, Compression, OnMismatch, Provenance, UnknownFields
 
 FILE, LINE = Provenance.FILE.column, Provenance.LINE.column
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
-    """A data file as the journal has it."""
-
-    entry: Entry
-    file: FinishedFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,60 +48,41 @@ class RowOrigin:
     """The place of the row among the rows of the run, from 0."""
 
 
-def named_by(store: Reader, names: Collection[str]) -> dict[str, Named]:
-    """Return the entries that name data files, from all journals of the table.
-
-    A file that takes the place of another one has the rows of that one, in their order. Where some
-    were left out it says itself which source files the others came from; the entry that has read
-    them is that of the first file all the same.
+def named_by(store: Reader, names: Collection[str]) -> dict[str, FileOrigins]:
+    """Return data files with the origins of their rows, from all journals of the table.
 
     The footer of a file says which journal it is of, and its name says when it was written: only
     where these do not lead to its entry, every entry is read.
     """
     journals = cache(lambda mark: tuple(journals_of(store, mark)))
-    ours = sorted(name for name in names if layout.file_id(name) is not None)
-    found = {name: _named(store, name, journals) for name in ours}
+    origins = RowOrigins()
+    for name in sorted(name for name in names if layout.file_id(name) is not None):
+        _learn(store, name, origins, journals)
+    found = {name: origins.find(name) for name in names}
     return {name: named for name, named in found.items() if named is not None}
 
 
-def _named(
+def _learn(
     store: Reader,
     path: str,
+    origins: RowOrigins,
     journals: Callable[[tuple[str, str] | None], Iterable[tuple[str, JournalReader, int]]],
-) -> Named | None:
-    """Return the entry that has the rows of a data file; None where that is not found."""
+) -> None:
+    """Take the entries that say where the rows of a data file came from, as far as there are."""
     mark: tuple[str, str] | None = None
-    left: FinishedFile | None = None
-    while True:
+    while (path := origins.first(path)) not in origins.written:
         facts = store.head(path)
         # One that was replaced may be deleted by now: it was of the same journal.
         mark = mark if facts is None else mark_of(store, facts)
         name = layout.file_name(path)
         entries = (naming_data_file(journal, name, last) for _of, journal, last in journals(mark))
         entry = next(filter(None, entries), None)
-        if entry is None:
-            return None
-        file = next((one for one in _telling(entry) if one.filename == path), None)
-        if file is not None:
-            return Named(entry=entry, file=left or file)
-        place = next(
-            ((one, new) for one in entry.rewrites for new in one.new if new.filename == path),
-            None,
-        )
-        if place is None:
-            return None
-        rewrite, new = place
-        if left is None and rewrite.has_fewer_rows:
-            left = new
-        path = rewrite.old[0].path
+        if entry is None or not any(file.filename == path for file in entry.data_files):
+            return
+        origins.take(entry)
 
 
-def _telling(entry: Entry) -> Iterator[FinishedFile]:
-    """Yield the data files of an entry that say where their rows came from."""
-    yield from entry.data_files if entry.operation == "rewrite" else entry.files
-
-
-def origin_of(match: Match, named: Named | None) -> RowOrigin | None:
+def origin_of(match: Match, named: FileOrigins | None) -> RowOrigin | None:
     """Return where a row came from; None where nothing says so. Pure."""
     by_column = match.values.get(FILE)
     line = match.values.get(LINE)

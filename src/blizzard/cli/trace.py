@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from blizzard.answers.trace import Named, RowOrigin, named_by, origin_of, record_of
+from blizzard.answers.trace import RowOrigin, named_by, origin_of, record_of
 from blizzard.cli.call import PipelineCall
 from blizzard.config.columns import columns_from
 from blizzard.journal.checkpoint import read_ledger
+from blizzard.journal.origins import FileOrigins
 from blizzard.model.columns import with_found
 from blizzard.model.files import open_reader, sink_location
 from blizzard.model.predicate import Predicate, parse
@@ -129,7 +130,7 @@ def quarantined(
 def _row(
     settings: PipelineSettings,
     match: Match,
-    named: Named | None,
+    named: FileOrigins | None,
     version: int | None,
     schema: Schema,
     *,
@@ -166,7 +167,7 @@ def _row(
     )
 
 
-def _known(origin: RowOrigin, named: Named | None) -> SourceRecord | None:
+def _known(origin: RowOrigin, named: FileOrigins | None) -> SourceRecord | None:
     """Return what the journal says of the source file, where it names it."""
     if named is None or origin.run is None:
         return None
@@ -174,7 +175,7 @@ def _known(origin: RowOrigin, named: Named | None) -> SourceRecord | None:
     return next((one for one in named.entry.sources if one.key == key), None)
 
 
-def _counted(settings: PipelineSettings, origin: RowOrigin, named: Named | None) -> str:
+def _counted(settings: PipelineSettings, origin: RowOrigin, named: FileOrigins | None) -> str:
     """Return what the numbers of records count; what the journal does not say, the settings do."""
     known = _known(origin, named)
     if known is not None:
@@ -183,7 +184,7 @@ def _counted(settings: PipelineSettings, origin: RowOrigin, named: Named | None)
     return "records" if any(one.form.is_documents for one in inside) else "lines"
 
 
-def _columns(settings: PipelineSettings, named: Named | None, schema: Schema) -> Schema:
+def _columns(settings: PipelineSettings, named: FileOrigins | None, schema: Schema) -> Schema:
     """Return the columns as records give them, without those that blizzard adds."""
     template = settings.sink.template
     found = None if named is None else named.entry.columns

@@ -151,6 +151,10 @@ class ActiveFile:
     runs: tuple[Run, ...] = ()
     """Which of its rows came from which records, as the journal has it; nothing where unknown."""
 
+    def with_origins(self, file: FinishedFile) -> "ActiveFile":
+        """Return the file with the origins of its rows, as the journal has them."""
+        return replace(self, source_files=file.source_files, runs=file.runs)
+
     @property
     def deleted(self) -> int:
         """Count the rows that its deletion vector deletes."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from blizzard.execute.runner import Rewriter
+from blizzard.journal.origins import RowOrigins
 from blizzard.model.rewriting import (
     ActiveFile,
     Concatenate,
@@ -61,37 +62,22 @@ class KnownOrigins:
         self.files = {path: file for path, file in self.files.items() if path in active}
 
     def ask(self, journal: JournalReader, last: int, names: Collection[str]) -> None:
-        """Learn of files what the entries up to one say of them."""
+        """Learn of files what the entries up to one say of them.
+
+        Entries are read from the last one back, as far as to when the oldest file was written.
+        """
         unknown = [name for name in names if name not in self.files]
-        found = read_origins(journal, last, unknown) if unknown else {}
-        self.files |= {name: found.get(name) for name in unknown}
-
-
-def read_origins(
-    journal: JournalReader, last: int, names: Collection[str]
-) -> dict[str, FinishedFile]:
-    """Return the files that a journal names, each with the origins of its rows.
-
-    Entries are read from the last one back, as far as to when the oldest file was written.
-    """
-    found: dict[str, FinishedFile] = {}
-    wanted: dict[str, list[FinishedFile | None]] = {name: [None] for name in names}
-    for entry in _backwards(journal, last):
-        begun = min((named_at(name) or 0 for name in wanted), default=None)
-        written = datetime.fromisoformat(entry.created) + CLOCKS_DIFFER
-        if begun is None or written.timestamp() * 1000 < begun:
-            break
-        for one in reversed(entry.rewrites):
-            for new in one.new:
-                if not new.source_files and new.filename in wanted:
-                    # It has the rows of the one before, in their order.
-                    heirs = wanted.pop(new.filename)
-                    wanted.setdefault(one.old[0].path, []).extend(heir or new for heir in heirs)
-        for file in entry.data_files:
-            for heir in wanted.pop(file.filename, ()):
-                new = heir or file
-                found[new.filename] = replace(new, source_files=file.source_files, runs=file.runs)
-    return found
+        wanted = set(unknown)
+        origins = RowOrigins(keeps=lambda _entry, file: file.filename in wanted)
+        for entry in _backwards(journal, last) if unknown else ():
+            begun = min((named_at(name) or 0 for name in wanted), default=None)
+            written = datetime.fromisoformat(entry.created) + CLOCKS_DIFFER
+            if begun is None or written.timestamp() * 1000 < begun:
+                break
+            origins.take(entry)
+            wanted = {origins.teller(name) for name in wanted}
+            wanted -= origins.written.keys() | origins.steps.keys()
+        self.files |= {name: origins.file(name) for name in unknown}
 
 
 def _backwards(journal: JournalReader, last: int) -> Iterator[Entry]:

@@ -12,8 +12,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from blizzard.answers.trace import Named, named_by
+from blizzard.answers.trace import named_by
 from blizzard.execute.runner import Rewriter
+from blizzard.journal.origins import FileOrigins
 from blizzard.model.predicate import Predicate
 from blizzard.model.rewriting import ActiveFile, DropRows, Rewritten, RowsWhere
 from blizzard.model.settings import PipelineSettings
@@ -148,17 +149,17 @@ def erase(
 
 
 def with_rows(
-    file: ActiveFile, inside: RowsInFile, named: Named | None, predicate: Predicate
+    file: ActiveFile, inside: RowsInFile, named: FileOrigins | None, predicate: Predicate
 ) -> FileWithRows:
     """Return a data file with what is known of the rows in it that are selected. Pure."""
     file = replace(file, rows=inside.rows, without=RowsWhere(predicate))
     if named is not None and _tells_every_row(named, inside):
-        file = replace(file, source_files=named.file.source_files, runs=named.file.runs)
+        file = file.with_origins(named.file)
     sources = sources_of(inside, named)
     return FileWithRows(file=file, rows=len(inside.places), sources=sources, deleted=inside.deleted)
 
 
-def sources_of(inside: RowsInFile, named: Named | None) -> Mapping[str, int]:
+def sources_of(inside: RowsInFile, named: FileOrigins | None) -> Mapping[str, int]:
     """Count the selected rows by the URIs of their source files, where known. Pure."""
     if named is None or not _tells_every_row(named, inside):
         return inside.by_column
@@ -168,7 +169,7 @@ def sources_of(inside: RowsInFile, named: Named | None) -> Mapping[str, int]:
     return Counter(uris[named.file.runs[place].source] for place in places)
 
 
-def _tells_every_row(named: Named, inside: RowsInFile) -> bool:
+def _tells_every_row(named: FileOrigins, inside: RowsInFile) -> bool:
     return sum(run.rows for run in named.file.runs) == inside.rows
 
 

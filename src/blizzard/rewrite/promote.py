@@ -3,13 +3,13 @@
 The data files that hold such values are rewritten, and one `promote` entry supersedes them.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from blizzard.answers.trace import named_by
 from blizzard.config.columns import columns_from, schema_of
 from blizzard.execute.runner import Rewriter
+from blizzard.journal.origins import FileOrigins, RowOrigins
 from blizzard.model.bad_lines import steps
 from blizzard.model.columns import with_found
 from blizzard.model.rewriting import (
@@ -24,6 +24,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.transaction import (
     RewriteDone,
     RewritePlan,
+    TableState,
     commit,
     entries_of_table,
     superseded,
@@ -90,20 +91,16 @@ def plan_promotion(
     adds = settings.unknown_fields is UnknownFields.ADD
     table_schema = with_target(schema, target)
     check(table_schema, state.last.partition_columns)
-    named: dict[str, tuple[FinishedFile, bool]] = {}
+    origins = RowOrigins(keeps=lambda _entry, file: _rescues(file))
     for entry, _in_use in entries_of_table(store):
-        named |= _in_entry(entry, target)
-    files = tuple(
-        replace(file, partition_values=named[path][0].partition_values) if path in named else file
-        for path, file in sorted(state.files.items())
-        if path not in named or named[path][1]
-    )
+        origins.take(entry)
+    files = tuple(_candidates(state, origins, target))
     state.refuse_contested(files)
     return PromotionPlan(
         state=state,
         target=target,
         files=files,
-        unknown=frozenset(file.path for file in files if file.path not in named),
+        unknown=frozenset(file.path for file in files if not origins.is_told(file.path)),
         waiting=max(0, state.last.sequence - state.committed),
         # If batches add columns, one must not find this column with another type.
         columns=known if adds else history.columns,
@@ -123,8 +120,7 @@ def promote(
 ) -> RewriteDone[PromotionPlan]:
     """Rewrite the files that hold values of a field, and append the entry that replaces them."""
     plan = plan_promotion(store, settings, wanted, check)
-    files, fill = _with_origins(store, plan.files), FillColumn(plan.target)
-    rewritten = plan.state.rewrite_each(rewriter, files, fill, clock)
+    rewritten = plan.state.rewrite_each(rewriter, plan.files, FillColumn(plan.target), clock)
     replaced = tuple(superseded(one.old, one.new) for one in rewritten if one.new)
     if not replaced:
         return RewriteDone(found=plan, rewritten=rewritten)
@@ -142,20 +138,6 @@ def promote(
         replan=lambda: plan_promotion(store, settings, wanted, check),
     )
     return RewriteDone(found=now, rewritten=rewritten, entry=number)
-
-
-def _with_origins(store: Reader, files: Sequence[ActiveFile]) -> tuple[ActiveFile, ...]:
-    """Return files, those with deleted rows along with the origins of their rows.
-
-    A file that takes such a one's place has fewer rows, so it needs origins of its own.
-    """
-    known = named_by(store, [file.path for file in files if file.vector is not None])
-    return tuple(
-        replace(file, source_files=named.file.source_files, runs=named.file.runs)
-        if (named := known.get(file.path)) is not None
-        else file
-        for file in files
-    )
 
 
 def target_of(
@@ -233,22 +215,33 @@ def _declared(name: str, kind: str) -> Field:
     return replace(field, name=str(*last))
 
 
-def _in_entry(entry: Entry, target: FillTarget) -> dict[str, tuple[FinishedFile, bool]]:
-    """Return the data files of an entry, and whether `_rescued` may have values in them."""
-    hold = {record.key for record in entry.sources if _mentions(record.rescued, target)}
+def _candidates(state: TableState, origins: RowOrigins, target: FillTarget) -> Iterator[ActiveFile]:
+    """Yield the files that may hold values of a field, as the journals have them.
+
+    Those with deleted rows come with their origins: a file that takes the place of such a one has
+    fewer rows, so it needs origins of its own.
+    """
+    for path, file in sorted(state.files.items()):
+        found = origins.find(path)
+        if found is not None and _may_hold(found, target):
+            named = replace(file, partition_values=found.file.partition_values)
+            yield named if file.vector is None else named.with_origins(found.file)
+        elif not origins.is_told(path):
+            yield file
+
+
+def _may_hold(found: FileOrigins, target: FillTarget) -> bool:
+    """Whether `_rescued` may have values of a field in a data file."""
+    if not _rescues(found.file):
+        return False
+    names = frozenset(found.file.source_files)
     # Other entries have no sources to say what is in `_rescued`.
-    is_unsaid = not entry.is_batch
-    return {
-        file.filename: (
-            file,
-            _rescues(file) and (is_unsaid or not hold.isdisjoint(file.source_files)),
-        )
-        for file in entry.data_files
-    }
-
-
-def _mentions(rescued: Iterable[str], target: FillTarget) -> bool:
-    return any(path == OTHER_FIELDS or target.holds(path) for path in rescued)
+    return not found.entry.is_batch or any(
+        path == OTHER_FIELDS or target.holds(path)
+        for record in found.entry.sources
+        if record.key in names
+        for path in record.rescued
+    )
 
 
 def _rescues(file: FinishedFile) -> bool:

@@ -344,8 +344,8 @@ def _journals(store: Reader, state: TableState, meant: SelectedSources) -> Journ
 def _never_added(journals: JournaledFiles, state: TableState, committer: str) -> frozenset[str]:
     """Return the names of files that never were in the table; raise if they may still come."""
     found: set[str] = set()
-    fates = state.snapshot.fates(map(file_name, journals.written))
-    for path, one in journals.written.items():
+    fates = state.snapshot.fates(map(file_name, journals.origins.written))
+    for path, one in journals.written():
         name, key, entry = file_name(path), one.keys[0], one.entry
         waits = not state.has(entry)
         if waits and entry.journal == state.last.journal:

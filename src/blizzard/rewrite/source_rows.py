@@ -6,11 +6,12 @@ source files were in such a file, only a column of the rows themselves tells the
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from blizzard.journal.origins import FileOrigins, RowOrigins
 from blizzard.model.files import Before
 from blizzard.model.predicate import Combined, Comparison, Operator
 from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
@@ -84,13 +85,11 @@ class SelectedSources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenFile:
+class WrittenFile(FileOrigins):
     """A data file with rows of the selected source files, as a journal has it."""
 
-    file: FinishedFile
     meant: tuple[str | None, ...]
     """The key of each of its source files, None where that one is not selected."""
-    entry: Entry
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -109,67 +108,48 @@ class JournaledFiles:
     """What all journals say of the data files of some source files, entry by entry."""
 
     meant: SelectedSources
-    written: dict[str, WrittenFile] = field(default_factory=dict)
-    """The files of batches, replays and compactions."""
-    told: set[str] = field(default_factory=set)
-    """Every data file of which an entry says where its rows came from."""
-    steps: dict[str, tuple[str, FinishedFile]] = field(default_factory=dict)
-    """The file that each replaced that took the place of one other, and itself."""
+    origins: RowOrigins = field(init=False)
+    """Those of the files of batches, replays and compactions with rows of them."""
     replaced: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     """The files that entries took out, each with those in its place."""
     out: set[str] = field(default_factory=set)
     """The names of files that entries took out or superseded."""
 
+    def __post_init__(self) -> None:
+        """Keep the files with rows of the source files."""
+        self.origins = RowOrigins(keeps=lambda entry, file: any(self._meant(entry, file)))
+
     def take(self, entry: Entry, *, in_effect: bool) -> None:
         """Add one entry; those of the journal in use come first."""
         self.meant.learn(entry)
-        self._write(entry.files, entry)
-        if not in_effect:
-            return
-        for one in entry.rewrites:
-            new = tuple(file.filename for file in one.new)
-            self.replaced += [(old.path, new) for old in one.old]
-            if entry.operation == "rewrite":
-                self._write(one.new, entry)
-            else:
-                self.steps |= {file.filename: (one.old[0].path, file) for file in one.new}
-        self.out |= entry.supersedes | {file_name(one.filename) for one in entry.outgoing}
+        self.origins.take(entry, in_effect=in_effect)
+        if in_effect:
+            for one in entry.rewrites:
+                new = tuple(file.filename for file in one.new)
+                self.replaced += [(old.path, new) for old in one.old]
+            self.out |= entry.supersedes | {file_name(one.filename) for one in entry.outgoing}
 
-    def _write(self, files: Iterable[FinishedFile], entry: Entry) -> None:
-        for file in files:
-            self.told.add(file.filename)
-            meant = tuple(self.meant.key_of(entry, name) for name in file.source_files)
-            if any(meant):
-                self.written[file.filename] = WrittenFile(file=file, meant=meant, entry=entry)
+    def _meant(self, entry: Entry, file: FinishedFile) -> tuple[str | None, ...]:
+        return tuple(self.meant.key_of(entry, name) for name in file.source_files)
 
-    def is_told(self, path: str) -> bool:
-        """Whether journals say where the rows of a data file came from."""
-        while path in self.steps and path not in self.told:
-            path = self.steps[path][0]
-        return path in self.told
+    def written(self) -> Iterator[tuple[str, WrittenFile]]:
+        """Yield the files that batches, replays and compactions wrote with such rows."""
+        for path in self.origins.written:
+            found = self.find(path)
+            if found is not None:
+                yield path, found
 
     def find(self, path: str) -> WrittenFile | None:
-        """Return a data file with rows of the source files; None if it has none.
-
-        One that took the place of another has its rows in their order, or says itself which are
-        left. It names source files as that one does: its entry may be of another journal.
-        """
-        step = self.steps.get(path)
-        if path in self.written or step is None:
-            return self.written.get(path)
-        before, new = self.find(step[0]), step[1]
-        if before is None:
+        """Return a data file with rows of the source files; None if it has none."""
+        found = self.origins.find(path)
+        meant = () if found is None else self._meant(found.entry, found.file)
+        if found is None or not any(meant):
             return None
-        if not new.source_files:
-            new = replace(new, source_files=before.file.source_files, runs=before.file.runs)
-            return replace(before, file=new)
-        known = dict(zip(before.file.source_files, before.meant, strict=True))
-        meant = tuple(known.get(name) for name in new.source_files)
-        return replace(before, file=new, meant=meant) if any(meant) else None
+        return WrittenFile(file=found.file, entry=found.entry, meant=meant)
 
     def all(self) -> Iterator[tuple[str, WrittenFile]]:
         """Yield every data file with rows of the source files, in the table or not."""
-        for path in sorted(self.written.keys() | self.steps.keys()):
+        for path in sorted(self.origins.written.keys() | self.origins.steps.keys()):
             found = self.find(path)
             if found is not None:
                 yield path, found
@@ -230,11 +210,9 @@ class RowSearch:
             if path not in active:
                 continue
             file = replace(
-                active[path],
+                active[path].with_origins(one.file),
                 rows=one.file.record_count,
                 partition_values=one.file.partition_values,
-                source_files=one.file.source_files,
-                runs=one.file.runs,
             )
             is_whole = None not in one.meant
             if is_whole or one.file.runs:
@@ -282,11 +260,11 @@ class RowSearch:
         unnamed = {
             path: replace(file, without=condition)
             for path, file in sorted(active.items())
-            if not journals.is_told(path)
+            if not journals.origins.is_told(path)
         }
         around = {_partition(file.partition_values) for file in unnamed.values()}
         is_there = False
-        for path, one in journals.written.items() if unnamed else ():
+        for path, one in journals.written() if unnamed else ():
             holding = () if path in active else holders(path)
             if holding is None or not unnamed.keys().isdisjoint(holding):
                 is_there = True

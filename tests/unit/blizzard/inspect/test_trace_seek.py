@@ -8,8 +8,9 @@ from datetime import timedelta
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from blizzard.answers.trace import Named, named_by
+from blizzard.answers.trace import named_by
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
+from blizzard.journal.origins import FileOrigins
 from lakebed import layout
 from lakebed.clock import Clock, uuid7
 from lakebed.documents.entry import Entry, digest, encode
@@ -77,7 +78,7 @@ def table(*, marks: dict[str, str]) -> CountsEntries:
 OURS = {"blizzard.pipeline": "default", "blizzard.journal": "j"}
 
 
-def entries_of(found: dict[str, Named]) -> dict[str, int]:
+def entries_of(found: dict[str, FileOrigins]) -> dict[str, int]:
     return {path: named.entry.sequence for path, named in found.items()}
 
 
@@ -98,7 +99,7 @@ def test_a_file_in_the_place_of_another_is_found_by_that_one_even_if_it_is_delet
     store.delete(path_of(17))
     new = path_of(ENTRIES - 1)
     (named,) = named_by(store, {new}).values()
-    assert (named.entry.sequence, named.file.filename) == (17, path_of(17))
+    assert (named.entry.sequence, named.file.filename) == (17, new)
 
 
 def test_a_file_without_a_mark_is_looked_for_in_every_entry():

@@ -1,0 +1,51 @@
+"""The origins of rows in files that took the place of others, whatever order entries come in."""
+
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+
+from blizzard.journal.origins import RowOrigins
+from lakebed.documents.entry import decode_entry
+from lakebed.documents.records import Run
+from tests.support.builders import entry_body, finished_file, rewrite
+
+ENTRY = decode_entry(entry_body(1), "1")
+FIRST = replace(finished_file("first.parquet"), runs=(Run(0, 1, 3, 3),))
+FILLED = replace(finished_file("filled.parquet"), source_files=(), source_file=None)
+LEFT = replace(FILLED, filename="left.parquet", record_count=2)
+ENTRIES = (
+    replace(ENTRY, files=(FIRST,)),
+    replace(ENTRY, kind="promote", sequence=2, rewrites=(rewrite("first.parquet", FILLED),)),
+    replace(
+        ENTRY, kind="erase", sequence=3, rewrites=(rewrite("filled.parquet", LEFT, left_out=1),)
+    ),
+)
+
+
+@pytest.mark.parametrize("order", permutations(range(3)))
+def test_rows_are_followed_to_the_file_that_had_them_first(order):
+    origins = RowOrigins()
+    for place in order:
+        origins.take(ENTRIES[place])
+    found = origins.find("filled.parquet")
+    assert found is not None
+    assert (found.entry.sequence, found.file.filename) == (1, "filled.parquet")
+    assert (found.file.source_files, found.file.runs) == (FIRST.source_files, FIRST.runs)
+
+
+def test_rows_of_a_file_with_fewer_rows_have_no_runs_unless_it_has_its_own():
+    origins = RowOrigins()
+    for entry in ENTRIES:
+        origins.take(entry)
+    found = origins.file("left.parquet")
+    assert found is not None
+    assert (found.source_files, found.runs) == (FIRST.source_files, ())
+
+
+def test_a_file_of_no_interest_is_told_but_its_origins_are_not_kept():
+    origins = RowOrigins(keeps=lambda _entry, _file: False)
+    for entry in ENTRIES:
+        origins.take(entry)
+    assert origins.is_told("left.parquet")
+    assert origins.find("left.parquet") is None
