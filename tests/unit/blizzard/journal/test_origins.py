@@ -23,7 +23,7 @@ ENTRIES = (
 )
 
 
-@pytest.mark.parametrize("order", permutations(range(3)))
+@pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_rows_are_followed_to_the_file_that_had_them_first(order):
     origins = RowOrigins()
     for place in order:
