@@ -37,6 +37,8 @@ class Counted:
 
     lines: int = 0
     maybe: int = 0
+    places: set[tuple[int | None, int | None, bytes]] = field(default_factory=set)
+    """Where they are in the source file, and what they read: of one line in two files, the same."""
 
 
 @dataclass(slots=True)
@@ -67,11 +69,13 @@ class LineSearch:
         """Count the lines that are meant or may be, by the keys of their source files."""
         found: dict[str, Counted] = {}
         for line in lines:
-            match self.match(line.raw):
-                case LineMatch.HOLDS:
-                    found.setdefault(line.key, Counted()).lines += 1
-                case LineMatch.MAY_HOLD:
-                    found.setdefault(line.key, Counted()).maybe += 1
+            how = self.match(line.raw)
+            if how is None:
+                continue
+            counted = found.setdefault(line.key, Counted())
+            counted.lines += how is LineMatch.HOLDS
+            counted.maybe += how is LineMatch.MAY_HOLD
+            counted.places.add((line.line, line.offset, line.raw))
         return found
 
     def match(self, raw: bytes) -> LineMatch | None:

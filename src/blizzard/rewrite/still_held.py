@@ -5,8 +5,8 @@ source files that they came from do. The condition is all there is to go by: not
 earlier erasures were.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,15 +18,14 @@ import pyarrow as pa
 
 from blizzard.answers.trace import named_by
 from blizzard.discover.filter import is_same
-from blizzard.discover.finding import why_not_ours
+from blizzard.discover.finding import why_not_below, why_not_ours
 from blizzard.handoff.held_rows import GONE, HELD
-from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import KnownSources
 from blizzard.model.columns import with_found
 from blizzard.model.files import Before, OpenReader, source_location
 from blizzard.model.predicate import Predicate
 from blizzard.model.rewriting import ActiveFile
-from blizzard.model.settings import PipelineSettings
+from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.rewrite.erase import ErasePlan, sources_of
 from blizzard.rewrite.line_search import LineSearch
 from blizzard.worker.find_rows import RowsInFile, rows_in
@@ -38,7 +37,10 @@ from lakebed.deltalog.search import LogSearch
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from lakebed.layout import TablePath, file_name
+from lakebed.listing.sort import Guide, Oddity
+from lakebed.listing.watermark import ListingPlan, Range
 from lakebed.locations import written_out
+from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.store import ObjectFacts, Reader
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -132,6 +134,8 @@ class StillHeld:
     """Source files that those may be of: data files that are not in the table have such rows."""
     unread: tuple[str, ...] = ()
     """Files that could not be read, so that it is not known whether they hold such rows."""
+    unlisted: tuple[str, ...] = ()
+    """Sources that could not be listed, each as a sentence: their files were not checked."""
     not_searched: tuple[UnsearchedSource, ...] = ()
     """Source files of which the table does not have all rows."""
 
@@ -143,8 +147,8 @@ class StillHeld:
     @property
     def is_nothing(self) -> bool:
         """Whether no place is known to hold any."""
-        found = self.data_files or self.bad_lines or self.sources_there or self.unread
-        return not (found or self.sources_unknown or self.not_searched)
+        found = self.data_files or self.bad_lines or self.sources_there or self.sources_unknown
+        return not (found or self.unread or self.unlisted or self.not_searched)
 
 
 def still_held(
@@ -168,7 +172,14 @@ def still_held(
         for path, inside in others.items():
             possible.update(sources_of(inside, named.get(path)))
     maybe = {uri: count for uri, count in possible.items() if uri not in rows}
-    not_searched = tuple(_not_searched(settings, found.state.history, open_source, unread))
+    not_searched: list[UnsearchedSource] = []
+    unlisted: list[str] = []
+    before_now = KnownSources(found.state.history)
+    for source in settings.sources:
+        try:
+            not_searched += _not_searched(source, before_now, open_source, unread)
+        except LakeError as error:
+            unlisted.append(f"source {source.name} could not be listed: {error}")
     return StillHeld(
         data_files=_data_files(settings, others, found) if others else (),
         bad_lines=lines,
@@ -176,30 +187,40 @@ def still_held(
         sources_unknown=unknown,
         possible_sources=tuple(_sources(settings, maybe, open_source)),
         unread=tuple(unread),
-        not_searched=not_searched,
+        unlisted=tuple(unlisted),
+        not_searched=tuple(not_searched),
     )
 
 
 def _not_searched(
-    settings: PipelineSettings,
-    history: Ledger,
+    source: SourceSettings,
+    before: Callable[[str], Before],
     open_source: OpenReader,
     unread: list[str],
-) -> Iterator[UnsearchedSource]:
-    """Yield the source files of which not all rows are, or were, in the table."""
-    known = KnownSources(history)
-    for source in settings.sources:
-        try:
-            listed = open_source(source_location(source)).objects()
-            for facts in sorted(listed, key=lambda one: one.path):
-                why = None
-                if why_not_ours(facts.path, source) is None:
-                    why = why_not_searched(known(f"{source.name}:{facts.path}"), facts)
-                if why is not None:
-                    uri = f"{written_out(source.uri).rstrip('/')}/{facts.path}"
-                    yield UnsearchedSource(uri=uri, why=why)
-        except LakeError:
-            unread.append(source.uri)
+) -> list[UnsearchedSource]:
+    """Return the files of a source of which not all rows are, or were, in the table.
+
+    They are listed as for a batch. A name that no batch can read may hold rows all the same.
+    """
+    place, lister = open_source(source_location(source)), IncrementalLister()
+    root = written_out(source.uri).rstrip("/")
+    odd: dict[str, None] = {}
+
+    def passes(path: str, oddity: Oddity) -> None:
+        is_folder = path.endswith("/")
+        why_not = why_not_below(path[:-1], source) if is_folder else why_not_ours(path, source)
+        if why_not is None and (is_folder or oddity is not Oddity.LINK):
+            odd[f"{root}/{path}"] = None
+
+    plan, guide = ListingPlan(ranges=lambda _root: [Range(prefix="")]), Guide(passes=passes)
+    listed = lister.attempt(lambda: [*lister.files(place, plan, guide)])
+    unread.extend(odd)
+    return [
+        UnsearchedSource(uri=f"{root}/{facts.path}", why=why)
+        for facts in listed
+        if why_not_ours(facts.path, source) is None
+        and (why := why_not_searched(before(f"{source.name}:{facts.path}"), facts)) is not None
+    ]
 
 
 def why_not_searched(before: Before, facts: ObjectFacts) -> WhyNotSearched | None:
@@ -221,15 +242,11 @@ def _rows_of_others(
     columns = frozenset(found.state.last.partition_columns)
     rows: dict[str, RowsInFile] = {}
     for path in _others(store, frozenset(found.state.files)):
+        values = _partition(path, columns)
+        file = ActiveFile(path=TablePath(path), size=0, rows=None, partition_values=values)
         try:
-            file = ActiveFile(
-                path=TablePath(path),
-                size=0,
-                rows=None,
-                partition_values=_partition(path, columns),
-            )
             inside = rows_in(store, file, predicate, found.columns, found.state.snapshot.mapping)
-        except (LakeError, pa.ArrowException, OSError):
+        except LakeError:
             unread.append(path)
             continue
         if inside is not None:
@@ -310,11 +327,11 @@ def _partition(path: str, columns: frozenset[str]) -> dict[str, str | None]:
 def _bad_lines(
     store: Reader, pipeline: str, search: LineSearch, found: ErasePlan, unread: list[str]
 ) -> tuple[tuple[BadLinesLeft, ...], Counter[str]]:
-    """Look into every quarantine file; count also by the URIs of the source files."""
+    """Search every quarantine file; count each line once by the URIs of the source files."""
     history = found.state.history
     waiting = {str(one.file.filename): one for one in history.books.waiting_files()}
     lines: list[BadLinesLeft] = []
-    uris: Counter[str] = Counter()
+    uris: defaultdict[str, set[object]] = defaultdict(set)
     for facts in store.objects(layout.quarantine_folder(pipeline)):
         if not layout.is_quarantine_file(pipeline, facts.path):
             continue
@@ -335,8 +352,8 @@ def _bad_lines(
             )
             lines.append(left)
             name, _, path = source.partition(":")
-            uris[f"{roots.get(name, name).rstrip('/')}/{path}"] += one.lines + one.maybe
-    return tuple(lines), uris
+            uris[f"{roots.get(name, name).rstrip('/')}/{path}"] |= one.places
+    return tuple(lines), Counter({uri: len(places) for uri, places in uris.items()})
 
 
 def _erased_before(store: Reader, pipeline: str, found: ErasePlan) -> tuple[Counter[str], int]:

@@ -175,8 +175,9 @@ class TableState:
         outcomes = rewriter.rewrite(groups, work) if groups else []
         for outcome in outcomes:
             if isinstance(outcome, RewriteFailed):
+                again = ", try again" if outcome.retryable else ""
                 raise NotRewritten(
-                    f"{outcome.message} [{outcome.code}]; nothing was changed, try again",
+                    f"{outcome.message} [{outcome.code}]; nothing was changed{again}",
                     file=outcome.group.file.path,
                 )
         return tuple(outcome for outcome in outcomes if isinstance(outcome, Rewritten))

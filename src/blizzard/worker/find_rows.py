@@ -10,11 +10,13 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -24,7 +26,7 @@ from blizzard.worker.table_file import Columns, RowGroup, TableFile, matches, ma
 from lakebed.columns.column_mapping import ColumnMapping, format_path
 from lakebed.columns.schema import Schema
 from lakebed.documents.deletion_vector import DeletionVector, from_z85
-from lakebed.errors import LakeError, ObjectMissing, Whose
+from lakebed.errors import DocumentUnreadable, LakeError, ObjectMissing, Whose
 from lakebed.storage.store import Reader
 from lakebed.types import Provenance
 
@@ -38,6 +40,9 @@ OFFSETS_FROM = 4
 MOST_IN_ARRAY = 4096
 """A container with more numbers is a bitset, unless it consists of runs."""
 BITSET_BYTES = 8192
+
+
+DAMAGED = "it is damaged: run penguin fsck and blizzard audit --deep"
 
 
 class VectorUnreadable(LakeError, code="deletion_vector_unreadable", whose=Whose.EXTERNAL):
@@ -194,12 +199,12 @@ class FoundInGroup:
 
 
 class _RandomAccess(io.RawIOBase):
-    """A data file of which only the bytes are read that somebody asks for."""
+    """A data file of which only the requested bytes are read."""
 
     def __init__(self, store: Reader, path: str) -> None:
         facts = store.head(path)
         if facts is None:
-            raise ObjectMissing("a file of the table is gone", path=store.describe(path))
+            raise ObjectMissing("a data file of the table is gone", path=store.describe(path))
         self._store = store
         self._facts = facts
         self._at = 0
@@ -225,6 +230,19 @@ class _RandomAccess(io.RawIOBase):
         body = self._store.part(self._facts.path, self._at, end, etag=self._facts.etag)
         self._at = end
         return body
+
+
+@contextmanager
+def _readable(store: Reader, path: str) -> Iterator[None]:
+    """Raise one of our errors, with the way out, where Arrow cannot read a data file."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise DocumentUnreadable(
+            f"a data file of the table cannot be read; {DAMAGED}", path=store.describe(path)
+        ) from error
 
 
 def check_columns(predicate: Predicate, schema: Schema) -> None:
@@ -255,14 +273,15 @@ def matching_rows(
     `hidden` names columns that only files have.
     """
     for path, file in sorted(files.items()):
-        for found in matching_groups(store, file, predicate, schema, mapping):
-            table = found.group.read().take(list(found.places))
-            whole = table.drop_columns([one for one in hidden if one in table.column_names])
-            partition = file.partition_values
-            for place, values in zip(found.places, whole.to_pylist(), strict=True):
-                yield Match(
-                    file=path, row=found.group.start + place, values={**partition, **values}
-                )
+        with _readable(store, path):
+            for found in matching_groups(store, file, predicate, schema, mapping):
+                table = found.group.read().take(list(found.places))
+                whole = table.drop_columns([one for one in hidden if one in table.column_names])
+                partition = file.partition_values
+                for place, values in zip(found.places, whole.to_pylist(), strict=True):
+                    yield Match(
+                        file=path, row=found.group.start + place, values={**partition, **values}
+                    )
 
 
 def matching_groups(
@@ -323,15 +342,16 @@ def rows_in(
     rows = deleted = 0
     places: list[int] = []
     said: Counter[str] = Counter()
-    for found in matching_groups(store, file, predicate, schema, mapping):
-        group = found.group
-        rows = group.file.file.metadata.num_rows
-        deleted += found.deleted
-        places += [group.start + place for place in found.places]
-        if FILE in group.file.names:
-            column = group.read([FILE])[FILE]
-            names: Any = column.take(list(found.places))
-            said.update(name for name in names.to_pylist() if name is not None)
+    with _readable(store, file.path):
+        for found in matching_groups(store, file, predicate, schema, mapping):
+            group = found.group
+            rows = group.file.file.metadata.num_rows
+            deleted += found.deleted
+            places += [group.start + place for place in found.places]
+            if FILE in group.file.names:
+                column = group.read([FILE])[FILE]
+                names: Any = column.take(list(found.places))
+                said.update(name for name in names.to_pylist() if name is not None)
     if not places and not deleted:
         return None
     return RowsInFile(rows=rows, places=tuple(places), by_column=dict(said), deleted=deleted)

@@ -30,7 +30,7 @@ from blizzard.model.rewriting import (
     Rewriting,
     Rewritten,
 )
-from blizzard.worker.find_rows import Places, deleted_rows, marked
+from blizzard.worker.find_rows import DAMAGED, Places, deleted_rows, marked
 from blizzard.worker.output.encoding import Values, as_in_files, encoding_of, leaves, logical_paths
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.record import failure_of
@@ -39,7 +39,7 @@ from blizzard.worker.transform import RowChange
 from lakebed.columns.field_ids import with_field_ids
 from lakebed.documents.parquet_footer import statistics
 from lakebed.documents.records import FinishedFile, RowColumns
-from lakebed.errors import ObjectMissing, StoreUnavailable
+from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.storage.store import Store
 
 
@@ -301,10 +301,10 @@ def downloaded(old: ActiveFile, store: Store, target: Path) -> Path:
     """Fetch a file of the table; raise if it is not the one that the log means."""
     facts = store.head(old.path)
     if facts is None:
-        raise ObjectMissing("a file of the table is gone", path=store.describe(old.path))
+        raise ObjectMissing("a data file of the table is gone", path=store.describe(old.path))
     if facts.size != old.size:
-        raise StoreUnavailable(
-            f"a file has {facts.size} bytes, but the log says {old.size}",
+        raise DocumentUnreadable(
+            f"the file has {facts.size} bytes, but the log says {old.size}; {DAMAGED}",
             path=store.describe(old.path),
         )
     with target.open("wb") as file:

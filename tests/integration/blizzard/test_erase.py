@@ -63,7 +63,7 @@ def test_rows_whose_value_is_null_are_meant_only_by_is_null(desk):
 def test_no_row_and_every_row_are_told(desk):
     none = desk.cli("erase", "--where", "user = 'nobody'", "--yes")
     assert none.exit_code == 0
-    assert "holds for no row" in none.output
+    assert "no row in the table matches" in none.output
     assert [one.kind for one in entries(desk.table)][-1] == "batch"
     every = desk.cli("erase", "--where", "id > 0")
     assert every.exit_code == 1

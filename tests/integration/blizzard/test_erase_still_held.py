@@ -1,5 +1,6 @@
 """Erased rows: who still holds them, in rewritten files and in those of the change data feed."""
 
+import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -45,7 +46,7 @@ def test_old_files_are_named_until_a_vacuum_then_the_sources_are_left(desk):
     shown = desk.cli("erase", "--where", X)
     assert shown.exit_code == 0
     text = " ".join(shown.output.split())
-    assert "nothing in the table" in text
+    assert "no row in the table matches" in text
     assert "2 source files" in text
     assert "would bring the rows back" in text
 
@@ -93,6 +94,45 @@ def test_lines_in_quarantine_are_searched_and_discarded(tmp_path):
     assert "blizzard gc" in desk.cli("erase", "--where", X).output
 
 
+def test_a_line_in_two_quarantine_files_is_one_line_of_its_source(tmp_path):
+    desk = Forgetful(tmp_path, FIELDS, more=QUARANTINE)
+    desk.land("a.ndjson", {"id": "no", "user": "x"})
+    desk.land("b.ndjson", {"id": "no", "user": "x"})
+    desk.ingest()
+    (quarantined,) = desk.table.rglob("*quarantine*/**/*.parquet")
+    last = "0" if quarantined.stem.endswith("1") else "1"
+    copied = quarantined.with_stem(quarantined.stem[:-1] + last)
+    copied.write_bytes(quarantined.read_bytes())
+    left = desk.held(X)
+    assert {one.uri: one.rows for one in left.sources} == {
+        desk.uri("a.ndjson"): 1,
+        desk.uri("b.ndjson"): 1,
+    }
+    assert desk.cli("dlq", "discard", "in:a.ndjson", "in:b.ndjson", "--yes").exit_code == 0
+    shown = desk.cli("erase", "--where", X).output
+    assert shown.count(copied.name) == 1, shown
+
+
+def test_odd_names_in_a_source_do_not_hide_its_other_files(desk, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (desk.landing.folder / "link").symlink_to(tmp_path / "elsewhere")
+    desk.land("new\nline.ndjson", {"id": 8, "user": "x"})
+    odd = os.fsencode(desk.landing.folder) + b"/odd\xff.ndjson"
+    os.close(os.open(odd, os.O_CREAT))
+    desk.land("waits.ndjson", {"id": 9, "user": "x"})
+    left = desk.said("erase", "--where", X)
+    waiting = {one["uri"] for one in left["not_searched"] if one["why"] == "waiting"}
+    assert waiting == {desk.uri("new\nline.ndjson"), desk.uri("waits.ndjson")}
+    assert left["unread"] == [desk.uri("link/"), desk.uri("odd\\xff.ndjson")]
+
+
+def test_a_source_that_cannot_be_listed_is_named_with_the_reason(desk):
+    desk.landing.folder.rename(desk.landing.folder.with_name("gone"))
+    shown = " ".join(desk.cli("erase", "--where", X).output.split())
+    assert "source in could not be listed: the folder does not exist" in shown
+    assert "; its files were not checked" in shown
+
+
 def test_a_file_that_cannot_be_read_is_told(desk):
     (desk.table / "broken.parquet").write_bytes(b"nothing")
     assert desk.held(X).unread == ("broken.parquet",)
@@ -132,7 +172,7 @@ def test_source_files_of_which_the_table_has_not_all_rows_are_named_as_not_searc
         desk.uri(f"{name}.ndjson"): why for name, why in wanted.items()
     }
     shown = " ".join(desk.cli("erase", "--where", X).output.split())
-    assert "1 source file not searched, failed" in shown
+    assert "1 source file failed, so not searched: delete it, or erase again after it has" in shown
 
 
 YOURSELF = "look for the value in the source files yourself"
@@ -167,7 +207,7 @@ def test_erasures_of_unknown_source_files_are_told_once_nothing_else_is_left(des
     assert (left["rows"], left["data_files"], left["sources"]) == (0, [], [])
     assert (left["sources_unknown"], left["possible_sources"]) == (4, [])
     shown = " ".join(desk.cli("erase", "--where", X).output.split())
-    assert "what is left is below" in shown
+    assert "no row in the table matches; other places that may hold such rows:" in shown
     assert YOURSELF in shown
 
 

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 from blizzard.rewrite.retract import RowsNotToldApart, SourceNotRetractable
-from blizzard.rewrite.transaction import PromotionWaits
+from blizzard.rewrite.transaction import NotRewritten, PromotionWaits
 from penguin.cli.app import app as penguin_app
 from tests.support.builders import entries
 from tests.support.landing import Landing
@@ -220,6 +220,16 @@ def test_what_is_not_committed_yet_is_refused(desk):
         desk.retract("in:e.ndjson")
     desk.take_back("b.ndjson")
     assert desk.ids() == [1, 2, 5, 6]
+
+
+@pytest.mark.unbalanced("file_size_differs", "file_damaged")
+def test_a_truncated_data_file_is_reported_with_the_way_out(desk):
+    (name,) = desk.active
+    path = desk.table / name
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(NotRewritten, match="it is damaged: run penguin fsck") as refused:
+        desk.retract("b.ndjson")
+    assert str(refused.value).count("try again") == 0
 
 
 def test_bad_lines_that_wait_are_given_up_and_rows_of_replayed_ones_go(tmp_path):

@@ -242,3 +242,22 @@ def test_a_row_that_waits_in_quarantine_is_found(tmp_path: Path) -> None:
     assert traced(desk, "name = 'bob'") == []
     desk.cli("dlq", "discard", "a.ndjson", "--yes")
     assert "no bad line in quarantine" in desk.cli("trace", "--where", "name = 'ada'").output
+
+
+@pytest.mark.unbalanced("file_size_differs", "file_damaged")
+@pytest.mark.parametrize("damage", ["truncated", "footer"])
+@pytest.mark.parametrize("command", ["trace", "erase"])
+def test_a_damaged_data_file_is_an_error_with_a_way_out(
+    desk: Rescued, command: str, damage: str
+) -> None:
+    desk.land("a.ndjson", {"id": 1})
+    desk.ingest()
+    (name,) = desk.active
+    body = (desk.table / name).read_bytes()
+    broken = body[:-20] if damage == "truncated" else body[:-60] + b"\xff" * 52 + body[-8:]
+    (desk.table / name).write_bytes(broken)
+    done = desk.cli(command, "--where", "id = 1")
+    assert done.exit_code == 1, done.output
+    shown = " ".join(done.output.split())
+    assert "a data file of the table cannot be read; it is damaged: run penguin fsck and" in shown
+    assert name in shown

@@ -29,11 +29,11 @@ Erased = RewriteDone[ErasePlan]
 FILE = "path=file.path rows=file.rows bytes=file.size erased=rows"
 """What documents say of a data file."""
 NOT_SEARCHED_PLACES = (
-    "not looked at: other tables, backups and copies, the quarantine of other pipelines, and the "
+    "not checked: other tables, backups and copies, the quarantine of other pipelines, and the "
     "least and greatest values of columns that the Delta log and the journal keep of data files"
 )
 WHY = {
-    Why.ADDED: "in the table since it was looked at: run this again",
+    Why.ADDED: "added to the table meanwhile: run this again",
     Why.WAITING: "not committed yet: run {committer}, then this again",
     Why.HELD: "held by penguin: penguin release or penguin discard {them}, then this again",
     Why.UNNAMED: "not named by the Delta log: blizzard gc, or VACUUM, deletes {them}",
@@ -44,11 +44,19 @@ HISTORY = {
 }
 
 NOT_SEARCHED = {
-    WhyNotSearched.FAILED: "failed: rows come once it is read, so delete it, or erase again then",
-    WhyNotSearched.WAITING: "not read to its end yet: erase again once it is in the table",
-    WhyNotSearched.CHANGED: "changed since it was read: look into it",
-    WhyNotSearched.RETRACTED: "whose rows were retracted: look into it, or delete it",
+    WhyNotSearched.FAILED: (
+        "failed, so not searched: delete {them}, or erase again after {they} {have} been read"
+    ),
+    WhyNotSearched.WAITING: (
+        "not read to the end yet, so not searched: erase again once {they} {are} in the table"
+    ),
+    WhyNotSearched.CHANGED: "changed after being read, so not searched: search {them} yourself",
+    WhyNotSearched.RETRACTED: (
+        "with retracted rows, so not searched: search {them} yourself, or delete {them}"
+    ),
 }
+ONE = {"them": "it", "they": "it", "have": "has", "are": "is"}
+SEVERAL = {word: word for word in ONE}
 
 
 def erase(
@@ -85,7 +93,7 @@ def erasure_document(
 ) -> dict[str, object]:
     """Return what was taken out or, without --yes, what would be, and what still holds it."""
     found = done.found
-    rest = "data_files bad_lines sources sources_unknown possible_sources unread not_searched"
+    rest = "data_files bad_lines sources sources_unknown possible_sources not_searched"
     return {
         **document_of(settings),
         "entry": done.entry,
@@ -93,6 +101,7 @@ def erasure_document(
         "removed": [picked(one, FILE) for one in found.files if one.is_whole],
         "rewritten": [picked(one, FILE) for one in found.files if not one.is_whole],
         **picked(left, rest),
+        "unread": [*left.unread, *left.unlisted],
     }
 
 
@@ -123,8 +132,10 @@ def _first(lines: Sequence[str]) -> Iterator[str]:
 def _in_short(done: Erased, left: StillHeld) -> str:
     found = done.found
     if not found.files:
-        rest = "nothing else was found" if left.is_nothing else "what is left is below"
-        return f"nothing in the table: the condition holds for no row of it; {rest}"
+        rest = (
+            "nothing else was found" if left.is_nothing else "other places that may hold such rows:"
+        )
+        return f"no row in the table matches; {rest}"
     rows = plural(found.rows, "row")
     files = plural(len(found.files), "data file")
     every = ", which are ALL rows of the table" if found.is_everything else ""
@@ -136,8 +147,8 @@ def _in_short(done: Erased, left: StillHeld) -> str:
 def _still_held(command: RewriteCommand, done: Erased, left: StillHeld) -> Iterator[str]:
     if left.is_nothing and not done.found.files:
         return
-    yield "what still holds such rows:"
     if done.found.files:
+        yield "what still holds such rows:"
         yield command.time_travel()
     for why in Why:
         files = [one for one in left.data_files if one.why is why]
@@ -147,7 +158,8 @@ def _still_held(command: RewriteCommand, done: Erased, left: StillHeld) -> Itera
     yield from _not_searched(left)
     if left.unread:
         yield f"  {plural(len(left.unread), 'file')} could not be read, and may hold some:"
-        yield from _first([f"{path}" for path in left.unread])
+        yield from _first(left.unread)
+    yield from (f"  {reason}; its files were not checked" for reason in left.unlisted)
 
 
 def _data_files(why: Why, files: list[OtherFile], committer: str) -> Iterator[str]:
@@ -157,9 +169,10 @@ def _data_files(why: Why, files: list[OtherFile], committer: str) -> Iterator[st
     told = WHY.get(why, "").format(committer=committer, them=them)
     if why in HISTORY:
         latest = max((one.deleted_from for one in files if one.deleted_from), default=None)
-        all_of = "" if len(files) == 1 else "all of them "
-        until = "" if latest is None else f": not {all_of}before {second(latest)} UTC"
-        told = f"{HISTORY[why]} until VACUUM deletes {them}{until}"
+        told = f"{HISTORY[why]} until VACUUM deletes {them}"
+        if latest is not None:
+            last = "it" if len(files) == 1 else "the last of them"
+            told += f"; it can delete {last} from {second(latest)} UTC"
     yield f"  {plural(len(files), 'data file')} {told}:"
     yield from _first([f"{one.path}: {plural(one.rows, 'row')}" for one in files])
 
@@ -181,7 +194,7 @@ def _bad_lines(left: StillHeld) -> Iterator[str]:
             yield from _first([f"blizzard dlq discard {name}" for name in names])
             yield "    gives up all bad lines of these source files"
         else:
-            yield from _first([f"{one.file}" for one in some])
+            yield from _first(list(dict.fromkeys(one.file for one in some)))
 
 
 def _sources(left: StillHeld) -> Iterator[str]:
@@ -212,7 +225,8 @@ def _not_searched(left: StillHeld) -> Iterator[str]:
     for why, way_out in NOT_SEARCHED.items():
         some = [one.uri for one in left.not_searched if one.why is why]
         if some:
-            yield f"  {plural(len(some), 'source file')} not searched, {way_out}:"
+            words = way_out.format(**(ONE if len(some) == 1 else SEVERAL))
+            yield f"  {plural(len(some), 'source file')} {words}:"
             yield from _first(some)
 
 
