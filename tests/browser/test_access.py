@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from tests.support import live_samples as samples
 from tests.support.browsing import Theme, Visit, Visitor, clock
+from tests.support.waits import until
 
 pytestmark = pytest.mark.browser
 
@@ -127,6 +128,12 @@ def test_rows_are_walked_and_opened_by_keyboard(visitor: Visitor):
     keys.press("End")
     expect(rows.nth(7)).to_be_focused()
     keys.press("Home")
+    expect(rows.nth(0)).to_be_focused()
+    visit.page.locator("main").focus()
+    keys.press("Home")  # Outside a table it is the browser's, which goes to the top of the page.
+    expect(visit.page.locator("main")).to_be_focused()
+    until(lambda: visit.page.evaluate("scrollY") == 0)
+    rows.nth(0).focus()
     keys.press("Enter")
     expect(visit.heading()).to_have_text("payments")
     expect(visit.page.locator("main")).to_be_focused()
@@ -162,6 +169,49 @@ def test_the_tab_key_reaches_whatever_can_be_clicked(visitor: Visitor):
             )
         )
     assert reached >= set(range(wanted))
+
+
+def test_older_rows_take_the_focus_that_their_button_had(visitor: Visitor):
+    visit = visitor.open(samples.busy(clock()), "#/pipelines/orders")
+    for place, (name, first) in enumerate((("batches", "4,802"), ("batches", "4,792"))):
+        visit.page.get_by_role("button", name=f"Older {name}").press("Enter")
+        expect(visit.page.get_by_role("button", name=first, exact=True)).to_be_focused()
+        expect(visit.section("Batches").locator(".row-link")).to_have_count(20 + 50 * place)
+    visit.go("#/tables/orders")
+    visit.page.get_by_role("button", name="Older versions").press("Enter")
+    first = visit.section("Versions").get_by_role("row").nth(21).get_by_role("link").first
+    expect(first).to_have_text("4,786")
+    expect(first).to_be_focused()
+
+
+def test_a_chart_tells_its_values_by_keyboard_and_a_theme_its_name(visitor: Visitor):
+    visit = visitor.open(samples.busy(clock()), "#/pipelines/orders")
+    chart = visit.section("Throughput, last 24 h")
+    step = chart.get_by_role("slider")
+    step.focus()
+    last = step.get_attribute("aria-valuetext") or ""
+    assert re.match(r"[\d,]+ rows, \d\d:\d\d", last)
+    step.press("ArrowLeft")
+    expect(step).not_to_have_attribute("aria-valuetext", last)
+    tip = chart.locator(".chart-tip b").inner_text()
+    assert (step.get_attribute("aria-valuetext") or "").startswith(f"{tip}, ")
+    step.blur()
+    expect(chart.locator(".chart-tip")).to_have_count(0)
+    visit.page.keyboard.press("t")
+    expect(visit.page.locator("#said")).to_have_text("Colours: light. ")
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_program_that_does_not_answer_says_so_in_a_word(visitor: Visitor, width: int):
+    now = clock()
+    lake = samples.overview(now, samples.pipeline(now), penguin=False)
+    visit = visitor.open(lake, width=width)
+    gone = visit.page.get_by_role("list", name="Programs").get_by_text("penguin")
+    expect(gone).to_have_text("penguin no answer")
+    expect(gone.locator("svg")).to_be_visible()
+    warning = "getComputedStyle(document.querySelector('.gone')).color"
+    assert visit.page.evaluate(warning) == "rgb(143, 90, 0)"
+    assert visit.width() == width
 
 
 def test_the_page_has_landmarks_and_an_outline(visitor: Visitor):

@@ -141,6 +141,8 @@ def test_waits_grow_to_a_limit_and_are_never_in_step(ask: Ask):
 
 
 def test_axes_end_at_round_numbers(ask: Ask):
+    wanted = {0.3: 1, 45: 60, 210: 240, 3_700: 7_200, 90_000: 172_800}
+    each(ask, "charts", "roundUpSeconds", wanted)
     each(ask, "charts", "roundUp", {0: 1, 7: 10, 11: 20, 238_000: 250_000, 260_000: 500_000})
     each(ask, "charts", "roundUpBytes", {0: 1, 1_000: 1_024, 1_025: 2_048})
 
@@ -148,6 +150,8 @@ def test_axes_end_at_round_numbers(ask: Ask):
 def test_columns_of_a_chart_reach_from_its_floor_to_its_top(ask: Ask):
     assert ask("charts", "area", [0, 5, 10], 30, 100, 10) == "M0 100V100H10V50H20V0H30V100Z"
     assert ask("charts", "area", [], 30, 100, 10) == ""
+    broken = "M0 100V50H10V100ZM20 100V0H30V100Z"  # Nothing is drawn where nothing is known.
+    assert ask("charts", "area", [5, None, 10], 30, 100, 10) == broken
     assert ask("charts", "onLogScale", 0.1) == 0
     assert ask("charts", "onLogScale", 10**9) == 1
 
@@ -220,9 +224,57 @@ def test_state_and_health_are_two_marks(ask: Ask):
     assert ask("logic", "filtered", items, "", {"health": "ok"}) == []
 
 
-def test_sums_of_what_is_not_known_are_not_nothing(ask: Ask):
-    unread = {"freshness": {"worst_secs": None}, "yesterday": {"complete": None}}
-    sums = ask("logic", "totals", [unread])
-    assert [sums[name] for name in ("rows", "waiting", "waitingBytes", "entries", "behind")] == [
-        None
-    ] * 5
+def test_sums_say_how_many_they_leave_out_and_days_count_by_their_standing(ask: Ask):
+    def one(standing: str, **known: int) -> dict[str, Any]:
+        return {"freshness": {"worst_secs": None}, "yesterday": {"standing": standing}, **known}
+
+    sums = ask("logic", "totals", [one("empty")])
+    names = ("rows", "waiting", "waitingBytes", "entries", "behind", "worst")
+    assert [sums[name] for name in names] == [None] * 6
+    days = [one("complete", waiting_files=3, behind_secs=7), one("incomplete"), one("unknown")]
+    sums = ask("logic", "totals", [*days, one("empty", waiting_files=8)])
+    assert sums["yesterday"] == {"complete": 1, "incomplete": 1, "empty": 1}
+    assert (sums["waiting"], sums["unknown"]["waiting_files"]) == (11, 2)
+    assert (sums["behind"], sums["unknown"]["behind_secs"]) == (7, 3)
+
+
+READ = {
+    "at": "2026-11-16T09:00:00Z", "entry": 31, "counted": "lines", "lines": 72, "rows": 56,
+    "blank": 0, "filtered": 0, "quarantined": 16, "committed": True, "version": 32,
+    "committed_at": "2026-11-16T09:01:00Z",
+}  # fmt: skip
+FAILURE = {"failed_at": "2026-11-16T12:00:00Z", "code": "gone", "message": "x", "attempts": 1}
+
+
+def steps(ask: Ask, **facts: Any) -> list[tuple[str, str, str | None]]:
+    stored = {"modified": "2026-11-16T12:30:00Z", "size": 1_024}
+    answer = {"reason": None, "detail": None, "stored": stored, "read": [READ], "failure": None}
+    answer |= {"resolved": [], "erased": [], "retraction": None, "running": True, **facts}
+    found = ask("view-files", "stepsOf", answer, NOW)
+    return [(step["state"], step["what"], step["at"]) for step in found]
+
+
+def test_a_journey_is_told_by_time_and_in_the_right_tense(ask: Ask):
+    at = "2026-11-16T12:30:00Z"
+    assert steps(ask, state="changed", reason="changed")[1:] == [
+        ("done", "committed to the table as version", READ["committed_at"]),
+        ("bad", "replaced in the source by another object", at),
+    ]
+    waiting = steps(ask, state="waiting", reason="changed")
+    assert [what for _state, what, _at in waiting[2:]] == [
+        "arrived in the source",
+        "waits to be read",
+    ]
+    for due, what in ((at, "is due to be tried again"), ("2026-11-16T13:30:00Z", "is tried again")):
+        failed = steps(ask, state="failed", read=[], failure={**FAILURE, "next_try": due})
+        assert failed[-1] == ("next", what, due)
+
+
+def test_days_are_the_weeks_of_a_calendar(ask: Ask):
+    days = [{"name": f"2026-11-{at:02}"} for at in range(10, 0, -1)]
+    weeks = ask("logic", "weeksOf", [*days, {"name": "unknown"}])
+    assert [[day and day["name"][-2:] for day in week] for week in weeks] == [
+        [None] * 6 + ["01"],
+        ["02", "03", "04", "05", "06", "07", "08"],
+        ["09", "10", None, None, None, None, None],
+    ]

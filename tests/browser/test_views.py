@@ -15,10 +15,10 @@ pytestmark = pytest.mark.browser
 
 def test_an_empty_lake_says_how_to_begin(visitor: Visitor):
     visit = visitor.open(samples.overview(clock()))
-    expect(visit.heading()).to_have_text("No pipeline has run yet")
-    expect(visit.page.get_by_text("blizzard --config blizzard.yaml")).to_be_visible()
+    expect(visit.heading()).to_have_text("No pipelines are configured")
+    expect(visit.page.locator("main code")).to_have_count(0)  # There is no command to make up.
     visit.go("#/files")
-    expect(visit.page.locator("main")).to_contain_text("No pipeline has run yet")
+    expect(visit.page.locator("main")).to_contain_text("This configuration has no pipelines")
 
 
 def test_one_pipeline_that_is_well_says_so(visitor: Visitor):
@@ -38,7 +38,6 @@ def test_problems_come_first_with_their_way_out(visitor: Visitor):
     first = visit.section("Problems").get_by_role("listitem").first
     expect(first).to_contain_text("has not answered for 14 minutes")
     expect(first.locator("pre")).to_have_text("blizzard -c lake.yaml --dry-run")
-    expect(first.get_by_role("button", name="Copy the command")).to_be_visible()
     names = visit.section("Pipelines").locator(".row-link").all_inner_texts()
     assert names[:3] == ["payments", "shipments", "clicks"]  # failing, warning, running
 
@@ -57,8 +56,9 @@ def test_a_hundred_pipelines_are_filtered_and_sorted(visitor: Visitor):
     expect(pipelines.locator(".row-link")).to_have_count(12)
     expect(pipelines.get_by_text("12 of 100")).to_be_visible()
     assert "q=refunds+0" in visit.page.url
-    pipelines.get_by_role("button", name=re.compile("Stopped")).click()
+    pipelines.get_by_role("group", name="State").get_by_role("button", name="Stopped").click()
     expect(pipelines.locator(".row-link").first).to_be_visible()
+    expect(visit.section("Tables")).to_contain_text("No table matches")  # They are all idle.
     visit.page.reload()  # The address says all of it.
     expect(pipelines.get_by_role("searchbox")).to_have_value("refunds 0")
     expect(pipelines.get_by_role("button", name=re.compile("Stopped"))).to_have_attribute(
@@ -113,10 +113,11 @@ def test_a_year_of_days_is_shown_with_its_gaps(visitor: Visitor):
     expect(days.get_by_role("img")).to_have_attribute(
         "aria-label", "31 days: 28 complete, 2 incomplete, 1 not over yet."
     )
-    for shown in ("Lost", "Deleted", "Overwritten"):  # Only where a day has something to say.
-        expect(days.get_by_role("columnheader", name=shown)).to_be_visible()
-    for left_out in ("Held", "Changed", "Removed"):
+    for left_out in ("Held", "Changed since", "Removed", "Lost", "Deleted"):
         expect(days.get_by_role("columnheader", name=left_out)).to_have_count(0)
+    parts = days.get_by_role("row").filter(has_text="1 lost")  # A part of the files that failed.
+    expect(parts.get_by_role("cell", name="288 1 deleted")).to_be_visible()
+    expect(parts.get_by_role("cell", name="1 1 lost")).to_be_visible()
     days.get_by_role("button", name="year").click()
     expect(days.get_by_role("img")).to_have_attribute("aria-label", re.compile("366 days"))
     expect(days.get_by_role("row")).to_have_count(1 + 7 + 3)  # a week, and the gaps before it
@@ -144,15 +145,29 @@ def test_a_failing_pipeline_shows_what_needs_hands(visitor: Visitor):
     bad = visit.section("Bad lines")
     expect(bad).to_contain_text("1,204 lines")
     visit.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    bad.get_by_role("button", name="Copy the change of the configuration").click()
-    expect(
-        bad.get_by_role("button", name="the change of the configuration: copied")
-    ).to_be_visible()
+    bad.get_by_role("button", name="schema: on_mismatch: rescue").click()
+    expect(visit.page.locator("#said")).to_have_text("Copied. ")
     copied = visit.page.evaluate("navigator.clipboard.readText()")
     assert copied == "schema:\n  on_mismatch: rescue"
     commands = [each for each in visit.page.locator("pre").all_inner_texts() if each != copied]
+    names = visit.page.locator(".copy").evaluate_all("all => all.map((each) => each.textContent)")
+    assert [each.partition(": ")[2] for each in names if "rescue" not in each] == commands
     assert all(each.startswith(("blizzard -c ", "penguin -c ")) for each in commands)
     assert not any("\n" in each for each in commands)
+
+
+def test_only_the_button_that_was_pressed_says_copied(visitor: Visitor):
+    now = clock()
+    failing = samples.failing(now)
+    twice = [replace(each, way_out="penguin -c lake.yaml held") for each in failing.problems]
+    visit = visitor.open(samples.overview(now, replace(failing, problems=twice)))
+    visit.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    buttons = visit.section("Problems").get_by_role("button", name="penguin -c lake.yaml held")
+    expect(buttons).to_have_count(2)
+    buttons.first.click()
+    expect(visit.page.locator(".done:visible")).to_have_count(1)
+    assert visit.page.evaluate("navigator.clipboard.readText()") == "penguin -c lake.yaml held"
+    expect(visit.page.locator(".done:visible")).to_have_count(0)
 
 
 def test_charts_have_spans_and_tell_what_is_under_the_pointer(visitor: Visitor):
@@ -253,7 +268,10 @@ def test_what_is_not_known_is_not_shown_as_nothing(visitor: Visitor):
     expect(visit.section("Batches")).to_contain_text("No batch has run yet")
     expect(visit.page.locator("footer")).to_contain_text("No answer from http://127.0.0.1:9102")
     visit.go("#/tables/orders")
-    expect(visit.page.get_by_text("not committed yet")).to_be_visible()
+    expect(visit.page.get_by_text("There is no table yet. The first commit")).to_be_visible()
+    for gone in ("Versions", "Schema", "Schema changes", "Features and properties"):
+        expect(visit.section(gone)).to_have_count(0)
+    expect(visit.page.locator(".figure")).to_have_count(0)
 
 
 def test_places_that_do_not_exist_say_so(visitor: Visitor):

@@ -308,6 +308,16 @@ def version(clock: Clock, number: int, back: int, pipeline: str) -> Version:
 
 
 def table_detail(clock: Clock, summary: TableSummary) -> TableDetail:
+    if summary.version is None:
+        return TableDetail(
+            summary=summary,
+            columns=[],
+            partition_columns=[],
+            schema_changes=[],
+            recent_versions=[],
+            properties={},
+            features=[],
+        )
     name = summary.pipelines[0] if summary.pipelines else "orders"
     return TableDetail(
         summary=summary,

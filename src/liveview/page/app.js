@@ -28,7 +28,6 @@ const state = {
   link: { kind: "starting", since: Date.now() }, // starting, live, polling, lost, paused or token
   route: routes.parse(location.hash),
   ui: new Map(),
-  copied: null,
   said: [],
   tokenTried: false,
 };
@@ -130,8 +129,6 @@ function context() {
     route: state.route,
     overview: state.overview,
     documents,
-    copied: state.copied,
-    onCopy: copy,
     go,
     replace: (hash) => {
       history.replaceState(null, "", hash);
@@ -173,19 +170,18 @@ function arrived() {
   document.getElementById("main").focus({ preventScroll: true });
 }
 
-async function copy(text) {
+// What a button copies stands before it.
+async function copy(button) {
+  const text = button.previousElementSibling.textContent;
   try {
     await navigator.clipboard.writeText(text);
   } catch {
     copyBySelection(text); // Only pages of https or of this machine have a clipboard.
   }
-  state.copied = text;
+  button.classList.add("copied");
+  setTimeout(() => button.classList.remove("copied"), 2000);
   say(["Copied"]);
   draw();
-  setTimeout(() => {
-    state.copied = null;
-    draw();
-  }, 2000);
 }
 
 function copyBySelection(text) {
@@ -209,6 +205,7 @@ function help() {
 
 function nextTheme() {
   shell.theme.next();
+  say([`Colours: ${shell.THEME_WORDS[shell.theme.get()]}`]);
   draw();
 }
 
@@ -239,6 +236,10 @@ addEventListener("hashchange", arrived);
 document.querySelector("[data-skip]").addEventListener("click", (event) => {
   event.preventDefault(); // The address says where the reader is; it is not for this.
   document.getElementById("main").focus();
+});
+document.addEventListener("click", (event) => {
+  const button = event.target.closest(".copy");
+  if (button) copy(button);
 });
 document.addEventListener("visibilitychange", seen);
 setInterval(() => {

@@ -16,16 +16,25 @@ export function roundUpBytes(value) {
   return value > 0 ? 2 ** Math.ceil(Math.log2(value)) : 1;
 }
 
-/** Return the outline of columns over a width and a height, as the data of an SVG path. */
+/** Return the same for seconds; half of it is round, too. */
+export function roundUpSeconds(value) {
+  const steps = [1, 60, 3600].flatMap((unit) => [1, 2, 4, 10, 20, 30].map((each) => each * unit));
+  return steps.find((each) => each >= value && each < 86_400) ?? roundUp(value / 86_400) * 86_400;
+}
+
+/** Return the outline of columns over a width and a height, as an SVG path; it is broken at null. */
 export function area(values, width, height, top) {
-  if (!values.length) return "";
   const wide = width / values.length;
   const y = (value) => round(height - (top ? (value / top) * height : 0));
-  let path = `M0 ${round(height)}`;
-  values.forEach((value, at) => {
-    path += `V${y(value)}H${round((at + 1) * wide)}`;
-  });
-  return `${path}V${round(height)}Z`;
+  const isKnown = (at) => (values[at] ?? null) !== null;
+  return values
+    .map((value, at) => {
+      if (!isKnown(at)) return "";
+      const begin = isKnown(at - 1) ? "" : `M${round(at * wide)} ${round(height)}`;
+      const end = isKnown(at + 1) ? "" : `V${round(height)}Z`;
+      return `${begin}V${y(value)}H${round((at + 1) * wide)}${end}`;
+    })
+    .join("");
 }
 
 /** Return where a number of seconds stands between a tenth of a second and a week, from 0 to 1, by powers. */
@@ -81,9 +90,9 @@ export function when(at, now) {
 }
 
 /**
- * Draw values over time, with a line under the pointer that tells its time and values.
+ * Draw values over time, and the time and values of the step under the pointer or chosen by arrow keys.
  *
- * `layers` are `{name, values}`, the one behind first; `tip` returns what the pointer tells of a step.
+ * `layers` are `{name, values}`, the one behind first; `tip` returns the values of a step in words.
  */
 function plot(series, { label, now, narrow, hover, onHover, top, show, layers, tip }) {
   const [width, height] = [960, 168];
@@ -100,9 +109,11 @@ function plot(series, { label, now, narrow, hover, onHover, top, show, layers, t
   };
   const lines = [0, 0.5, 1];
   const hours = span / 3_600_000;
-  const ticks = timeTicks(start + span * 0.03, Math.min(start + span * 0.97, now), tickMinutes(hours, narrow));
+  const edge = span * (narrow ? 0.07 : 0.03);
+  const ticks = timeTicks(start + edge, Math.min(start + span - edge, now), tickMinutes(hours, narrow));
   const word = (at) => (hours > 30 ? dayMonth(at) : hourMinute(at));
   const timeOf = (step) => when(start + step * series.step_secs * 1000, now);
+  const spanOf = (step) => `${timeOf(step)} – ${timeOf(step + 1)}`;
   return h(
     "div.chart",
     null,
@@ -120,10 +131,20 @@ function plot(series, { label, now, narrow, hover, onHover, top, show, layers, t
         lines.map((share) => h("path.grid", { d: `M0 ${round(height * (1 - share))}H${width}` })),
         ticks.map((at) => h("path.grid.grid-v", { d: `M${x(at)} 0V${height}` })),
         layers.map(({ name, values }) =>
-          h("path", { class: name, d: area(values.map((each) => each ?? 0), width, height, top) }),
+          h("path", { class: name, d: area(values, width, height, top) }),
         ),
         picked !== null && h("rect.picked", { x: round(picked * wide), y: 0, width: round(wide), height }),
       ),
+      h("input.sr", {
+        type: "range",
+        max: steps - 1,
+        value: picked ?? steps - 1,
+        "aria-label": "Step of the chart",
+        "aria-valuetext": [...tip(picked ?? steps - 1), spanOf(picked ?? steps - 1)].join(", "),
+        onfocus: () => onHover(steps - 1),
+        oninput: (event) => onHover(Number(event.target.value)),
+        onblur: () => onHover(null),
+      }),
       picked !== null &&
         h(
           "p.chart-tip",
@@ -133,7 +154,7 @@ function plot(series, { label, now, narrow, hover, onHover, top, show, layers, t
             share: String((picked + 0.5) / steps),
           },
           tip(picked).map((text) => h("b", null, text)),
-          h("span", null, `${timeOf(picked)} – ${timeOf(picked + 1)}`),
+          h("span", null, spanOf(picked)),
         ),
     ),
     h(
@@ -162,7 +183,7 @@ export function freshnessTrend(series, options) {
   const { worst_secs: worst, median_secs: median, files } = series;
   return plot(series, {
     ...options,
-    top: Math.max(...worst.map((each) => each ?? 0), 1),
+    top: roundUpSeconds(Math.max(...worst.map((each) => each ?? 0), 1)),
     show: duration,
     layers: [
       { name: "area worst", values: worst },

@@ -2,23 +2,13 @@
 
 import { h } from "./dom.js";
 import * as format from "./format.js";
-import { shortened } from "./logic.js";
+import { shortened, weeksOf } from "./logic.js";
 import * as routes from "./routes.js";
 import * as w from "./widgets.js";
 
 // States of files that a day has a column for only where it is needed.
-const SELDOM = [
-  ["Lost", "lost"],
-  ["Held", "held"],
-  ["Changed", "changed"],
-  ["Retracted", "retracted"],
-  ["Discarded", "discarded"],
-  ["Removed", "removed"],
-  ["Altered", "altered"],
-  ["Deleted", "deleted"],
-  ["Overwritten", "overwritten"],
-  ["Bad lines", "quarantined_lines"],
-];
+const SELDOM = ["held", "changed", "retracted", "discarded", "removed", "altered"];
+const WEEKDAYS = ["Mon", "", "Wed", "", "Fri", "", ""];
 const COVERS =
   "Complete: of the files that landed on that day, in UTC, nothing more is to come. Bad lines may wait in quarantine, and rows are not compared with the table: `blizzard audit` does that.";
 const MONTH = 31;
@@ -48,7 +38,6 @@ export function days(name, summary, ctx) {
   if (!entry.data) return w.section("days", "Days", choice, w.pending(entry, "The days"));
   const all = entry.data.days;
   const tally = (standing) => all.filter((day) => day.standing === standing).length;
-  const word = (day) => w.STANDINGS[day.standing][1];
   const words = all.length
     ? `${format.count(all.length, "day")}: ${Object.keys(w.STANDINGS)
         .filter(tally)
@@ -61,18 +50,7 @@ export function days(name, summary, ctx) {
     "Days",
     choice,
     entry.data.note && h("p.caption", null, h("bdi", null, entry.data.note)),
-    all.length > 0 &&
-      h(
-        "div.calendar",
-        { role: "img", "aria-label": words },
-        [...all].reverse().map((day) =>
-          h("span.day", {
-            key: day.name,
-            class: `day-${day.standing}`,
-            title: `${format.day(day.name, ctx.now)}: ${word(day)}, ${format.exact(day.in_table)} of ${format.exact(day.landed)} files in the table`,
-          }),
-        ),
-      ),
+    all.length > 0 && calendar(weeksOf(all), words, ctx.now),
     words && h("p.caption", null, w.words(`${words} ${COVERS}`)),
     w.grid({
       label: "Days",
@@ -85,24 +63,30 @@ export function days(name, summary, ctx) {
             h("time", { datetime: day.name, title: `${day.name}, in UTC` }, format.day(day.name, ctx.now)),
         },
         { title: "Verdict", cell: (day) => w.dayBadge(day.standing) },
-        { title: "Landed", num: true, cell: (day) => w.number(day.landed) },
-        { title: "In the table", num: true, cell: (day) => w.number(day.in_table) },
-        { title: "To commit", num: true, cell: (day) => quiet(day.journaled) },
-        { title: "To read", num: true, cell: (day) => quiet(day.waiting) },
+        {
+          title: "Landed",
+          num: true,
+          cell: (day) => [w.number(day.landed), part(day.deleted, "deleted"), part(day.overwritten, "overwritten")],
+        },
+        ...["in_table", "journaled", "waiting"].map((state) => files(state)),
         {
           title: "Failed",
           num: true,
-          cell: (day) => (day.failed ? h("span.tone-bad", null, w.number(day.failed)) : quiet(0)),
+          cell: (day) => [
+            day.failed ? h("span.tone-bad", null, w.number(day.failed)) : quiet(0),
+            part(day.lost, "lost"),
+          ],
         },
-        ...SELDOM.filter(([, key]) => all.some((day) => day[key])).map(([title, key]) => ({
-          title,
+        ...SELDOM.filter((state) => all.some((day) => day[state])).map((state) => files(state)),
+        all.some((day) => day.quarantined_lines) && {
+          title: "Bad lines",
           num: true,
-          cell: (day) => quiet(day[key]),
-        })),
+          cell: (day) => quiet(day.quarantined_lines),
+        },
         { title: "Rows", num: true, cell: (day) => w.number(day.rows) },
         { title: "Size", num: true, cell: (day) => w.size(day.bytes) },
-      ],
-      empty: w.empty("No day is known yet: the first one is there when the first file is."),
+      ].filter(Boolean),
+      empty: w.empty("No days yet. The first appears with the first file."),
     }),
     (picked.length < all.length || ctx.ui.get("all days", false)) &&
       h(
@@ -117,4 +101,33 @@ export function days(name, summary, ctx) {
   );
 }
 
+// A column per week, so that a row is a weekday; the month stands above the week of its first day.
+function calendar(weeks, words, now) {
+  const few = weeks.length < 8;
+  const labelled = (week, at) => week.find((day) => day && (at === 0 || day.name.endsWith("-01")));
+  const label = (week, at) => (at === 0 || at > 2 || few) && labelled(week, at);
+  return h(
+    "div.calendar",
+    { role: "img", "aria-label": words, class: few ? "few" : "" },
+    ["", ...WEEKDAYS].map((name) => h("span.weekday", null, name)),
+    weeks.map((week, at) => [
+      h("span.month", null, label(week, at) && format.dayMonth(label(week, at).name, "UTC")),
+      week.map((day) =>
+        day === null
+          ? h("span")
+          : h(
+              "span.day",
+              {
+                class: `day-${day.standing}`,
+                title: `${format.day(day.name, now)}: ${w.STANDINGS[day.standing][1]}, ${format.exact(day.in_table)} of ${format.exact(day.landed)} files in the table`,
+              },
+              String(Number(day.name.slice(-2))),
+            ),
+      ),
+    ]),
+  );
+}
+
+const files = (state) => ({ title: w.FILE_WORDS[state], num: true, cell: (day) => quiet(day[state]) });
+const part = (count, word) => count > 0 && h("span.sub", null, `${format.exact(count)} ${word}`);
 const quiet = (value) => (value ? w.number(value) : h("span.dim", null, "0"));

@@ -187,10 +187,13 @@ export function batches(detail, ctx) {
               "button.entry.row-link",
               { type: "button", "aria-expanded": String(open === batch.entry), onclick: () => toggle(batch) },
               h("span.num", null, format.exact(batch.entry)),
-              batch.kind !== "batch" && h("span.tag", null, batch.kind),
+              batch.kind !== "batch" && [
+                " ",
+                h("span.tag", { title: batch.kind === "open" ? "Begins the journal" : null }, batch.kind),
+              ],
             ),
         },
-        { title: "At", num: true, cell: (batch) => w.clock(batch.at, ctx.now) },
+        { title: "Journaled", num: true, cell: (batch) => w.clock(batch.at, ctx.now) },
         { title: "Took", num: true, cell: (batch) => w.span(batch.seconds) },
         {
           title: "Files",
@@ -225,18 +228,11 @@ export function batches(detail, ctx) {
       empty: w.empty("No batch has run yet."),
     }),
     lastPage?.error && w.pending({ ...lastPage, data: null }, "Older batches"),
-    (more || rows.length < known.length) &&
-      h(
-        "button.link",
-        {
-          type: "button",
-          disabled: Boolean(lastPage?.loading),
-          onclick: () =>
-            rows.length < known.length
-              ? ctx.ui.set("all batches", true)
-              : ctx.ui.set(`older batches ${asked}`, [...marks, more]),
-        },
-        lastPage?.loading ? "Reading older batches …" : "Older batches",
+    (lastPage?.loading || more || rows.length < known.length) &&
+      w.older("Older batches", lastPage?.loading, () =>
+        rows.length < known.length
+          ? ctx.ui.set("all batches", true)
+          : ctx.ui.set(`older batches ${asked}`, [...marks, more]),
       ),
   );
 }

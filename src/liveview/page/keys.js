@@ -25,7 +25,7 @@ export function listen(on) {
     const typing = event.target.closest("input, select, textarea");
     if (typing) {
       if (event.key === "Escape") event.target.blur();
-      if (event.key === "ArrowDown" && event.target.matches("[data-search]")) move(event, null, "first");
+      if (event.key === "ArrowDown" && event.target.matches("[data-search]")) move(event, document.querySelector("main .grid"), "first");
       return;
     }
     const afterG = Date.now() - prefix < 1200;
@@ -52,13 +52,8 @@ function search(event, on) {
 }
 
 function move(event, table, where) {
-  const all = [
-    ...(table ?? document.querySelector("main .grid") ?? document.createElement("table")).querySelectorAll(
-      ROW,
-    ),
-  ];
+  const all = [...(table?.querySelectorAll(ROW) ?? [])];
   const at = all.indexOf(event.target.closest("tr")?.querySelector(ROW) ?? null);
-  if (!all.length || (at < 0 && table === null && where !== "first")) return;
   const next = { next: at + 1, previous: at - 1, first: 0, last: all.length - 1 }[where];
   if (next < 0 || next >= all.length) return;
   event.preventDefault();

@@ -13,7 +13,7 @@ const COLUMNS = {
   rows: (item) => item.rows_24h,
   read: (item) => item.waiting_files,
   commit: (item) => item.uncommitted_entries,
-  oldest: (item) => item.oldest_waiting_secs,
+  behind: (item) => item.behind_secs,
   freshness: (item) => item.freshness.median_secs,
   worst: (item) => item.freshness.worst_secs,
   last: (item) => (item.last_batch_at ? Date.parse(item.last_batch_at) : null),
@@ -71,23 +71,31 @@ export function per(items, mark, values) {
   return Object.fromEntries(values.map((value) => [value, items.filter((item) => item[mark] === value).length]));
 }
 
-/** Return the sums of the overview. */
+/** Return the sums of the overview; `unknown` counts the pipelines that a sum leaves out. */
 export function totals(pipelines) {
-  const knownOf = (part) => pipelines.map(part).filter((value) => value !== null && value !== undefined);
-  const most = (part) => (knownOf(part).length ? Math.max(...knownOf(part)) : null);
-  const sum = (part) => (knownOf(part).length ? knownOf(part).reduce((all, each) => all + each, 0) : null);
+  const unknown = {};
+  const known = (key) => {
+    const values = pipelines.map((item) => item[key]).filter((value) => value !== null && value !== undefined);
+    unknown[key] = pipelines.length - values.length;
+    return values;
+  };
+  const most = (values) => (values.length ? Math.max(...values) : null);
+  const sum = (key) => {
+    const values = known(key);
+    return values.length ? values.reduce((all, each) => all + each, 0) : null;
+  };
   return {
-    rows: sum((item) => item.rows_24h),
-    files: sum((item) => item.files_24h),
-    bytes: sum((item) => item.bytes_24h),
-    waiting: sum((item) => item.waiting_files),
-    waitingBytes: sum((item) => item.waiting_bytes),
-    entries: sum((item) => item.uncommitted_entries),
-    behind: most((item) => item.behind_secs),
-    worst: most((item) => item.freshness.worst_secs),
+    rows: sum("rows_24h"),
+    files: sum("files_24h"),
+    bytes: sum("bytes_24h"),
+    waiting: sum("waiting_files"),
+    waitingBytes: sum("waiting_bytes"),
+    entries: sum("uncommitted_entries"),
+    behind: most(known("behind_secs")),
+    worst: most(pipelines.map((item) => item.freshness.worst_secs).filter((secs) => secs !== null)),
     running: pipelines.filter((item) => item.state === "running").length,
-    complete: pipelines.filter((item) => item.yesterday.complete === true).length,
-    incomplete: pipelines.filter((item) => item.yesterday.complete === false).length,
+    yesterday: per(pipelines.map((item) => item.yesterday), "standing", ["complete", "incomplete", "empty"]),
+    unknown,
   };
 }
 
@@ -161,10 +169,12 @@ export function describeFreshness(series, timeOf) {
   );
 }
 
-/** Return the parts of a path: its folder, and its last name, which is what people look for. */
+/** Return the parts of a path: its folder and its last name, of which the tail tells which one it is. */
 export function pathParts(path) {
   const cut = path.replace(/\/+$/, "").lastIndexOf("/") + 1;
-  return { folder: path.slice(0, cut), base: path.slice(cut) };
+  const letters = [...path.slice(cut)];
+  const end = letters.length > 28 ? -16 : 0;
+  return { folder: path.slice(0, cut), head: letters.slice(0, end).join(""), tail: letters.slice(end).join("") };
 }
 
 /** Return the books of a batch as an equation, where its first line is the sum of the others. */
@@ -181,6 +191,18 @@ export function middle(text, most = 48) {
   if (letters.length <= most) return text;
   const head = Math.ceil((most - 1) / 2);
   return `${letters.slice(0, head).join("")}…${letters.slice(head + 1 - most).join("")}`;
+}
+
+/** Return days, the newest first, as the weeks of a calendar: Monday to Sunday, null where there is no day. */
+export function weeksOf(days) {
+  const weeks = new Map();
+  for (const day of days.filter((each) => /^\d/.test(each.name)).reverse()) {
+    const number = Date.parse(day.name) / 86_400_000 + 3; // 1970 began on a Thursday.
+    const week = Math.floor(number / 7);
+    if (!weeks.has(week)) weeks.set(week, Array(7).fill(null));
+    weeks.get(week)[number % 7] = day;
+  }
+  return [...weeks.values()];
 }
 
 /** Return the last week, and every day before it that is not complete, up to thirty. */

@@ -7,7 +7,7 @@ import * as w from "./widgets.js";
 
 const THEME = "blizzard-theme";
 const THEMES = ["auto", "light", "dark"];
-const THEME_WORDS = { auto: "as the system", light: "light", dark: "dark" };
+export const THEME_WORDS = { auto: "as the system", light: "light", dark: "dark" };
 const LINK_WORDS = {
   starting: "Connecting",
   live: "Live",
@@ -91,7 +91,7 @@ function programs(overview) {
         "li",
         {
           key: program.name,
-          class: program.reachable ? "" : program.needed ? "gone" : "spare",
+          class: isGone(program) ? "gone" : program.reachable ? "" : "spare",
           title: [
             program.note,
             program.address,
@@ -100,12 +100,20 @@ function programs(overview) {
             .filter(Boolean)
             .join(" · "),
         },
-        h("span.dot", { "aria-hidden": "true" }),
+        isGone(program) ? w.icon("bad") : h("span.dot", { "aria-hidden": "true" }),
         program.name,
-        h("span.sr", null, program.reachable ? " is reachable" : program.needed ? " is not reachable" : " is not needed"),
+        " ",
+        h(program.reachable ? "span.sr" : "span", null, answerOf(program)),
       ),
     ),
   );
+}
+
+const isGone = (program) => program.needed && !program.reachable && program.address !== null;
+
+function answerOf(program) {
+  if (program.reachable) return "is reachable";
+  return program.needed ? (isGone(program) ? "no answer" : "not known") : "not needed";
 }
 
 // A snowflake of three strokes.
@@ -160,7 +168,7 @@ export function waiting(link) {
     ? h(
         "section.block.first-run",
         { key: "nobody" },
-        h("h1", null, "Nobody answers"),
+        h("h1", null, "No connection"),
         h(
           "p",
           null,
@@ -233,7 +241,7 @@ export function foot(overview, now) {
     h(
       "p",
       null,
-      overview.programs.map((program) => `${program.name} ${program.version ?? (program.needed ? "not reachable" : "not needed")}`).join(" · "),
+      overview.programs.map((program) => `${program.name} ${program.version ?? answerOf(program)}`).join(" · "),
       " · as of ",
       w.clock(overview.at, now),
       " · ",

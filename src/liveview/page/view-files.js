@@ -58,7 +58,7 @@ export function filesView(ctx) {
       ? w.empty(
           names.length
             ? "Type at least two characters of a file's name. Files are found wherever they got to: waiting, failed, held or in the table."
-            : "No pipeline has run yet.",
+            : "This configuration has no pipelines.",
         )
       : results(q, pipeline ? [pipeline] : names, ctx),
   ];
@@ -139,13 +139,13 @@ function results(q, names, ctx) {
           num: true,
           cell: (file) => w.versionLink(summaries.get(file.pipeline)?.table, file.version),
         },
-        { title: "At", num: true, cell: (file) => w.clock(file.at, ctx.now) },
+        { title: "Last change", num: true, cell: (file) => w.clock(file.at, ctx.now) },
       ],
       empty:
         done >= names.length &&
         !more.length &&
         w.empty(
-          "No such file. Look at the pipeline's sources: a file whose name the source's pattern does not match is never seen.",
+          "No such file. Check the pipeline's sources: a file whose name does not match the source's pattern is never seen.",
         ),
     }),
   );
@@ -166,7 +166,7 @@ export function journeyView(ctx) {
     told ? `${told.last_entry} ${told.state} ${told.failed_files} ${told.held_entries}` : "",
   );
   const journey = entry.data;
-  const steps = journey ? stepsOf(journey) : [];
+  const steps = journey ? stepsOf(journey, ctx.now) : [];
   return [
     h(
       "header.lead",
@@ -185,7 +185,7 @@ export function journeyView(ctx) {
             h("div.answer-top", null, w.fileBadge(journey.state), numbers(journey)),
             h("p.answer-words", null, w.words(format.sentence(journey.answer))),
             journey.next.map((way) =>
-              h("div.way-out", null, typeof way === "string" ? w.words(way) : w.wayOut(way, ctx)),
+              h("div.way-out", null, typeof way === "string" ? w.words(way) : w.wayOut(way)),
             ),
           ),
           w.section(
@@ -241,24 +241,25 @@ const WAITS = {
   journaled: "waits to be committed to the table",
 };
 
-/** Return the way of a file, step by step, from the answer of `blizzard why`. */
-export function stepsOf(answer) {
+/** Return the steps of a file from the answer of `blizzard why`: what was done by time, then what is to come. */
+export function stepsOf(answer, now) {
   const found = [];
-  const add = (state, at, what, detail, link) => found.push({ state, at, what, detail, ...link });
+  const add = (state, at, what, detail, link) => {
+    const order = state !== "done" ? Infinity : at ? Date.parse(at) : (found.at(-1)?.order ?? 0);
+    found.push({ state, at, what, detail, order, ...link });
+  };
   const { stored, failure } = answer;
-  if (stored) add("done", stored.modified, "arrived in the source", format.bytes(stored.size));
+  const isReplaced = answer.state === "changed";
+  if (stored && !isReplaced) add("done", stored.modified, "arrived in the source", format.bytes(stored.size));
   for (const read of answer.read) {
-    const counts = [
-      [read.blank, "blank"],
-      [read.filtered, "passed over"],
-      [read.quarantined, "bad, set aside"],
-    ];
-    const words = [
-      format.count(read.lines, read.counted.slice(0, -1)),
-      ...counts.filter(([value]) => value).map(([value, what]) => `${format.exact(value)} ${what}`),
+    const parts = [
       format.count(read.rows, "row"),
+      read.blank && `${format.exact(read.blank)} blank`,
+      read.filtered && `${format.exact(read.filtered)} filtered`,
+      read.quarantined && `${format.count(read.quarantined, "bad line")} quarantined`,
     ];
-    add("done", read.at, "read and journaled in entry", words.join(", "), { entry: read.entry });
+    const words = `${format.count(read.lines, read.counted.slice(0, -1))}: ${parts.filter(Boolean).join(", ")}`;
+    add("done", read.at, "read and journaled in entry", words, { entry: read.entry });
     if (read.committed && read.version === null) add("done", read.committed_at, "committed to the table");
     else if (read.committed)
       add("done", read.committed_at, "committed to the table as version", null, { version: read.version });
@@ -272,9 +273,12 @@ export function stepsOf(answer) {
   if (failure) {
     const attempts = format.count(failure.attempts, "attempt");
     add("bad", failure.failed_at, `failed (${failure.code})`, `${failure.message}; ${attempts}`);
-    if (failure.next_try) add("next", failure.next_try, "is tried again");
+    const isDue = Date.parse(failure.next_try) <= now;
+    if (failure.next_try) add("next", failure.next_try, isDue ? "is due to be tried again" : "is tried again");
+  } else if (isReplaced && stored) {
+    add("bad", stored.modified, "replaced in the source by another object", answer.detail ?? format.bytes(stored.size));
   } else if (BAD.includes(answer.state)) {
-    const reason = answer.reason === null ? "" : ` (${answer.reason})`;
+    const reason = [null, answer.state].includes(answer.reason) ? "" : ` (${answer.reason})`;
     add("bad", null, `${answer.state}${reason}`, answer.detail);
   }
   const waits = answer.state === "waiting" ? (WAITS[answer.reason] ?? WAITS.waiting) : WAITS[answer.state];
@@ -283,7 +287,7 @@ export function stepsOf(answer) {
     const idle = answer.running === false ? "no blizzard is running" : null;
     add(refused ? "bad" : "now", null, waits, refused ? answer.detail : idle);
   }
-  return found;
+  return found.sort((one, other) => one.order - other.order || 0);
 }
 
 function numbers(answer) {

@@ -8,6 +8,7 @@ import * as routes from "./routes.js";
 import * as w from "./widgets.js";
 
 const PROBLEMS_SHOWN = 5;
+const NAMES_SHOWN = 3;
 
 export function title() {
   return "Overview";
@@ -27,7 +28,7 @@ export function view(ctx) {
         w.icon(w.TONE_OF_HEALTH[said.health]),
         said.text,
       ),
-      w.wayOut(said.way_out, ctx),
+      w.wayOut(said.way_out),
       said.covers && h("p.caption", null, w.words(said.covers)),
     ),
     problems(ctx),
@@ -41,14 +42,8 @@ function nothingYet() {
   return h(
     "section.block.first-run",
     { key: "nothing" },
-    h("h1", null, "No pipeline has run yet"),
-    h(
-      "p",
-      null,
-      "This page shows pipelines and tables as soon as blizzard or penguin knows of one. Start blizzard with",
-    ),
-    h("pre", { tabindex: "0" }, h("code", null, "blizzard --config blizzard.yaml")),
-    h("p.dim", null, "It appears here by itself."),
+    h("h1", null, "No pipelines are configured"),
+    h("p", null, "The configuration names no pipeline and no table. Once it does, they appear here after a restart."),
   );
 }
 
@@ -56,7 +51,9 @@ function figures(ctx) {
   const { pipelines: all } = ctx.overview;
   if (!all.length) return null;
   const sum = logic.totals(all);
-  const asked = sum.complete + sum.incomplete;
+  const { complete, incomplete, empty } = sum.yesterday;
+  const notKnown = (some) => some > 0 && `${format.exact(some)} not known`;
+  const gap = (key) => sum.unknown[key] < all.length && notKnown(sum.unknown[key]);
   return h(
     "dl.figures",
     { key: "figures" },
@@ -64,26 +61,28 @@ function figures(ctx) {
       "Rows, 24 h",
       w.number(sum.rows),
       "from ",
-      w.counted(sum.files, "file"),
-      ", ",
-      w.size(sum.bytes),
+      w.listed(w.counted(sum.files, "file"), w.size(sum.bytes), gap("rows_24h")),
     ),
     w.figure(
       "To read",
       sum.waiting === null ? "not known" : w.counted(sum.waiting, "file"),
-      sum.waitingBytes !== null && w.size(sum.waitingBytes),
+      w.listed(sum.waitingBytes !== null && w.size(sum.waitingBytes), gap("waiting_files")),
     ),
     w.figure(
       "To commit",
       sum.entries === null ? "not known" : format.count(sum.entries, "entry", "entries"),
-      "now behind: ",
-      w.span(sum.behind),
+      gap("uncommitted_entries") || "journaled, not in the table",
     ),
-    w.figure("Worst freshness, 24 h", w.span(sum.worst), "from source to table"),
+    w.figure(
+      "Worst freshness, 24 h",
+      w.span(sum.worst),
+      "now behind: ",
+      w.listed(w.span(sum.behind), gap("behind_secs")),
+    ),
     w.figure(
       "Yesterday complete",
-      asked ? `${sum.complete} of ${asked}` : format.NONE,
-      asked < all.length ? `${all.length - asked} not known` : "pipelines",
+      complete + incomplete ? `${complete} of ${complete + incomplete}` : format.NONE,
+      w.listed(empty > 0 && `no files in ${empty}`, notKnown(all.length - complete - incomplete - empty)),
     ),
     w.figure("Running", String(sum.running), `of ${format.count(all.length, "pipeline")}`),
   );
@@ -101,11 +100,7 @@ function problems(ctx) {
     h(
       "ul.problems",
       null,
-      shown.map(({ problem, pipelines, tables }) => {
-        const links = [...pipelines.map(w.pipelineLink), ...tables.map(w.tableLink)];
-        const more = links.length > 1 && ` and ${format.exact(links.length - 1)} more`;
-        return w.problem(problem, ctx, [links[0], more]);
-      }),
+      shown.map((each) => w.problem(each.problem, ctx, names(each, ctx))),
     ),
     all.length > PROBLEMS_SHOWN &&
       h(
@@ -114,6 +109,15 @@ function problems(ctx) {
         open ? "Show fewer" : `Show all ${all.length}`,
       ),
   );
+}
+
+function names({ problem, pipelines, tables }, ctx) {
+  const links = [...pipelines.map(w.pipelineLink), ...tables.map(w.tableLink)];
+  const key = `names ${problem.code} ${problem.message}`;
+  const few = ctx.ui.get(key, links.length <= NAMES_SHOWN) ? links : links.slice(0, NAMES_SHOWN);
+  const rest = links.length - few.length;
+  const all = () => ctx.ui.set(key, true);
+  return [w.listed(...few), rest > 0 && [" and ", h("button.link", { type: "button", onclick: all }, `${rest} more`)]];
 }
 
 function pipelines(ctx) {
@@ -137,17 +141,8 @@ function pipelines(ctx) {
         value: q,
         oninput: (event) => asked({ q: event.target.value }),
       }),
-      h(
-        "div.chips",
-        { role: "group", "aria-label": "State" },
-        chip("All", all.length, !state && !health, () => asked({ state: "", health: "" })),
-        chips(all, "state", logic.STATES, state, w.stateWord, asked),
-      ),
-      h(
-        "div.chips",
-        { role: "group", "aria-label": "Health" },
-        chips(all, "health", logic.HEALTHS, health, (each) => format.sentence(logic.HEALTH_WORDS[each]), asked),
-      ),
+      chips("State", all, "state", logic.STATES, state, w.stateWord, asked),
+      chips("Health", all, "health", logic.HEALTHS, health, (each) => format.sentence(logic.HEALTH_WORDS[each]), asked),
     ),
     w.grid({
       label: "Pipelines",
@@ -173,6 +168,7 @@ function pipelines(ctx) {
         },
         { title: "To read", key: "read", num: true, cell: (item) => toReadCell(item) },
         { title: "To commit", key: "commit", num: true, cell: (item) => w.number(item.uncommitted_entries) },
+        { title: "Behind", key: "behind", num: true, cell: (item) => w.span(item.behind_secs) },
         {
           title: "Freshness",
           key: "freshness",
@@ -194,13 +190,19 @@ function pipelines(ctx) {
   );
 }
 
-function chips(all, mark, values, chosen, word, asked) {
+function chips(label, all, mark, values, chosen, word, asked) {
   const counts = logic.per(all, mark, values);
-  return values
-    .filter((each) => counts[each])
-    .map((each) =>
-      chip(word(each), counts[each], chosen === each, () => asked({ [mark]: chosen === each ? "" : each })),
-    );
+  return h(
+    "div.chips",
+    { role: "group", "aria-label": label },
+    h("span.dim", { "aria-hidden": "true" }, label),
+    chip("All", all.length, !chosen, () => asked({ [mark]: "" })),
+    values
+      .filter((each) => counts[each])
+      .map((each) =>
+        chip(word(each), counts[each], chosen === each, () => asked({ [mark]: chosen === each ? "" : each })),
+      ),
+  );
 }
 
 function chip(label, number, on, click) {
@@ -258,9 +260,9 @@ function toReadCell(item) {
 function tables(ctx) {
   const all = ctx.overview.tables;
   if (!all.length) return null;
-  const { q = "" } = ctx.route.asked;
+  const { q = "", state = "", health = "" } = ctx.route.asked;
   const order = ctx.ui.get("tables", "");
-  const rows = logic.sorted(logic.filtered(all, q), order);
+  const rows = logic.sorted(logic.filtered(all, q, { state, health }), order);
   return w.section(
     "tables",
     "Tables",

@@ -73,7 +73,12 @@ function lead(summary) {
       h("dt", null, "Table"),
       h("dd", null, summary.table ? w.tableLink(summary.table) : w.path(summary.table_uri)),
     ),
-    h("div", null, h("dt", null, "Hand-off"), h("dd", null, h("bdi", null, summary.hand_off))),
+    h(
+      "div",
+      { title: "How penguin learns of new entries" },
+      h("dt", null, "Hand-off"),
+      h("dd", null, h("bdi", null, summary.hand_off)),
+    ),
   );
 }
 
@@ -123,8 +128,8 @@ function figures(summary, ctx) {
     ),
     w.figure(
       "Next look",
-      nextLook(summary, ctx.now),
-      next && summary.state !== "running" && ["at ", w.clock(next, ctx.now)],
+      summary.state === "running" ? "after this batch" : next ? w.due(next, ctx.now) : "not known",
+      summary.state !== "running" && (next ? ["at ", w.clock(next, ctx.now)] : silence(ctx.overview)),
     ),
     w.figure(
       "Set aside",
@@ -139,11 +144,9 @@ function figures(summary, ctx) {
   );
 }
 
-function nextLook(summary, now) {
-  if (summary.state === "running") return "after this batch";
-  return summary.next_look_at && Date.parse(summary.next_look_at) <= now
-    ? "due now"
-    : w.ago(summary.next_look_at, now);
+function silence(overview) {
+  const isSilent = overview.programs.some((program) => program.name === "blizzard" && !program.reachable);
+  return isSilent && "blizzard does not answer";
 }
 
 /** Return the span that the charts show, and the query that asks the API for it. */
@@ -228,7 +231,12 @@ function freshness(summary, ctx) {
     "freshness",
     "Freshness",
     null,
-    h("dl.figures.two", null, w.figure("Median", w.span(median)), w.figure("Worst", w.span(worst))),
+    h(
+      "dl.figures.two",
+      null,
+      w.figure([h("span.dot.median"), "Median"], w.span(median)),
+      w.figure([h("span.dot.worst"), "Worst"], w.span(worst)),
+    ),
     behind,
     freshnessScale(median, worst),
     h(
@@ -257,14 +265,14 @@ function needsHands(detail, ctx) {
               { key: file.path },
               h("p.what", null, w.fileLink(name, file.path)),
               h("p", null, w.words(format.sentence(file.reason))),
-              w.wayOut(file.way_out ?? file, ctx),
+              w.wayOut(file.way_out ?? file),
               h(
                 "p.facts",
                 null,
                 h("code", null, file.code),
                 ` · ${format.count(file.attempts, "attempt")}`,
                 file.since && [" · failing since ", w.clock(file.since, ctx.now)],
-                file.next_try_at && [" · next try ", w.ago(file.next_try_at, ctx.now)],
+                file.next_try_at && [" · next try ", w.due(file.next_try_at, ctx.now)],
               ),
             ),
           ),
@@ -293,7 +301,7 @@ function needsHands(detail, ctx) {
                 ),
               ),
               h("p", null, w.words(format.sentence(entry.reason))),
-              w.wayOut(entry.way_out, ctx),
+              w.wayOut(entry.way_out),
               entry.since &&
                 h(
                   "p.facts",
@@ -343,7 +351,7 @@ function badLines(group, name, ctx) {
         format.count(group.files, "file"),
       ),
     ),
-    w.wayOut(group.way_out, ctx),
+    w.wayOut(group.way_out),
     h(
       "p.facts",
       null,

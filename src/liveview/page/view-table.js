@@ -19,20 +19,30 @@ export function view(ctx) {
   return [
     lead(summary),
     w.problems(summary, ctx),
-    figures(summary, ctx),
+    summary.version !== null && figures(summary, ctx),
     detail?.note && h("p.caption", { key: "note" }, w.words(format.sentence(detail.note))),
     !detail && w.pending(entry, "The table"),
-    detail && versions(detail, ctx),
-    detail &&
-      w.section(
-        "columns",
-        "Schema",
-        `${format.count(detail.columns.length, "column")}${detail.partition_columns.length ? `, partitioned by ${detail.partition_columns.join(", ")}` : ""}`,
-        columns(detail.columns, ctx.narrow),
-      ),
-    detail && changes(detail, ctx),
-    detail && facts(detail),
+    detail && (detail.recent_versions.length ? contents(detail, ctx) : !detail.note && notYet(summary)),
   ];
+}
+
+function contents(detail, ctx) {
+  return [
+    versions(detail, ctx),
+    w.section(
+      "columns",
+      "Schema",
+      `${format.count(detail.columns.length, "column")}${detail.partition_columns.length ? `, partitioned by ${detail.partition_columns.join(", ")}` : ""}`,
+      columns(detail.columns, ctx.narrow),
+    ),
+    changes(detail, ctx),
+    facts(detail),
+  ];
+}
+
+function notYet({ waiting_entries: entries }) {
+  const waiting = entries ? ` ${format.count(entries, "entry", "entries")} to commit.` : "";
+  return w.empty(`There is no table yet. The first commit creates it.${waiting}`);
 }
 
 function lead(summary) {
@@ -59,16 +69,12 @@ function figures(summary, ctx) {
     w.figure(
       "Version",
       format.exact(summary.version),
-      summary.committed_at
-        ? ["committed ", w.ago(summary.committed_at, ctx.now)]
-        : summary.version === null && summary.health === "ok"
-          ? "not committed yet"
-          : "when is not known",
+      summary.committed_at ? ["committed ", w.ago(summary.committed_at, ctx.now)] : "when is not known",
     ),
     w.figure(
       "Rows",
       w.number(summary.rows),
-      summary.rows === null ? "statistics do not say" : "by the log's statistics",
+      summary.rows === null ? "not in the statistics" : "by the log's statistics",
     ),
     w.figure("Size", w.size(summary.bytes), each !== null && [w.size(Math.round(each)), " per file"]),
     w.figure(
@@ -85,9 +91,7 @@ function figures(summary, ctx) {
         ? "a journal could not be read"
         : summary.waiting_entries
           ? "journaled, not in the table"
-          : summary.version === null
-            ? "there is no table yet"
-            : "every entry is committed",
+          : "every entry is committed",
     ),
   );
 }
@@ -115,7 +119,7 @@ function versions(detail, ctx) {
       rowClass: (version) => (String(version.version) === asked ? "is-open" : ""),
       columns: [
         { title: "Version", num: true, cell: (version) => w.versionLink(name, version.version) },
-        { title: "At", num: true, cell: (version) => w.clock(version.at, ctx.now) },
+        { title: "Committed", num: true, cell: (version) => w.clock(version.at, ctx.now) },
         { title: "Operation", cell: (version) => h("bdi", null, version.operation) },
         { title: "By", cell: (version) => by(version) },
         {
@@ -144,18 +148,11 @@ function versions(detail, ctx) {
                 ),
         },
       ],
-      empty: w.empty("The table has no version yet."),
     }),
     lastPage?.error && w.pending({ ...lastPage, data: null }, "Older versions"),
-    more &&
-      h(
-        "button.link",
-        {
-          type: "button",
-          disabled: Boolean(lastPage?.loading),
-          onclick: () => ctx.ui.set(`older versions ${asked}`, [...marks, more]),
-        },
-        lastPage?.loading ? "Reading older versions …" : "Older versions",
+    (lastPage?.loading || more) &&
+      w.older("Older versions", lastPage?.loading, () =>
+        ctx.ui.set(`older versions ${asked}`, [...marks, more]),
       ),
   );
 }
@@ -201,7 +198,7 @@ function changes(detail, ctx) {
             ),
           ),
         )
-      : w.empty("The schema is as it was when the table was made."),
+      : w.empty("No change in the versions that are known."),
   );
 }
 
@@ -233,7 +230,7 @@ function columns(all, narrow) {
   return h(
     "details.fold",
     { open: all.length <= 12 && !narrow },
-    h("summary", null, all.length ? "Names and types" : "None"),
+    h("summary", null, "Names and types"),
     w.grid({
       label: "Columns",
       rows: all,
@@ -254,7 +251,6 @@ function columns(all, narrow) {
         { title: "Null", cell: (column) => (column.nullable ? h("span.dim", null, "allowed") : "never") },
         { title: "Since version", num: true, cell: (column) => format.exact(column.since_version) },
       ],
-      empty: w.empty("No column is known yet."),
     }),
   );
 }

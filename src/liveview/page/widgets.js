@@ -14,7 +14,7 @@ const STATE_WORDS = {
   stopped: "Stopped",
   unknown: "Not known",
 };
-const FILE_WORDS = {
+export const FILE_WORDS = {
   in_table: "In the table",
   journaled: "To commit",
   waiting: "To read",
@@ -113,6 +113,8 @@ export const ago = (at, now) =>
   at
     ? h("time.num", { datetime: at, title: format.exactTime(at) }, format.age(at, now))
     : h("span.dim", null, format.NONE);
+/** How long it is until a time; what is past is due. */
+export const due = (at, now) => (Date.parse(at) <= now ? "due now" : ago(at, now));
 export const clock = (at, now) =>
   at
     ? h("time.num", { datetime: at, title: format.exactTime(at) }, format.clock(at, now))
@@ -129,32 +131,39 @@ export const words = (text) =>
     text.split("`").map((part, at) => (at % 2 ? h("code", null, part) : part)),
   );
 
-/** A path whose end stays to be seen where there is no space for all of it. */
+/** A path that is cut where there is no space for all of it, but never at its end. */
 export function path(text) {
-  const { folder, base } = pathParts(text);
+  const { folder, head, tail } = pathParts(text);
   return h(
     "span.path",
     { title: text },
     folder && h("bdi.folder", null, folder),
-    h("bdi.base", null, middle(base)),
+    h("bdi.base", null, head && h("span.head", null, head), h("span", null, tail)),
   );
 }
 
 /** A text to copy as it is: one command, or what to change in the configuration. */
-const block = (text, what, ctx) =>
-  h("div.fix", null, h("pre", { tabindex: "0", "aria-label": what }, h("code", null, text)), copyButton(text, what, ctx));
-
-/** A command to type, in one line, with a button that copies it. */
-export const command = (text, ctx) => block(text, "the command", ctx);
+const block = (text) =>
+  h(
+    "div.fix",
+    { key: text },
+    h("pre", null, h("code", null, text)),
+    h(
+      "button.copy",
+      { type: "button" },
+      h("span.todo", null, "Copy"),
+      h("span.done", null, "Copied"),
+      h("span.sr", null, `: ${text.replace(/\s+/g, " ")}`),
+    ),
+  );
 
 /** Commands, each with its button, after what to change in the configuration; words stand above. */
-export function wayOut(way, ctx) {
+export function wayOut(way) {
   if (!way) return null;
   const { advice, yaml, commands = [] } = typeof way === "string" ? { commands: [way] } : way;
   return [
     advice && h("p.advice", null, words(format.sentence(advice))),
-    yaml && block(yaml, "the change of the configuration", ctx),
-    commands.map((text) => command(text, ctx)),
+    [yaml, ...commands].filter(Boolean).map(block),
   ];
 }
 
@@ -186,6 +195,9 @@ export function figure(label, value, ...more) {
   );
 }
 
+/** The parts that are there, with commas between them. */
+export const listed = (...parts) => parts.filter(Boolean).flatMap((part, at) => (at ? [", ", part] : [part]));
+
 /** A problem as it is told: what, since when, and the way out. */
 export function problem(item, ctx, subject) {
   const tone = item.severity === "error" ? "bad" : "warn";
@@ -200,10 +212,10 @@ export function problem(item, ctx, subject) {
         "p.what",
         null,
         h("span.sr", null, item.severity === "error" ? "Error: " : "Warning: "),
-        subject && [subject, " "],
+        subject && [subject, ": "],
         words(format.sentence(item.message)),
       ),
-      wayOut(item.way_out, ctx),
+      wayOut(item.way_out),
       h(
         "p.facts",
         null,
@@ -284,14 +296,34 @@ export const STANDINGS = {
 export const dayBadge = (standing, title) =>
   badge(STANDINGS[standing][0], format.sentence(STANDINGS[standing][1]), title);
 
-/** A button that copies a text, and says that it did. */
-export function copyButton(text, what, { copied, onCopy }) {
-  const done = copied === text;
+/** A button that shows older rows of the table before it, and focuses the first of them. */
+export function older(label, isLoading, show) {
   return h(
-    "button.copy",
-    { type: "button", "aria-label": done ? `${what}: copied` : `Copy ${what}`, onclick: () => onCopy(text) },
-    done ? "Copied" : "Copy",
+    "button.link",
+    {
+      type: "button",
+      "aria-disabled": isLoading ? "true" : null,
+      onclick: (event) => {
+        if (isLoading) return;
+        focusFirstNew(event.currentTarget);
+        show();
+      },
+    },
+    isLoading ? `Reading ${label.toLowerCase()} …` : label,
   );
+}
+
+function focusFirstNew(button) {
+  const block = button.closest("section");
+  const rows = () => block.querySelectorAll("tbody > tr:not(.more-row)");
+  const known = rows().length;
+  const change = new MutationObserver(() => {
+    const row = rows()[known];
+    if (!row) return;
+    change.disconnect();
+    if ([button, document.body].includes(document.activeElement)) row.querySelector("a, button").focus();
+  });
+  change.observe(block, { childList: true, subtree: true });
 }
 
 /** A block with a heading that is part of the outline. */
@@ -321,7 +353,7 @@ export function pending(entry, what) {
           null,
           entry.error.status ? words(format.sentence(entry.error.message)) : `${what} could not be fetched.`,
         ),
-        entry.error.wayOut && h("p.way-out", null, h("b", null, "Way out: "), words(entry.error.wayOut)),
+        wayOut(typeof entry.error.wayOut === "string" ? { advice: entry.error.wayOut } : entry.error.wayOut),
       ),
     );
   }
