@@ -86,18 +86,10 @@ class BatchProposal:
         return frozenset(key for finding in self.findings.values() for key in finding.again)
 
     def noted(self, records: Iterable[SourceRecord]) -> tuple[SourceRecord, ...]:
-        """Return records with what was found out when their files were listed. Pure.
-
-        That is when each was written, and whether it was ingested before, as another object.
-        """
+        """Return records that say whether a file was ingested before, as another object. Pure."""
         again = self.again
-        written = {file.key: file.modified_ms for file in self.files}
         return tuple(
-            replace(
-                record,
-                reingested=record.reingested or record.key in again,
-                modified=written.get(record.key, record.modified),
-            )
+            replace(record, reingested=True) if record.key in again else record
             for record in records
         )
 

@@ -96,7 +96,7 @@ def test_fields_that_take_the_same_values_do_not_leave_the_fast_path(
     fast = FastPath(schema, unknown=unknown, max_line_bytes=LIMIT).read_together(every)
     assert fast is not None
     exact = ExactPath(schema, unknown=unknown, max_line_bytes=LIMIT)
-    assert [outcome([each]) for each in fast.decoded] == [
+    assert [outcome([each]) for each in fast.decoded()] == [
         outcome([exact.read(one)]) for one in every
     ]
 
@@ -117,6 +117,6 @@ def test_blocks_that_are_read_together_are_what_they_are_alone(seed: int, unknow
         fast = path.read_together(every)
         assert fast is not None
         exact = ExactPath(schema, unknown=unknown, max_line_bytes=LIMIT)
-        assert [outcome([each]) for each in fast.decoded] == [
+        assert [outcome([each]) for each in fast.decoded()] == [
             outcome([exact.read(one)]) for one in every
         ]

@@ -57,7 +57,6 @@ def record_of(
         return failed(untouched(file), failure)
     return record_with(
         file,
-        modified=file.modified_ms,
         lines=tally.lines,
         blank=tally.blank,
         filtered=tally.filtered,

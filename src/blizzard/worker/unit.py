@@ -218,19 +218,18 @@ class _UnitRun:
         if any(one.position is not None for one in found.keys):
             return False
         counted = [lines_in(one.text) for one in found.keys]
-        if counted != found.lines or sum(counted) != found.batch.num_rows:
+        rows = found.read.batch.num_rows
+        if counted != found.read.lines or sum(counted) != rows:
             return False
         if not self.outputs.write_together(shared, found, self.decoded_budget):
             return False
         records = [
-            record_with(
-                one.file, modified=one.file.modified_ms, lines=rows, rows=rows, unit=shared.name
-            )
-            for one, rows in zip(found.keys, counted, strict=True)
+            record_with(one.file, lines=lines, rows=lines, unit=shared.name)
+            for one, lines in zip(found.keys, counted, strict=True)
         ]
         shared.records += records
         progress, done = self.channel.progress, self.channel.done
-        progress.records += found.batch.num_rows
+        progress.records += rows
         progress.files_read += len(records)
         done.source_files += len(records)
         done.source_bytes += sum(record.size for record in records)

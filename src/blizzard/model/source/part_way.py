@@ -268,6 +268,7 @@ def record_with(file: SourceFile, **facts: Any) -> SourceRecord:  # noqa: ANN401
         path=file.path,
         size=file.size,
         etag=file.etag,
+        modified=file.modified_ms,
         skipped=file.skip,
         form=file.form.counted_as,
         **facts,

@@ -254,16 +254,10 @@ class Decoder:
         if read is None:
             for key, block in short.files:
                 yield key, self._read([block])
-        elif self._refuse_rows is None and all(map(_is_plain, read.decoded)):
-            yield Together(
-                keys=[key for key, _block in short.files],
-                sizes=[block.size for block in blocks],
-                lines=[block.lines for block in blocks],
-                batch=read.batch,
-                size=read.size,
-            )
+        elif self._refuse_rows is None and read.is_plain:
+            yield Together([key for key, _block in short.files], read)
         else:
-            for (key, block), decoded in zip(short.files, read.decoded, strict=True):
+            for (key, block), decoded in zip(short.files, read.decoded(), strict=True):
                 yield key, self._of_file(decoded, block)
 
     def _of_file(self, decoded: Decoded, block: Block) -> Iterator[Decoded]:
@@ -294,11 +288,6 @@ class _ShortFiles(Generic[Key]):
 
 def _once(text: bytes) -> Generator[bytes]:
     yield text
-
-
-def _is_plain(decoded: Decoded) -> bool:
-    """Whether all that was read of a block is rows, one for each line."""
-    return not (decoded.blank or decoded.dropped or decoded.rescued)
 
 
 def _first(

@@ -1,6 +1,6 @@
-"""Short files that were read as one: many small files cost what their calls do, not their bytes."""
+"""Blocks that were read as one: many small files cost what their calls do, not their bytes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Generic, TypeVar
@@ -13,29 +13,52 @@ Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Together(Generic[Key]):
-    """The rows of whole files: each of their lines is one, and nothing of them was left out."""
+class ReadTogether:
+    """The rows of several blocks; those of each are made a batch only where they are asked for."""
 
-    keys: Sequence[Key]
     sizes: Sequence[int]
-    """The bytes of each file."""
+    """The bytes of each block."""
     lines: Sequence[int]
-    """How many lines each file has, and so how many rows."""
+    rows: Sequence[int]
+    """How many lines of each block gave a row; the others are blank."""
     batch: pa.RecordBatch
     size: int
     """The memory that the rows take."""
+    left_out: Mapping[int, Mapping[str, int]]
+    """The values, other than null, that no column takes, of the blocks that have some."""
+    rescues: bool
+    """Whether those are in the column for them."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each line is a row, and nothing of it was left out."""
+        return not self.left_out and self.rows == self.lines
+
+    def decoded(self) -> Iterator[Decoded]:
+        """Yield the rows of each block."""
+        size_of_row = self.size / max(1, self.batch.num_rows)
+        blocks = zip(self.sizes, self.lines, self.rows, accumulate(self.rows), strict=True)
+        for number, (size, lines, rows, end) in enumerate(blocks):
+            left_out = self.left_out.get(number, {})
+            yield Decoded(
+                batch=self.batch.slice(end - rows, rows),
+                size=round(rows * size_of_row),
+                lines=lines,
+                blank=lines - rows,
+                dropped={} if self.rescues else left_out,
+                rescued=left_out if self.rescues else {},
+                taken=size,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Together(Generic[Key]):
+    """The rows of whole files of one block each: every line is one, and nothing was left out."""
+
+    keys: Sequence[Key]
+    read: ReadTogether
 
     def each(self) -> Iterator[tuple[Key, Iterator[Decoded]]]:
         """Yield the rows of each file by themselves."""
-        size_of_row = self.size / max(1, self.batch.num_rows)
-        ends = accumulate(self.lines)
-        for key, size, lines, end in zip(self.keys, self.sizes, self.lines, ends, strict=True):
-            decoded = Decoded(
-                batch=self.batch.slice(end - lines, lines),
-                size=round(lines * size_of_row),
-                lines=lines,
-                blank=0,
-                dropped={},
-                taken=size,
-            )
+        for key, decoded in zip(self.keys, self.read.decoded(), strict=True):
             yield key, iter((decoded,))

@@ -160,11 +160,12 @@ class OutputGroups:
         sources = {one.file.source for one in found.keys}
         most_rows = min(self._work.limits[source].batch_size for source in sources)
         most_bytes = min(budget, policy.row_group_size, policy.file_size)
-        if found.batch.num_rows > most_rows or found.size > most_bytes:
+        read = found.read
+        if read.batch.num_rows > most_rows or read.size > most_bytes:
             return False
-        files = [(one.file.key, rows) for one, rows in zip(found.keys, found.lines, strict=True)]
-        self._write_all(group, writer.write_files(found.batch, files, found.size))
-        self._done.rows += found.batch.num_rows
+        files = [(one.file.key, rows) for one, rows in zip(found.keys, read.rows, strict=True)]
+        self._write_all(group, writer.write_files(read.batch, files, read.size))
+        self._done.rows += read.batch.num_rows
         return True
 
     def set_aside(self, group: OutputGroup, bad: list[Aside]) -> None:

@@ -9,8 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +24,7 @@ from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.level import takes_twice
 from blizzard.worker.ndjson.lines import Block, Decoded
 from blizzard.worker.ndjson.plain_text import PADDING, ended
+from blizzard.worker.ndjson.together import ReadTogether
 from blizzard.worker.ndjson.values import ValueRefused
 from lakebed.columns.schema import Schema
 from lakebed.types import KEEPING, OnMismatch, UnknownFields
@@ -40,14 +40,6 @@ _NEWLINE = ord("\n")
 
 _NO_TEXT = re.compile("[\udc80-\udcff]")
 """What Python's surrogateescape makes of bytes that are not UTF-8."""
-
-
-class ReadTogether(NamedTuple):
-    """The rows of blocks: all of them, the memory that they take, and those of each block."""
-
-    batch: pa.RecordBatch
-    size: int
-    decoded: Sequence[Decoded]
 
 
 class FastPath:
@@ -78,7 +70,7 @@ class FastPath:
     def read(self, block: Block, refused: Refusals | None = None) -> Decoded | None:
         """Return the block's rows exactly as the exact path would, or nothing."""
         read = self.read_together([block], refused)
-        return read.decoded[0] if read else None
+        return None if read is None else next(read.decoded())
 
     def read_together(
         self, blocks: Sequence[Block], refused: Refusals | None = None
@@ -104,25 +96,18 @@ class FastPath:
                 columns.append(leftovers.column(page.data, sum(rows_of), left))
         except (Doubtful, ValueRefused, pa.ArrowException):
             return None
-        if refused and any(page.counted):
+        if refused and page.counted:
             return None  # Values of refused lines are counted, too; without these lines none are.
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        size = batch.get_total_buffer_size()
-        size_of_row = size / max(1, batch.num_rows)
-        decoded = [
-            Decoded(
-                batch=batch.slice(end - rows, rows),
-                size=round(rows * size_of_row),
-                lines=block.lines,
-                blank=block.lines - rows,
-                dropped={} if self._keeps else left_out,
-                rescued=left_out if self._keeps else {},
-            )
-            for block, rows, end, left_out in zip(
-                blocks, rows_of, accumulate(rows_of), page.counted, strict=True
-            )
-        ]
-        return ReadTogether(batch, size, decoded)
+        return ReadTogether(
+            sizes=[block.size for block in blocks],
+            lines=lines_of,
+            rows=rows_of,
+            batch=batch,
+            size=batch.get_total_buffer_size(),
+            left_out=page.counted,
+            rescues=self._keeps,
+        )
 
 
 def page_of(
@@ -137,8 +122,7 @@ def page_of(
             refused.add(_lines_of_no_text(data))
         return None
     ends = np.cumsum(sizes, dtype=np.int64)
-    counted = [Counter[str]() for _ in blocks]
-    return Page(np.frombuffer(data, np.uint8), ends, unknown, counted, refused=refused)
+    return Page(np.frombuffer(data, np.uint8), ends, unknown, refused=refused)
 
 
 def _joined(blocks: Sequence[Block]) -> tuple[bytes, list[int]]:

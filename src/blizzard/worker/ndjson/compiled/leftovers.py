@@ -8,7 +8,7 @@ taken a column at a time.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -145,7 +145,7 @@ def in_row_order(parts: Sequence[Leftovers]) -> Leftovers:
 
 
 def once(
-    parts: Sequence[Leftovers], ends: npt.NDArray[np.int64], counted: Sequence[Counter[str]]
+    parts: Sequence[Leftovers], ends: npt.NDArray[np.int64], counted: Mapping[int, Counter[str]]
 ) -> Leftovers:
     """Put together what was left over of the same rows, each value once, and count it once.
 
@@ -180,7 +180,7 @@ def column(data: Bytes, rows: int, parts: Sequence[Leftovers]) -> Texts:
 
 
 def count_labels(
-    counted: Sequence[Counter[str]], labels: Sequence[str], blocks: Sequence[int]
+    counted: Mapping[int, Counter[str]], labels: Sequence[str], blocks: Sequence[int]
 ) -> None:
     """Count single values, each under its label in its block."""
     for label, block in zip(labels, blocks, strict=True):

@@ -5,8 +5,8 @@ is. To name a row too many does no harm, as the exact path decides what it means
 found the next time, or makes the whole block one for the exact path.
 """
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -80,8 +80,8 @@ class Page:
     ends: npt.NDArray[np.int64]
     """Where each block has its end."""
     unknown: UnknownFields
-    counted: Sequence[Counter[str]]
-    """The values, other than null, of undeclared fields of each block."""
+    counted: Mapping[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """The values, other than null, of undeclared fields of the blocks that have some."""
     room: Bytes = field(default_factory=lambda: np.empty(MAX_DEPTH, np.uint8))
     refused: Refusals | None = None
     """The lines that are not for this path; None where one of them is enough to give up."""

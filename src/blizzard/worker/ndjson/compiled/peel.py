@@ -4,7 +4,7 @@ A level knows the names of its members and the order in which they mostly come. 
 the values of its fields stand; those that hold fields of their own are the rows of the next level.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -205,10 +205,10 @@ class Members:
             above = trail.label()
             labels = [any_element(member_path(above, name)) for name in names]
             counts = values.reshape(len(page.ends), -1).tolist()
-            for counter, of_block in zip(page.counted, counts, strict=True):
+            for block, of_block in enumerate(counts):
                 for label, count in zip(labels, of_block, strict=True):
                     if count:
-                        counter[label] += count
+                        page.counted[block][label] += count
         if whole is not None and page.unknown in KEEPING:
             left.append(whole)
 
@@ -219,8 +219,7 @@ def _collects(page: Page) -> bool:
 
 
 def _uncounted(page: Page) -> Page:
-    counted = [Counter[str]() for _ in page.ends]
-    return replace(page, unknown=UnknownFields.DROP, counted=counted)
+    return replace(page, unknown=UnknownFields.DROP, counted=defaultdict(Counter))
 
 
 class PeelLevel:

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from blizzard.model.settings import BLOCK_BYTES, DecodeLimits
-from blizzard.worker.ndjson.compiled.fast import FastPath, MixedPath, ReadTogether
+from blizzard.worker.ndjson.compiled.fast import FastPath, MixedPath
 from blizzard.worker.ndjson.compiled.page import Refusals
 from blizzard.worker.ndjson.decoder import USUAL_LIMITS, Decoder
 from blizzard.worker.ndjson.exact import ExactPath, Span
 from blizzard.worker.ndjson.lines import BadLine, Block, Decoded, blocks
+from blizzard.worker.ndjson.together import ReadTogether
 from lakebed.columns.arrow_types import ARROW
 from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.errors import LakeError, Whose
