@@ -10,6 +10,7 @@ from blizzard.answers.answer import Answer
 from blizzard.answers.phrases import commands_for, way_out
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.report import Question
+from blizzard.answers.source_file import settled_progress
 from blizzard.answers.source_status import failed_files
 from blizzard.answers.why import Pipelines, why
 from blizzard.journal.source_names import FileUnknown
@@ -129,7 +130,7 @@ class Answers:
     def files(self, name: str, *, search: str, limit: int) -> Files:
         """Return source files with a text in their names, the newest first."""
         asked = replace(self._on.journal(name).asked)  # With the newest version of the log.
-        progress, unsure = asked.progress()
+        progress, unsure = settled_progress(asked)
         committed = self._on.committed(name).get
         found = FileSearch(asked=asked, committed=committed, progress=progress).find(search, limit)
         notes = [*unsure, *(() if found.note is None else (found.note,))]

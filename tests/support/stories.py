@@ -373,9 +373,12 @@ class Story(Taken):
         return faults
 
     def disagreements(self, answers: dict[str, Any]) -> list[str]:
-        """Name counts of `files` and `status` that differ from the states of the files."""
+        """Name answers of `files` and `status` that differ from those of `why`."""
         (group, *others) = self.asked("files")["groups"] or [{}]
         assert not others
+        listed = self.cli("files", "f", "--limit", "1000", "--output", "json").stdout.splitlines()
+        now = [one for one in map(json.loads, listed) if not one["overwritten"]]
+        standings = {one["path"].rpartition(":")[2]: one["state"] for one in now}
         status = self.asked("status")
         (source,) = status["sources"]
         said = Counter(one["state"] for one in answers.values())
@@ -388,6 +391,11 @@ class Story(Taken):
             f"{surface} counts {count} {state}, why says so of {said[state]}"
             for surface, state, count in counts
             if count != said[state]
+        ]
+        faults += [
+            f"files says that {name} is {standings.get(name)}, why says {answer['state']}"
+            for name, answer in answers.items()
+            if standings.get(name) != answer["state"]
         ]
         if said["journaled"] and not status["uncommitted_entries"]:
             faults.append("status has no entry to commit, why has files of such an entry")

@@ -163,7 +163,7 @@ class FileRetraction:
     came_back: bool = False
     """Whether data files that it took out are in the table again, as after a RESTORE."""
     is_out: bool = False
-    """Whether it was rejected, and none of the data files that it names is in the table."""
+    """Whether it is without effect (yet), and no row of its data files is in the table."""
     is_altered: bool = False
     """Whether it was rejected, and other writers have rewritten data files that it names."""
 

@@ -8,6 +8,7 @@ from blizzard.answers.answer import DataFile
 from blizzard.answers.entries import (
     came_for,
     data_file_of,
+    dealing_with_lines,
     last_part,
     likely_naming,
     mentioning,
@@ -33,7 +34,7 @@ MOST_ENTRIES = 100
 """Entries of one commit that are looked at for what took the place of a file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class JournalEvidence:
     """One journal of a table, and one version of the table's log."""
 
@@ -47,6 +48,9 @@ class JournalEvidence:
     _standings: dict[int, tuple[DataFile, ...]] = field(default_factory=dict)
     _takers: dict[str, Entry | None] = field(default_factory=dict)
     """The entries that took data files out, by these."""
+    _replay_entries: list[Entry] = field(default_factory=list)
+    """The entries after `_replayed_since` that replayed bad lines."""
+    _replayed_since: int | None = None
 
     def committed(self, entry: Entry) -> "EntryInLog":
         """Return whether an entry is committed, and in which version."""
@@ -74,7 +78,8 @@ class JournalEvidence:
         if not told.committed:
             return tuple(bare)
         lineage = self.follow([one.path for one in bare])
-        return tuple(self._standing(one, lineage, told) for one in bare)
+        found = (self._standing(one, lineage, told) for one in bare)
+        return tuple(self._for_source(one, key) for one in found)
 
     def follow(self, paths: Iterable[str]) -> Lineage:
         """Return the lineage of some data files, with what entries put in their places."""
@@ -118,6 +123,8 @@ class JournalEvidence:
         state = FileState.REMOVED
         if trace.active:
             state = FileState.REWRITTEN if lost is None else FileState.ALTERED
+        elif all(last in self._takers for last, _version in trace.removed):
+            state = FileState.RETRACTED
         elif self._is_accepted(by):
             state = FileState.DISCARDED
         at = self.log.removed_at(one.path) if version == own or by is None else by.at
@@ -131,6 +138,24 @@ class JournalEvidence:
             removed_by=None if by is None else by.who,
             replaced_by=" or ".join(heirs if lost is None else ()) or None,
         )
+
+    def _for_source(self, one: DataFile, key: str | None) -> DataFile:
+        """Return how a data file stands for the rows of one source file in it.
+
+        An entry may have taken all of these out and left others, which moved on.
+        """
+        waiting = [one.path]
+        while waiting:
+            path = waiting.pop()
+            taker = self._takers.get(path)
+            if key is None or taker is None:
+                return one
+            names = came_for(taker, path)
+            new = [file for file in taker.data_files if file.filename in names]
+            if not all(file.source_files for file in new):
+                return one
+            waiting += [file.filename for file in new if key in file.source_files]
+        return replace(one, state=FileState.RETRACTED)
 
     def _is_accepted(self, removed: Commit | None) -> bool:
         """Whether an operator has accepted that another writer removed rows."""
@@ -166,15 +191,20 @@ class JournalEvidence:
 
         return [path for path in paths if lineage.forward(path).active and not is_taken(path)]
 
-    def states_of(self, key: str, number: int) -> set[FileState]:
-        """Return the states of the data files with the rows that an entry read of a source file."""
+    def states_of(self, key: str, number: int, *, replayed: bool) -> set[FileState]:
+        """Return the states of the data files with the rows of a source file, read up to an entry.
+
+        `replayed` says that bad lines of it were replayed since.
+        """
         found = set()
-        for entry in parts_until(self.journal, key, self._entry(number)):
+        parts = parts_until(self.journal, key, self._entry(number))
+        later = self._replays(parts[0].sequence) if replayed and parts else ()
+        for entry in (*parts, *later):
             if entry.sequence not in self._standings:
                 self._standings[entry.sequence] = self.data_files(entry, entry.files)
             for file, one in zip(entry.files, self._standings[entry.sequence], strict=True):
                 if key in file.source_files:
-                    found.add(one.state)
+                    found.add(self._for_source(one, key).state)
         return found
 
     def _entry(self, number: int) -> Entry | None:
@@ -182,9 +212,32 @@ class JournalEvidence:
             self._entries[number] = self.journal.entry(number)
         return self._entries[number]
 
+    def _replays(self, since: int) -> list[Entry]:
+        """Return the entries after one that replayed bad lines."""
+        if self._replayed_since is None or self._replayed_since > since:
+            until = self.last if self._replayed_since is None else self._replayed_since
+            settled = dealing_with_lines(self.journal, since + 1, until)
+            self._replay_entries[:0] = [entry for entry in settled if entry.kind == "replay"]
+            self._replayed_since = since
+        return [entry for entry in self._replay_entries if entry.sequence > since]
+
+    def returned_sources(self, retractions: Iterable[int]) -> set[str]:
+        """Return the source files of retractions whose data files are back in the table, by key."""
+        entries = [entry for number in retractions if (entry := self._entry(number)) is not None]
+        lineage = self.follow(old.filename for entry in entries for old in entry.outgoing)
+        return {
+            key
+            for entry in entries
+            if any(old.filename in lineage.active for old in entry.outgoing)
+            for key in _retracted(entry)
+        }
+
     def altered_sources(self) -> set[str]:
-        """Return the source files with rows in data files that other writers took out, by key."""
-        found, known = set[str](), dict[str, FinishedFile]()
+        """Return the source files with rows in data files that other writers took out, by key.
+
+        Of a file that a retraction wrote, these may be the ones that it took rows of out, too.
+        """
+        found, known = set[str](), dict[str, set[str]]()
         lineage = self.log.follow(None)
         for path, version in lineage.removed.items():
             trace = lineage.forward(path)
@@ -195,9 +248,11 @@ class JournalEvidence:
             if name not in known and layout.file_id(path) is not None:
                 entry = likely_naming(self.journal, name, self.last)
                 files = () if entry is None else entry.data_files
-                known |= {layout.file_name(file.filename): file for file in files}
-            if name in known:
-                found.update(known[name].source_files)
+                out = set() if entry is None else _retracted(entry)
+                known |= {
+                    layout.file_name(file.filename): out.union(file.source_files) for file in files
+                }
+            found |= known.get(name, set())
         return found
 
     def repaired_sources(self) -> dict[str, int]:
@@ -234,6 +289,11 @@ def repaired(store: Reader) -> list[TakenOut]:
         if body is not None
         for file in decode_repair(body, path).files
     ]
+
+
+def _retracted(entry: Entry) -> set[str]:
+    """Return the source files whose rows an entry takes out, by key."""
+    return {record.key for record in entry.sources if record.retracted}
 
 
 def _rows_of(file: FinishedFile, key: str) -> int | None:

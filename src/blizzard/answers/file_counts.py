@@ -151,7 +151,7 @@ _MISSING = (
     (FileState.CHANGED, "{count} changed after being read, and the new content is not read"),
     (
         FileState.REMOVED,
-        "the rows of {count} were taken out of the table, and nobody has read them again",
+        "rows of {count} were removed from the table",
     ),
 )
 _ASIDE = (
@@ -180,8 +180,8 @@ def _sentence(group: DayOrPartition, *, so_far: bool) -> str:
         if group.not_applied:
             missing += ", " if missing else ""
             missing += (
-                f"the new rows of {group.not_applied:,} did not come in the place of the old ones, "
-                "which are in the table (blizzard retract --replace again)"
+                f"the new rows of {group.not_applied:,} were rejected, and replaced nothing "
+                "(blizzard retract --replace again)"
             )
         return f"not everything of {what} is in: of {files}, {missing}{lost}{bad}"
     rows = "" if group.rows is None else f", {plural(group.rows, 'row')}"

@@ -113,8 +113,8 @@ def _taken_out(
     """
     told, mark = table.committed(entry), entry.replacement_mark
     passed_over = table.log.fates([mark]).get(mark) == GONE
-    olds = [one.filename for one in entry.outgoing] if told.committed else []
-    taken_out = [] if passed_over else olds
+    olds = [one.filename for one in entry.outgoing]
+    taken_out = olds if told.committed and not passed_over else []
     at, version = told.at, told.version
     lineage = table.follow(olds)
     left = [old for old in olds if lineage.forward(old).active]
@@ -138,7 +138,7 @@ def _taken_out(
         passed_over=passed_over,
         reasons=told.reasons_against if passed_over else (),
         came_back=came_back,
-        is_out=passed_over and not left,
+        is_out=not taken_out and bool(olds) and not left,
         is_altered=passed_over and any(lineage.forward(old).altered for old in olds),
         version=version,
         committed_at=at,

@@ -52,13 +52,14 @@ class FileState(StrEnum):
     """Read, and another object now that `on_change` says not to read; or new content that was to
     replace other rows, by an entry that penguin rejected."""
     REMOVED = "removed"
-    """Read and committed; its rows were removed from the table since."""
+    """Read and committed; some or all of its rows were removed from the table since."""
     ALTERED = "altered"
     """Read and committed; another writer has rewritten its data files, perhaps without its rows."""
     IN_TABLE = "in_table"
     """Read and committed; also if it has no row."""
     RETRACTED = "retracted"
-    """Committed once; `blizzard retract` has taken its rows out of the table."""
+    """Committed once; `blizzard retract` has taken its rows out of the table. Of a data file: an entry
+    took all of its rows out."""
     DISCARDED = "discarded"
     """Given up by an operator: a data file with its rows, or all of it after it failed and was
     deleted from its source; or its rest, if a part of it is in the table."""
@@ -165,12 +166,12 @@ class FileProgress:
             return FileState.CHANGED
         if done.key in self.held or done.key in self.discarded:
             return FileState.HELD if done.key in self.held else FileState.DISCARDED
-        if done.retracted and not is_due:
-            return FileState.RETRACTED
+        state = FileState.RETRACTED if done.retracted and not is_due else FileState.IN_TABLE
         lost = self.repaired.get(done.key)
-        if lost is not None and (done.entry is None or done.entry <= lost):
-            return FileState.REMOVED
-        return self.altered.get((done.key, done.entry or 0), FileState.IN_TABLE)
+        is_lost = lost is not None and (done.entry is None or done.entry <= lost)
+        if is_lost and state is FileState.IN_TABLE:
+            state = FileState.REMOVED
+        return self.altered.get((done.key, done.entry or 0), state)
 
 
 def state_by_data_files(states: Collection[FileState]) -> FileState:
@@ -181,11 +182,29 @@ def state_by_data_files(states: Collection[FileState]) -> FileState:
     for state in (FileState.HELD, FileState.DISCARDED):
         if state in states:
             return state  # penguin's note of it came or went since the log was read.
-    for alone in (FileState.JOURNALED, FileState.REMOVED):
-        if set(states) == {alone}:
-            return alone
-    is_altered = states and set(states) <= {FileState.REMOVED, FileState.ALTERED}
-    return FileState.ALTERED if is_altered else FileState.IN_TABLE
+    if set(states) == {FileState.JOURNALED}:
+        return FileState.JOURNALED
+    for state in (FileState.REMOVED, FileState.ALTERED):
+        if state in states:
+            return state
+    return FileState.IN_TABLE
+
+
+def state_by_log(
+    state: FileState, data_files: Collection[FileState], *, came_back: bool
+) -> FileState:
+    """Correct the state of a file that was read, by what the log says of its data files.
+
+    `came_back` says that rows which a retraction took out are in the table again. `why` and `files`
+    both decide here.
+    """
+    found = state_by_data_files(data_files)
+    follows = (
+        state is FileState.IN_TABLE
+        or (state is FileState.RETRACTED and came_back)
+        or (state is FileState.REMOVED and found is FileState.ALTERED)
+    )
+    return found if follows else state
 
 
 def of_deleted(known: UnfinishedFile, progress: FileProgress) -> tuple[FileState, str | None]:

@@ -211,17 +211,13 @@ def taken_out(answer: Answer) -> tuple[str, str]:
             "by that, and the log does not say which"
         )
         return since, "blizzard trace says where a row of the table came from"
-    since = f"its rows have been removed from the table since: {removals(files)}"
+    read, left = row_count(answer), present_count(answer)
+    rows = f"{read - left:,} of its {read:,} rows" if left else "its rows"
+    since = f"{rows} have been removed from the table since: {removals(files)}"
     if all((one.removed_by or "").startswith(REPAIR) for one in files):
         # The data files were gone before, so no earlier version shows the rows.
         return since, f"blizzard redo --file {answer.path} has it read again"
     return since, "time travel to an earlier version shows them, until VACUUM"
-
-
-def some_lost(files: list[DataFile]) -> str:
-    """Name the files of which rows were removed, or perhaps were."""
-    have = "may have" if any(one.state is FileState.ALTERED for one in files) else "have"
-    return f" Some of its rows {have} been removed since: {removals(files)}."
 
 
 def holders(files: list[DataFile]) -> str:
@@ -270,7 +266,7 @@ def replaced(taken: FileRetraction) -> str:
 def until_then(answer: Answer) -> str:
     """Describe which rows are in the table until new content is; else empty."""
     taken = answer.retraction
-    if taken is None or taken.committed or not (taken.replaced and taken.rows):
+    if taken is None or taken.committed or taken.is_out or not (taken.replaced and taken.rows):
         return ""
     are = is_are(taken.rows)
     return f" Until then {plural(taken.rows, 'row')} of {replaced(taken)} {are} in the table."

@@ -4,12 +4,12 @@
 answer.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from blizzard.answers.evidence import JournalEvidence
-from blizzard.answers.lifecycle import FileProgress, FileState, state_by_data_files
+from blizzard.answers.lifecycle import FileProgress
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister, SpotCheck, source_listers
 from blizzard.discover.scan import DiscoveryContext, JournalLookup
@@ -194,11 +194,10 @@ class PipelineEvidence:
         except LakeError as unread:
             return LastCommitted(None if receipt is None else receipt.sequence, str(unread))
 
-    def progress(self, *, of_others: bool = True) -> tuple[FileProgress, tuple[str, ...]]:
+    def progress(self) -> tuple[FileProgress, tuple[str, ...]]:
         """Return how far files that were read have come, and why that is not known for sure.
 
-        All answers are of one version of the log. With `of_others` they include what other writers
-        have done to the rows of every source file.
+        All answers are of one version of the log, and leave out what other writers have done.
         """
         table, history = self.table, self.history
         if table is None:
@@ -213,11 +212,9 @@ class PipelineEvidence:
         aside = read_aside(table.store, self.settings.name, table.log.fates)
         errors = [aside.error, unsure]
         repaired: dict[str, int] = {}
-        altered: dict[tuple[str, int], FileState] = {}
         try:
             history.settle(passed_over(table.log.fates, lambda _journal: committed))
             repaired = table.repaired_sources()
-            altered = dict(_altered(table, history)) if of_others else {}
         except LakeError as trouble:
             errors.append(str(trouble))
         progress = FileProgress(
@@ -226,7 +223,6 @@ class PipelineEvidence:
             discarded=self._keys_of(aside.discarded),
             passed_over=frozenset(one.entry for one in history.undecided.passed_over),
             repaired=repaired,
-            altered=altered,
         )
         return progress, tuple(one for one in dict.fromkeys(errors) if one is not None)
 
@@ -247,20 +243,3 @@ class PipelineEvidence:
             at = [root for root in below if name.startswith(root)]
             found |= {f"{below[root]}:{name.removeprefix(root)}" for root in at} or {name}
         return frozenset(found)
-
-
-def _altered(
-    table: JournalEvidence, history: Ledger
-) -> Iterator[tuple[tuple[str, int], FileState]]:
-    """Yield what other writers have made of the rows of source files, by key and entry."""
-    lookup = history.lookup()
-    for key in sorted(table.altered_sources()):
-        earlier = (each.file for each in history.earlier.get(key, ()))
-        for done in (lookup(key).finished, *earlier):
-            entry = None if done is None else done.entry
-            # Rows of bad lines that were replayed later are in files of their own.
-            if entry is None or f"{entry}:{key}" in history.books.replayed:
-                continue
-            state = state_by_data_files(table.states_of(key, entry))
-            if state in (FileState.REMOVED, FileState.ALTERED, FileState.DISCARDED):
-                yield (key, entry), state

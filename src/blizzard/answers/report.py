@@ -20,6 +20,7 @@ from blizzard.answers.file_counts import (
 )
 from blizzard.answers.lifecycle import LANDED, DayOf, FileStanding, FileState
 from blizzard.answers.progress import PipelineEvidence
+from blizzard.answers.source_file import settled_progress
 from blizzard.answers.survey import BadLines, SourceSurvey
 from blizzard.discover.finding import SkipSummary
 from blizzard.discover.lister import SourceLister, source_listers
@@ -223,7 +224,7 @@ class Reconciler:
     ) -> "SurveyedSources":
         if not self._listers:
             self._listers = {each.source.name: each for each in source_listers(self.settings)}
-        progress, errors = asked.progress()
+        progress, errors = settled_progress(asked)
         found = SurveyedSources(errors=errors)
         refusal = asked.refusal_without_journal()
         if refusal is not None:

@@ -1,5 +1,6 @@
 """Why a source file is where it is: not seen, waiting, failed, read in part, or in the table."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -20,11 +21,13 @@ from blizzard.answers.lifecycle import (
     NOT_APPLIED,
     PART_READ,
     REDO,
+    FileProgress,
     FileStanding,
     FileState,
     Lifecycle,
     last_entry,
-    state_by_data_files,
+    state_by_log,
+    to_be_replaced,
 )
 from blizzard.answers.phrases import REPLAY, present_count, waiting_lines
 from blizzard.answers.progress import PipelineEvidence
@@ -37,7 +40,7 @@ from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import ChangedPartWay
 from lakebed.documents.entry import Entry
 from lakebed.documents.records import SourceRecord
-from lakebed.errors import StoreDenied
+from lakebed.errors import LakeError, StoreDenied
 from lakebed.listing.sort import readable
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.telemetry.events import code_of
@@ -86,7 +89,7 @@ def why_source_file(asked: PipelineEvidence, source: SourceSettings, path: str) 
         answer="",
         stored=facts,
     )
-    progress, unsure = asked.progress(of_others=False)
+    progress, unsure = asked.progress()
     life = Lifecycle(source=source, ledger=asked.history, progress=progress)
     standing = _standing(life, facts, before, found, key)
     passed = _passed(found, path)
@@ -144,7 +147,7 @@ def _is_over(before: Before) -> bool:
 
 
 def _read_before(asked: PipelineEvidence, key: str) -> tuple[Read, ...]:
-    """Return what was read under a name as other objects, whose rows were not taken out."""
+    """Return what was read under a name as other objects, and whose rows are still in the table."""
     table, found = asked.table, list[Read]()
     if table is None:
         return ()
@@ -152,7 +155,10 @@ def _read_before(asked: PipelineEvidence, key: str) -> tuple[Read, ...]:
         last = None if each.file.entry is None else table.journal.entry(each.file.entry)
         for entry in parts_until(table.journal, key, last):
             told = table.committed(entry)
-            found += [_read(entry, one, told) for one in entry.readings if one.key == key]
+            files = [file for file in entry.files if key in file.source_files]
+            states = {one.state for one in table.data_files(entry, files)}
+            if states != {FileState.REMOVED}:
+                found += [_read(entry, one, told) for one in entry.readings if one.key == key]
     return tuple(found)
 
 
@@ -211,7 +217,8 @@ def _rows_before(asked: PipelineEvidence, bare: Answer, done: IngestedFile) -> i
     before = _with_finished(asked, replace(bare, state=FileState.IN_TABLE, reason=None), done)
     if before.state is FileState.ALTERED or before.reason == INHERITED:
         return None
-    return present_count(before) if before.state is FileState.IN_TABLE else 0
+    is_there = before.state in (FileState.IN_TABLE, FileState.REMOVED)
+    return present_count(before) if is_there else 0
 
 
 def _parts_of_unfinished(asked: PipelineEvidence, known: UnfinishedFile) -> tuple[Entry, ...]:
@@ -241,25 +248,53 @@ def _with_finished(asked: PipelineEvidence, answer: Answer, done: IngestedFile) 
     taken = retraction_of(asked, table, replace(done, entry=said), answer.data_files)
     answer = replace(answer, retraction=taken)
     is_back = taken is not None and taken.came_back
-    state, reason = _by_the_log(answer)
-    follows = (
-        answer.state is FileState.IN_TABLE
-        or (answer.state is FileState.RETRACTED and is_back)
-        or (answer.state is FileState.REMOVED and state is FileState.ALTERED)
-    )
-    if follows:
-        answer = replace(answer, state=state, reason=reason)
-    held = (one.code for one in answer.data_files if one.state is FileState.HELD)
-    is_held = answer.state is FileState.HELD
-    return replace(answer, reason=next(held, None)) if is_held else answer
-
-
-def _by_the_log(answer: Answer) -> tuple[FileState, str | None]:
-    """Return the state and the reason of a committed file, by what the log says of its files."""
     states = {one.state for one in answer.data_files}
-    if not states:
-        return FileState.IN_TABLE, NO_ROWS if answer.read else INHERITED
-    return state_by_data_files(states), None
+    state = state_by_log(answer.state, states, came_back=is_back)
+    if state is FileState.IN_TABLE:
+        without = NO_ROWS if answer.read else INHERITED
+        answer = replace(answer, reason=None if states else without)
+    held = (one.code for one in answer.data_files if one.state is FileState.HELD)
+    reason = next(held, None) if state is FileState.HELD else answer.reason
+    return replace(answer, state=state, reason=reason)
+
+
+def settled_progress(asked: PipelineEvidence) -> tuple[FileProgress, tuple[str, ...]]:
+    """Return the progress of files with what other writers did, and why that is not known for sure.
+
+    The state of each file that they may have touched is the one that `why` gives.
+    """
+    progress, errors = asked.progress()
+    if asked.table is None or progress.committed is None:
+        return progress, errors
+    try:
+        altered = dict(_altered(asked, asked.table, progress))
+    except LakeError as trouble:
+        return progress, tuple(dict.fromkeys((*errors, str(trouble))))
+    return replace(progress, altered=altered), errors
+
+
+def _altered(
+    asked: PipelineEvidence, table: JournalEvidence, progress: FileProgress
+) -> Iterator[tuple[tuple[str, int], FileState]]:
+    """Yield what other writers have made of the rows of source files, by key and entry."""
+    history, lookup = asked.history, asked.history.lookup()
+    made = ((int(at), one) for at, one in history.books.retractions.items() if not one.erased)
+    retractions = [entry for entry, _one in made if entry not in progress.passed_over]
+    for key in sorted(table.altered_sources() | table.returned_sources(retractions)):
+        earlier = (each.file for each in history.earlier.get(key, ()))
+        now = (lookup(key).finished, lookup.named(key))
+        for done in {*now, *earlier, *to_be_replaced(history, key)}:
+            if done is None or done.entry is None:
+                continue
+            state = progress.of(done)
+            if state is FileState.RETRACTED:
+                bare = Answer(kind="source", state=state, uri=key, answer="")
+                state = _with_finished(asked, bare, done).state
+            else:
+                replayed = f"{done.entry}:{key}" in history.books.replayed
+                found = table.states_of(key, done.entry, replayed=replayed)
+                state = state_by_log(state, found, came_back=False)
+            yield (key, done.entry), state
 
 
 def _entry_of(table: JournalEvidence, done: IngestedFile) -> Entry | None:

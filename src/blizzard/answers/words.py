@@ -294,12 +294,10 @@ def _committed(case: Case) -> Words:
         f"read with {phrases.entries(answer)}, in {where}."
     )
     moved = [one for one in answer.data_files if one.state is FileState.REWRITTEN]
-    lost = [one for one in answer.data_files if one.state in (FileState.REMOVED, FileState.ALTERED)]
     if moved:
         files = plural(len(moved), "data file has", "data files have")
         sentence += f" {files} been rewritten since: {phrases.removals(moved)}."
         sentence += phrases.holders(moved)
-    sentence += phrases.some_lost(lost) if lost else ""
     if taken is None:
         return (sentence,)
     if taken.came_back:

@@ -56,7 +56,7 @@ def test_rows_that_another_engine_deleted_are_not_in_until_it_is_accepted(desk: 
     checked = desk.cli("files", "--check")
     assert checked.exit_code == 1, checked.output
     told = " ".join(checked.stdout.split())
-    assert "of 2 files, the rows of 1 were taken out of the table" in told
+    assert "of 2 files, rows of 1 were removed from the table" in told
     assert why(desk)["state"] == "removed"
     version = str(DeltaTable(str(desk.table)).version())
     done = desk.cli("audit", "--accept", version, "--reason", "asked for")
@@ -132,9 +132,8 @@ def test_rows_that_are_gone_are_not_counted_among_those_in_the_table(tmp_path: P
     delete(desk, "id = 2")
 
     answer = why(desk)
-    assert answer["state"] == "in_table"
-    assert "It is in the table: 1 row from 2 lines" in answer["answer"]
-    assert "Some of its rows have been removed since" in answer["answer"]
+    assert answer["state"] == "removed"
+    assert "1 of its 2 rows have been removed from the table since" in answer["answer"]
 
 
 @pytest.mark.parametrize("is_removed", [False, True])

@@ -216,7 +216,7 @@ def test_rows_that_were_given_up_are_not_in_the_table_until_they_are_read_again(
     assert code == 1, told
     assert "not everything of" in told
     assert (
-        "of 3 files, the rows of 3 were taken out of the table, and nobody has read them again"
+        "of 3 files, rows of 3 were removed from the table"
         in told
     )
     assert "0.ndjson" in desk.cli("files", "--state", "removed").stdout
@@ -242,7 +242,7 @@ def test_rows_that_wait_for_a_redo_are_not_in_the_table(tmp_path: Path) -> None:
 
     code, told = checked(desk)
     assert code == 1, told
-    assert "of 2 files, the rows of 1 were taken out of the table" in told
+    assert "of 2 files, rows of 1 were removed from the table" in told
     why = desk.cli("why", "a.ndjson").stdout + desk.cli("why", "b.ndjson").stdout
     assert "time travel" not in why
     assert "blizzard redo --file" in why

@@ -35,7 +35,7 @@ def said(desk, *arguments):
 def test_everybody_says_that_it_was_not_applied_and_the_old_rows_are_there(desk):
     checked = desk.cli("files", "--check")
     assert checked.exit_code == 1
-    assert "the new rows of 1 did not come in the place of the old ones" in plain(checked.output)
+    assert "the new rows of 1 were rejected" in plain(checked.output)
     (day,) = said(desk, "files")["groups"]
     assert (day["landed"], day["in_table"], day["changed"], day["not_applied"]) == (3, 2, 1, 1)
     assert (day["rows"], day["overwritten"], day["uncounted"], day["complete"]) == (3, 1, 0, False)

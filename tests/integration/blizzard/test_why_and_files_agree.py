@@ -1,0 +1,119 @@
+"""`why` and `files` give one answer about rows that other engines, erasures and replays moved."""
+
+import json
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.support.retractions import Taken
+
+FIELDS = [{"name": "id", "type": "int64"}]
+INLINE = {"commit": "inline"}
+pytestmark = pytest.mark.unbalanced("rows_removed", "rows_back")  # By another engine.
+
+
+class Asked(Taken):
+    """A table whose commands answer in JSON."""
+
+    def restore(self, version: int) -> None:
+        DeltaTable(str(self.table)).restore(version)
+
+    def states(self, name: str) -> tuple[str, str, int]:
+        """Return the state of a file by `why` and by `files`, and the exit code of a check."""
+        why = json.loads(self.cli("why", name, "--output", "json").stdout)
+        listed = self.cli("files", name, "--output", "json").stdout.splitlines()
+        files = [one for one in map(json.loads, listed) if not one["overwritten"]]
+        check = self.cli("files", "--check").exit_code
+        return why["state"], files[-1]["state"], check
+
+    def said(self, name: str) -> str:
+        return str(json.loads(self.cli("why", name, "--output", "json").stdout)["answer"])
+
+
+def asked(folder: Path, **more) -> Asked:
+    return Asked(folder, {"fields": FIELDS}, **more)
+
+
+def test_a_file_whose_last_row_was_erased_is_in_without_rows(tmp_path):
+    lake = asked(tmp_path, **INLINE)
+    lake.land("a.ndjson", {"id": 1})
+    lake.ingest()
+    lake.cli("erase", "--where", "id = 1", "--yes")
+    assert lake.states("a.ndjson") == ("in_table", "in_table", 0)
+    assert "0 rows" in lake.said("a.ndjson")
+
+
+def test_rows_of_earlier_content_that_a_restore_took_out_are_not_in(tmp_path):
+    lake = asked(tmp_path, source={"on_change": "reingest"}, **INLINE)
+    lake.land("a.ndjson", {"id": 1}, {"id": 2})
+    lake.ingest()
+    lake.land("a.ndjson", {"id": 3})
+    lake.restore(0)
+    lake.ingest()
+    assert lake.states("a.ndjson")[:2] == ("in_table", "in_table")
+    assert "stay beside it" not in lake.said("a.ndjson")
+
+
+def test_rows_to_be_replaced_that_a_restore_took_out_are_not_in(tmp_path):
+    lake = asked(tmp_path)
+    lake.land("a.ndjson", {"id": 1}, {"id": 2})
+    lake.ingest()
+    lake.cli("retract", "a.ndjson", "--replace", "a.ndjson", "--yes")
+    lake.restore(0)
+    assert "in the table" not in lake.said("a.ndjson").partition("Until then")[2]
+    listed = lake.cli("files", "a.ndjson", "--output", "json").stdout.splitlines()
+    before = [one["state"] for one in map(json.loads, listed) if one["overwritten"]]
+    assert before == ["removed"]
+    lake.penguin()
+    assert "which are in the table" not in lake.cli("files").stdout
+
+
+def test_rows_to_be_retracted_that_a_restore_took_out_are_not_in(tmp_path):
+    lake = asked(tmp_path)
+    lake.land("a.ndjson", {"id": 1}, {"id": 2})
+    lake.ingest()
+    lake.cli("retract", "a.ndjson", "--yes")
+    lake.restore(0)
+    assert lake.states("a.ndjson") == ("removed", "removed", 1)
+
+
+def test_a_part_of_the_rows_removed_keeps_the_day_open(tmp_path):
+    partition = {"prefix_template": "day=%Y-%m-%d", "timestamp_field": "at"}
+    fields = [*FIELDS, {"name": "at", "type": "timestamp"}]
+    lake = Asked(tmp_path, {"fields": fields}, partition_by=partition, **INLINE)
+    days = ("2024-01-01", "2024-01-02")
+    lake.land("a.ndjson", *({"id": n, "at": f"{day}T00:00:00Z"} for n, day in enumerate(days)))
+    lake.ingest()
+    DeltaTable(str(lake.table)).delete(f"day = '{days[0]}'")
+    assert lake.states("a.ndjson") == ("removed", "removed", 1)
+    assert "1 of its 2 rows" in lake.said("a.ndjson")
+
+
+@pytest.mark.parametrize("replayed_first", [True, False], ids=["then-restored", "after-restore"])
+def test_replayed_lines_do_not_hide_removed_rows(tmp_path, replayed_first):
+    bad_lines = {"error_handling": {"on_bad_record": "quarantine"}}
+    lake = asked(tmp_path, more=bad_lines, **INLINE)
+    lake.land("a.ndjson", {"id": 1}, {"id": "x"})
+    lake.ingest()
+    mended = tmp_path / "mended.ndjson"
+    mended.write_text('{"id": 2}\n')
+    replay = ("dlq", "replay", "--all", "--from", str(mended), "--yes")
+    if replayed_first:
+        assert lake.cli(*replay).exit_code == 0
+    lake.restore(0)
+    if not replayed_first:
+        assert lake.cli(*replay).exit_code == 0
+    assert lake.states("a.ndjson") == ("removed", "removed", 1)
+
+
+def test_retracted_rows_that_a_restore_brought_back_are_in(tmp_path):
+    lake = asked(tmp_path, **INLINE)
+    lake.land("a.ndjson", {"id": 1})
+    lake.land("b.ndjson", {"id": 2})
+    lake.ingest()
+    version = lake.version
+    lake.cli("retract", "a.ndjson", "--yes")
+    assert lake.states("a.ndjson")[:2] == ("retracted", "retracted")
+    lake.restore(version)
+    assert lake.states("a.ndjson")[:2] == ("in_table", "in_table")
