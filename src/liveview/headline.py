@@ -104,7 +104,8 @@ def _unless_failing(
     elif reading:
         text = f"Reading the history of {plural(reading, 'pipeline')} …"
     elif odd:
-        health, text = "warning", f"{_share(all_in, odd)} {'needs' if odd == 1 else 'need'} a look"
+        needs = "needs" if odd == 1 else "need"
+        health, text = "warning", f"{_share(all_in, odd)} {needs} attention"
     elif unknown:
         text = f"{_share(all_in, unknown)} {is_are(unknown)} not fully known yet"
     elif any(one.health == "unknown" for one in tables):

@@ -63,7 +63,7 @@ def test_a_failure_is_told_where_it_happens_and_read_out_once(visitor: Visitor):
     expect(said).to_have_text("payments: failing. ")
     expect(said).to_have_attribute("aria-live", "polite")
     visit.scene.show(samples.overview(now, samples.pipeline(now, "payments")))
-    expect(said).to_have_text("payments: all well. ")
+    expect(said).to_have_text("payments: ok. ")
 
 
 def test_a_killed_program_is_told_and_its_return_needs_no_reload(visitor: Visitor):

@@ -32,7 +32,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> LiveLake:
 def test_every_view_of_a_real_lake(visitor: Visitor, lake: LiveLake):
     with lake.served() as (pages, _site, _emit):
         visit = visitor.look(f"{pages.url}/", expected=("503",))
-        expect(visit.heading()).to_have_text("1 of 2 pipelines needs a look")
+        expect(visit.heading()).to_have_text("1 of 2 pipelines needs attention")
         expect(visit.section("Problems")).to_contain_text("3 bad lines in quarantine")
         visit.section("Pipelines").get_by_role("link", name="orders", exact=True).click()
         expect(visit.heading()).to_have_text("orders")
@@ -84,7 +84,7 @@ def test_a_token_of_the_configuration_opens_the_page(visitor: Visitor, lake: Liv
         visit = visitor.look(f"{pages.url}/", expected=("401", "503"))
         visit.page.get_by_label("Token", exact=True).fill("sixteen-characters")
         visit.page.get_by_role("button", name="Show the page").click()
-        expect(visit.heading()).to_have_text("1 of 2 pipelines needs a look")
+        expect(visit.heading()).to_have_text("1 of 2 pipelines needs attention")
 
 
 def test_penguin_is_killed_under_the_page_and_comes_back(visitor: Visitor, tmp_path: Path):

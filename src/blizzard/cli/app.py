@@ -92,10 +92,10 @@ def warm_command(
 ) -> None:
     """Make Spark start faster from now on.
 
-    It saves what Java works out at every start, as a class-data-sharing archive.
+    Save what Java works out at every start, as a class-data-sharing archive.
 
     Args:
-        again: Replace an archive that is there already.
+        again: Replace an existing archive.
     """
     from blizzard.execute.spark.warm import NotMade, warm  # noqa: PLC0415
     from lakebed.units import in_words  # noqa: PLC0415
@@ -104,4 +104,5 @@ def warm_command(
         archive = warm(again=again)
     except NotMade as error:
         refuse(str(error), FAILED)
-    typer.echo(f"{archive.path} ({in_words(archive.path.stat().st_size)})")
+    size = in_words(archive.path.stat().st_size)
+    typer.echo(f"Spark starts faster from now on: its classes are saved in {archive.path} ({size})")

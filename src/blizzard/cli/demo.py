@@ -14,7 +14,7 @@ import pyarrow as pa
 import typer
 
 from lakebed.deltalog.tables import preview
-from lakebed.terminal.call import refuse
+from lakebed.terminal.call import FAILED, refuse
 from lakebed.terminal.console import Line, Table, Verbatim, print_text, second
 from lakebed.units import plural
 
@@ -53,13 +53,15 @@ def demo(
     """Run both programs on sample NDJSON, and show the table.
 
     Args:
-        folder DIR: Where to put the data and the table.
+        folder DIR: Where to put the data and the table: a new or empty folder, or that of an
+            earlier demo, which gets more files.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     config = folder / "pipeline.yaml"
-    if not config.exists():
-        config.write_text(CONFIG.format(folder=folder))
-    count, rows = make_sample(folder / "landing")
+    try:
+        prepare(folder, config)
+        count, rows = make_sample(folder / "landing")
+    except OSError as trouble:
+        refuse(f"cannot create {folder}: {trouble.strerror}", FAILED)
     print_text([f"1. {count:,} new NDJSON files, {rows:,} records, in {folder}/landing"])
     for number, program, does in (
         (2, "blizzard", "turns them into Parquet on local Spark"),
@@ -73,6 +75,18 @@ def demo(
         if finished.returncode:
             refuse(f"{program} failed with exit code {finished.returncode}", finished.returncode)
     print_text([*table_lines(str(folder / "table")), *next_lines(folder, config)])
+
+
+def prepare(folder: Path, config: Path) -> None:
+    """Write the configuration of a demo; refuse a folder that has anything else in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = CONFIG.format(folder=folder)
+    paths = text.partition("schema:")[0]
+    if config.exists() and config.read_text().startswith(paths):
+        return
+    if any(folder.iterdir()):
+        refuse(f"{folder} has files that are not of a demo; name an empty folder with --dir")
+    config.write_text(text)
 
 
 def next_lines(folder: Path, config: Path) -> Iterator[Line]:

@@ -251,7 +251,7 @@ def day_lines(found: Reconciliation, *, nothing: str) -> Iterator[Line]:
         yield f"  {group.sentence}"
     for each in found.passed_over:
         names = plural(each.files, "name")
-        yield f"  {names} passed over: {IN_WORDS[each.reason]}; for example {each.some[0]}"
+        yield f"  {names} ignored: {IN_WORDS[each.reason]}; for example {each.some[0]}"
     yield from (f"  {error}" for error in found.errors)
 
 

@@ -37,7 +37,7 @@ MOST_NAMED = 20
 WHY_NOT = {
     Reason.NOT_NDJSON: "it is not named like a file of JSON records",
     Reason.NOT_MATCHED: "it is not named like most files here",
-    Reason.TEMPORARY: "it is named like a file that is not finished",
+    Reason.TEMPORARY: "it is named like an unfinished file",
 }
 
 SampleSize = Annotated[

@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Annotated
 
@@ -21,6 +21,7 @@ from blizzard.journal.lease_record import Life, moment
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.service import open_queue
+from blizzard.table_rules import checks_schema
 from lakebed.clock import Clock
 from lakebed.config.files import options_of
 from lakebed.errors import LakeError
@@ -30,10 +31,10 @@ from lakebed.terminal.console import Line, Table, cells, console, fields_of, sec
 from lakebed.units import in_words, plural, span
 
 IN_WORDS = {
-    Life.ALIVE: "written now by",
-    Life.UNKNOWN: "written by",
-    Life.ENDED: "not written now; the last was",
-    Life.GONE: "not written now; died without an end:",
+    Life.ALIVE: "written now by run",
+    Life.UNKNOWN: "written by run",
+    Life.ENDED: "no blizzard is running; the last run was",
+    Life.GONE: "no blizzard is running; the last run was killed:",
 }
 
 
@@ -59,37 +60,40 @@ def status(
     screen = console()
     with screen.screen() if is_text else nullcontext(), suppress(KeyboardInterrupt):
         while True:
-            looks = watched.read()
+            statuses = watched.read()
             if is_text:
                 screen.clear()
-            watched.show(looks)
+            watched.show(statuses)
             time.sleep(interval)
     call.code = DONE  # Ctrl-C ends a watch; it is no failure.
 
 
 @dataclass(frozen=True, slots=True)
-class StatusLook:
+class ShownStatus:
     """The status of one pipeline, or why it cannot be read, and what a person should know."""
 
     settings: PipelineSettings
     found: PipelineStatus | LakeError
+    refusal: LakeError | None = None
+    """Why a start of the pipeline would be refused."""
     late: Sequence[Problem] = ()
     health: Health = "failing"
 
     def document(self) -> dict[str, object]:
         """Return it in the keys that docs/answers.md promises."""
+        error = self.found if isinstance(self.found, LakeError) else self.refusal
+        known = {"error": None} if error is None else {"error": str(error), "code": code_of(error)}
         if isinstance(self.found, LakeError):
-            unread = {"error": str(self.found), "code": code_of(self.found)}
-            return {**document_of(self.settings), **unread}
-        known = {"late": self.late, "lag_secs": self.found.lag_secs, "error": None}
-        return {**fields_of(self.found), **known}
+            return {**document_of(self.settings), **known}
+        lag = self.found.lag_secs
+        return {**fields_of(self.found), "late": self.late, "lag_secs": lag, **known}
 
     def lines(self, clock: Clock) -> Iterator[Line]:
         """Yield it for a person."""
         if isinstance(self.found, LakeError):
             yield f"pipeline {self.settings.name}: {self.found} [{code_of(self.found)}]"
         else:
-            yield from status_lines(self.settings, self.found, clock, self.late)
+            yield from status_lines(self.settings, self.found, clock, self.late, self.refusal)
 
 
 class WatchedPipelines:
@@ -102,28 +106,32 @@ class WatchedPipelines:
             settings.name: StatusReader(settings, clock, PipelineLog(settings))
             for settings in call.pipelines()
         }
+        self.checks = {
+            settings.name: checks_schema(settings, call.table_of) for settings in call.pipelines()
+        }
 
-    def read(self) -> list[StatusLook]:
+    def read(self) -> list[ShownStatus]:
         """Read the state of each pipeline; one that cannot be read hides no other."""
-        return [self._look(settings) for settings in self.call.pipelines()]
+        return [self._read(settings) for settings in self.call.pipelines()]
 
-    def show(self, looks: list[StatusLook]) -> None:
-        """Print how many pipelines are well, and the state of each, the worst first."""
+    def show(self, statuses: list[ShownStatus]) -> None:
+        """Print the health of the pipelines, and the state of each, the worst first."""
         if self.call.output is Output.TEXT:
-            looks = sorted(looks, key=lambda look: list(HEALTH).index(look.health))
-        self.call.show([headline(look.health for look in looks)])
-        for number, look in enumerate(looks):
+            statuses = sorted(statuses, key=lambda each: list(HEALTH).index(each.health))
+        self.call.show([headline(each.health for each in statuses)])
+        for number, each in enumerate(statuses):
             gap = [""] if number else []
-            self.call.show(chain(gap, look.lines(self.clock)), look.document())
+            self.call.show(chain(gap, each.lines(self.clock)), each.document())
 
-    def _look(self, settings: PipelineSettings) -> StatusLook:
+    def _read(self, settings: PipelineSettings) -> ShownStatus:
         try:
             with reading(settings.name, self.call.output):
                 asked, found = self.readers[settings.name].read(open_queue=open_queue)
+                refusal = replace(asked, check_schema=self.checks[settings.name]).refusal()
         except LakeError as trouble:
             self.call.at_least(exit_code_of(trouble))
-            return StatusLook(settings, trouble)
-        self.call.fail_if(not found.receipt_fits or found.aside_error is not None)
+            return ShownStatus(settings, trouble)
+        self.call.fail_if(refusal or not found.receipt_fits or found.aside_error is not None)
         self.call.fail_if(any(one.error for one in found.sources))
         options = options_of(self.call.files or [], self.call.folders or [])
         oldest = [one.oldest_pending for one in found.sources if one.oldest_pending is not None]
@@ -139,25 +147,27 @@ class WatchedPipelines:
         )
         problems = [
             *late,
-            *of_pipeline(found, (), asked.refusal_without_journal(), options),
+            *of_pipeline(found, (), refusal, options),
             *of_sources(found.sources),
             *of_changed({one.source: one.changed_files for one in found.sources}, options),
         ]
-        return StatusLook(settings, found, late, health_of(problems, known=True))
+        return ShownStatus(settings, found, refusal, late, health_of(problems, known=True))
 
 
 HEALTH: dict[Health, tuple[str, str]] = {
     "failing": ("failing", "failing"),
-    "warning": ("needs a look", "need a look"),
-    "ok": ("fine", "fine"),
+    "warning": ("needs attention", "need attention"),
+    "ok": ("ok", "ok"),
 }
 """The health of one pipeline and of several, in words, the worst first."""
 
 
 def headline(healths: Iterable[Health]) -> str:
-    """Return how many pipelines are well and how many are not, the worst first."""
+    """Return the health of all pipelines, the worst first: `2 pipelines: 1 failing, 1 ok`."""
     counts = Counter(healths)
-    return ", ".join(plural(counts[each], *HEALTH[each]) for each in HEALTH if counts[each])
+    each = (plural(counts[one], *HEALTH[one]) for one in HEALTH if counts[one])
+    words = ", ".join(each) if len(counts) > 1 else HEALTH[next(iter(counts))][counts.total() > 1]
+    return f"{plural(counts.total(), 'pipeline')}: {words}"
 
 
 SHOWN = 3
@@ -165,12 +175,19 @@ SHOWN = 3
 
 
 def status_lines(
-    settings: PipelineSettings, found: PipelineStatus, clock: Clock, late: Iterable[Problem] = ()
+    settings: PipelineSettings,
+    found: PipelineStatus,
+    clock: Clock,
+    late: Iterable[Problem] = (),
+    refusal: LakeError | None = None,
 ) -> Iterator[Line]:
     """Yield the state of a pipeline for a person."""
     yield f"pipeline {found.pipeline} -> {found.table_uri}"
+    if refusal is not None:
+        yield f"  blizzard would refuse to start: {refusal} [{code_of(refusal)}]"
     yield from (f"  {one.severity}: {one.message}; {one.way_out}" for one in late)
-    yield from (f"  {line}" for line in _standing(found, clock))
+    if refusal is None or found.last_entry is not None:
+        yield from (f"  {line}" for line in _standing(found, clock))
     yield Table(
         ("source", ">waiting", ">bytes", ">lag", ">failed", ">done", ">rows"),
         [
@@ -233,14 +250,14 @@ def _writer(found: PipelineStatus) -> list[str]:
         return []
     elsewhere = "; whether it is alive is not known here" if one.state is Life.UNKNOWN else ""
     began = "since" if one.state in (Life.ALIVE, Life.UNKNOWN) else "started"
-    who = f"run {one.run} on {one.host}, process {one.process}, {began} {moment(one.since)}"
+    who = f"{one.run} on {one.host}, process {one.process}, {began} {moment(one.since)}"
     return [f"{IN_WORDS[one.state]} {who}{elsewhere}"]
 
 
 def _last_batch(found: PipelineStatus, clock: Clock) -> str:
     last = found.last_batch
     if last is None:
-        return "the journal is begun; no batch is in it yet"
+        return "the journal has no batch yet"
     ago = span(max(0.0, (clock.now() - last.at).total_seconds()))
     failed = f", {last.failed:,} failed" if last.failed else ""
     return (
@@ -300,13 +317,13 @@ def _aside(found: PipelineStatus) -> list[str]:
             "blizzard dlq list"
         )
     if found.aside_error is not None:
-        lines.append(f"what penguin holds cannot be told: {found.aside_error}")
+        lines.append(f"it is not known what penguin holds: {found.aside_error}")
     return lines
 
 
 def _troubles(one: SourceStatus, clock: Clock) -> Iterator[str]:
     if one.error is not None:
-        yield f"  source {one.source} is not looked at: {one.error}"
+        yield f"  source {one.source} cannot be listed: {one.error}"
     if one.changed_files:
         files = plural(one.changed_files, "file")
         yield (
@@ -316,7 +333,7 @@ def _troubles(one: SourceStatus, clock: Clock) -> Iterator[str]:
     for each in one.passed_over:
         names = plural(each.files, "name")
         yield (
-            f"  source {one.source}: {names} passed over: {WHY[each.reason]}; for example "
+            f"  source {one.source}: {names} ignored: {WHY[each.reason]}; for example "
             f"{each.some[0]}"
         )
     if one.lost_files:

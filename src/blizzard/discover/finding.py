@@ -59,15 +59,15 @@ IN_WORDS = {
     Reason.CHANGED: "ingested before, changed since; its new content is not read",
     Reason.CHANGED_PART_WAY: "changed after a part of it was read; nothing more of it is read",
     Reason.RESTING: "failed before; tried again later",
-    Reason.FAILED: "failed before; taken again when the file or what bears on it changes",
+    Reason.FAILED: "failed before; read again when the file or its configuration changes",
     Reason.MISPLACED: "its path does not give its partition; it would fail",
     Reason.BEYOND_BATCH: "beyond the limits of one batch; a later one takes it",
     Reason.TOO_YOUNG: "younger than min_age_secs; it may still be written to",
     Reason.TOO_OLD: "in a folder older than partition_filter allows",
-    Reason.BEYOND_HORIZON: "in a folder older than sweep_horizon looks",
-    Reason.TEMPORARY: "named like a file that is not finished",
+    Reason.BEYOND_HORIZON: "in a folder older than sweep_horizon",
+    Reason.TEMPORARY: "named like an unfinished file",
     Reason.HIDDEN: "its name, or a folder of it, begins with _ or .",
-    Reason.NOT_MATCHED: "not meant by the pattern in source.path",
+    Reason.NOT_MATCHED: "does not match the pattern in source.path",
     Reason.NOT_NDJSON: (
         "not named like NDJSON (.ndjson, .jsonl, .json, then .gz, .zst or .bz2); to take other "
         "names, let source.path end as they do, such as *.log, or begin as they do where they have "
@@ -77,7 +77,8 @@ IN_WORDS = {
     Reason.LINK: "a link to a folder, or to a file that is here by its own name; not followed",
     Reason.UNREADABLE: "may not be read (permission denied)",
     Reason.UNUSABLE_NAME: (
-        "its name is not UTF-8, or has a control character or a part that is empty, . or .."
+        "its name is not UTF-8; in an object store, it may also have a control character, or a "
+        "part that is empty, . or .."
     ),
 }
 
@@ -284,7 +285,7 @@ def partition_of(
     try:
         values = template.values(path)
     except KeyError as missing:
-        raise PartitionUnknown(f"no folder {missing.args[0]}=… stands in its path") from missing
+        raise PartitionUnknown(f"its path contains no {missing.args[0]}=… folder") from missing
     except ValueError as broken:
         raise PartitionUnknown(f"a folder of its path cannot be decoded: {broken}") from broken
     for key, value in values.items():

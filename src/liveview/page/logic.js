@@ -126,14 +126,14 @@ const OF_ROWS = "Rows are not compared with the table: `blizzard audit` does tha
 /** What a health covers, and what it does not. */
 export const HEALTH_COVERS = {
   ok: `Nothing failed, is held, or waits for longer than \`sink.late_after_secs\` allows. ${OF_ROWS}`,
-  warning: "Something needs a look, and nothing has failed for good.",
+  warning: "Something needs attention, and nothing has failed for good.",
   failing: "Something needs a person.",
   unknown: "Not all of it could be read, so whether all is well is not known.",
 };
 
 export const HEALTH_WORDS = {
-  ok: "all well",
-  warning: "needs a look",
+  ok: "ok",
+  warning: "needs attention",
   failing: "failing",
   unknown: "not known",
 };

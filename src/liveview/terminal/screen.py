@@ -34,8 +34,8 @@ STYLES = {
     "error": "bold red",
 }
 HEALTH_WORDS = {
-    "ok": "all well",
-    "warning": "needs a look",
+    "ok": "ok",
+    "warning": "needs attention",
     "failing": "failing",
     "unknown": "not known",
 }

@@ -391,4 +391,4 @@ def test_names_whose_suffix_is_not_read_are_counted_by_files_and_status(desk):
     found = json.loads(desk.cli("files", "--output", "json").output)
     assert told(found["passed_over"]) == counted
     for command in ("status", "files"):
-        assert "2 names passed over: not named like NDJSON" in desk.cli(command).output
+        assert "2 names ignored: not named like NDJSON" in desk.cli(command).output

@@ -104,7 +104,7 @@ def test_a_log_that_cannot_be_read_hides_nothing_else(desk):
     done = desk.cli("status")
     assert done.exit_code == 1
     assert "last batch 2" in done.stdout
-    assert "what penguin holds cannot be told" in done.stdout
+    assert "it is not known what penguin holds" in done.stdout
     assert "held       not known" in desk.cli("journal", "2").stdout
 
 

@@ -318,7 +318,7 @@ def test_files_that_were_rotated_are_taken(there: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0
     left_out, told = done.stderr.splitlines()[:3], done.stderr.splitlines()[3:]
     assert left_out == [
-        "warning: access.log.9.tmp is left out: it is named like a file that is not finished",
+        "warning: access.log.9.tmp is left out: it is named like an unfinished file",
         "warning: access.log.bak is left out: it is not named like a file of JSON records",
         "warning: readme.md is left out: it is not named like most files here",
     ]

@@ -3,11 +3,13 @@
 import json
 import os
 import re
+import shutil
 import signal
 import time
 from datetime import timedelta
 
 import pytest
+import yaml
 
 from blizzard.answers.status import StatusReader
 from blizzard.cli.status import headline
@@ -106,7 +108,7 @@ def test_it_says_who_writes_or_has_written_last(desk):
     turn.give_back(keep=True)
     assert told(desk.run("status", "--output", "json"))[0]["writer"]["state"] == "ended"
     shown = desk.run("status").stdout
-    assert "  not written now; the last was run run-7 on " in shown
+    assert "  no blizzard is running; the last run was run-7 on " in shown
     assert re.search(r", started \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n", shown)
 
 
@@ -178,7 +180,7 @@ def test_a_source_that_cannot_be_listed_hides_nothing_else(desk):
     desk.landing.rmdir()
     done = desk.run("status")
     assert done.exit_code == 1
-    assert "source default is not looked at: the folder does not exist" in done.stdout
+    assert "source default cannot be listed: the folder does not exist" in done.stdout
     assert "in all 1 batch, 1 file, 3 rows" in done.stdout
 
 
@@ -215,12 +217,48 @@ def test_a_receipt_that_the_journal_contradicts_is_told(desk):
     assert "the journal does not have it as it was" in done.stdout
 
 
+@pytest.mark.unbalanced("journal_missing", "file_unnamed", "transaction_missing")
+@pytest.mark.parametrize("lost", ["_blizzard", "_blizzard/default"])
+def test_a_lost_journal_is_told_with_the_way_out(desk, lost):
+    put(desk.landing, "a.ndjson", ndjson(rows(1)))
+    desk.bench().pipeline().step()
+    inline.committer(None, str(desk.table), no_options(), emit=lambda _: None, clock=Clock())()
+    shutil.rmtree(desk.table / lost)
+    done = desk.run("status")
+    assert done.exit_code == 1
+    shown = " ".join(done.stdout.split())
+    assert "blizzard would refuse to start: the Delta log holds commits of this pipeline" in shown
+    assert "blizzard journal new" in shown
+    assert "[journal_lost]" in shown
+    assert "has not written" not in shown
+    (one,) = told(desk.run("status", "--output", "json"))
+    assert one["code"] == "journal_lost"
+
+
+def test_declared_columns_that_do_not_fit_the_table_are_told(desk):
+    put(desk.landing, "a.ndjson", ndjson(rows(1)))
+    desk.bench().pipeline().step()
+    inline.committer(None, str(desk.table), no_options(), emit=lambda _: None, clock=Clock())()
+    file = desk.config()
+    document = yaml.safe_load(file.read_text())
+    document["pipelines"]["default"]["schema"]["fields"][0]["type"] = "boolean"
+    file.write_text(yaml.safe_dump(document))
+    done = desk.run("status", config=file)
+    assert done.exit_code == 1
+    assert "blizzard would refuse to start: " in done.stdout
+    assert "[schema_conflict]" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("healths", "line"),
     [
-        (["ok", "warning", "failing", "ok", "warning"], "1 failing, 2 need a look, 2 fine"),
-        (["warning"], "1 needs a look"),
-        (["ok"] * 3, "3 fine"),
+        (
+            ["ok", "warning", "failing", "ok", "warning"],
+            "5 pipelines: 1 failing, 2 need attention, 2 ok",
+        ),
+        (["warning"], "1 pipeline: needs attention"),
+        (["warning"] * 2, "2 pipelines: need attention"),
+        (["ok"] * 3, "3 pipelines: ok"),
     ],
 )
 def test_the_first_line_counts_pipelines_the_worst_first(healths, line):
@@ -235,7 +273,7 @@ def test_the_worst_pipeline_is_shown_first(desk):
     put(desk.table, journal_entry("broken", 0), b"{torn")
     (desk.root / "broken").mkdir()
     shown = desk.run("status", config=desk.config("default", "broken")).stdout
-    assert shown.startswith("1 failing, 1 fine\npipeline broken: ")
+    assert shown.startswith("2 pipelines: 1 failing, 1 ok\npipeline broken: ")
 
 
 def test_watching_has_a_screen_of_its_own(desk, monkeypatch):

@@ -297,7 +297,7 @@ def test_a_batch_takes_no_more_bytes_than_allowed_but_always_one_file():
 @pytest.mark.parametrize(
     ("path", "says"),
     [
-        ("x.ndjson", "no folder date=… stands in its path"),
+        ("x.ndjson", "its path contains no date=… folder"),
         ("date=today/x.ndjson", "partition date"),
         ("date=2024-02-30/x.ndjson", "partition date"),
         ("date=%FF/x.ndjson", "cannot be decoded"),

@@ -114,7 +114,7 @@ def test_what_is_passed_over_is_told_once_and_shown_by_the_status(bench, folder,
     _asked, found = StatusReader(bench.settings, Clock()).read()
     assert [one.files for one in found.sources[0].passed_over] == [1]
     lines = map(str, status_lines(bench.settings, found, Clock()))
-    assert "1 name passed over: a link to a folder" in " ".join(lines)
+    assert "1 name ignored: a link to a folder" in " ".join(lines)
 
 
 # ------------------------------------------------------------------------------ links
