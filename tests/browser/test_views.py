@@ -219,7 +219,7 @@ def test_a_file_that_is_not_there_is_answered_in_words(visitor: Visitor):
     expect(visit.page.get_by_text("No such file.")).to_be_visible()
     visit.go("#/pipelines/orders/file?path=orders%2Fpart-00017.ndjson.gz")
     expect(visit.page.get_by_text("Nothing of it is in the table")).to_be_visible()
-    expect(visit.page.get_by_text("Next: Upload it again")).to_be_visible()
+    expect(visit.page.get_by_text("Upload it again under")).to_be_visible()
     expect(visit.section("Step by step")).to_contain_text("(stopped here)")
 
 

@@ -21,20 +21,8 @@ export function days(name, summary, ctx) {
     `${routes.api("pipelines", name, "days")}?limit=${year ? YEAR : MONTH}`,
     [summary.last_entry, summary.uncommitted_entries, summary.failed_files, summary.yesterday.standing].join(" "),
   );
-  const choice = h(
-    "div.segmented",
-    { role: "group", "aria-label": "Days" },
-    [
-      ["month", false],
-      ["year", true],
-    ].map(([label, value]) =>
-      h(
-        "button",
-        { type: "button", "aria-pressed": String(year === value), onclick: () => ctx.ui.set("year", value) },
-        label,
-      ),
-    ),
-  );
+  const spans = [false, true].map((value) => [value, value ? "year" : "month"]);
+  const choice = w.segmented("Days", spans, year, (value) => ctx.ui.set("year", value));
   if (!entry.data) return w.section("days", "Days", choice, w.pending(entry, "The days"));
   const all = entry.data.days;
   const tally = (standing) => all.filter((day) => day.standing === standing).length;
@@ -44,7 +32,8 @@ export function days(name, summary, ctx) {
         .map((standing) => `${tally(standing)} ${w.STANDINGS[standing][1]}`)
         .join(", ")}.`
     : "";
-  const picked = ctx.ui.get("all days", false) ? all : shortened(all);
+  const isWhole = ctx.ui.get("all days", false);
+  const picked = isWhole ? all : shortened(all);
   return w.section(
     "days",
     "Days",
@@ -88,16 +77,8 @@ export function days(name, summary, ctx) {
       ].filter(Boolean),
       empty: w.empty("No days yet. The first appears with the first file."),
     }),
-    (picked.length < all.length || ctx.ui.get("all days", false)) &&
-      h(
-        "button.link",
-        {
-          type: "button",
-          "aria-expanded": String(ctx.ui.get("all days", false)),
-          onclick: () => ctx.ui.set("all days", !ctx.ui.get("all days", false)),
-        },
-        ctx.ui.get("all days", false) ? "Show fewer days" : `Show all ${all.length} days`,
-      ),
+    (picked.length < all.length || isWhole) &&
+      w.fold(ctx, "all days", `Show all ${all.length} days`, "Show fewer days"),
   );
 }
 

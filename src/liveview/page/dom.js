@@ -23,11 +23,6 @@ export function patch(parent, values) {
   children(parent, flat([values]), parent.namespaceURI === SVG);
 }
 
-/** Return the text of a value, as a reader would see it; for tests and announcements. */
-export function textOf(value) {
-  return typeof value === "string" ? value : value.children.map(textOf).join("");
-}
-
 function flat(list, keep = "") {
   return list
     .flat(Infinity)

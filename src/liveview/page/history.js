@@ -142,11 +142,7 @@ function units(batch, ctx) {
       ].filter(Boolean),
     }),
     batch.units.length > Math.min(busy.length, UNITS_SHOWN) &&
-      h(
-        "button.link",
-        { type: "button", "aria-expanded": String(open), onclick: () => ctx.ui.set("units", !open) },
-        open ? "Show only units at work" : `Show all ${batch.units.length} units`,
-      ),
+      w.fold(ctx, "units", `Show all ${batch.units.length} units`, "Show only units at work"),
   );
 }
 

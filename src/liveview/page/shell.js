@@ -179,7 +179,7 @@ export function waiting(link) {
         "section.block.first-run",
         { key: "reading" },
         h("h1", null, "Reading journals and logs …"),
-        h("p.dim", null, "The first look at a long history takes a moment."),
+        h("p.dim", null, "A long history takes a moment."),
       );
 }
 

@@ -71,7 +71,7 @@ function figures(ctx) {
     w.figure(
       "To commit",
       sum.entries === null ? "not known" : format.count(sum.entries, "entry", "entries"),
-      gap("uncommitted_entries") || "journaled, not in the table",
+      w.listed(sum.entries > 0 && "journaled, not in the table", gap("uncommitted_entries")),
     ),
     w.figure(
       "Worst freshness, 24 h",
@@ -102,22 +102,18 @@ function problems(ctx) {
       null,
       shown.map((each) => w.problem(each.problem, ctx, names(each, ctx))),
     ),
-    all.length > PROBLEMS_SHOWN &&
-      h(
-        "button.link",
-        { type: "button", "aria-expanded": String(open), onclick: () => ctx.ui.set("problems", !open) },
-        open ? "Show fewer" : `Show all ${all.length}`,
-      ),
+    all.length > PROBLEMS_SHOWN && w.fold(ctx, "problems", `Show all ${all.length}`),
   );
 }
 
 function names({ problem, pipelines, tables }, ctx) {
   const links = [...pipelines.map(w.pipelineLink), ...tables.map(w.tableLink)];
-  const key = `names ${problem.code} ${problem.message}`;
-  const few = ctx.ui.get(key, links.length <= NAMES_SHOWN) ? links : links.slice(0, NAMES_SHOWN);
-  const rest = links.length - few.length;
-  const all = () => ctx.ui.set(key, true);
-  return [w.listed(...few), rest > 0 && [" and ", h("button.link", { type: "button", onclick: all }, `${rest} more`)]];
+  const key = `names ${problem.code} ${pipelines[0] ?? tables[0]}`;
+  const rest = links.length - NAMES_SHOWN;
+  return [
+    w.listed(...(ctx.ui.get(key, false) ? links : links.slice(0, NAMES_SHOWN))),
+    rest > 0 && [" ", w.fold(ctx, key, `and ${rest} more`, "show fewer")],
+  ];
 }
 
 function pipelines(ctx) {
@@ -152,7 +148,16 @@ function pipelines(ctx) {
       onSort: (key) => asked({ sort: logic.nextOrder(sort, key) }),
       onOpen: (item) => ctx.go(routes.pipeline(item.name)),
       columns: [
-        { title: "Pipeline", key: "name", wide: true, cell: nameCell },
+        {
+          title: "Pipeline",
+          key: "name",
+          wide: true,
+          cell: (item) =>
+            nameCell(item, routes.pipeline, [
+              "→ ",
+              item.table && item.table !== item.name ? w.name(item.table) : w.path(item.table_uri),
+            ]),
+        },
         { title: "State", cell: (item) => stateCell(item, ctx.now) },
         {
           title: "Rows, 24 h",
@@ -215,17 +220,12 @@ function chip(label, number, on, click) {
   );
 }
 
-function nameCell(item) {
+function nameCell(item, address, below) {
   return h(
     "div.name-cell",
     null,
-    h("span.named", null, w.healthSign(item.health), w.link(routes.pipeline(item.name), item.name, "row-link")),
-    h(
-      "span.sub",
-      null,
-      "→ ",
-      item.table && item.table !== item.name ? w.name(item.table) : w.path(item.table_uri),
-    ),
+    h("span.named", null, w.healthSign(item.health), w.link(address(item.name), item.name, "row-link")),
+    h("span.sub", null, below),
   );
 }
 
@@ -275,18 +275,7 @@ function tables(ctx) {
       onSort: (key) => ctx.ui.set("tables", logic.nextOrder(order, key)),
       onOpen: (item) => ctx.go(routes.table(item.name)),
       columns: [
-        {
-          title: "Table",
-          key: "name",
-          wide: true,
-          cell: (item) =>
-            h(
-              "div.name-cell",
-              null,
-              h("span.named", null, w.healthSign(item.health), w.link(routes.table(item.name), item.name, "row-link")),
-              h("span.sub", null, w.path(item.uri)),
-            ),
-        },
+        { title: "Table", key: "name", wide: true, cell: (item) => nameCell(item, routes.table, w.path(item.uri)) },
         { title: "State", cell: (item) => w.stateBadge(item.state) },
         {
           title: "Version",

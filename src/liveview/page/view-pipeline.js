@@ -156,19 +156,9 @@ function spanOf(ctx) {
   return { hours, word, query: `?hours=${hours}&points=${points}` };
 }
 
-function segmented(label, choices, chosen, choose) {
-  return h(
-    "div.segmented",
-    { role: "group", "aria-label": label },
-    choices.map(([value, word]) =>
-      h("button", { type: "button", "aria-pressed": String(value === chosen), onclick: () => choose(value) }, word),
-    ),
-  );
-}
-
 function spanChoice(ctx) {
   const choices = SPANS.map(({ hours, word }) => [hours, word]);
-  return segmented("Span", choices, spanOf(ctx).hours, (hours) => ctx.ui.set("hours", hours));
+  return w.segmented("Span", choices, spanOf(ctx).hours, (hours) => ctx.ui.set("hours", hours));
 }
 
 function pointer(ctx, key, label) {
@@ -189,7 +179,7 @@ function chart(summary, ctx) {
     "div.choices",
     null,
     spanChoice(ctx),
-    segmented("Measure", kinds, kind, (each) => ctx.ui.set("chart", each)),
+    w.segmented("Measure", kinds, kind, (each) => ctx.ui.set("chart", each)),
   );
   const title = `Throughput, last ${word}`;
   if (!entry.data) return w.section("throughput", title, choices, w.pending(entry, "Throughput"));
@@ -368,15 +358,6 @@ function capped(ctx, key, all, show) {
   const open = ctx.ui.get(`all ${key}`, false);
   return [
     ...(open ? all : all.slice(0, LISTED)).map(show),
-    all.length > LISTED &&
-      h(
-        "li.cap",
-        { key: "cap" },
-        h(
-          "button.link",
-          { type: "button", "aria-expanded": String(open), onclick: () => ctx.ui.set(`all ${key}`, !open) },
-          open ? "Show fewer" : `Show all ${all.length}`,
-        ),
-      ),
+    all.length > LISTED && h("li.cap", { key: "cap" }, w.fold(ctx, `all ${key}`, `Show all ${all.length}`)),
   ];
 }

@@ -296,6 +296,26 @@ export const STANDINGS = {
 export const dayBadge = (standing, title) =>
   badge(STANDINGS[standing][0], format.sentence(STANDINGS[standing][1]), title);
 
+/** A group of buttons of which one is pressed; `choices` are values with their words. */
+export const segmented = (label, choices, chosen, choose) =>
+  h(
+    "div.segmented",
+    { role: "group", "aria-label": label },
+    choices.map(([value, word]) =>
+      h("button", { type: "button", "aria-pressed": String(value === chosen), onclick: () => choose(value) }, word),
+    ),
+  );
+
+/** A button that shows all of a list, or a part of it again. */
+export function fold(ctx, key, all, fewer = "Show fewer") {
+  const open = ctx.ui.get(key, false);
+  return h(
+    "button.link",
+    { type: "button", "aria-expanded": String(open), onclick: () => ctx.ui.set(key, !open) },
+    open ? fewer : all,
+  );
+}
+
 /** A button that shows older rows of the table before it, and focuses the first of them. */
 export function older(label, isLoading, show) {
   return h(
