@@ -54,11 +54,9 @@ def redo(
             call.fail_if(any(unit.why_not for unit in found.units))
             call.fail_if(found.ready and entry is None)
     if names and not units and call.code == DONE:
-        refuse(
-            f"{', '.join(names)}: no rows of it are held or discarded; `blizzard status` counts "
-            "them, `penguin held` names the files",
-            FAILED,
-        )
+        ids = [f"{name} is not the ID of a held or discarded file" for name in held or ()]
+        files = [f"{name} has no held or discarded rows" for name in paths or ()]
+        refuse(f"{'; '.join((*ids, *files))}; see penguin held", FAILED)
 
 
 def _redo(
@@ -90,8 +88,8 @@ def _document(settings: PipelineSettings, found: RedoPlan, entry: int | None) ->
 def _text(pipeline: str, found: RedoPlan, entry: int | None) -> Iterator[str]:
     if not found.units:
         yield (
-            f"pipeline {pipeline}: no data file is missing, as far as penguin knows; if one has "
-            "disappeared since penguin last looked, run penguin first"
+            f"pipeline {pipeline}: no data file is known to be missing; if one has disappeared "
+            "lately, run penguin fsck first"
         )
     for unit in found.units:
         files, rows = plural(len(unit.files), "file"), plural(unit.rows, "row")

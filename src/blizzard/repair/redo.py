@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from blizzard.answers.evidence import repaired
 from blizzard.handoff.held_rows import GONE, HELD, CameBack, Fates, notes, passed_over
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import last_entry
@@ -105,13 +106,16 @@ def plan_redo(
     """Find the units of a pipeline whose rows are not in the table.
 
     Those that an operator names or, where none is named, those that are held because a file is
-    gone.
+    gone, and those that `penguin fsck` took out of the table.
     """
     missing: list[HeldMeta] = []
+    is_named = wanted is not None
     if wanted is None:
         held = notes(store, pipeline, layout.HELD)
         missing = [meta for meta in held if meta.code == MISSING]
-        wanted = RedoRequest(files=frozenset(layout.file_name(meta.filename) for meta in missing))
+        paths = [meta.filename for meta in missing]
+        paths += [one.written or one.path for one in repaired(store) if one.pipeline == pipeline]
+        wanted = RedoRequest(files=frozenset(map(layout.file_name, paths)))
     history = read_ledger(store, pipeline)
     committed = None if history.receipt is None else history.receipt.sequence
     history.settle(passed_over(fates, lambda _journal: committed))
@@ -128,12 +132,26 @@ def plan_redo(
         if unit.by_name or any(marks.get(name) in (HELD, GONE) for name in unit.files)
     ]
     returned = back([name for unit in units for name in unit.files if marks.get(name) == GONE])
+    gone = {layout.file_name(meta.filename) for meta in missing}
     for unit in units:
-        unit.lost = bool(missing)
+        unit.lost = not gone.isdisjoint(unit.files)
         unit.why_not = next(_reasons(history, unit, marks, returned), None)
     known = {name for unit in units for name in unit.files}
     others = [meta for meta in missing if layout.file_name(meta.filename) not in known]
-    return RedoPlan(units=(*units, *_of_other_journals(others)), last=last)
+    # What was settled long ago is of interest only where an operator names it.
+    open_ones = [
+        unit
+        for unit in units
+        if (is_named and unit.by_name)
+        or not (_is_read_again(unit, committed) or (not is_named and returned.keys() & unit.files))
+    ]
+    shown = open_ones or (units if is_named else [])
+    return RedoPlan(units=(*shown, *_of_other_journals(others)), last=last)
+
+
+def _is_read_again(unit: RedoUnit, committed: int | None) -> bool:
+    """Whether a committed entry has had the sources of a unit read again."""
+    return unit.given_up_by is not None and unit.given_up_by <= (committed or 0)
 
 
 def redo(
@@ -245,7 +263,7 @@ def _reasons(
         # Until that is committed the log still says that the files are held.
         under_way = "this is already under way: penguin has yet to commit it"
         again = f"entry {unit.given_up_by} has already had them read again"
-        yield under_way if unit.given_up_by > committed else again
+        yield again if _is_read_again(unit, committed) else under_way
     if unit.lost and found != {HELD}:
         yield "the log does not say that they are held; let penguin run first"
     elif not found <= {HELD, GONE} and not found.isdisjoint({HELD, GONE}):

@@ -45,7 +45,7 @@ def test_sources_of_a_file_that_is_gone_are_read_again_and_every_row_is_once(des
     desk.penguin()
     assert ids(desk.table) == desk.landing.ids
     assert desk.fates([name]) == {name: 2}
-    assert "no data file is missing, as far as penguin knows" in desk.cli("redo").stdout
+    assert "no data file is known to be missing" in desk.cli("redo").stdout
     held = CliRunner().invoke(penguin_app, ["held", "-c", str(desk.file)])
     assert held.stdout == "nothing is held\n"
     (status,) = map(json.loads, desk.cli("status", "--output", "json").stdout.splitlines())
@@ -131,7 +131,7 @@ def test_a_clean_up_after_a_redo_gives_up_nothing_again(desk):
 def test_before_penguin_has_held_the_file_there_is_nothing_to_redo(desk):
     desk.loses_a_file()
     assert plan_redo(desk.store, desk.settings.name, desk.fates).units == ()
-    assert "no data file is missing, as far as penguin knows" in desk.cli("redo", "--yes").stdout
+    assert "no data file is known to be missing" in desk.cli("redo", "--yes").stdout
 
 
 def test_a_file_that_is_put_back_after_the_redo_never_goes_in(desk):

@@ -122,12 +122,26 @@ def test_what_is_read_again_already_is_not_read_once_more(desk, discarded):
     desk.is_well()
 
 
+def test_an_older_unit_that_is_settled_does_not_fail_a_redo(desk):
+    """After a discard the source is read again; then that data file is lost, too."""
+    desk.order("discard", desk.name, "--yes")
+    assert desk.cli("redo", "--file", "b.ndjson", "--yes").exit_code == 0
+    desk.goes_on()
+    (written,) = (file.filename for file in entries(desk.table)[-1].files)
+    (desk.table / written).unlink()
+    assert desk.order("fsck", "--repair", "--yes").exit_code == 0
+    done = desk.cli("redo", "--file", "b.ndjson", "--yes")
+    assert (done.exit_code, done.output.count("of entry")) == (0, 1), done.output
+    desk.goes_on()
+    desk.is_well()
+
+
 def test_what_is_in_the_table_is_not_read_again(desk):
     """HOLES D18: a source of which all rows are there, and a file that was released."""
     before = len(entries(desk.table))
     said = desk.cli("redo", "--file", "a.ndjson", "--yes")
     assert said.exit_code == 1
-    assert "a.ndjson: no rows of it are held or discarded" in said.stderr
+    assert "a.ndjson has no held or discarded rows" in said.stderr
     desk.let("schema_evolution: overwrite")
     assert desk.order("release", desk.name).exit_code == 0
     said = desk.cli("redo", "--held", desk.name, "--yes")
@@ -140,7 +154,7 @@ def test_what_is_in_the_table_is_not_read_again(desk):
 def test_a_file_that_nobody_knows_is_an_error(desk):
     said = desk.cli("redo", "--held", "nobody", "--yes")
     assert (said.exit_code, said.stdout) == (1, "")
-    assert "nobody: no rows of it are held or discarded" in said.stderr
+    assert "nobody is not the ID of a held or discarded file; see penguin held" in said.stderr
 
 
 def test_before_penguin_has_decided_nothing_is_given_up(desk):

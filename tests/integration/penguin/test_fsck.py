@@ -239,6 +239,8 @@ def test_sources_of_a_missing_file_are_read_again_once(tmp_path: Path) -> None:
     done = desk.order("fsck", "--repair", "--yes")
     assert done.exit_code == 0, done.output
     assert desk.order("fsck").exit_code == 0
+    listed = desk.cli("redo")
+    assert (listed.exit_code, "a.ndjson" in listed.stdout) == (1, True), listed.output
     redone = desk.cli("redo", "--held", lost.stem, "--yes")
     assert redone.exit_code == 0, redone.output
     for _ in range(2):
@@ -251,6 +253,7 @@ def test_sources_of_a_missing_file_are_read_again_once(tmp_path: Path) -> None:
     assert sorted(map(str, rows)) == sorted(map(str, desk.landing.ids))
     again = desk.cli("redo", "--held", lost.stem, "--yes")
     assert "already" in again.output
+    assert "no data file is known to be missing" in desk.cli("redo").stdout
 
 
 def test_a_unit_of_which_files_are_left_is_read_again_only_as_a_whole(tmp_path: Path) -> None:
