@@ -3,9 +3,11 @@
 They cross from the driver to Spark's executors and back, so they are frozen and they pickle.
 """
 
+import copyreg
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
@@ -327,6 +329,32 @@ class UnitOutcome:
     seen: Mapping[str, Seen] = field(default_factory=dict)
     """What values looked like that have no column, by their paths, where columns are looked for."""
 
+
+_SLOTS: dict[type, list[Callable[[object, object], None]]] = {}
+
+
+def _unpickled(kind: type[object], values: Sequence[object]) -> object:
+    """Return an instance with these values in its slots."""
+    made = object.__new__(kind)
+    for put, value in zip(_SLOTS[kind], values, strict=True):
+        put(made, value)
+    return made
+
+
+def _pickle_by_slots(kind: Any) -> None:  # noqa: ANN401 - any class with slots
+    """Pickle a class as the values in its slots.
+
+    There is an instance for each of many small files: by its fields, which dataclass looks up for
+    each of them, pickling takes twice as long, and a quarter of the time of a batch.
+    """
+    names = kind.__slots__
+    values = attrgetter(*names)
+    _SLOTS[kind] = [getattr(kind, name).__set__ for name in names]
+    copyreg.pickle(kind, lambda one: (_unpickled, (kind, values(one))))
+
+
+for _kind in (SourceFile, SourceRecord):
+    _pickle_by_slots(_kind)
 
 OpenReader = Callable[[Location], Reader]
 OpenStore = Callable[[Location], Store]

@@ -211,7 +211,7 @@ class Decoder:
         lines = text.count(b"\n") + (not text.endswith(b"\n"))
         if lines > self._max_lines or text.startswith(BYTE_ORDER_MARK) or SEPARATOR in text:
             return None
-        return Block(text=text, first_line=1, lines=lines, is_ascii=text.isascii())
+        return Block(text=text, first_line=1, lines=lines)
 
     def blocks(
         self, chunks: Iterable[bytes], from_start: bool, skip: SkipRule | None

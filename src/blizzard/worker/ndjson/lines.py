@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from blizzard.model.settings import BLOCK_BYTES, MAX_LINE_BYTES
-from blizzard.worker.ndjson.plain_text import PADDING, looked_at, without_mark
+from blizzard.worker.ndjson.plain_text import PADDING, SEPARATOR, newlines_in, without_mark
 from lakebed.errors import LakeError, Whose
 from lakebed.types import OnBadRecord
 
@@ -128,8 +128,6 @@ class Block:
     To have them from the start saves a copy of all of the lines."""
     first_line: int
     lines: int
-    is_ascii: bool = False
-    """Whether all of it is known to be ASCII."""
     filtered: int = 0
     """Lines that a rule passes over; they are blank in `text`."""
     offset: int = 0
@@ -158,7 +156,7 @@ class Block:
 
     def changed(self, lines: bytes, **facts: Any) -> "Block":  # noqa: ANN401 - those of `replace`
         """Return the block with other lines in the place of its own, and other facts."""
-        return replace(self, text=lines, behind=0, is_ascii=False, **facts)
+        return replace(self, text=lines, behind=0, **facts)
 
     def raw(self, start: int, end: int) -> bytes:
         """Return a piece of it as written in the file."""
@@ -353,12 +351,11 @@ class _Pieces(Iterator[bytes]):
 
 def _split(text: bytes, behind: int, place: _Next, max_lines: int) -> Iterator[Block]:
     """Cut lines into blocks of no more than so many; `behind` them there may be other bytes."""
-    newlines, is_ascii, has_separators = looked_at(text)
     written = text
-    if has_separators:
+    if SEPARATOR in text:
         text = _AT_LINE_START.sub(lambda found: b" " * len(found[0]), text)
     first_line, start, end = place.line, 0, len(text) - behind
-    lines = newlines + (end > 0 and text[end - 1] != _NEWLINE)
+    lines = newlines_in(text) + (end > 0 and text[end - 1] != _NEWLINE)
     while lines:
         some = min(lines, max_lines)
         cut = end if some == lines else _after_lines(text, start, some)
@@ -368,7 +365,6 @@ def _split(text: bytes, behind: int, place: _Next, max_lines: int) -> Iterator[B
             behind=behind if is_all else 0,
             first_line=first_line,
             lines=some,
-            is_ascii=is_ascii,
             offset=place.offset + start,
             as_written=None if written is text else written[start:cut],
         )

@@ -11,22 +11,13 @@ PADDING = bytes(32)
 """What the scan may read past the end, in one step."""
 
 
-def looked_at(text: bytes) -> tuple[int, bool, bool]:
-    """Count the newlines, and say whether all is ASCII and whether there are record separators."""
-    if len(text) <= FEW_BYTES:
-        # Compiled code lets other threads run, and many small files would wait for them each time.
-        return text.count(b"\n"), text.isascii(), SEPARATOR in text
-    # It brings a compiler along, which costs a second. Only who reads rows pays for it.
-    from blizzard.worker.ndjson import newlines  # noqa: PLC0415
-
-    return newlines.looked_at(text)
-
-
 def newlines_in(text: bytes) -> int:
     """Count the newlines."""
     if len(text) <= FEW_BYTES:
+        # Compiled code lets other threads run, and many small files would wait for them each time.
         return text.count(b"\n")
-    from blizzard.worker.ndjson import newlines  # noqa: PLC0415 - as above
+    # It brings a compiler along, which costs a second. Only what reads rows pays for it.
+    from blizzard.worker.ndjson import newlines  # noqa: PLC0415
 
     return newlines.newlines_in(text)
 

@@ -114,10 +114,10 @@ def page_of(
     blocks: Sequence[Block], unknown: UnknownFields, refused: Refusals | None = None
 ) -> Page | None:
     """Return blocks of lines, ready to be scanned; None where one is empty or no text."""
-    if not all(block.end for block in blocks):
-        return None
     data, sizes = _joined(blocks)
-    if not all(block.is_ascii for block in blocks) and not _is_text(data):
+    if not all(sizes):
+        return None
+    if not _is_text(data):
         if refused is not None:
             refused.add(_lines_of_no_text(data))
         return None
