@@ -156,6 +156,8 @@ class Pipeline:
         try:
             return self._run(journal, proposal)
         except BaseException as error:
+            if isinstance(error, RunStopped):
+                self._stopped(journal)
             self._schedule.batch_failed()
             if not may_be_a_death(error):
                 journal.start_note.take_back()
@@ -216,7 +218,8 @@ class Pipeline:
             settled.require_room()
             self._schedule.drop_ahead()
             journal.start_note.take_back()
-            # Either a stop was asked for before anything was read, or the time was too short.
+            if not settled.handed_in:  # Otherwise the time was too short.
+                self._stopped(journal)
             return settled.handed_in
         bases = {each.name: bases_of(self.settings, each) for each in self.settings.sources}
         sources = proposal.noted(
@@ -241,6 +244,11 @@ class Pipeline:
         settled.require_room()
         self.totals.check_failures(self.settings.max_failures)
         return True
+
+    def _stopped(self, journal: Journal) -> None:
+        """Report that a stop was requested before anything of a batch was read."""
+        entry = journal.sequence + 1
+        self.emit(events.BatchStopped(pipeline=self.settings.name, entry=entry))
 
     @property
     def _ingest(self) -> Ingest:

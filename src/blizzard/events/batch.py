@@ -185,6 +185,14 @@ class BatchHandedIn(PipelineEvent):
     )
 
 
+class BatchStopped(PipelineEvent):
+    """A batch was given up on request before it had read any file; nothing is journaled."""
+
+    entry: int
+
+    says = "batch {entry}: stopped before any file was read; the next start reads them"
+
+
 class FailuresRecorded(PipelineEvent):
     """The failures of a batch are in the dead letter queue."""
 

@@ -320,7 +320,7 @@ class StopRequested(Event):
 
     signal: str
 
-    says = "{signal} received: finishing the current work; send it again to exit immediately"
+    says = "{signal} received: stopping as soon as that is safe; send it again to exit at once"
 
 
 def code_of(error: BaseException) -> str:

@@ -14,6 +14,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from blizzard.events import BatchStopped
 from blizzard.execute.runner import RunFailed, RunnerDied, RunStopped
 from blizzard.execute.spark.cds_archive import Archive, settle, unfinished
 from blizzard.execute.spark.runner import SparkRunner
@@ -79,6 +80,9 @@ def test_a_stop_while_spark_starts_is_no_failure(
     assert result.error is None
     assert len(starts) == 1
     assert not [each for each in heard if isinstance(each, StepFailed)]
+    (stopped,) = (each for each in heard if isinstance(each, BatchStopped))
+    said = "batch 1: stopped before any file was read; the next start reads them"
+    assert said in stopped.sentence()
     assert [entry.kind for entry in entries(tmp_path / "table", "one")] == ["open"]
     # Nothing counts against the file: it was not read.
     assert not list((tmp_path / "table/_blizzard/one").rglob("*started*"))
