@@ -41,6 +41,13 @@ def story(*steps, provenance=False, on_change="error", inline=False):
 )  # A RESTORE that took nothing out, and a replay of it.
 @story(("deletes", 1, 0), ("updates", 2, 0), ("loses", 0, 0), ("restores", 2, 0), provenance=True)
 # A repair of another program's file, and a RESTORE of the rows that it had.
+@story(("erases", 4, 0), ("restores", 4, 0), ("merges", 5, 0), inline=True)
+# An erased row that came back, and the deletion of the row beside it.
+@story(
+    ("deletes", 8, 0), ("deletes", 7, 0), ("retracts", 0, 7), ("change", 2, 0),
+    provenance=True, on_change="replace",
+)  # fmt: skip
+# Two deletions in a data file whose last row an entry took out.
 @story(
     ("erases", 1, 0), ("replaces", 0, 4), ("arrive", 0, 0), ("compacts", 0, 0), inline=True
 )  # Rows beside erased and replaced ones, in a compaction since.

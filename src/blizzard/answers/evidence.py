@@ -123,7 +123,7 @@ class JournalEvidence:
         state = FileState.REMOVED
         if trace.active:
             state = FileState.REWRITTEN if lost is None else FileState.ALTERED
-        elif all(last in self._takers for last, _version in trace.removed):
+        elif not trace.altered and all(last in self._takers for last, _version in trace.removed):
             state = FileState.RETRACTED
         elif self._is_accepted(by):
             state = FileState.DISCARDED

@@ -259,7 +259,10 @@ class ExpectedFiles:
         carriers = self._carriers(step)
         back = [name for name in carriers if self._is_there(name, step)]
         there = next((name for name in back if lineage.forward(name).active), None)
-        if there is None or self._is_taken_again(step, carriers) or self._is_deleted(there, step):
+        if there is None or self._is_taken_again(step, carriers):
+            return None
+        deleted = self._deleted_since(there, step)
+        if deleted in self.log.accepted:
             return None
         verb = "supersedes" if step.supersedes else "took"
         of = f"{verb} {plural(step.left_out, 'row')} of {step.old}"
@@ -270,10 +273,16 @@ class ExpectedFiles:
             where = f"they are in {min(lineage.forward(there).active)} now"
         out = "" if step.supersedes else " out of the table"
         way = "retract --replace" if step.supersedes else "retract or erase"
+        unless = ""
+        if deleted is not None:
+            unless = (
+                f", unless they are among the rows that version {deleted} deleted since, which the "
+                "log does not say: then accept that version with blizzard audit --accept"
+            )
         return _difference(
             FindingKind.ROWS_BACK,
             f"entry {step.entry} {of}{out}, and {where}{self._brought_by(there, step)}; "
-            f"blizzard {way} takes them out again",
+            f"blizzard {way} takes them out again{unless}",
             step,
         )
 
@@ -338,15 +347,17 @@ class ExpectedFiles:
         pipeline = self._first.get(pipeline, pipeline)
         return [hash((pipeline, key)) for key in keys]
 
-    def _is_deleted(self, path: str, step: Supersession) -> bool:
-        """Whether another writer deleted as many rows since, as far as the log says."""
+    def _deleted_since(self, path: str, step: Supersession) -> int | None:
+        """Return the version of another writer that deleted as many rows since; None without one.
+
+        The log does not say which rows these were.
+        """
         lineage = self.log.lineage
         for version in sorted(lineage.forward(path).altered):
             rewrite = lineage.rewrites.get(version)
             if rewrite and rewrite.lost - self._deleted[version] >= step.left_out:
-                self._deleted[version] += step.left_out
-                return True
-        return False
+                return version
+        return None
 
 
 def _rows_by_source(entry: Entry) -> Counter[str]:
