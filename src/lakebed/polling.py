@@ -62,6 +62,8 @@ def stop_on_signals(stop: Stop, emit: Emit) -> None:
         # Known before the request is made: a second signal may come in the middle of the first, and
         # would wait forever for the lock that its own thread holds.
         if asked or stop.requested:
+            # Not logged: the first may hold the lock of the log.
+            os.write(2, f"{signal.Signals(number).name} received again: exiting at once\n".encode())
             os._exit(LEAVE_AT_ONCE)
         asked = True
         stop.request()

@@ -24,6 +24,7 @@ from penguin.events.backlog import (
     OthersSeen,
     PipelineMended,
     PipelineStopped,
+    TableWaiting,
 )
 from penguin.events.commits import REJECTED, FilesHeld, RetractionPassedOver
 from penguin.model.backlog import LeftOut, Stopped, WaitingEntry
@@ -56,6 +57,8 @@ class Announcer:
     """The entries that are not handed off now."""
     held_files: tuple[HeldMeta, ...] = ()
     """The files that are held now."""
+    is_missing: bool = False
+    """Whether there is neither a table nor a journal now."""
     _known: dict[str, frozenset[object]] = field(default_factory=dict)
     """What was announced last, by subject."""
     _alarmed: bool = False
@@ -65,6 +68,12 @@ class Announcer:
         there = list(now)
         before, self._known[subject] = self._known.get(subject, frozenset()), frozenset(there)
         return [one for one in there if one not in before]
+
+    def missing(self, uri: str, *, missing: bool) -> None:
+        """Announce once that a place has neither a table nor a journal."""
+        self.is_missing = missing
+        if self._new("missing", [True] if missing else []):
+            self.emit(TableWaiting(table=self.table, table_uri=uri))
 
     def backlog(self, view: TableView, seconds: float) -> None:
         """Announce how much is waiting, and since when; the inspection took so long."""

@@ -4,15 +4,16 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts
+from lakebed.deltalog.segment import has_log
 from lakebed.deltalog.snapshot import LogCache, Snapshot
 from lakebed.documents.entry import encode
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.errors import CommitUnconfirmed
-from lakebed.layout import CREATE_ONLY_PROOF, log_version, protocol, receipt
+from lakebed.layout import CREATE_ONLY_PROOF, OURS, log_version, protocol, receipt
 from lakebed.storage.create_only import probe, prove
 from lakebed.storage.store import Reader, Store, is_there
 from lakebed.telemetry.events import FEW, Emit
@@ -21,18 +22,19 @@ from penguin.backlog.look import LookCache, TableView, delete_metas, look
 from penguin.committer import Committer, PlanOvertaken
 from penguin.delta.maintenance import Begin, Maintenance, OnDisk, at_once
 from penguin.delta.table import Log
-from penguin.events.backlog import LateFilesCommitted, TableWaiting
+from penguin.events.backlog import LateFilesCommitted
 from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded, SettledEntry
 from penguin.foreign.inspect import unnamed
 from penguin.foreign.search import ForeignSearch
 from penguin.model.backlog import Stopped, WaitingEntry
 from penguin.model.commit import CommitPlan
-from penguin.model.settings import TableSettings
+from penguin.model.settings import TableMissing, TableSettings
 from penguin.proposal import propose
 
 if TYPE_CHECKING:
     from penguin.catalog.catalog import OpenCatalog, Registrar
 
+SomeReader = TypeVar("SomeReader", bound=Reader)
 MOST_CONFLICTS = 3
 """Plans in a row that may be overtaken at the same version of the table."""
 
@@ -73,6 +75,23 @@ def open_reader(settings: TableSettings) -> Reader | None:
     """Open a table's directory to look only."""
     uri = settings.table_uri
     return Reader(uri, settings.storage_options) if is_there(uri) else None
+
+
+def is_missing(store: Reader | None) -> bool:
+    """Whether a place has neither a table nor a journal: a typo, or blizzard has not begun."""
+    return store is None or not (has_log(store) or any(store.folders(OURS)))
+
+
+def written(settings: TableSettings, store: SomeReader | None) -> SomeReader:
+    """Return the store of a table; raise TableMissing if nothing has been written to it."""
+    if store is None or is_missing(store):
+        raise TableMissing(nothing_at(settings))
+    return store
+
+
+def nothing_at(settings: TableSettings) -> str:
+    """Return that a place has neither a table nor a journal, in words."""
+    return f"there is no table and no journal at {settings.table_uri}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -136,6 +155,11 @@ class TableRun:
             self._registrar.finish(self._facts)
 
     @property
+    def is_missing(self) -> bool:
+        """Whether the last look found neither a table nor a journal."""
+        return self._announcer.is_missing
+
+    @property
     def stopped(self) -> Mapping[str, Stopped]:
         """Return the pipelines that cannot go on."""
         return self._announcer.stopped
@@ -159,7 +183,7 @@ class TableRun:
         began = self.clock.seconds()
         store = self.open_store()
         if store is None:
-            self._wait()
+            self._announcer.missing(self.settings.table_uri, missing=True)
             return False
         log = self.open_log(store, self._log_cache)
         search = self._search = self._search or ForeignSearch(
@@ -176,7 +200,8 @@ class TableRun:
         if view.is_idle:
             self._announcer.left_out(view.others.left_out)
             self._announcer.watch(view, view.others.left_out)
-            self._wait()
+            missing = view.version is None and is_missing(store)
+            self._announcer.missing(self.settings.table_uri, missing=missing)
             return False
         self._tidy(store, view)
         proposal = propose(
@@ -231,9 +256,6 @@ class TableRun:
             return
         prove(store, CREATE_ONLY_PROOF)
         self._probed = True
-
-    def _wait(self) -> None:
-        self.emit(TableWaiting(table=self.settings.name, table_uri=self.settings.table_uri))
 
     def _tidy(self, store: Store, view: TableView) -> None:
         """Clean up after a crash right after a commit: receipts unwritten, metas in place.

@@ -36,6 +36,8 @@ class TableOutcome:
     totals: TableTotals
     held_files: int
     held_rows: int
+    is_missing: bool
+    """Whether there is neither a table nor a journal."""
     error: BaseException | None
 
 
@@ -103,6 +105,7 @@ def commit_tables(
             totals=run.totals,
             held_files=len(run.held),
             held_rows=sum(file.record_count for file in run.held),
+            is_missing=run.is_missing,
             error=errors.get(run.settings.name),
         )
         for run in runs

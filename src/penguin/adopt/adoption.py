@@ -29,6 +29,7 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, Reader, Store
 from lakebed.units import plural
 from penguin.adopt.folder import (
+    NOT_PARQUET,
     AdoptedFolder,
     FileRecord,
     Survey,
@@ -188,7 +189,7 @@ class Adopter:
         if first is None:
             raise FolderUnfit(
                 "this folder is a Delta table already; to commit more files to it, run penguin "
-                "with the table in its configuration, and file_pattern for names of your own",
+                "with the table in its configuration, and set file_pattern if the names differ",
                 folder=self.store.uri,
             )
         return first
@@ -212,7 +213,7 @@ class Adopter:
         )
 
     def _nothing(self, folder: AdoptedFolder) -> Adoption:
-        if not folder.troubles:
+        if all(one.code == NOT_PARQUET for one in folder.troubles.values()):
             raise FolderUnfit("there is no Parquet file in this folder", folder=self.store.uri)
         return Adoption(troubles=tuple(folder.troubles.values()), hidden=tuple(folder.hidden))
 

@@ -9,6 +9,7 @@ from lakebed.config.section import location
 from lakebed.deltalog.delta_types import TableFacts, by_name, type_name
 from lakebed.locations import place_of
 from lakebed.partition import PARTITION_TYPES, Template
+from lakebed.storage.remote import local_path
 from lakebed.terminal.call import Confirmed, refuse
 from lakebed.terminal.console import first, picked
 from lakebed.types import FieldType
@@ -49,6 +50,9 @@ def adopt(
         columns = None if partition_by is None else parse_partition_columns(partition_by)
     except ValueError as wrong:
         refuse(f"--partition-by: {wrong}")
+    local = local_path(place)
+    if local is not None and local.is_file():
+        refuse(f"{place} is a file; adopt its folder, {local.parent}")
     settings = _settings(call, place)
     call.who = place
     columns = columns or PartitionColumns.of_template(settings.partition_template)
@@ -100,8 +104,8 @@ def _text(uri: str, found: Adoption) -> Iterator[str]:
             yield f"  {title}: {listed}"
     yield from _named(found.totals.empty_files, "without rows, in the table as well")
     yield from _named(found.hidden, "hidden by `_` or `.`, or empty, and left alone")
-    yield from _named(_troubles(found.skipped), "left out, as asked for")
-    yield from _named(_troubles(found.troubles), "in the way")
+    yield from _refused(found.skipped, "left out, as ordered")
+    yield from _refused(found.troubles, "in the way")
     if found.checkpoint_error is not None:
         yield f"  no checkpoint could be written: {found.checkpoint_error}"
 
@@ -114,7 +118,8 @@ def _headline(found: Adoption) -> str:
     if found.version is not None:
         return f"is a Delta table now, in version {found.version}: {what}"
     if found.troubles:
-        return f"not adopted; {what} can be, {len(found.troubles):,} cannot"
+        files = plural(len(found.troubles), "file blocks it", "files block it")
+        return f"not adopted: {files}, {totals.files:,} could be adopted"
     return f"would become a Delta table: {what}"
 
 
@@ -124,8 +129,11 @@ def _named(names: tuple[str, ...], what: str) -> Iterator[str]:
         yield from first(names, FEW, indent="    ")
 
 
-def _troubles(files: tuple[LeftOut, ...]) -> tuple[str, ...]:
-    return tuple(f"{one.path}: {one.reason} ({one.code})" for one in files)
+def _refused(files: tuple[LeftOut, ...], what: str) -> Iterator[str]:
+    """Yield the files that are not adopted, those with the same reason together."""
+    for reason in dict.fromkeys((one.reason, one.code) for one in files):
+        paths = tuple(one.path for one in files if (one.reason, one.code) == reason)
+        yield from _named(paths, f"{what}: {reason[0]} [{reason[1]}]")
 
 
 def _columns(table: TableFacts | None) -> tuple[dict[str, str], dict[str, str]]:

@@ -37,6 +37,15 @@ class TableCall(Call):
             yield Store(table.table_uri, table.storage_options) if there else None
 
 
+def unclaimed(settings: "PenguinSettings") -> "Iterator[str]":
+    """Yield which sinks of the configuration penguin commits nothing from."""
+    for pipeline, uri in settings.unclaimed.items():
+        yield (
+            f"pipeline {pipeline} writes to {uri}, which is the table_uri of no table: penguin "
+            "commits nothing from there"
+        )
+
+
 def _refused_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
     from penguin.delta.table import refused_properties  # noqa: PLC0415 - only if there are any
 

@@ -16,7 +16,7 @@ from penguin.operate.release import HeldFileOperations, Settlement
 from penguin.operate.replay import LogReplay, RolledBackPipeline
 from penguin.pipeline import open_store
 
-NOTHING_LOST = "no log is behind its receipts"
+NOTHING_LOST = "no Delta log has lost a commit"
 IDS = typer.Argument(metavar="ID", help="IDs, as `penguin held` shows them.")
 
 OnlyPipeline = Annotated[
@@ -87,7 +87,7 @@ def _settled(table: TableSettings, found: Settlement, word: str) -> Iterator[dic
 
 def _settled_text(rows: list[dict[str, Any]]) -> Iterator[str]:
     if not rows:
-        yield "nothing was done"
+        yield "nothing is held"
     for row in rows:
         where = f" in version {row['version']}" if row["version"] is not None else ""
         yield f"{row['table']}: {row['outcome']}{where}: {row['id']}, {plural(row['rows'], 'row')}"

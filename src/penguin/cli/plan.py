@@ -9,11 +9,11 @@ from lakebed.telemetry.events import code_of
 from lakebed.terminal.call import exit_code_of
 from lakebed.terminal.console import picked
 from lakebed.units import entries_from, plural
-from penguin.cli.call import LEFT_OUT, TableCall, document_of
+from penguin.cli.call import LEFT_OUT, TableCall, document_of, unclaimed
 from penguin.cli.run import sentence
 from penguin.model.commit import CommitPlan, CommitProposal
 from penguin.model.settings import TableSettings
-from penguin.pipeline import open_reader
+from penguin.pipeline import is_missing, nothing_at, open_reader
 from penguin.plan.decisions import empty_plan
 from penguin.status import NextCommit, explain
 
@@ -25,17 +25,21 @@ def plan(call: TableCall) -> None:
 
     Nothing is written.
     """
-    for table in call.tables():
-        found, error = None, None
+    settings = call.settings()
+    for table in settings.tables:
+        found, error, missing = None, None, True
         try:
             reader = open_reader(table)
             found = None if reader is None else explain(table, reader)
+            missing = is_missing(reader)
         except LakeError as trouble:
             error = sentence(trouble)
             call.at_least(exit_code_of(trouble))
         document = _document(table, found, error)
-        call.show(_text(table, document), document)
+        nothing = nothing_at(table) if missing else None
+        call.show(_text(table, document, error or nothing), document)
         call.fail_if(document["stopped"] or document["held"] or document["still_held"])
+    call.show(unclaimed(settings))
 
 
 def _document(table: TableSettings, found: NextCommit | None, error: str | None) -> dict[str, Any]:
@@ -94,9 +98,9 @@ def _still_held(found: NextCommit, commit: CommitPlan) -> int:
     return sum(one.name not in settled for one in found.view.held)
 
 
-def _text(table: TableSettings, found: dict[str, Any]) -> Iterator[str]:
-    """Yield the plan in words, each part of it as a line of its own."""
-    yield f"{table.name}: {found['error'] or _in_short(table, found)}"
+def _text(table: TableSettings, found: dict[str, Any], why: str | None) -> Iterator[str]:
+    """Yield the plan in words, each part of it as a line of its own; or why there is none."""
+    yield f"{table.name}: {why or _in_short(table, found)}"
     for part in found["pipelines"]:
         yield f"  commit  {part['pipeline']}: {entries_from(part['first'], part['last'])}"
     if found["others"]:

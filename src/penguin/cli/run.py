@@ -67,6 +67,8 @@ def _results(runs: list[TableOutcome]) -> Iterator[Line]:
     def outcome(run: TableOutcome) -> str:
         if run.error:
             return "failed"
+        if run.is_missing:
+            return "no table and no journal"
         return "held" if run.held_files else "" if run.totals.commits else "nothing to commit"
 
     yield Table(

@@ -11,13 +11,14 @@ from lakebed.deltalog.snapshot import LogReader
 from lakebed.deltalog.versions import Commit, read_commits
 from lakebed.documents.pending_meta import HeldMeta, by_reason
 from lakebed.errors import LakeError
+from lakebed.terminal.call import DONE
 from lakebed.terminal.console import Line, Table, cells, fields_of, first, picked, second
 from lakebed.units import is_are, plural, span
 from penguin.catalog.catalog import open_catalog
-from penguin.cli.call import LEFT_OUT, TableCall, document_of
+from penguin.cli.call import LEFT_OUT, TableCall, document_of, unclaimed
 from penguin.cli.run import sentence
 from penguin.model.settings import TableSettings
-from penguin.pipeline import open_reader
+from penguin.pipeline import nothing_at, open_reader, written
 from penguin.status import ForeignFilesStatus, StoppedStatus, TableStatus, table_status
 
 COUNTS = "files_rewritten files_held files_released files_discarded"
@@ -34,11 +35,9 @@ def history(
     """
     for table in call.tables():
         with call.guard(table.name):
-            reader = open_reader(table)
-            snapshot = None if reader is None else LogReader(reader).look()
-            commits: list[Commit] = []
-            if reader is not None and snapshot is not None:
-                commits = read_commits(reader, snapshot.version, count)
+            reader = written(table, open_reader(table))
+            snapshot = LogReader(reader).look()
+            commits = [] if snapshot is None else read_commits(reader, snapshot.version, count)
             documents = ({"table": table.name, **commit_document(each)} for each in commits)
             call.show(_text(table.name, commits), *documents)
 
@@ -100,7 +99,8 @@ Stops = tuple[TableSettings, StoppedStatus]
 
 def status(call: TableCall) -> None:
     """Show what is committed, what is waiting, and what is held."""
-    for table in call.tables():
+    settings = call.settings()
+    for table in settings.tables:
         found, error = TableStatus(version=None, last_commit=None, pipelines=()), None
         try:
             reader = open_reader(table)
@@ -110,6 +110,7 @@ def status(call: TableCall) -> None:
             error = sentence(trouble)
         call.show(status_lines(table, found, error), _document(table, found, error))
         call.fail_if(error or _is_wrong(found))
+    call.show(unclaimed(settings))
 
 
 def _is_wrong(found: TableStatus) -> bool:
@@ -205,7 +206,7 @@ def _standing(table: TableSettings, found: TableStatus) -> str:
             return "there is no Delta table yet; the first commit creates it"
         if others.left_out or others.passed_over.files:
             return f"there is no Delta table yet, and no file in {table.table_uri} can be committed"
-        return f"there is no table yet: nothing has been written to {table.table_uri}"
+        return nothing_at(table)
     last = None if found.last_commit is None else committed_at(found.last_commit)
     return f"version {found.version}" + (f", last commit {second(last)} UTC" if last else "")
 
@@ -277,13 +278,12 @@ def held(call: TableCall) -> None:
     stopped: list[Stops] = []
     for table in call.tables():
         with call.guard(table.name):
-            reader = open_reader(table)
-            if reader is not None:
-                found = table_status(table, reader, Clock().now(), count_ignored=False)
-                files += [(table, one) for one in found.held]
-                stopped += [(table, one.stopped) for one in found.pipelines if one.stopped]
+            reader = written(table, open_reader(table))
+            found = table_status(table, reader, Clock().now(), count_ignored=False)
+            files += [(table, one) for one in found.held]
+            stopped += [(table, one.stopped) for one in found.pipelines if one.stopped]
     call.show(
-        _held_text(files, stopped),
+        _held_text(files, stopped, nothing=call.code == DONE),
         *(_held_document(table, one) for table, one in files),
         *({"table": table.name, "kind": "pipeline", **fields_of(one)} for table, one in stopped),
     )
@@ -302,15 +302,15 @@ def _held_document(table: TableSettings, held: HeldMeta) -> dict[str, object]:
     }
 
 
-def _held_text(files: list[Held], stopped: list[Stops]) -> Iterator[Line]:
-    if not files and not stopped:
+def _held_text(files: list[Held], stopped: list[Stops], *, nothing: bool) -> Iterator[Line]:
+    if nothing and not files and not stopped:
         yield "nothing is held"
     yield from _held_groups(files)
     if files:
         yield (
-            "files go in by themselves once nothing speaks against it; penguin release ID tries "
-            "at once, penguin discard ID gives them up, and blizzard redo --held ID has their "
-            "sources read again"
+            "held files are committed automatically once the cause is fixed; penguin release ID "
+            "tries at once, penguin discard ID gives them up, and blizzard redo --held ID has "
+            "their sources read again"
         )
     if stopped:
         yield Table(

@@ -11,11 +11,13 @@ from lakebed.deltalog.segment import is_empty_log
 from lakebed.deltalog.snapshot import LogReader
 from lakebed.errors import LakeError
 from lakebed.layout import file_name, log_version
+from lakebed.storage.remote import local_path
 from lakebed.terminal.call import FAILED, USAGE, Confirmed, refuse
 from lakebed.terminal.console import FEW, Verbatim, first, more, picked, second
 from lakebed.units import in_words, parse_span, plural
 from penguin.cli.call import TableCall, document_of
-from penguin.model.settings import TableSettings
+from penguin.model.settings import TableMissing, TableSettings
+from penguin.pipeline import written
 from penguin.upkeep.fsck import Damaged, check
 from penguin.upkeep.repair import Repaired, RepairOrder, RepairRefused
 from penguin.upkeep.vacuum import VacuumOrder, VacuumReport
@@ -61,15 +63,16 @@ def vacuum(
         ignore_retention: Allow --older-than to be less than the table's retention.
     """
     span = None if older_than is None else parse_span(older_than)
-    if older_than is not None and (span is None or span > LONGEST):
-        why = "write 90m, 24h or 7d" if span is None else "no file is that old"
-        refuse(f"--older-than {older_than!r}: {why}")
+    if older_than is not None and span is None:
+        refuse(f"--older-than: {older_than!r} is not a duration; use for example 90m, 24h or 7d")
+    if span is not None and span > LONGEST:
+        refuse(f"--older-than {older_than!r}: no file is that old")
     for table in call.tables():
         with call.guard(table.name):
             order = VacuumOrder(settings=table, older_than=span, ignore_retention=ignore_retention)
-            with call.store(table) as store:
-                carried_out = order.carry_out if sure else order.look
-                found = None if store is None else carried_out(store)
+            with call.store(table) as found_store:
+                store = written(table, found_store)
+                found = order.carry_out(store) if sure else order.look(store)
             call.show(
                 _vacuum_text(table, found, sure=sure), vacuum_document(table, found, sure=sure)
             )
@@ -98,7 +101,7 @@ def _vacuum_text(table: TableSettings, found: VacuumReport | None, *, sure: bool
     else:
         yield f"{table.name}: there is nothing to delete"
     stay = plural(found.versions, "version stays", "versions stay")
-    yield f"  {stay} readable, back to {second(found.cutoff)} UTC"
+    yield f"  {stay} readable, back to {second(found.readable_since)} UTC"
     if found.files:
         oldest, newest = second(found.oldest), second(found.newest)
         when = f"at {newest}" if oldest == newest else f"between {oldest} and {newest}"
@@ -147,22 +150,24 @@ def fsck(
         with_unit=with_unit, rows_lost=rows_lost, rows_back=rows_back, even_all=even_all
     )
     for table in call.tables():
-        with call.guard(table.name, _exit_code), call.store(table) as store:
-            if sure and store is not None and is_empty_log(store):
+        with call.guard(table.name, _exit_code), call.store(table) as found_store:
+            store = written(table, found_store)
+            if sure and is_empty_log(store):
                 store.delete(log_version(0))
             found = None
-            if store is not None and LogReader(store).look() is not None:
+            if LogReader(store).look() is not None:
                 if not repair:
                     found = Repaired(checked=check(store))
                 else:
                     found = order.carry_out(store) if sure else order.plan(store)
                 call.fail_if(found.checked.damaged and found.version is None)
             planned = repair and not sure
-            call.show(_fsck_text(table, found, planned), fsck_document(table, found, planned))
+            document = fsck_document(table, found, planned)
+            call.show(_fsck_text(table, found, repair=repair, planned=planned), document)
 
 
 def _exit_code(error: LakeError) -> int:
-    return FAILED if isinstance(error, RepairRefused) else USAGE
+    return FAILED if isinstance(error, RepairRefused | TableMissing) else USAGE
 
 
 def fsck_document(table: TableSettings, found: Repaired | None, planned: bool) -> dict[str, object]:
@@ -173,7 +178,9 @@ def fsck_document(table: TableSettings, found: Repaired | None, planned: bool) -
         "version": checked.version if checked else None,
         "files": checked.files if checked else 0,
         "elsewhere": checked.elsewhere if checked else 0,
-        "damaged": [damaged_document(one) for one in checked.damaged] if checked else [],
+        "damaged": [
+            damaged_document(one, table.table_uri) for one in (checked.damaged if checked else ())
+        ],
         "taken_out": len(found.files) if found else 0,
         "repaired": found.version if found else None,
         "redo": found.marked if found else (),
@@ -186,7 +193,7 @@ def _rows_lost(found: Repaired) -> list[str]:
     return sorted({path for one in found.lost if one.origin for path in one.origin.sources})
 
 
-def damaged_document(one: Damaged) -> dict[str, object]:
+def damaged_document(one: Damaged, uri: str) -> dict[str, object]:
     """Return what is known about a file, and what to do."""
     return {
         **picked(one, "path trouble bytes=action.size bytes_found=found"),
@@ -194,14 +201,15 @@ def damaged_document(one: Damaged) -> dict[str, object]:
         "version": one.added,
         **picked(one.origin, "pipeline entry kind rows"),
         "sources": one.origin.sources if one.origin else (),
-        "remedy": _remedy(one),
+        "remedy": _remedy(one, uri),
     }
 
 
-def _remedy(one: Damaged) -> str:
+def _remedy(one: Damaged, uri: str) -> str:
     origin = one.origin
-    if str(one.trouble) != "missing":
-        return f"{RESTORE}, or from a version of the bucket"
+    older = "" if local_path(uri) else ", or from an older version of the object"
+    if one.trouble != "missing":
+        return f"{RESTORE}{older}"
     if origin is None:
         return (
             f"{RESTORE}; if that is not possible, penguin fsck --repair, and write its rows again "
@@ -209,7 +217,7 @@ def _remedy(one: Damaged) -> str:
         )
     why = None
     if origin.kind != "batch":
-        why = f"blizzard redo cannot read again what a {origin.kind} entry wrote"
+        why = f"blizzard redo reads again only what a batch wrote, not entry {origin.entry}"
     elif origin.replaced:
         why = (
             "another journal has taken the place of the one that it was written with, and "
@@ -220,10 +228,12 @@ def _remedy(one: Damaged) -> str:
             f"{origin.part_read[0]} was read over several batches, and blizzard redo reads a "
             "source file only as a whole"
         )
+    if not origin.sources:
+        return f"{RESTORE}{older}; its rows cannot be read again"
     if why is not None:
         return (
-            f"{RESTORE}, or from a version of the bucket; penguin fsck --repair takes it out only "
-            f"with --rows-lost, since {why}"
+            f"{RESTORE}{older}; penguin fsck --repair takes it out only with --rows-lost, since "
+            f"{why}"
         )
     unit = " --with-unit" if origin.others else ""
     again = "" if one.action.deletion_vector is None else " --rows-back"
@@ -234,7 +244,9 @@ def _remedy(one: Damaged) -> str:
     return f"{remedy}; its deleted rows come back, so delete them again" if again else remedy
 
 
-def _fsck_text(table: TableSettings, found: Repaired | None, planned: bool) -> Iterator[str]:
+def _fsck_text(
+    table: TableSettings, found: Repaired | None, *, repair: bool, planned: bool
+) -> Iterator[str]:
     if found is None:
         yield f"{table.name}: there is no table yet"
         return
@@ -247,12 +259,15 @@ def _fsck_text(table: TableSettings, found: Repaired | None, planned: bool) -> I
     if checked.elsewhere:
         yield f"  {plural(checked.elsewhere, 'file')} outside of the table's folder: not checked"
     for one in damaged[:FEW]:
-        yield from _damaged_lines(one)
+        yield from _damaged_lines(one, table.table_uri)
     yield from more(len(damaged) - FEW)
     if len(damaged) > FEW:
         by_partition = Counter(map(_partition, damaged))
         for partition, count in sorted(by_partition.items())[:FEW]:
             yield f"  {partition}: {plural(count, 'file')}"
+    if repair and (left := len(damaged) - len(checked.missing)):
+        files = plural(left, "file stays", "files stay")
+        yield f"  {files} in the log: --repair takes out only missing files"
     yield from _repair_lines(found, planned)
 
 
@@ -276,7 +291,7 @@ def _repair_lines(found: Repaired, planned: bool) -> Iterator[str]:
         yield "  rows of them that were erased come back with it: erase them again"
 
 
-def _damaged_lines(one: Damaged) -> Iterator[str]:
+def _damaged_lines(one: Damaged, uri: str) -> Iterator[str]:
     trouble = {
         "missing": "missing",
         "size_differs": f"{one.found} bytes instead of {one.action.size}",
@@ -287,9 +302,10 @@ def _damaged_lines(one: Damaged) -> Iterator[str]:
     if (origin := one.origin) is not None:
         rows = plural(origin.rows, "row")
         entry = f"entry {origin.entry} ({origin.kind})"
-        yield f"    {rows} of pipeline {origin.pipeline}, {entry}, from:"
+        sources = "from:" if origin.sources else "source files unknown"
+        yield f"    {rows} of pipeline {origin.pipeline}, {entry}, {sources}"
         yield from first(origin.sources, indent="      ")
-    yield f"    {_remedy(one)}"
+    yield f"    {_remedy(one, uri)}"
 
 
 def _partition(one: Damaged) -> str:

@@ -22,7 +22,7 @@ from lakebed.config.section import settings_of
 from lakebed.locations import ByPlace
 from lakebed.partition import Template
 from lakebed.storage.options import StorageOptions
-from lakebed.types import CatalogType
+from lakebed.types import CatalogType, CommitMode
 from penguin.model.settings import CatalogSettings, PenguinSettings, TableSettings
 
 METASTORE = re.compile(r"thrift://[\w.-]+:\d+|thrift://\[[0-9a-fA-F:]+\]:\d+")
@@ -101,9 +101,23 @@ def load(
     check = partial(_check, refused_properties=refused_properties)
     document = _with_partitions(load_document(files, folders, environment, check))
     return PenguinSettings(
+        unclaimed=dict(_unclaimed(document)),
         tables=tuple(_settings(document, name, table) for name, table in document.tables.items()),
         **program_settings(document, "penguin"),
     )
+
+
+def _unclaimed(document: Document) -> Iterator[tuple[str, str]]:
+    """Yield the pipelines that leave their commits to penguin, where it has no table for them."""
+    tables: ByPlace[bool] = ByPlace()
+    for table in document.tables.values():
+        tables.setdefault(place_in(table.table_uri, table.storage_options), value=True)
+    for _, name, pipeline in document.named_pipelines():
+        sink = pipeline.sink
+        if sink is None or sink.uri is None or sink.commit is not CommitMode.PENGUIN:
+            continue
+        if not tables.get(place_in(sink.uri, sink.storage_options)):
+            yield name, sink.uri
 
 
 def _with_partitions(document: Document) -> Document:

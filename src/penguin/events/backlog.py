@@ -22,9 +22,9 @@ class TableEvent(PartEvent):
 
 
 class TableWaiting(
-    TableEvent, level=Level.DEBUG, says="there is nothing to commit in {table_uri} yet"
+    TableEvent, level=Level.WARN, says="there is no table and no journal at {table_uri}"
 ):
-    """There is nothing to commit from yet: no table directory, or no pipeline in it."""
+    """Neither blizzard nor another program has written anything to the table's directory."""
 
     table_uri: str
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lakebed.errors import LakeError, Whose
+from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.guard import ProgramSettings
@@ -75,6 +75,12 @@ class PenguinSettings(ProgramSettings):
     """Everything one penguin process does."""
 
     tables: tuple[TableSettings, ...]
+    unclaimed: Mapping[str, str] = field(default_factory=dict)
+    """The sinks that no table of the configuration is at, by the pipelines that write to them."""
+
+
+class TableMissing(ObjectMissing):
+    """There is neither a table nor a journal at the place of a table."""
 
 
 class TableExists(LakeError, code="table_exists", whose=Whose.EXTERNAL, retryable=True):

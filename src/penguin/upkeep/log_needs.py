@@ -112,6 +112,8 @@ class LogNeeds:
     """The store's time of the oldest version; None where the log begins with its first."""
     versions: int = 0
     """How many versions are needed."""
+    readable_since: datetime
+    """The cutoff, or the time of the first version if that is later."""
 
 
 def refuse_unknown(table: Snapshot) -> None:
@@ -157,6 +159,7 @@ def read_needs(store: Reader, cutoff: datetime, *, whole: bool = False) -> LogNe
         kept=reading.kept,
         removed=reading.removed,
         transactions=reading.transactions,
+        readable_since=max(cutoff, listed[oldest].modified) if oldest in listed else cutoff,
         begins=None if oldest == 0 or oldest not in listed else listed[oldest].modified,
         # The version before the window was the newest at the cutoff, if there is one.
         versions=tail.version - window + (2 if window > oldest else 1),

@@ -118,6 +118,8 @@ class VacuumReport:
     """The version of the table that was read."""
     versions: int
     """How many versions can be read afterwards, by what the retention keeps."""
+    readable_since: datetime
+    """From when on each version of the table can be read afterwards."""
     cutoff: datetime
     retention: timedelta
     """What the table's properties say."""
@@ -180,6 +182,7 @@ class Vacuum:
         self.report = VacuumReport(
             version=self.needs.version,
             versions=self.needs.versions,
+            readable_since=self.needs.readable_since,
             cutoff=cutoff,
             retention=keeps,
             kept=self.kept,
@@ -382,8 +385,8 @@ class VacuumOrder:
             raise VacuumRefused(
                 f"the table keeps files for {_days(keeps)} ({RETENTION_PROPERTY}), and files that "
                 f"are {_days(older_than)} old may still be read by a running query, by time "
-                "travel, or be committed by a writer; add --ignore-retention if you know that "
-                "nobody does",
+                "travel, or be committed by a writer; add --ignore-retention if you are sure "
+                "that nothing reads or writes these files",
                 table=table.store.uri,
             )
         return keeps, older_than

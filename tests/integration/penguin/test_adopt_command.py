@@ -84,9 +84,25 @@ def test_what_is_in_the_way_is_printed_by_name(folder):
     folder.junk("date=2024-01-02/junk.parquet")
     done = penguin(folder.root, "--yes")
     assert done.exit_code == 1
-    assert "not adopted" in done.stdout
-    named = "date=2024-01-02/junk.parquet: the file does not end like a Parquet file (file_unfit)"
-    assert named in done.stdout
+    assert "not adopted: 1 file blocks it, 2 could be adopted" in done.stdout
+    why = "1 file is in the way: the file does not end like a Parquet file [file_unfit]:"
+    assert f"  {why}\n    date=2024-01-02/junk.parquet\n" in done.stdout
+
+
+def test_files_with_the_same_reason_are_named_together(folder):
+    for name in ("a", "b", "c"):
+        folder.junk(f"date=2024-01-02/{name}.txt")
+    done = penguin(folder.root)
+    assert "not adopted: 3 files block it" in done.stdout
+    assert done.stdout.count("its name does not end in .parquet") == 1
+    assert "  3 files are in the way: its name" in done.stdout
+
+
+def test_a_file_in_place_of_a_folder_is_refused_with_its_folder(folder):
+    path = folder.root / folder.file("one.parquet", [3])
+    done = penguin(path)
+    assert done.exit_code == 2
+    assert f"{path} is a file; adopt its folder, {folder.root}" in done.stderr
 
 
 def reasons(folder: ParquetFolder, *words: object) -> dict[str, str]:

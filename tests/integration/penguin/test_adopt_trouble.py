@@ -177,8 +177,10 @@ def test_a_folder_without_a_parquet_file_is_refused(tmp_path):
     folder = ParquetFolder(tmp_path / "table")
     with pytest.raises(FolderUnfit, match="no Parquet file"):
         folder.adopt()
-    folder.junk("data.csv")
-    assert refused(folder) == {"data.csv": "not_parquet"}
+    folder.junk("data.ndjson")
+    for skips in (False, True):
+        with pytest.raises(FolderUnfit, match="no Parquet file"):
+            folder.adopt(skip_unreadable=skips)
 
 
 def test_what_is_left_out_is_not_forgotten(folder):

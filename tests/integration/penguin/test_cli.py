@@ -104,7 +104,8 @@ def test_where_blizzard_has_not_written_yet_there_is_nothing_to_commit(tmp_path,
         (tmp_path / "empty").mkdir()
     done = penguin("-c", config(tmp_path, events=tmp_path / "empty"), "--once")
     assert done.exit_code == 0
-    assert "nothing to commit" in done.stdout
+    assert "no table and no journal" in done.stdout
+    assert f"there is no table and no journal at {tmp_path / 'empty'}" in done.stderr
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
     assert (tmp_path / "empty").exists() is made
 

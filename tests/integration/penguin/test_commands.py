@@ -47,13 +47,59 @@ def seen(table):
     return sorted((path, path.stat().st_mtime_ns) for path in table.root.rglob("*"))
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_table_that_is_not_there_yet_is_said_so_and_is_no_failure(penguin, tmp_path, command):
-    done = penguin(command, uri=tmp_path / "later")
+@pytest.mark.parametrize("made", [True, False])
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [("status", 0), ("plan", 0), ("held", 1), ("history", 1), ("vacuum", 1), ("fsck", 1)],
+)
+def test_a_place_without_a_table_and_a_journal_is_named(penguin, tmp_path, command, code, made):
+    """Most often the table_uri has a typo; blizzard may also not have begun yet."""
+    place = tmp_path / "later"
+    if made:
+        place.mkdir()
+    done = penguin(command, uri=place)
+    assert done.exit_code == code, done.output
+    assert f"events: there is no table and no journal at {place}\n" in done.output
+    assert "nothing" not in done.output
+
+
+@pytest.mark.parametrize("command", ["plan", "held", "history", "vacuum", "fsck"])
+def test_a_journal_without_a_table_is_no_failure(penguin, table, command):
+    table.journal().batch(rows_of(1))
+    done = penguin(command)
     assert done.exit_code == 0, done.output
-    words = {"status": "no table yet", "held": "nothing is held", "plan": "nothing to commit",
-             "history": "no Delta table yet"}  # fmt: skip
-    assert words[command] in done.stdout
+
+
+def test_a_repair_says_that_a_file_of_another_size_stays_in_the_log(penguin, table):
+    table.journal().batch(rows_of(1))
+    Penguin(table).drain()
+    (file,) = table.root.rglob("*.parquet")
+    file.write_bytes(b"1")
+    for options in (("--repair",), ("--repair", "--yes")):
+        done = penguin("fsck", *options)
+        assert done.exit_code == 1
+        stays = "  1 file stays in the log: --repair takes out only missing files\n"
+        assert stays in done.stdout
+        assert "    restore it from a backup\n" in done.stdout
+    assert "stays in the log" not in penguin("fsck").stdout
+
+
+@pytest.mark.parametrize("command", ["status", "plan"])
+def test_a_sink_that_no_table_is_at_is_named(tmp_path, table, command):
+    file = tmp_path / "p.yaml"
+    part = "{source: {path: /in}, sink: {path: %s%s}}"
+    file.write_text(
+        f"tables: {{events: {{table_uri: {table.root}}}}}\n"
+        "pipelines:\n"
+        f"  right: {part % (table.root, '')}\n"
+        f"  wrong: {part % (tmp_path / 'typo', '')}\n"
+        f"  inline: {part % (tmp_path / 'own', ', commit: inline')}\n"
+    )
+    done = CliRunner().invoke(app, [command, "-c", str(file)])
+    assert done.exit_code == 0, done.output
+    named = [line for line in done.stdout.splitlines() if line.startswith("pipeline ")]
+    (line,) = named
+    assert line.startswith(f"pipeline wrong writes to {tmp_path / 'typo'}, which is the table_uri")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -90,7 +136,7 @@ def test_the_configuration_may_stand_before_the_command(tmp_path, table):
     file.write_text(f"tables: {{events: {{table_uri: {table.root}}}}}\n")
     done = CliRunner().invoke(app, ["-c", str(file), "status"])
     assert done.exit_code == 0
-    assert "no table yet" in done.stdout
+    assert "there is no table and no journal at" in done.stdout
 
 
 def test_status_says_what_is_committed_and_what_waits_and_for_how_long(penguin, table):

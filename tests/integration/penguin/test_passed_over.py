@@ -153,7 +153,7 @@ def test_what_the_log_knows_or_a_meta_asks_for_is_not_passed_over(table, run):
 
 
 def test_an_empty_directory_says_that_nothing_was_written(table, run):
-    assert "nothing has been written to" in run("status").stdout
+    assert "there is no table and no journal at" in run("status").stdout
     table.file(1)
     assert "the first commit creates it" in run("status").stdout
 

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -373,9 +373,9 @@ def test_the_command_says_what_it_kept_and_refuses_an_age_of_no_file(tmp_path: P
     count = DeltaTable(str(desk.table)).version() + 1
     shown = desk.order("vacuum")
     assert "there is nothing to delete" in shown.stdout
-    assert (
-        f"{count} version{' stays' if count == 1 else 's stay'} readable, back to " in shown.stdout
-    )
+    created = datetime.fromtimestamp((desk.table / log_version(0)).stat().st_mtime, UTC)
+    stays = "1 version stays" if count == 1 else f"{count} versions stay"
+    assert f"{stays} readable, back to {created:%Y-%m-%d %H:%M:%S} UTC" in shown.stdout
     inner = desk.table / "inner"
     (inner / "_delta_log").mkdir(parents=True)
     (inner / log_version(0)).write_text("{}\n")
@@ -388,6 +388,9 @@ def test_the_command_says_what_it_kept_and_refuses_an_age_of_no_file(tmp_path: P
         2,
         "error: --older-than '10000000d': no file is that old\n",
     )
+    wrong = desk.order("vacuum", "--older-than", "5")
+    way_out = "'5' is not a duration; use for example 90m, 24h or 7d"
+    assert (wrong.exit_code, wrong.stderr) == (2, f"error: --older-than: {way_out}\n")
 
 
 def test_a_vacuum_that_dies_at_any_call_is_finished_by_the_next(table: TableDirectory) -> None:

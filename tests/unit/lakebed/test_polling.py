@@ -114,7 +114,7 @@ def test_once_gives_up_after_so_many_failures_in_a_row_and_gives_the_error_back(
     assert loop.run(max_tries=3) is error
     assert loop.steps == 3
     assert loop.failures()[-1].next_try_secs is None
-    assert "it stops here" in loop.failures()[-1].sentence()
+    assert "pipeline stopped" in loop.failures()[-1].sentence()
 
 
 def test_a_success_forgets_the_failures_before_it():
@@ -159,7 +159,7 @@ def test_an_error_nobody_foresaw_is_told_as_internal_and_tried_again():
 SIGNALLED = """
 import signal, sys, threading, time
 from lakebed.polling import Stop, stop_on_signals
-from lakebed.telemetry.events import LogFormat, LogLevel
+from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 stop = Stop()
 stop_on_signals(stop, log_events(LogLevel.INFO, LogFormat.JSON, sys.stdout))
@@ -179,6 +179,7 @@ def signalled() -> Iterator[Callable[[str], "subprocess.Popen[str]"]]:
         process = subprocess.Popen(
             [sys.executable, "-c", SIGNALLED.format(then=then, before=before)],
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
@@ -209,7 +210,9 @@ def test_the_second_signal_leaves_at_once_with_130(signalled):
     process.send_signal(signal.SIGTERM)
     assert "SIGTERM" in process.stdout.readline()
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=LONG) == LEAVE_AT_ONCE == 130
+    _, said = process.communicate(timeout=LONG)
+    assert process.returncode == LEAVE_AT_ONCE == 130
+    assert said == "SIGTERM received again: exiting at once\n"
 
 
 ONE_SIGNAL_WITHIN_ANOTHER = """
