@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from http import HTTPStatus
 
-from blizzard.answers.answer import Answer
-from blizzard.answers.phrases import commands_for, way_out
+from blizzard.answers.answer import Answer, CommandLine, WayOut
+from blizzard.answers.phrases import of_lost, retry_of, way_out
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.report import Question
 from blizzard.answers.source_file import settled_progress
-from blizzard.answers.source_status import failed_files
+from blizzard.answers.source_status import failed_files, lost_among
 from blizzard.answers.why import Pipelines, why
 from blizzard.journal.source_names import FileUnknown
 from lakebed.clock import rfc3339
@@ -58,9 +58,9 @@ class Answers:
 
     def __init__(self, observer: Observer) -> None:
         self._on = observer
-        dlq = f"blizzard{observer.lake.options} dlq"
         self._bad_lines = {
-            name: BadLineGroups(look, dlq) for name, look in observer.pipelines.items()
+            name: BadLineGroups(look, observer.lake.line(name))
+            for name, look in observer.pipelines.items()
         }
 
     @route("overview", "All pipelines and tables at a glance", max_age=0.5)
@@ -85,7 +85,7 @@ class Answers:
         with _noting(notes, "the journal"):
             batches = self.batches(name, before=None, limit=RECENT).batches
             view = self._on.journal(name)
-            held, failed = list(_held(view, self._on.lake.options)), list(self._failed(view))
+            held, failed = list(_held(view, self._on.lake.line())), list(self._failed(view))
             with _noting(notes, "the quarantine"):
                 bad_lines = self._bad_lines[name].groups(view)
         return PipelineDetail(
@@ -152,7 +152,9 @@ class Answers:
             if len(names) > 1:
                 raise _no_such_file(f"name the source: {', '.join(f'{one}:PATH' for one in names)}")
             key = f"{names[0]}:{path}"
-        asked = PipelineEvidence.read(settings, self._on.clock, opening=self._on.opening)
+        asked = PipelineEvidence.read(
+            settings, self._on.clock, opening=self._on.opening, cli=self._on.lake.line(name)
+        )
         try:
             answers = why(key, Pipelines((settings,), lambda _settings: asked))
         except FileUnknown as unknown:
@@ -209,7 +211,7 @@ class Answers:
         commits = [found[version] for version in sorted(found, reverse=True)]
         if view is not None and view.covered_since is not None:
             oldest = commits[-1].version if commits else None
-            notes.append(f"changes of columns are shown from version {oldest} on")
+            notes.append(f"column changes are shown since version {oldest}")
         if summary.size_version not in (None, summary.version):
             when = "" if summary.size_at is None else f", committed at {summary.size_at}"
             notes.append(f"files, rows and size are those of version {summary.size_version}{when}")
@@ -245,30 +247,43 @@ class Answers:
                 for one in failed_files(settings, source, history)
             ]
             failed.sort(key=lambda each: each[1].failed_at, reverse=True)
+            lost = sorted(lost_among(history).items(), key=lambda each: each[1].at, reverse=True)
+        cli = self._on.lake.line(settings.name)
+        for key, known in lost[:MOST_FAILED]:
+            failure = known.record.failure
+            yield FailedFile(
+                path=key,
+                code="files_lost" if failure is None else failure.code,
+                reason="it was deleted from its source before all of it was read",
+                way_out=of_lost(cli, key),
+                attempts=0 if failure is None else failure.attempts,
+                next_try_at=None,
+                since=rfc3339(known.at),
+            )
         for key, one in failed[:MOST_FAILED]:
             # With show_values a message may quote the line that it is about.
             reason = f"{one.stage}, {one.code}" if settings.show_values else one.message
-            part_way, options = bool(one.lines_in_table), self._on.lake.options
-            waits = one.next_try is not None
+            way = WayOut(commands=(retry_of(key, cli),))
+            if one.next_try is None:
+                way = way_out(one.code, key, cli, part_way=bool(one.lines_in_table))
             yield FailedFile(
                 path=key,
                 code=one.code,
                 reason=reason,
-                advice=None if waits else way_out(one.code, part_way=part_way),
-                commands=commands_for(one.code, key, part_way=part_way, options=options),
+                way_out=way,
                 attempts=one.attempts,
                 next_try_at=None if one.next_try is None else rfc3339(one.next_try),
                 since=None if one.since is None else rfc3339(one.since),
             )
 
 
-def _held(view: PipelineView, options: str) -> Iterator[HeldEntry]:
+def _held(view: PipelineView, cli: CommandLine) -> Iterator[HeldEntry]:
     for entry in dict.fromkeys(meta.entry for meta in view.aside.held):
         metas = [meta for meta in view.aside.held if meta.entry == entry]
         yield HeldEntry(
             entry=entry,
             reason="; ".join(dict.fromkeys(reason for meta in metas for reason in meta.reasons)),
-            way_out=f"penguin{options} held",
+            way_out=WayOut(commands=(f"{cli.penguin} held",)),
             since=of_text(min(meta.held_at for meta in metas)),
             files=len(metas),
             rows=sum(meta.record_count for meta in metas),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from blizzard.answers.bad_lines import LinesWayOut
+from blizzard.answers.answer import WayOut
 from blizzard.answers.file_counts import DayOrPartition
 from blizzard.answers.lifecycle import FileState
 from liveview.model import PipelineSummary, TableSummary
@@ -60,7 +60,7 @@ class BadLineGroup:
     files: int
     sample_path: str | None
     sample_line: int | None
-    way_out: LinesWayOut
+    way_out: WayOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +70,7 @@ class FailedFile:
     path: str
     code: str
     reason: str
-    advice: str | None
-    """What can be done about it, in words; None where it is tried again by itself."""
-    commands: list[str]
+    way_out: WayOut | None
     attempts: int
     next_try_at: str | None
     since: str | None
@@ -84,7 +82,7 @@ class HeldEntry:
 
     entry: int | None
     reason: str
-    way_out: str | None
+    way_out: WayOut | None
     since: str | None
     files: int
     rows: int

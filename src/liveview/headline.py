@@ -1,10 +1,11 @@
 """What all pipelines and tables add up to: one sentence, and their problems by cause. Pure."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
-from blizzard.answers.answer import Health, Problem
-from blizzard.answers.problems import minute, waiting_words
+from blizzard.answers.answer import Problem, WayOut
+from blizzard.answers.problems import COMMITS_LATE, LATE, minute, urgency
 from lakebed.units import is_are, plural
 from liveview.model import (
     Headline,
@@ -16,6 +17,8 @@ from liveview.model import (
 )
 
 Summary = PipelineSummary | TableSummary
+FEW = 3
+"""How many commands a problem of several pipelines has."""
 UP_TO_DATE = (
     "Nothing failed, nothing is held, and nothing waits for longer than `sink.late_after_secs` "
     "allows. Rows are not compared with the table: `blizzard audit` does that."
@@ -34,10 +37,11 @@ def overview_of(
     tables: Sequence[TableSummary],
 ) -> Overview:
     """Return all pipelines and tables, with what they add up to."""
+    shared = _shared([*pipelines, *tables])
     return Overview(
         at=at,
-        headline=headline(datetime.fromisoformat(at), programs, pipelines, tables),
-        problems=_shared([*pipelines, *tables]),
+        headline=headline(datetime.fromisoformat(at), programs, pipelines, tables, shared),
+        problems=shared,
         programs=list(programs),
         pipelines=list(pipelines),
         tables=list(tables),
@@ -45,26 +49,39 @@ def overview_of(
 
 
 def _shared(items: Iterable[Summary]) -> list[SharedProblem]:
-    """Return the problems of one cause together: errors first, then the oldest."""
-    found: dict[tuple[str, str, str | None], list[tuple[Summary, Problem]]] = {}
+    """Return the problems of one cause together, with their counts added up."""
+    found: dict[tuple[str, str, str], list[tuple[Summary, Problem]]] = {}
     for item in items:
         for one in item.problems:
             if one.code != BEING_READ:
-                key = (one.severity, one.code, one.way_out)
+                key = (one.severity, one.code, one.many or one.message)
                 found.setdefault(key, []).append((item, one))
-    shared = []
-    for group in found.values():
-        first = min((one for _item, one in group), key=lambda one: one.since or "~")
-        names = dict.fromkeys((isinstance(item, TableSummary), item.name) for item, _one in group)
-        shared.append(
-            SharedProblem(
-                problem=first,
-                pipelines=[name for is_table, name in names if not is_table],
-                tables=[name for is_table, name in names if is_table],
-            )
+    shared = list(map(_together, found.values()))
+    return sorted(shared, key=lambda one: urgency(one.problem))
+
+
+def _together(group: Sequence[tuple[Summary, Problem]]) -> SharedProblem:
+    """Return a problem that several pipelines and tables have; a table repeats its pipelines'."""
+    of_pipelines = [one for item, one in group if isinstance(item, PipelineSummary)]
+    problems = of_pipelines or [one for _item, one in group]
+    first = min(problems, key=urgency)
+    if len(problems) > 1:
+        ways = [one.way_out for one in problems if one.way_out is not None]
+        commands = tuple(dict.fromkeys(each for way in ways for each in way.commands))
+        counts = tuple(map(sum, zip(*(one.counts for one in problems), strict=True)))
+        first = replace(
+            first,
+            message=first.many.format(*counts) if first.many else first.message,
+            counts=counts,
+            way_out=replace(ways[0], commands=commands[:FEW]) if ways else None,
+            subject=first.subject if len({one.subject for one in problems}) == 1 else None,
         )
-    shared.sort(key=lambda one: (one.problem.severity != "error", one.problem.since or "~"))
-    return shared
+    names = dict.fromkeys((isinstance(item, TableSummary), item.name) for item, _one in group)
+    return SharedProblem(
+        problem=first,
+        pipelines=[name for is_table, name in names if not is_table],
+        tables=[name for is_table, name in names if is_table],
+    )
 
 
 def headline(
@@ -72,99 +89,120 @@ def headline(
     programs: Sequence[Program],
     pipelines: Sequence[PipelineSummary],
     tables: Sequence[TableSummary],
+    shared: Sequence[SharedProblem],
 ) -> Headline:
-    """Return all pipelines and tables in one sentence: the worst, and never better than known."""
-    bad = sum(one.health == "failing" for one in pipelines)
-    bad_tables = sum(one.health == "failing" for one in tables)
-    late = _late(now, programs, pipelines)
-    if late is not None and (late.health == "failing" or not bad + bad_tables):
-        return late
-    if bad or bad_tables:
-        failing = [_share(len(pipelines), bad)] * bool(bad)
-        failing += [plural(bad_tables, "table")] * bool(bad_tables)
-        text = f"{' and '.join(failing)} {is_are(bad + bad_tables)} failing"
-        return Headline(health="failing", text=text)
-    return _unless_failing(pipelines, tables)
+    """Return all pipelines and tables in one sentence: the worst, and never better than known.
 
-
-def _unless_failing(
-    pipelines: Sequence[PipelineSummary], tables: Sequence[TableSummary]
-) -> Headline:
-    """Return the sentence where nothing fails: what is not known is not said to be well."""
-    all_in = len(pipelines)
+    What is late is the sentence, if nothing else is as bad.
+    """
+    items: list[Summary] = [*pipelines, *tables]
+    failing = [each for each in items if each.health == "failing"]
+    if failing:
+        causes = [one for one in shared if one.problem.severity == "error"]
+        return _troubled(now, programs, len(pipelines), failing, causes)
     reading = sum(any(each.code == BEING_READ for each in one.problems) for one in pipelines)
-    odd = sum(one.health == "warning" for one in pipelines)
+    if reading:
+        text = f"Reading the history of {plural(reading, 'pipeline')} …"
+        return Headline(health="unknown", text=text)
+    warned = [each for each in items if each.health == "warning"]
+    if warned:
+        return _troubled(now, programs, len(pipelines), warned, shared)
+    return _unless_troubled(programs, pipelines, tables)
+
+
+def _troubled(
+    now: datetime,
+    programs: Sequence[Program],
+    all_in: int,
+    bad: Sequence[Summary],
+    causes: Sequence[SharedProblem],
+) -> Headline:
+    """Return what is wrong with some pipelines and tables: what is late, or the first of it all."""
+    health, count = bad[0].health, sum(isinstance(each, PipelineSummary) for each in bad)
+    way_out = causes[0].problem.way_out if causes else None
+    if causes and all(one.problem.code in LATE for one in causes):
+        # Entries come before files, as they are nearer to the table.
+        causes = sorted(causes, key=lambda one: one.problem.code not in COMMITS_LATE)
+        text = " ".join(_late(now, programs, all_in, one) for one in causes)
+        return Headline(health=health, text=text, way_out=causes[0].problem.way_out)
+    who = [_share(all_in, count)] * bool(count)
+    who += [plural(len(bad) - count, "table")] * (len(bad) > count)
+    needs = f"need{'s' if len(bad) == 1 else ''} attention"
+    verb = f"{is_are(len(bad))} failing" if health == "failing" else needs
+    text = f"{' and '.join(who)} {verb}"
+    if causes and len(bad) > 1:
+        named = [*causes[0].pipelines, *causes[0].tables]
+        where = "" if len(named) == len(bad) else f" ({_names(causes[0])})"
+        text += f": {causes[0].problem.message}{where}"
+    return Headline(health=health, text=text, way_out=way_out)
+
+
+def _names(shared: SharedProblem) -> str:
+    names = shared.pipelines or shared.tables
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"
+
+
+def _unless_troubled(
+    programs: Sequence[Program],
+    pipelines: Sequence[PipelineSummary],
+    tables: Sequence[TableSummary],
+) -> Headline:
+    """Return the sentence where nothing is wrong: what is not known is not said to be well."""
+    all_in = len(pipelines)
     unknown = sum(
         one.health == "unknown" or None in (one.waiting_files, one.uncommitted_entries)
         for one in pipelines
     )
-    health: Health = "unknown"
+    silent = [each.name for each in programs if _is_missed(each)]
+    but = f"; {' and '.join(silent)} {'does' if len(silent) == 1 else 'do'} not answer"
+    but = but if silent else ""
     if not pipelines and not tables:
         text = "No pipeline has run yet"
-    elif reading:
-        text = f"Reading the history of {plural(reading, 'pipeline')} …"
-    elif odd:
-        needs = "needs" if odd == 1 else "need"
-        health, text = "warning", f"{_share(all_in, odd)} {needs} attention"
     elif unknown:
         text = f"{_share(all_in, unknown)} {is_are(unknown)} not fully known yet"
     elif any(one.health == "unknown" for one in tables):
         text = "Not every table is known yet"
     elif not pipelines:
-        text = f"{plural(len(tables), 'table')}, no problems"
+        text = f"{plural(len(tables), 'table')}, no problems{but}"
         return Headline(health="ok", text=text, covers=NO_PROBLEMS)
     else:
-        text = f"{_share(all_in, all_in)} {is_are(all_in)} up to date"
+        text = f"{_share(all_in, all_in)} {is_are(all_in)} up to date{but}"
         return Headline(health="ok", text=text, covers=UP_TO_DATE)
-    return Headline(health=health, text=text)
+    return Headline(health="unknown", text=text)
+
+
+def _is_missed(program: Program) -> bool:
+    """Whether a program should answer and does not; without an address it cannot."""
+    return program.needed and not program.reachable and program.address is not None
 
 
 def _share(all_in: int, some: int) -> str:
     if some < all_in:
         return f"{some} of {all_in} pipelines"
-    return "The pipeline" if some == 1 else f"All {some} pipelines"
+    return {1: "The pipeline", 2: "Both pipelines"}.get(some, f"All {some} pipelines")
 
 
-def _late(
-    now: datetime, programs: Sequence[Program], pipelines: Sequence[PipelineSummary]
-) -> Headline | None:
-    """Return what has waited too long, and why: entries before files, as they are nearer."""
-    for step in ("commit", "files"):
-        codes = (f"{step}_late", f"{step}_behind")
-        found = [(each, one) for each in pipelines for one in each.problems if one.code in codes]
-        if not found:
-            continue
-        late = [each for each, _one in found]
-        worst = min(
-            (one for _each, one in found), key=lambda one: (one.severity, codes[0] != one.code)
-        )
-        since = min(datetime.fromisoformat(one.since) for _each, one in found if one.since)
-        at, is_moving = minute(since, now), worst.code == codes[1]
-        who = (worst.way_out or "").partition(" ")[0]
-        cause = _cause(next((one for one in programs if one.name == who), None), moving=is_moving)
-        if step == "commit":
-            counts = [one.uncommitted_rows for one in late]
-            rows = None if None in counts else sum(one or 0 for one in counts)
-            waiting = waiting_words(sum(one.uncommitted_entries or 0 for one in late), rows)
-            what = "Not everything journaled" if is_moving else "Nothing journaled"
-            text = f"{what} since {at} is committed: {cause}. {waiting}"
-        else:
-            files = plural(sum(one.waiting_files or 0 for one in late), "source file")
-            text = f"{files} not read, the oldest waiting since {at}: {cause}"
-        if len(late) < len(pipelines):
-            text += f" in {_share(len(pipelines), len(late))}"
-        health: Health = "failing" if worst.severity == "error" else "warning"
-        return Headline(health=health, text=f"{text}.", way_out=worst.way_out)
-    return None
+def _late(now: datetime, programs: Sequence[Program], all_in: int, shared: SharedProblem) -> str:
+    """Return what has waited too long, how long, and why."""
+    problem = shared.problem
+    (command, *_more) = (WayOut() if problem.way_out is None else problem.way_out).commands
+    program = next((one for one in programs if one.name == command.partition(" ")[0]), None)
+    many, since = problem.counts[0] > 1, datetime.fromisoformat(problem.since or "")
+    what = problem.message.partition(";")[0]
+    some = len(shared.pipelines)
+    where = f" in {_share(all_in, some)}" if 0 < some < all_in else ""
+    oldest = f"{', the oldest' if many else ''} since {minute(since, now)}"
+    cause = _cause(program, moving=problem.code.endswith("_behind"))
+    return f"{what}{where}{oldest}: {cause}."
 
 
 def _cause(program: Program | None, *, moving: bool) -> str:
     if program is None:
-        return ""
+        return "whether a program runs is not known"
+    if not program.reachable and program.address is not None:
+        return f"{program.name} does not answer"
     if moving:
         return f"{program.name} is catching up"
     if program.reachable:
-        return f"{program.name} answers, and is behind"
-    if program.address is None:
-        return f"whether {program.name} runs is not known"
-    return f"{program.name} does not answer"
+        return f"{program.name} is running but has fallen behind"
+    return f"whether {program.name} runs is not known"

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from blizzard.answers.answer import CommandLine
 from blizzard.config import load as blizzard_config
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.config.files import Given, options_of
@@ -59,8 +60,6 @@ class Lake:
     guard: Guard = field(default_factory=Guard)
     notes: Mapping[ProgramName, str] = field(default_factory=dict)
     """Why nothing is expected of a program."""
-    no_penguin: bool = False
-    """Whether blizzard commits everything itself."""
     options: str = ""
     """The options that name the configuration in a command."""
 
@@ -68,12 +67,16 @@ class Lake:
         """Return the pipelines that write to a table."""
         return [name for name, of in self.table_of.items() if of == table]
 
+    def line(self, pipeline: str | None = None) -> CommandLine:
+        """Return how commands name the configuration, and a pipeline of several."""
+        return CommandLine(self.options, pipeline if len(self.pipelines) > 1 else None)
+
     def unreachable(self, program: ProgramName, note: str | None) -> Program:
         """Return a program that does not answer, with the reason."""
         return Program(
             name=program,
             reachable=False,
-            needed=program == "blizzard" or not self.no_penguin,
+            needed=program not in self.notes,
             address=self.addresses.get(program),
             note=note,
         )
@@ -153,7 +156,9 @@ def lake_of(
             penguin = penguin_config.load(files, folders, environment)
         except ConfigInvalid:
             notes["penguin"] = "this configuration has no tables that penguin can commit to"
-    return replace(joined(blizzard, penguin, notes), options=options_of(files, folders))
+    given = [file.absolute() if isinstance(file, Path) else file for file in files]
+    options = options_of(given, [folder.absolute() for folder in folders])
+    return replace(joined(blizzard, penguin, notes), options=options)
 
 
 def joined(
@@ -183,8 +188,7 @@ def joined(
         table_of[name] = known
     told = dict(notes or {})
     theirs = {table_of[n] for n, p in pipelines.items() if p.sink.commit is not CommitMode.INLINE}
-    no_penguin = bool(pipelines) and not theirs and set(tables) == set(table_of.values())
-    if no_penguin:
+    if pipelines and not theirs and set(tables) == set(table_of.values()):
         told["penguin"] = "not needed: blizzard commits itself (sink.commit: inline)"
     some = blizzard if blizzard is not None else penguin
     return Lake(
@@ -197,7 +201,6 @@ def joined(
         },
         guard=Guard() if some is None else some.metrics_guard,
         notes=told,
-        no_penguin=no_penguin,
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
-from blizzard.answers.answer import Health, Problem
+from blizzard.answers.answer import Health, Problem, WayOut
 from blizzard.answers.file_counts import Standing
 from lakebed.clock import rfc3339
 
@@ -189,8 +189,7 @@ class Headline:
 
     health: Health
     text: str
-    way_out: str | None = None
-    """The command that helps."""
+    way_out: WayOut | None = None
     covers: str | None = None
     """What "up to date" covers, and what it does not."""
 

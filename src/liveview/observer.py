@@ -8,15 +8,13 @@ never delays the rest. What is not known in time is marked as such.
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from blizzard.answers.answer import Problem
 from blizzard.answers.file_counts import DayOrPartition
-from blizzard.answers.problems import late_steps, of_error
+from blizzard.answers.problems import UnreadFiles, late_steps, of_error
 from blizzard.answers.report import Question, Reconciler, Reconciliation
-from blizzard.answers.status import PipelineStatus
 from blizzard.model.files import OpenReader, open_reader
 from lakebed.clock import Clock
 from lakebed.deltalog.versions import Commit
@@ -132,7 +130,8 @@ class Observer:
         programs = self._programs()
         end = self._begin(self.pipelines, self.tables)
         pipelines = [self._pipeline(name, end) for name in self.pipelines]
-        tables = [self._table(name, end) for name in self.tables]
+        known = {each.name: each for each in pipelines}
+        tables = [self._table(name, end, known) for name in self.tables]
         at = of_seconds(self.clock.seconds())
         return overview_of(at, programs, pipelines, tables)
 
@@ -142,7 +141,9 @@ class Observer:
 
     def table(self, name: str, view: ObservedTable | None) -> TableSummary:
         """Return one table at a glance, as its log has just been found."""
-        return self._table(name, self._begin(self.lake.pipelines_of(name), [name]), view)
+        pipelines = self.lake.pipelines_of(name)
+        end = self._begin(pipelines, [name])
+        return self._table(name, end, {one: self._pipeline(one, end) for one in pipelines}, view)
 
     def journal(self, name: str, span_secs: float = DAY_SECS) -> PipelineView:
         """Return the journal of a pipeline; one look serves all requests before it changes."""
@@ -207,6 +208,14 @@ class Observer:
             return Unreachable(f"another program answers at {address}")
         return heard
 
+    def _answering(self) -> list[str]:
+        """Name the programs that run: the other one if it answers, and this one unless it is top.
+
+        `top` has no version of its own.
+        """
+        hears = isinstance(self._heard(), Process)
+        return [*[self.live.program] * bool(self.live.version), *[self._other] * hears]
+
     def _programs(self) -> list[Program]:
         heard = self._heard(self.patience.other)
         both = {self.live.program: self.live, self._other: heard}
@@ -241,7 +250,11 @@ class Observer:
         age = self._look_age(look, reported=part is not None)
         if last is not None and any(
             late_steps(
-                self.lake.pipelines[name], last[0], self.clock.now(), files=None, files_since=None
+                self.lake.pipelines[name],
+                last[0].status,
+                self.clock.now(),
+                UnreadFiles(),
+                cli=self.lake.line(name),
             )
         ):
             # The program that commits may report nothing here.
@@ -281,39 +294,46 @@ class Observer:
             slow_share=SLOW_SHARE,
         )
 
-    def _journaled(self, name: str) -> tuple[PipelineStatus, PipelineSummary]:
-        """Look at a journal, and at which of its entries the log has."""
+    def _journaled(self, name: str) -> tuple[PipelineView, PipelineSummary]:
+        """Read a journal, and which of its entries the log has."""
         view = self.journal(name)
         pipeline = unknown_pipeline(self.lake.pipelines[name], self.lake.table_of[name])
-        now, options = self.clock.seconds(), self.lake.options
         committed = self.committed(name)
-        return view.status, journaled(pipeline, view, committed, now=now, options=options)
+        return view, journaled(pipeline, view, committed, now=self.clock.seconds())
 
     def _pipeline(self, name: str, end: float) -> PipelineSummary:
-        found: tuple[PipelineStatus, PipelineSummary] | None
+        found: tuple[PipelineView, PipelineSummary] | None
         found, trouble = self._result(("summary", name), end, f"the journal of {name}")
         day = yesterday_of(self.clock.now())
         before, compared = self._yesterdays.get(name, (None, None))
         if compared is not None and compared.name != day:
             compared = None
         stuck = stuck_of(found)
-        status, pipeline = found or (
+        view, pipeline = found or (
             None,
             unknown_pipeline(self.lake.pipelines[name], self.lake.table_of[name]),
         )
+        settings, part = self.lake.pipelines[name], self._part(PartKind.PIPELINE, name)
         return running(
             pipeline,
-            status,
-            settings=self.lake.pipelines[name],
-            options=self.lake.options,
+            view,
+            settings=settings,
+            cli=self.lake.line(name),
+            answering=self._answering(),
             trouble=trouble,
             sources=self.slow.last(("sources", name)) or (),
-            part=self._part(PartKind.PIPELINE, name),
+            part=part,
             yesterday=verdict_of(day, compared, outdated=any(stuck) and stuck != before),
             now=self.clock.seconds(),
         )
 
-    def _table(self, name: str, end: float, view: ObservedTable | None = None) -> TableSummary:
+    def _table(
+        self,
+        name: str,
+        end: float,
+        known: Mapping[str, PipelineSummary],
+        view: ObservedTable | None = None,
+    ) -> TableSummary:
         trouble: Problem | None = None
         if view is None:
             view, trouble = self._result(("log", name), end, "the log of the table")
@@ -325,8 +345,8 @@ class Observer:
             status=None if view is None else self.slow.last(("status", name)),
             trouble=trouble,
             part=self._part(PartKind.TABLE, name),
-            waiting=self._waiting(pipelines, end),
-            options=self.lake.options,
+            pipelines=[known[one] for one in pipelines],
+            cli=self.lake.line(),
         )
 
     def _result(self, key: Hashable, end: float, what: str) -> tuple[Any, Problem | None]:
@@ -344,13 +364,6 @@ class Observer:
         left = _left(end)
         stale = max(0.0, left - (self.patience.first - self.patience.stale))
         return self.quick.result(key, wait=left, stale_wait=stale)
-
-    def _waiting(self, pipelines: Iterable[str], end: float) -> int | None:
-        """Return how many entries wait for a commit; None if a journal could not be looked at."""
-        with suppress(Exception):  # The pipeline has the reason.
-            found = [self._awaited(("summary", name), end)[0] for name in pipelines]
-            return sum(int(status.uncommitted_entries) for status in found)
-        return None
 
     def _size(self, name: str, version: int | None) -> TableSize:
         """Return how large a table is, or was at the last version that was added up."""

@@ -1,17 +1,17 @@
 """Pipelines and tables at a glance, with what a person should know about them. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from blizzard.answers.answer import Problem
+from blizzard.answers.answer import CommandLine, Problem, WayOut
 from blizzard.answers.problems import (
+    COMMITS_LATE,
+    UnreadFiles,
     error_found,
     health_of,
-    late_steps,
-    of_changed,
     of_pipeline,
-    of_sources,
+    or_way_out,
     sorted_problems,
 )
 from blizzard.answers.source_status import SourceStatus
@@ -38,8 +38,9 @@ from liveview.views.entries import ObservedTable, TableSize, freshness_of, serie
 from penguin.status import TableStatus
 
 
-def of_table(status: TableStatus, options: str) -> Iterator[Problem]:
+def of_table(status: TableStatus, cli: CommandLine) -> Iterator[Problem]:
     """Yield the problems of a table."""
+    held = WayOut(commands=(f"{cli.penguin} held",))
     for one in status.pipelines:
         stopped = one.stopped
         if stopped is not None:
@@ -47,17 +48,18 @@ def of_table(status: TableStatus, options: str) -> Iterator[Problem]:
             yield error_found(
                 code=stopped.code,
                 message=f"pipeline {one.pipeline} is stopped{entry}: {'; '.join(stopped.reasons)}",
-                way_out=f"penguin{options} held",
+                way_out=held,
                 since=of_text(stopped.since),
                 subject=one.pipeline,
             )
     if status.held:
         rows = plural(sum(one.record_count for one in status.held), "row")
-        message = f"{plural(len(status.held), 'file')} with {rows} held"
-        yield error_found(code="files_held", message=message, way_out=f"penguin{options} held")
+        message = f"{plural(len(status.held), 'data file is', 'data files are')} held ({rows})"
+        yield error_found(code="files_held", message=message, way_out=held)
     if status.danger is not None:
-        message = "files have been waiting so long that a VACUUM may delete them"
-        yield error_found(code="files_wait_too_long", message=message, way_out=f"penguin{options}")
+        message = "data files have been waiting so long that a VACUUM may delete them"
+        once = WayOut(commands=(f"{cli.penguin} --once",))
+        yield error_found(code="files_wait_too_long", message=message, way_out=once)
 
 
 def unknown_pipeline(settings: PipelineSettings, table: str) -> PipelineSummary:
@@ -77,9 +79,8 @@ def journaled(
     committed: Mapping[int, Commit],
     *,
     now: float,
-    options: str,
 ) -> PipelineSummary:
-    """Return a pipeline with what a look at its journal has found."""
+    """Return a pipeline with what its journal says."""
     status, held = view.status, view.held
     day = [one for one in view.entries if one.at >= now - DAY_SECS]
     read = [one.batch for one in day if one.batch.kind in ("batch", "replay")]
@@ -88,7 +89,6 @@ def journaled(
     batch = status.last_batch
     return replace(
         pipeline,
-        problems=list(of_pipeline(status, view.unreadable, view.refusal, options)),
         failed_files=sum(one.failed_files for one in status.sources),
         held_entries=len(held),
         quarantined_lines=status.quarantine.waiting,
@@ -108,66 +108,71 @@ def journaled(
     )
 
 
-def stuck_of(found: tuple[PipelineStatus, PipelineSummary] | None) -> tuple[int, ...]:
+def stuck_of(found: tuple[PipelineView, PipelineSummary] | None) -> tuple[int, ...]:
     """Count what keeps a day from being complete: failed and lost files, and held entries."""
     if found is None:
         return ()
-    status, summary = found
-    lost = sum(one.lost_files for one in status.sources)
+    view, summary = found
+    lost = sum(one.lost_files for one in view.status.sources)
     return summary.failed_files or 0, lost, summary.held_entries or 0
 
 
 def running(
     pipeline: PipelineSummary,
-    status: PipelineStatus | None,
+    view: PipelineView | None,
     *,
     settings: PipelineSettings,
-    options: str,
+    cli: CommandLine,
+    answering: Collection[str],
     trouble: Problem | None,
     sources: Sequence[SourceStatus],
     part: PartReport | None,
     yesterday: DayVerdict,
     now: float,
 ) -> PipelineSummary:
-    """Return a pipeline with what waits for it and what its process reports.
+    """Return a pipeline with what waits for it, what its process reports, and all its problems.
 
-    `sources` are those that were listed last; `options` name the configuration in a command.
+    `sources` are those that were listed last; `answering` are the programs that run for it.
     """
-    listed = [one for one in sources if one.pending_files is not None]
-    files = sum(one.pending_files or 0 for one in listed) if listed else None
-    size = sum(one.pending_bytes or 0 for one in listed) if listed else None
-    oldest = min((one.oldest_pending for one in listed if one.oldest_pending), default=None)
-    changed = {one.source: one.changed_files for one in listed}
+    unread, status = UnreadFiles.of(sources), None if view is None else view.status
+    size = sum(one.pending_bytes or 0 for one in sources) if unread.files is not None else None
     if part is not None:
         if part.waiting is not None:
             at = part.oldest_waiting_at
-            files, size = part.waiting, None
-            oldest = None if at is None else datetime.fromisoformat(at)
-        changed |= part.changed_files  # The run has listed later than we have.
-    clock = datetime.fromtimestamp(now, UTC)
-    late = late_steps(settings, status, clock, files=files, files_since=oldest, options=options)
-    problems = [
-        *(() if part is None else part.problems),
-        *(() if trouble is None else (trouble,)),
-        *of_sources(sources),
-        *pipeline.problems,
-        *late,
-        *of_changed(changed, options),
-    ]
+            since, size = None if at is None else datetime.fromisoformat(at), None
+            unread = replace(unread, files=part.waiting, since=since)
+        # The run has listed later than we have.
+        unread = replace(unread, changed={**unread.changed, **part.changed_files})
+    problems = of_pipeline(
+        settings,
+        status,
+        unread,
+        cli=cli,
+        now=datetime.fromtimestamp(now, UTC),
+        sources=sources,
+        unreadable=() if view is None else view.unreadable,
+        refusal=None if view is None else view.refusal,
+        running=answering,
+        others=[
+            *(() if part is None else part.problems),
+            *(() if trouble is None else (trouble,)),
+        ],
+    )
+    oldest = unread.since
     batch = None if part is None else part.current_batch
     age = None if oldest is None else round(max(0.0, now - oldest.timestamp()), 3)
     return replace(
         pipeline,
-        state=_state(part, status, files),
+        state=_state(part, status, unread.files),
         health=health_of(problems, known=status is not None),
-        problems=sorted_problems(problems),
+        problems=problems,
         current_batch=batch,
         next_look_at=None if part is None else part.next_look_at,
-        waiting_files=files,
+        waiting_files=unread.files,
         waiting_bytes=size,
         oldest_waiting_secs=age,
-        behind_secs=_behind(status, files, oldest, batch, now),
-        changed_files=sum(changed.values()) if changed else None,
+        behind_secs=_behind(status, unread.files, oldest, batch, now),
+        changed_files=sum(unread.changed.values()) if unread.changed else None,
         yesterday=yesterday,
     )
 
@@ -213,28 +218,39 @@ def table_summary(
     status: TableStatus | None,
     trouble: Problem | None,
     part: PartReport | None,
-    waiting: int | None,
-    options: str,
+    pipelines: Sequence[PipelineSummary],
+    cli: CommandLine,
 ) -> TableSummary:
-    """Return a table at a glance; without a view, its log is not known."""
+    """Return a table at a glance; without a view, its log is not known.
+
+    What is late for it is what its pipelines say.
+    """
+    usual = WayOut(commands=(f"{cli.penguin} status",))
     problems = [
         *(() if part is None else part.problems),
         *(() if trouble is None else (trouble,)),
-        *(() if status is None else of_table(status, options)),
+        *(() if status is None else of_table(status, cli)),
     ]
     by_code = {(one.code, one.subject): one for one in reversed(problems)}
-    problems = list(reversed(by_code.values()))
+    problems = [
+        one if one.severity == "warning" else or_way_out(one, usual) for one in by_code.values()
+    ]
+    for each in pipelines:
+        late = (one for one in each.problems if one.code in COMMITS_LATE)
+        problems += [replace(one, subject=each.name) for one in late]
+    counts = [each.uncommitted_entries for each in pipelines]
+    waiting = None if None in counts else sum(one or 0 for one in counts)
     if status is not None:
         pending = sum(one.pending_entries or 0 for one in status.pipelines)
         waiting = max(waiting or 0, pending) or waiting
-    state: State = "unknown" if part is None else part.state
-    is_idle = view is not None if part is None else state == "idle"
+    is_idle = view is not None and waiting is not None if part is None else part.state == "idle"
+    state: State = "idle" if part is None and is_idle else "unknown" if part is None else part.state
     if is_idle and (waiting or (part is not None and part.waiting)):
         state = "to_commit"
     return replace(
         table,
         state=state,
-        health=health_of(problems, known=view is not None),
+        health=health_of(problems, known=view is not None and state != "unknown"),
         problems=sorted_problems(problems),
         version=None if view is None else view.version,
         committed_at=None if view is None else _committed_at(view, view.version),

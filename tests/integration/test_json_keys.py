@@ -49,14 +49,14 @@ KEYS = {
         failure(path stage code message line field attempts since failed_at
         entry next_try lines_in_table) gone running
         data_files sources retraction erased replaces_rows earlier_lines read_before
-        taken_back_by other_bad_lines deleted_from next
+        taken_back_by other_bad_lines deleted_from next[advice yaml commands]
     """,
     "blizzard why c.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
         stored(path size etag modified) read resolved
         failure gone running
         data_files sources retraction erased replaces_rows earlier_lines read_before
-        taken_back_by other_bad_lines deleted_from next
+        taken_back_by other_bad_lines deleted_from next[advice yaml commands]
     """,
     "blizzard why ID": """
         kind state uri pipeline table_uri source path answer reason detail
@@ -65,7 +65,7 @@ KEYS = {
         state own_rows version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction
         erased replaces_rows earlier_lines read_before
-        taken_back_by other_bad_lines deleted_from next
+        taken_back_by other_bad_lines deleted_from next[advice yaml commands]
     """,
     "blizzard files": """
         pipeline table_uri by groups[name landed in_table journaled held discarded failed waiting

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from blizzard.answers.answer import Answer, FailedSource, Read, Resolution
-from blizzard.answers.bad_lines import LinesWayOut
+from blizzard.answers.answer import Answer, FailedSource, Read, Resolution, WayOut
 from blizzard.answers.file_counts import DayOrPartition, Standing
 from blizzard.answers.lifecycle import FileState
 from lakebed.storage.store import ObjectFacts
@@ -99,10 +98,10 @@ def detail(clock: Clock, summary: PipelineSummary) -> PipelineDetail:
                 files=14,
                 sample_path=path,
                 sample_line=40_118,
-                way_out=LinesWayOut(
+                way_out=WayOut(
                     advice="This change lets them in; then replay them.",
                     yaml="schema:\n  on_mismatch: rescue",
-                    commands=["blizzard -c lake.yaml dlq replay wrong_type-amount"],
+                    commands=("blizzard -c lake.yaml dlq replay wrong_type-amount",),
                 ),
             ),
             BadLineGroup(
@@ -112,9 +111,9 @@ def detail(clock: Clock, summary: PipelineSummary) -> PipelineDetail:
                 files=1,
                 sample_path=path,
                 sample_line=7,
-                way_out=LinesWayOut(
+                way_out=WayOut(
                     advice="No setting lets them in.",
-                    commands=["blizzard -c lake.yaml dlq show not_json"],
+                    commands=("blizzard -c lake.yaml dlq show not_json",),
                 ),
             ),
         ]
@@ -125,8 +124,10 @@ def detail(clock: Clock, summary: PipelineSummary) -> PipelineDetail:
                 path=path,
                 code="corrupt_gzip",
                 reason="The file ends in the middle of a gzip member, after 41.2 MiB.",
-                advice="Upload it again, complete; it is taken when it changes.",
-                commands=[f"blizzard -c lake.yaml dlq retry --file {path}"],
+                way_out=WayOut(
+                    advice="Upload it again, complete; it is taken when it changes.",
+                    commands=(f"blizzard -c lake.yaml dlq retry --file {path}",),
+                ),
                 attempts=3,
                 next_try_at=stamp(clock.now + timedelta(minutes=4)),
                 since=clock.ago(hours=2),
@@ -135,8 +136,7 @@ def detail(clock: Clock, summary: PipelineSummary) -> PipelineDetail:
                 path=f"{summary.name}/{'deep/' * 20}{'x' * 120}.ndjson",
                 code="too_large",
                 reason="One line is longer than 64 MiB.",
-                advice=None,
-                commands=[],
+                way_out=None,
                 attempts=1,
                 next_try_at=None,
                 since=clock.ago(hours=5),
@@ -148,7 +148,7 @@ def detail(clock: Clock, summary: PipelineSummary) -> PipelineDetail:
             HeldEntry(
                 entry=4_790,
                 reason="Column amount is decimal(38,9), and the table has long.",
-                way_out="penguin -c lake.yaml held",
+                way_out=WayOut(commands=("penguin -c lake.yaml held",)),
                 since=clock.ago(hours=3),
                 files=2,
                 rows=431_204,
@@ -242,7 +242,12 @@ def journey(clock: Clock, path: str) -> Answer:
             answer="The file failed 3 times: it ends in the middle of a gzip member, after "
             "41.2 MiB. Nothing of it is in the table.",
             state=FileState.FAILED,
-            next=("Upload it again under the same name, then run `blizzard redo`.",),
+            next=(
+                WayOut(
+                    advice="Upload it again under the same name.",
+                    commands=(f"blizzard -c lake.yaml dlq retry --file {path}",),
+                ),
+            ),
             failure=FailedSource(
                 path=path,
                 stage="decompress",

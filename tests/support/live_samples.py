@@ -5,7 +5,7 @@ import random
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from blizzard.answers.answer import Problem
+from blizzard.answers.answer import Problem, WayOut
 from blizzard.answers.file_counts import Standing
 from liveview.headline import overview_of
 from liveview.model import (
@@ -159,7 +159,7 @@ def failing(clock: Clock, name: str = "payments") -> PipelineSummary:
                 severity="error",
                 code="store_unavailable",
                 message="The source s3://landing/payments/ has not answered for 14 minutes.",
-                way_out="blizzard -c lake.yaml --dry-run",
+                way_out=WayOut(commands=("blizzard -c lake.yaml --dry-run",)),
                 since=clock.ago(minutes=14),
                 subject="s3://landing/payments/",
             ),
@@ -167,7 +167,7 @@ def failing(clock: Clock, name: str = "payments") -> PipelineSummary:
                 severity="warning",
                 code="entry_held",
                 message="Entry 4790 is held: column amount is decimal(38,9), the table has long.",
-                way_out="penguin -c lake.yaml held",
+                way_out=WayOut(commands=("penguin -c lake.yaml held",)),
                 since=clock.ago(hours=3),
             ),
         ],
@@ -242,7 +242,7 @@ def busy(clock: Clock) -> Overview:
                 severity="warning",
                 code="bad_lines",
                 message="318 lines of the last hour were set aside: field weight is not a number.",
-                way_out="blizzard -c lake.yaml dlq list",
+                way_out=WayOut(commands=("blizzard -c lake.yaml dlq list",)),
                 since=clock.ago(minutes=51),
             )
         ],
@@ -271,7 +271,12 @@ def strange(clock: Clock) -> Overview:
             failing(clock, name),
             sources=[f"s3://landing/{name}/"],
             problems=[
-                Problem(severity="error", code=HOSTILE[:20], message=HOSTILE, way_out=HOSTILE)
+                Problem(
+                    severity="error",
+                    code=HOSTILE[:20],
+                    message=HOSTILE,
+                    way_out=WayOut(commands=(HOSTILE,)),
+                )
             ],
             yesterday=DayVerdict(day=clock.day(1), complete=None, sentence=HOSTILE),
         )

@@ -87,7 +87,7 @@ def typed_on(page: str, text: str) -> Iterator[Typed]:
     for language, body in BLOCK.findall(text):
         lines = body.replace("\\\n", " ").splitlines() if language in SHELL else []
         for line in lines:
-            typed = re.split(r"\s+#", line.strip().removeprefix("$ "))[0]
+            typed = re.split(r"\s+#| \| jq ", line.strip().removeprefix("$ "))[0]
             yield from shown(page, typed, whole=page != FOLLOWED)
     for line in BLOCK.sub("", text).splitlines():
         for span in SPAN.findall(line):
@@ -107,6 +107,7 @@ STANDS_FOR = {
     "FILE": "{file}",
     "pipeline.yaml": "{file}",
     "DAY": "yesterday",
+    "corrected.ndjson": "{file}",
     "PATH": "date=",
     "ID": "018cc4e5-2200-7000-8000-000000000001",
     "MODE": "journal",

@@ -1,8 +1,9 @@
-"""What is answered about one file, and what a problem of a pipeline or table is."""
+"""What is answered about one file, what a problem of a pipeline or table is, and its way out."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from shlex import quote
 from typing import Literal
 
 from blizzard.answers.lifecycle import FileState
@@ -14,6 +15,52 @@ from lakebed.storage.store import ObjectFacts
 Health = Literal["ok", "warning", "failing", "unknown"]
 
 
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """How a command names its configuration, and one pipeline of several."""
+
+    options: str = ""
+    """Those that name the configuration: ` -c lake.yaml`."""
+    pipeline: str | None = None
+    """None where the configuration has no other."""
+
+    @property
+    def blizzard(self) -> str:
+        """A command of blizzard about the pipeline."""
+        return f"blizzard{self.options}{f' -p {quote(self.pipeline)}' if self.pipeline else ''}"
+
+    @property
+    def penguin(self) -> str:
+        """A command of penguin, which knows no pipelines."""
+        return f"penguin{self.options}"
+
+    def start(self, program: str) -> str:
+        """Return the command that starts a program, for all pipelines."""
+        return f"{program}{self.options}"
+
+
+def confirmed(command: str) -> tuple[str, str]:
+    """Return a command as a preview, and then so that it is done."""
+    return command, f"{command} --yes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayOut:
+    """What an operator can do: in words, then what to change in the configuration, then to run."""
+
+    advice: str | None = None
+    yaml: str | None = None
+    """Keys of the pipeline, as they stand in its configuration."""
+    commands: tuple[str, ...] = ()
+    """Each runs as it is."""
+
+    def lines(self) -> Iterator[str]:
+        """Yield it for a person, keys and commands below the words."""
+        yield from () if self.advice is None else (self.advice,)
+        below = (*(self.yaml or "").splitlines(), *self.commands)
+        yield from (f"  {line}" for line in below)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """Something a person should know, and what to do about it."""
@@ -21,11 +68,14 @@ class Problem:
     severity: Literal["warning", "error"]
     code: str
     message: str
-    way_out: str | None = None
-    """The whole command that helps, or shows more."""
+    way_out: WayOut | None = None
     since: str | None = None
     subject: str | None = None
     """What it is about: a source, a file, an entry."""
+    counts: tuple[int, ...] = ()
+    """What the message counts, to be added up over several pipelines."""
+    many: str | None = None
+    """The message with places for such sums; None where the message is of one pipeline alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,5 +273,5 @@ class Answer:
     """Bad lines that wait, and are not of what `read` tells: of what had its name before, say."""
     deleted_from: datetime | None = None
     """Of an orphan: from when on `blizzard gc` deletes it."""
-    next: tuple[str, ...] = ()
+    next: tuple[WayOut, ...] = ()
     """What an operator can do."""

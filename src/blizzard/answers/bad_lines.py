@@ -7,6 +7,7 @@ times that are cut off none changes a value: what does not fit its column is kep
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from blizzard.answers.answer import CommandLine, WayOut, confirmed
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.model.bad_lines import LineFault, Meant, WaitingFile, may_have
 from blizzard.model.columns import with_found
@@ -128,48 +129,31 @@ def fix_for(raws: Sequence[bytes], rules: Rules) -> Fix | None:
     return best
 
 
-def advice(group: str, fix: Fix | None) -> str:
-    """Return advice for a group of bad lines, given what lets them in. Pure."""
-    if fix is None:
-        return (
-            f"no setting lets them in: correct the lines that blizzard dlq show {group} prints, "
-            f"one for one, and run blizzard dlq replay {group} --from FILE; blizzard dlq discard "
-            f"{group} gives them up"
-        )
-    of = "them" if fix.lines == fix.tried else f"{fix.lines:,} of {fix.tried:,}"
-    if fix.key is None:
-        return f"blizzard dlq replay {group} reads {of} as things are configured now"
-    value = str(fix.value).lower()
-    return f"{fix.key}: {value} lets {of} in; then run blizzard dlq replay {group}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinesWayOut:
-    """What lets a group of bad lines in: what to change in the configuration, then what to run."""
-
-    advice: str
-    yaml: str | None = None
-    """Keys of the pipeline, as they stand in its configuration."""
-    commands: list[str] = field(default_factory=list)
-
-
-def way_out_for(group: str, fix: Fix | None, dlq: str) -> LinesWayOut:
-    """Return the way out for a group of bad lines; `dlq` is the command with its options. Pure."""
+def way_out_for(group: str, fix: Fix | None, cli: CommandLine) -> WayOut:
+    """Return what to do about a group of bad lines, given what lets them in. Pure."""
+    dlq = f"{cli.blizzard} dlq"
     replay = f"{dlq} replay {group}"
     if fix is None:
-        return LinesWayOut(
-            advice="No setting lets them in. Print them, correct them one for one, and replay the "
-            "corrected file; or give them up.",
-            commands=[f"{dlq} show {group}", f"{replay} --from FILE", f"{dlq} discard {group}"],
+        show = f"{dlq} show {group} --output json | jq -r .raw > {CORRECTED}"
+        again = confirmed(f"{replay} --from {CORRECTED}")
+        return WayOut(
+            advice="No setting accepts them. Save them, correct them one for one, and replay the "
+            "corrected file; or discard them.",
+            commands=(show, *again, *confirmed(f"{dlq} discard {group}")),
         )
     of = "them" if fix.lines == fix.tried else f"{fix.lines:,} of {fix.tried:,}"
     if fix.key is None:
-        return LinesWayOut(advice=f"{of} can be read as configured now.", commands=[replay])
-    return LinesWayOut(
-        advice=f"This change lets {of} in; then replay them.",
+        advice = f"The current configuration accepts {of}. Replay the lines."
+        return WayOut(advice=advice, commands=confirmed(replay))
+    return WayOut(
+        advice=f"This setting accepts {of}. Change it, then replay the lines.",
         yaml=_as_yaml(fix.key, str(fix.value).lower()),
-        commands=[replay],
+        commands=confirmed(replay),
     )
+
+
+CORRECTED = "corrected.ndjson"
+"""The file that the commands name for lines to be corrected."""
 
 
 def _as_yaml(key: str, value: str) -> str:

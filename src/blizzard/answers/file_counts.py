@@ -105,7 +105,7 @@ class DayOrPartition:
         """Enter whether everything is in; `listed` is whether all was seen."""
         if refused or not listed:
             why = "a start would be refused" if refused else "not every source can be listed"
-            self.sentence = f"whether everything of {self.name} is in is not known: {why}"
+            self.sentence = f"whether {self.name} is complete is not known: {why}"
         else:
             self.complete = bool(self.landed) and not self.missing
             done: Standing = "complete" if self.complete else "incomplete"
@@ -173,17 +173,14 @@ def _sentence(group: DayOrPartition, *, so_far: bool) -> str:
             how = "never loaded, or only in part" if group.in_part else "never loaded"
             lost = (
                 f"; {group.lost:,} of those that failed {'was' if group.lost == 1 else 'were'} "
-                f"deleted from the source and {how} (blizzard dlq discard accepts that)"
+                f"deleted from the source and {how}"
             )
         changed = group.changed - group.not_applied
-        missing = _counts({**group.states, FileState.CHANGED: changed}, _MISSING)
+        missing = _counts({**group.states, FileState.CHANGED: changed}, _MISSING, f" of {files}")
         if group.not_applied:
             missing += ", " if missing else ""
-            missing += (
-                f"the new rows of {group.not_applied:,} were rejected, and replaced nothing "
-                "(blizzard retract --replace again)"
-            )
-        return f"not everything of {what} is in: of {files}, {missing}{lost}{bad}"
+            missing += f"the new rows of {group.not_applied:,} were rejected, and replaced nothing"
+        return f"{what} is incomplete: {missing}{lost}{bad}"
     rows = "" if group.rows is None else f", {plural(group.rows, 'row')}"
     if rows and group.uncounted:
         of = f"{group.uncounted:,} read under an earlier journal, which counted their rows"
@@ -193,7 +190,7 @@ def _sentence(group: DayOrPartition, *, so_far: bool) -> str:
     but = f"; {aside}{by_hand}" if aside else ""
     if group.in_part:
         but += f" (of {group.in_part:,} a part is in the table)"
-    return f"everything of {what} is in: {files}{rows}, {in_words(group.bytes)}{but}{bad}"
+    return f"{what} is complete: {files}{rows}, {in_words(group.bytes)}{but}{bad}"
 
 
 def _quarantined(group: DayOrPartition) -> str:
@@ -201,19 +198,24 @@ def _quarantined(group: DayOrPartition) -> str:
     lines = group.quarantined_lines
     if not lines:
         return ""
-    which = plural(lines, "bad line")
-    return (
-        f"; {which} of them {'waits' if lines == 1 else 'wait'} in quarantine (blizzard dlq list)"
-    )
+    return f". {plural(lines, 'bad line is', 'bad lines are')} in quarantine"
 
 
-def _counts(states: Mapping[FileState, int], words: tuple[tuple[FileState, str], ...]) -> str:
-    """Return in words how many files are in some states; states without files are left out."""
-    counts = ((states.get(state, 0), text) for state, text in words)
+def _counts(
+    states: Mapping[FileState, int], words: tuple[tuple[FileState, str], ...], of: str = ""
+) -> str:
+    """Return in words how many files are in some states; states without files are left out.
+
+    `of` follows the first number.
+    """
+    counts = [(states.get(state, 0), text) for state, text in words if states.get(state, 0)]
     return ", ".join(
-        text.format(count=f"{count:,}", are=is_are(count), were="was" if count == 1 else "were")
-        for count, text in counts
-        if count
+        text.format(
+            count=f"{count:,}{'' if at else of}",
+            are=is_are(count),
+            were="was" if count == 1 else "were",
+        )
+        for at, (count, text) in enumerate(counts)
     )
 
 

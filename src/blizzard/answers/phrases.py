@@ -4,7 +4,16 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from shlex import quote
 
-from blizzard.answers.answer import Answer, DataFile, FileRetraction, Read, Resolution
+from blizzard.answers.answer import (
+    Answer,
+    CommandLine,
+    DataFile,
+    FileRetraction,
+    Read,
+    Resolution,
+    WayOut,
+    confirmed,
+)
 from blizzard.answers.lifecycle import FileState
 from blizzard.discover.finding import Reason
 from blizzard.model.settings import PipelineSettings, RollingPolicy, SourceSettings
@@ -15,33 +24,22 @@ from lakebed.units import is_are, plural, printable, span
 FEW = 3
 """How many files a sentence names."""
 REPLAY = "replay"
-BAD_LINES = (
-    "; error_handling.on_bad_record: quarantine would set bad lines aside and take the others"
-)
-"""What else can be done about a file that a bad line keeps out."""
-FOR_GOOD = (
-    "not tried again: fix the file or the schema, it is taken when either changes; blizzard dlq "
-    "retry has it read right away"
-)
+QUARANTINE = "error_handling:\n  on_bad_record: quarantine"
+RIGHT_AWAY = "or right away with this command"
 PART_WAY = (
-    "not tried again: a part of it is in the table. Fix the schema, or the file behind that part, "
-    "then run blizzard dlq retry --file PATH --same-lines"
+    "A part of it is in the table. Fix the schema, or the file behind that part; then read the "
+    "other lines."
 )
-WAYS_OUT = {
-    "changed_part_way": "not read on: a part of it is in the table, and it is another object now, "
-    "or one that is read otherwise; "
-    "see blizzard dlq list for the ways out",
-    "decompress_failed": "not tried again: upload it again, complete, it is taken when it changes; "
-    "blizzard dlq retry has it read right away",
-    "gone_part_way": "not read on: a part of it is in the table, and it is gone from its source; "
-    "it is read on when it is put back as it was; blizzard dlq discard PATH gives up the rest",
-    "lines_miscounted": "not tried again: blizzard or the machine is at fault, not the file; "
-    "blizzard dlq retry has it read again",
-    "partition_unknown": "not tried again here: move it into the folders of its partition, where "
-    "it is taken",
-    "too_many_bad_lines": "not tried again: fix the file or the schema, or raise "
-    "error_handling.max_bad_records or max_bad_ratio, it is taken when one of them changes; "
-    "blizzard dlq retry has it read right away",
+ADVICE = {
+    "changed_part_way": "A part of it is in the table, and it is another object now, or one that "
+    "is read otherwise. The list has the ways out.",
+    "decompress_failed": f"Upload it again, complete: it is read when it changes, {RIGHT_AWAY}.",
+    "gone_part_way": "A part of it is in the table, and it is gone from its source. Put it back as "
+    "it was, and the rest is read; or give up the rest.",
+    "lines_miscounted": "blizzard or the machine is at fault, not the file. Read it again.",
+    "partition_unknown": "Move it into the folder of its partition, where it is read.",
+    "too_many_bad_lines": "Fix the file or the schema, or raise error_handling.max_bad_records or "
+    f"max_bad_ratio: it is read again when one of them changes, {RIGHT_AWAY}.",
 }
 """What to do about a failure, by its code; the same for every other code."""
 
@@ -54,29 +52,69 @@ def quarantine_hint(settings: PipelineSettings, lines: Iterable[int | None]) -> 
     count = sum(line is not None for line in lines)
     if not count or settings.quarantine is not None:
         return None
-    return f"{plural(count, 'file')} failed by a bad line{BAD_LINES}"
+    return (
+        f"{plural(count, 'file')} failed by a bad line; error_handling.on_bad_record: quarantine "
+        "would set bad lines aside and take the others"
+    )
 
 
-def way_out(code: str, *, part_way: bool, bad_line: bool = False) -> str:
-    """Return what to do about a failure; `part_way`: whether lines of it are in the table.
+def typable(key: str) -> str:
+    """Return a name of a source file as a shell takes it."""
+    return quote(printable(key))
 
-    `bad_line`: whether one line failed the file, so that it could have been set aside alone.
+
+def key_of(answer: Answer) -> str:
+    """Return the name of a source file that means no other: `source:path`."""
+    return f"{answer.source}:{answer.path}"
+
+
+def retry_of(key: str, cli: CommandLine) -> str:
+    """Return the command that has a failed file read right away."""
+    return f"{cli.blizzard} dlq retry --file {typable(key)}"
+
+
+def way_out(
+    code: str, key: str, cli: CommandLine, *, part_way: bool, bad_line: bool = False
+) -> WayOut:
+    """Return what to do about a failed file; `part_way`: whether lines of it are in the table.
+
+    `bad_line`: whether one line failed the file, so that it could have been quarantined alone.
     """
-    way = WAYS_OUT.get(code, PART_WAY if part_way else FOR_GOOD)
-    return f"{way}{BAD_LINES}" if bad_line and code not in WAYS_OUT else way
-
-
-def commands_for(code: str, key: str, *, part_way: bool, options: str) -> list[str]:
-    """Return the commands that deal with a failed file; `options` name the configuration."""
-    dlq, file = f"blizzard{options} dlq", quote(printable(key))
+    retry, advice = retry_of(key, cli), ADVICE.get(code)
     if code == "partition_unknown":
-        return []
+        return WayOut(advice=advice)
     if code == "changed_part_way":
-        return [f"{dlq} list"]
+        return WayOut(advice=advice, commands=(f"{cli.blizzard} dlq list",))
     if code == "gone_part_way":
-        return [f"{dlq} discard {file}"]
-    same_lines = " --same-lines" if part_way and code not in WAYS_OUT else ""
-    return [f"{dlq} retry --file {file}{same_lines}"]
+        discard = f"{cli.blizzard} dlq discard {typable(key)}"
+        return WayOut(advice=advice, commands=confirmed(discard))
+    if advice is not None:
+        return WayOut(advice=advice, commands=(retry,))
+    if part_way:
+        return WayOut(advice=PART_WAY, commands=(f"{retry} --same-lines",))
+    advice = f"Fix the file or the schema: it is read again when either changes, {RIGHT_AWAY}."
+    if bad_line:
+        advice += " This setting has bad lines quarantined, and the others read."
+    return WayOut(advice=advice, yaml=QUARANTINE if bad_line else None, commands=(retry,))
+
+
+def of_lost(cli: CommandLine, key: str | None = None) -> WayOut:
+    """Return what to do about files that were deleted before they were read; None means all."""
+    which = "--deleted" if key is None else typable(key)
+    advice = "Put it back, or give it up." if key else "Put them back, or give them up."
+    return WayOut(advice=advice, commands=confirmed(f"{cli.blizzard} dlq discard {which}"))
+
+
+def read_again(answer: Answer, cli: CommandLine) -> WayOut:
+    """Return how a file is read again whose data files are not to come back."""
+    redo = f"{cli.blizzard} redo --file {typable(key_of(answer))}"
+    return WayOut(advice="Read the file again.", commands=confirmed(redo))
+
+
+def replacing(names: Iterable[str], new: str, cli: CommandLine) -> tuple[str, str]:
+    """Return the commands that put the content of a file in the place of the rows of others."""
+    others = " ".join(map(typable, names))
+    return confirmed(f"{cli.blizzard} retract {others} --replace {typable(new)}")
 
 
 # ----------------------------------------------------------------------------- rows and lines
@@ -201,7 +239,7 @@ def removals(files: Iterable[DataFile]) -> str:
     return "; ".join(sorted({removal(one) for one in files}))
 
 
-def taken_out(answer: Answer) -> tuple[str, str]:
+def taken_out(answer: Answer, cli: CommandLine) -> tuple[str, WayOut]:
     """Return what other writers have done to the rows of a file, and how to learn more."""
     files = in_state(answer)
     if answer.state is FileState.ALTERED:
@@ -210,14 +248,17 @@ def taken_out(answer: Answer) -> tuple[str, str]:
             f"{word} rewritten since: {removals(files)}. Some of its rows may have been removed "
             "by that, and the log does not say which"
         )
-        return since, "blizzard trace says where a row of the table came from"
+        return since, WayOut(advice="`blizzard trace` says where a row of the table came from.")
     read, left = row_count(answer), present_count(answer)
     rows = f"{read - left:,} of its {read:,} rows" if left else "its rows"
     since = f"{rows} have been removed from the table since: {removals(files)}"
     if all((one.removed_by or "").startswith(REPAIR) for one in files):
         # The data files were gone before, so no earlier version shows the rows.
-        return since, f"blizzard redo --file {answer.path} has it read again"
-    return since, "time travel to an earlier version shows them, until VACUUM"
+        return since, read_again(answer, cli)
+    return since, TIME_TRAVEL
+
+
+TIME_TRAVEL = WayOut(advice="Time travel to an earlier version shows them, until VACUUM.")
 
 
 def holders(files: list[DataFile]) -> str:
@@ -230,7 +271,7 @@ def holders(files: list[DataFile]) -> str:
 # ------------------------------------------------------------------- retractions and replacements
 
 
-def not_applied(path: str | None, taken: FileRetraction) -> tuple[str, str]:
+def not_applied(answer: Answer, taken: FileRetraction, cli: CommandLine) -> tuple[str, WayOut]:
     """Return that new content did not replace other rows, and what to do."""
     old = ", ".join(taken.others) or "the old content"
     where = f"{plural(taken.rows, 'row')} of {old} {'stays' if taken.rows == 1 else 'stay'}"
@@ -245,10 +286,10 @@ def not_applied(path: str | None, taken: FileRetraction) -> tuple[str, str]:
         f"take the place of {old}, and penguin had to pass that entry over"
         f"{because(taken.reasons)}. {where} of the new content is in it."
     )
-    names = " ".join(taken.others) or path
-    return sentence, (
-        f"run blizzard retract {names} --replace {path} again, which replaces them if they can "
-        "still be told apart"
+    path = answer.path or ""
+    return sentence, WayOut(
+        advice="Replace them again, which works if they can still be told apart.",
+        commands=replacing(taken.others or (path,), path, cli),
     )
 
 
@@ -346,13 +387,15 @@ def waits(answer: Answer, source: SourceSettings, policy: RollingPolicy, now: da
     )
 
 
-def ways_of_waiting(*, running: bool | None) -> tuple[str, ...]:
-    """Return what an operator can do about a file that waits."""
+def ways_of_waiting(cli: CommandLine, *, running: bool | None) -> tuple[WayOut, ...]:
+    """Return what an operator can do about a file that waits; nothing while blizzard runs."""
+    if running:
+        return ()
     if running is None:
-        return ("make sure that blizzard still runs on the machine that blizzard status names",)
-    if not running:
-        return ("start blizzard: none is running for this pipeline",)
-    return ("nothing, if blizzard is running; blizzard --dry-run shows what the next batch takes",)
+        advice = "Make sure that blizzard still runs on the machine that the status names."
+        return (WayOut(advice=advice, commands=(f"{cli.blizzard} status",)),)
+    advice = "Start blizzard: none is running for this pipeline."
+    return (WayOut(advice=advice, commands=(cli.start("blizzard"),)),)
 
 
 def moment(at: datetime) -> str:

@@ -1,12 +1,11 @@
 """What a person should know about a pipeline, and what to do about it. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Literal
 
-from blizzard.answers.answer import Health, Problem
+from blizzard.answers.answer import CommandLine, Health, Problem, WayOut, confirmed
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import POLLS, PipelineStatus, commit_patience
 from blizzard.journal.lease_record import Life
@@ -14,12 +13,91 @@ from blizzard.model.settings import PipelineSettings
 from lakebed.clock import rfc3339
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import code_of
-from lakebed.units import plural
+from lakebed.units import is_are, plural
 
 MOVING_SECS = 60.0
 """The least time after a step during which its backlog counts as moving."""
+COMMITS_LATE = ("commit_late", "commit_behind")
+LATE = (*COMMITS_LATE, "files_late", "files_behind")
+"""What has waited too long; `behind` while the step is being done."""
 error_found = partial(Problem, severity="error")
 _warning = partial(Problem, severity="warning")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadFiles:
+    """What the last listings of the sources have found and no batch has read."""
+
+    files: int | None = None
+    """None where no source was listed."""
+    since: datetime | None = None
+    changed: Mapping[str, int] = field(default_factory=dict)
+    """Files that changed after they were ingested, by source."""
+
+    @classmethod
+    def of(cls, sources: Iterable[SourceStatus]) -> "UnreadFiles":
+        """Return what the listings of sources have found."""
+        listed = [one for one in sources if one.pending_files is not None]
+        return cls(
+            files=sum(one.pending_files or 0 for one in listed) if listed else None,
+            since=min((one.oldest_pending for one in listed if one.oldest_pending), default=None),
+            changed={one.source: one.changed_files for one in listed},
+        )
+
+
+def of_pipeline(
+    settings: PipelineSettings,
+    status: PipelineStatus | None,
+    unread: UnreadFiles,
+    *,
+    cli: CommandLine,
+    now: datetime,
+    sources: Iterable[SourceStatus] = (),
+    unreadable: Iterable[int] = (),
+    refusal: LakeError | None = None,
+    running: Collection[str] = (),
+    others: Iterable[Problem] = (),
+) -> list[Problem]:
+    """Return all problems of a pipeline, the worst first; every surface shows these.
+
+    `unreadable` are entries, `refusal` is why a start would be refused, and `running` names the
+    programs that answer. `others` are known already.
+    """
+    dry_run = WayOut(commands=(f"{cli.blizzard} --dry-run",))
+    found = [one if one.severity == "warning" else or_way_out(one, dry_run) for one in others]
+    if refusal is not None:
+        message = f"blizzard would refuse to start: {refusal}"
+        found.append(error_found(code=code_of(refusal), message=message, way_out=dry_run))
+    found += (
+        error_found(
+            code="source_unlisted",
+            message=f"source {one.source} cannot be listed: {one.error}",
+            way_out=dry_run,
+            subject=one.source,
+        )
+        for one in sources
+        if one.error is not None and one.error != str(refusal)
+    )
+    found += (
+        error_found(
+            code="document_unreadable",
+            message=f"entry {number} of the journal cannot be read; it is left out here",
+            way_out=WayOut(commands=(f"{cli.blizzard} journal show {number}",)),
+            subject=f"entry {number}",
+        )
+        for number in unreadable
+    )
+    if status is not None:
+        found += _of_journal(status, cli, dry_run)
+        found += _of_files(status, cli)
+    found += late_steps(settings, status, now, unread, cli=cli, running=running)
+    found += _of_changed(unread.changed, cli)
+    return sorted_problems(found)
+
+
+def or_way_out(problem: Problem, way_out: WayOut) -> Problem:
+    """Return a problem with a way out, if it has none."""
+    return replace(problem, way_out=problem.way_out or way_out)
 
 
 def of_error(error: BaseException, what: str) -> Problem:
@@ -28,20 +106,7 @@ def of_error(error: BaseException, what: str) -> Problem:
     return error_found(code=code_of(error), message=f"{what}: {message}")
 
 
-def of_pipeline(
-    status: PipelineStatus,
-    unreadable: Iterable[int],
-    refusal: LakeError | None,
-    options: str,
-) -> Iterator[Problem]:
-    """Yield the problems that the journal shows; a start of the pipeline may be refused.
-
-    `options` name the configuration in a command.
-    """
-    dry_run = f"blizzard{options} --dry-run"
-    if refusal is not None:
-        message = f"a start of this pipeline would be refused: {refusal}"
-        yield error_found(code=code_of(refusal), message=message, way_out=dry_run)
+def _of_journal(status: PipelineStatus, cli: CommandLine, dry_run: WayOut) -> Iterator[Problem]:
     if not status.receipt_fits:
         yield error_found(
             code="receipt_does_not_fit",
@@ -50,80 +115,102 @@ def of_pipeline(
             way_out=dry_run,
         )
     for one in status.held:
-        files, rows = plural(one.files, "file"), plural(one.rows, "row")
-        message = f"{files} with {rows} held: {'; '.join(one.reasons)}"
-        yield error_found(code=one.code, message=message, way_out=f"penguin{options} held")
-    yield from _of_files(status, f"blizzard{options} dlq")
+        files, rows = plural(one.files, "data file"), plural(one.rows, "row")
+        yield error_found(
+            code=one.code,
+            message=f"{files} ({rows}) {is_are(one.files)} held: {'; '.join(one.reasons)}",
+            way_out=WayOut(commands=(f"{cli.penguin} held",)),
+        )
     if status.aside_error is not None:
-        message = f"what penguin holds cannot be told: {status.aside_error}"
-        yield _warning(code="held_unknown", message=message)
+        yield _warning(
+            code="held_unknown",
+            message=f"it is not known what penguin holds: {status.aside_error}",
+            way_out=WayOut(commands=(f"{cli.penguin} status",)),
+        )
     if status.writer is not None and status.writer.state is Life.GONE:
         yield _warning(
             code="writer_died",
-            message="the blizzard that wrote this pipeline last died without an end; since then "
-            "its note was not renewed. A start goes on where the journal ends",
-            way_out=f"blizzard{options}",
+            message="the last blizzard process for this pipeline died without shutting down. A "
+            "restart continues where the journal ends",
+            way_out=WayOut(commands=(cli.start("blizzard"),)),
             since=None if status.writer.seen is None else rfc3339(status.writer.seen),
         )
-    for number in unreadable:
-        yield error_found(
-            code="document_unreadable",
-            message=f"entry {number} of the journal cannot be read; what it says is left out here",
-            way_out=f"blizzard{options} journal show {number}",
-            subject=f"entry {number}",
-        )
 
 
-def _of_files(status: PipelineStatus, dlq: str) -> Iterator[Problem]:
+def _of_files(status: PipelineStatus, cli: CommandLine) -> Iterator[Problem]:
+    listed = f"{cli.blizzard} dlq list"
     failed = sum(one.failed_files for one in status.sources)
     if failed:
         codes = sorted({each.code for one in status.sources for each in one.failures})
-        yield _warning(
+        names = f" ({', '.join(codes)})" if len(codes) > 1 else ""
+        yield _counting(
+            failed,
+            f"1 source file failed{names}",
+            f"{{0:,}} source files failed{names}",
             code=codes[0] if len(codes) == 1 else "files_failed",
-            message=f"{plural(failed, 'source file')} failed ({', '.join(codes)})",
-            way_out=f"{dlq} list",
+            way_out=WayOut(commands=(listed,)),
         )
     lost = sum(one.lost_files for one in status.sources)
     if lost:
-        yield _warning(
+        yield _counting(
+            lost,
+            "1 source file failed and was deleted from the source, never loaded",
+            "{0:,} source files failed and were deleted from the source, never loaded",
             code="files_lost",
-            message=f"{plural(lost, 'source file')} failed and {'was' if lost == 1 else 'were'} "
-            "deleted from the source since, never loaded: put them back, or give them up",
-            way_out=f"{dlq} discard --deleted",
+            way_out=WayOut(
+                advice="The list names them. Put them back, or give them up.",
+                commands=(listed, *confirmed(f"{cli.blizzard} dlq discard --deleted")),
+            ),
         )
     if status.quarantine.waiting:
-        yield _warning(
+        yield _counting(
+            status.quarantine.waiting,
+            "1 bad line is in quarantine",
+            "{0:,} bad lines are in quarantine",
             code="bad_lines_waiting",
-            message=f"{plural(status.quarantine.waiting, 'bad line')} in quarantine",
-            way_out=f"{dlq} list",
+            way_out=WayOut(commands=(listed,)),
         )
 
 
-def of_sources(sources: Iterable[SourceStatus]) -> Iterator[Problem]:
-    """Yield the sources that could not be listed."""
-    for one in sources:
-        if one.error is not None:
-            message = f"source {one.source} cannot be listed: {one.error}"
-            yield error_found(code="source_unlisted", message=message, subject=one.source)
-
-
-def of_changed(changed: Mapping[str, int], options: str) -> Iterator[Problem]:
+def _of_changed(changed: Mapping[str, int], cli: CommandLine) -> Iterator[Problem]:
     """Yield the sources with files that changed after they were ingested."""
     for source, files in changed.items():
         if files:
-            yield _warning(
+            kept = "changed after being ingested; source.on_change keeps the new content unread"
+            yield _counting(
+                files,
+                f"source {source}: 1 file {kept}",
+                f"source {source}: {{0:,}} files {kept}",
                 code="changed",
-                message=f"source {source}: {plural(files, 'file')} changed after being ingested; "
-                "source.on_change keeps the new content from being read",
-                way_out=f"blizzard{options} files --state changed",
+                way_out=WayOut(commands=(f"{cli.blizzard} files --state changed",)),
                 subject=source,
             )
 
 
+def _counting(
+    count: int, one: str, many: str, *, code: str, way_out: WayOut, subject: str | None = None
+) -> Problem:
+    """Return a warning whose count can be added to those of other pipelines."""
+    message = one if count == 1 else many.format(count)
+    return Problem(
+        severity="warning",
+        code=code,
+        message=message,
+        way_out=way_out,
+        subject=subject,
+        counts=(count,),
+        many=many,
+    )
+
+
 def sorted_problems(problems: Iterable[Problem]) -> list[Problem]:
-    """Return problems with the errors first, each once."""
-    once = dict.fromkeys(problems)
-    return sorted(once, key=lambda one: one.severity != "error")
+    """Return problems once each: errors first, then the oldest."""
+    return sorted(dict.fromkeys(problems), key=urgency)
+
+
+def urgency(problem: Problem) -> tuple[bool, str]:
+    """Return what problems are sorted by, everywhere."""
+    return problem.severity != "error", problem.since or "~"
 
 
 def health_of(problems: Iterable[Problem], *, known: bool) -> Health:
@@ -140,58 +227,63 @@ def late_steps(
     settings: PipelineSettings,
     status: PipelineStatus | None,
     now: datetime,
+    unread: UnreadFiles,
     *,
-    files: int | None,
-    files_since: datetime | None,
-    options: str = "",
+    cli: CommandLine,
+    running: Collection[str] = (),
 ) -> Iterator[Problem]:
-    """Yield what has waited too long in a pipeline, as far as it is known.
-
-    `files` wait in the sources, the oldest since `files_since`. `options` name the configuration
-    in a command.
-    """
-    sink = settings.sink
-    if files and files_since is not None:
-        batch = None if status is None else status.last_batch
-        wait = plural(files, "source file waits", "source files wait")
+    """Yield what has waited too long in a pipeline, as far as it is known."""
+    sink, writer = settings.sink, None if status is None else status.writer
+    if unread.files and unread.since is not None:
+        is_alive = writer is not None and writer.state is Life.ALIVE
+        is_over = writer is not None and writer.state in (Life.ENDED, Life.GONE)
+        batch = None if status is None or is_over else status.last_batch
         yield from _late(
             settings,
             now,
-            Backlog(
-                step="files",
-                since=files_since,
-                # A batch waits for more files up to the rollover.
-                patience=sink.rolling.rollover + POLLS * settings.poll_interval,
-                moved=None if batch is None else batch.at,
-                waits=f"{wait} to be read, the oldest since {minute(files_since, now)}",
-                moves="files are being read, the last batch was at",
-                way_out=f"blizzard{options}",
+            Problem(
+                severity="warning",
+                code="files_late",
+                message=plural(unread.files, "source file is", "source files are") + " unread",
+                way_out=_run("blizzard", cli, (*running, *["blizzard"] * is_alive)),
+                since=rfc3339(unread.since),
+                counts=(unread.files,),
+                many="{0:,} source files are unread",
             ),
+            # A batch waits for more files up to the rollover.
+            patience=sink.rolling.rollover + POLLS * settings.poll_interval,
+            moved=None if batch is None else batch.at,
         )
     since = None if status is None else status.uncommitted_since
     if status is not None and since is not None:
-        wait = waiting_words(status.uncommitted_entries, status.uncommitted_rows)
+        entries, rows = status.uncommitted_entries, status.uncommitted_rows
+        counted = "" if rows is None else f" ({plural(rows, 'row')})"
+        message = f"{plural(entries, 'entry', 'entries')}{counted} {is_are(entries)} {TO_COMMIT}"
         yield from _late(
             settings,
             now,
-            Backlog(
-                step="commit",
-                since=since,
-                patience=commit_patience(settings),
-                moved=status.last_commit_at,
-                waits=f"nothing journaled since {minute(since, now)} is committed: {wait}",
-                moves="entries are being committed, the last at",
-                way_out=f"{sink.committer}{options}",
+            Problem(
+                severity="warning",
+                code="commit_late",
+                message=message,
+                way_out=_run(sink.committer, cli, running),
+                since=rfc3339(since),
+                counts=(entries,) if rows is None else (entries, rows),
+                many=f"{{0:,}} entries{'' if rows is None else ' ({1:,} rows)'} are {TO_COMMIT}",
             ),
+            patience=commit_patience(settings),
+            moved=status.last_commit_at,
         )
 
 
-def waiting_words(entries: int, rows: int | None) -> str:
-    """Return how many entries wait for their commit, with how many rows."""
-    many = "entry" if entries == 1 else "entries"
-    counted = "" if rows is None else f", {plural(rows, 'row')}"
-    verb = "waits" if entries == 1 and not counted else "wait"
-    return f"{entries:,} {many}{counted} {verb}"
+TO_COMMIT = "waiting to be committed"
+MOVES = {"files_late": "others were just read", "commit_late": "others were just committed"}
+
+
+def _run(program: str, cli: CommandLine, running: Collection[str]) -> WayOut:
+    """Return the command that starts a program; if it answers, the one that says how it is."""
+    start = cli.start(program)
+    return WayOut(commands=(f"{start} status" if program in running else start,))
 
 
 def minute(at: datetime, now: datetime) -> str:
@@ -199,37 +291,38 @@ def minute(at: datetime, now: datetime) -> str:
     return f"{at:{'' if at.date() == now.date() else '%Y-%m-%d '}%H:%M} UTC"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backlog:
-    """What waits for one step of a pipeline."""
-
-    step: Literal["files", "commit"]
-    since: datetime
-    patience: float
-    """Seconds that it may wait before it is late."""
-    moved: datetime | None
-    """When the step was done last, as far as is known."""
-    waits: str
-    moves: str
-    way_out: str
+def said_of(problem: Problem, now: datetime) -> str:
+    """Return a problem for a terminal: what it is, and since when."""
+    if problem.since is None:
+        return problem.message
+    return f"{problem.message} (since {minute(datetime.fromisoformat(problem.since), now)})"
 
 
-def _late(settings: PipelineSettings, now: datetime, backlog: Backlog) -> Iterator[Problem]:
-    """Yield a backlog that has waited too long; while it moves, that is never an error."""
+def _late(
+    settings: PipelineSettings,
+    now: datetime,
+    problem: Problem,
+    *,
+    patience: float,
+    moved: datetime | None,
+) -> Iterator[Problem]:
+    """Yield a backlog that has waited too long; while it moves, that is never an error.
+
+    `moved` is when the step was done last, None where nothing does it any more.
+    """
     limit = settings.sink.late_after
-    waited = (now - backlog.since).total_seconds()
-    if waited <= min(backlog.patience, limit):
+    waited = (now - datetime.fromisoformat(problem.since or "")).total_seconds()
+    if waited <= min(patience, limit):
         return
-    code, message, moved = f"{backlog.step}_late", backlog.waits, backlog.moved
-    recent = min(limit, max(backlog.patience, MOVING_SECS))
-    is_moving = moved is not None and (now - moved).total_seconds() <= recent
-    if is_moving and moved is not None:
-        code = f"{backlog.step}_behind"
-        message = f"{message}; {backlog.moves} {minute(moved, now)}"
-    yield Problem(
-        severity="error" if waited > limit and not is_moving else "warning",
-        code=code,
-        message=message,
-        way_out=backlog.way_out,
-        since=rfc3339(backlog.since),
-    )
+    if moved is not None and (now - moved).total_seconds() <= min(
+        limit, max(patience, MOVING_SECS)
+    ):
+        more = f"; {MOVES[problem.code]}"
+        yield replace(
+            problem,
+            code=problem.code.replace("late", "behind"),
+            message=problem.message + more,
+            many=f"{problem.many}{more}",
+        )
+    else:
+        yield replace(problem, severity="error" if waited > limit else "warning")

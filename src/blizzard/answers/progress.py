@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from blizzard.answers.answer import CommandLine
 from blizzard.answers.evidence import JournalEvidence
 from blizzard.answers.lifecycle import FileProgress
 from blizzard.discover.finding import Finding
@@ -65,6 +66,8 @@ class PipelineEvidence:
     open_reader: OpenReader = open_reader
     check_schema: Callable[[], None] = lambda: None
     """Raise where penguin would hold every file with the declared fields."""
+    cli: CommandLine = field(default_factory=CommandLine)
+    """How commands name the pipeline."""
 
     @classmethod
     def read(
@@ -76,6 +79,7 @@ class PipelineEvidence:
         opening: OpenReader = open_reader,
         ledger: Ledger | None = None,
         log: PipelineLog | None = None,
+        cli: CommandLine | None = None,
     ) -> "PipelineEvidence":
         """Read the journal of a pipeline; bring a given ledger up to date instead."""
         store, log = open_table(settings, opening), log or PipelineLog(settings, opening)
@@ -92,6 +96,7 @@ class PipelineEvidence:
             history=history,
             open_reader=opening,
             check_schema=check_schema,
+            cli=cli or CommandLine(),
         )
 
     @cached_property

@@ -31,7 +31,7 @@ from blizzard.answers.lifecycle import (
 )
 from blizzard.answers.phrases import REPLAY, present_count, waiting_lines
 from blizzard.answers.progress import PipelineEvidence
-from blizzard.answers.words import worded
+from blizzard.answers.words import Case, worded
 from blizzard.discover.filter import Decision
 from blizzard.discover.finding import Finding, Reason, SkippedFile
 from blizzard.model.failure_basis import bases_of
@@ -113,7 +113,8 @@ def why_source_file(asked: PipelineEvidence, source: SourceSettings, path: str) 
         answer = replace(answer, reason=code_of(refusal), detail=str(refusal))
     elif answer.state is FileState.WAITING and answer.reason not in (PART_READ, REDO):
         answer = replace(answer, running=is_running(asked))
-    answer = worded(answer, asked.settings, source, asked.clock.now())
+    now, cli = asked.clock.now(), asked.cli
+    answer = worded(Case(answer=answer, settings=asked.settings, source=source, now=now, cli=cli))
     doubt = "".join(f" This is not known for sure: {one}." for one in unsure)
     return replace(answer, answer=f"{answer.answer}{doubt}")
 

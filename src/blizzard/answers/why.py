@@ -6,13 +6,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from blizzard.answers.answer import Answer, DataFile
+from blizzard.answers.answer import Answer, CommandLine, DataFile, WayOut, confirmed
 from blizzard.answers.entries import data_file_of, journals_of, naming_data_file
 from blizzard.answers.evidence import JournalEvidence
 from blizzard.answers.lifecycle import FileState
 from blizzard.answers.phrases import removal
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_file import why_source_file
+from blizzard.answers.words import run_penguin, way
 from blizzard.journal.source_names import (
     FileAmbiguous,
     FileUnknown,
@@ -158,7 +159,7 @@ def why(name: str, pipelines: Pipelines) -> list[Answer]:
                 uri=name,
                 answer="It lies in no source and no table of this configuration, so no pipeline "
                 "reads it.",
-                next=("blizzard status shows where each pipeline reads from",),
+                next=(way("Check where each pipeline reads from."),),
             )
         ]
     told = [each for each in answers if each is not None]
@@ -219,9 +220,9 @@ def why_data_file(asked: PipelineEvidence, store: Reader, path: str) -> Answer |
             reason="uncommitted",
             answer="Another program wrote it: it does not carry blizzard's mark, no entry names it "
             "and the table's log does not either. blizzard gc leaves it alone.",
-            next=("penguin commits such files where the table's configuration lets it",),
+            next=(way("penguin commits such files where the table's configuration lets it."),),
         )
-    at = born(facts) + GC_AGE
+    at, gc = born(facts) + GC_AGE, f"{asked.cli.blizzard} gc"
     return replace(
         bare,
         state=FileState.ORPHAN,
@@ -229,7 +230,7 @@ def why_data_file(asked: PipelineEvidence, store: Reader, path: str) -> Answer |
         deleted_from=at,
         answer="It is an orphan: blizzard wrote it, and no entry names it. Its batch died or is "
         f"still running; blizzard gc deletes it from {at:%Y-%m-%d %H:%M:%S} UTC on.",
-        next=("blizzard gc shows it, and blizzard gc --delete deletes it once it is old enough",),
+        next=(way("Delete it once it is old enough.", gc, f"{gc} --delete"),),
     )
 
 
@@ -285,13 +286,17 @@ def _of_entry(
             state=FileState.DELETED,
             answer=f"blizzard gc deletes it: no batch has ever named it, and entry "
             f"{entry.sequence} gives it up; {is_there}.",
-            next=() if bare.stored is None else ("blizzard gc --delete finishes the deletion",),
+            next=(
+                ()
+                if bare.stored is None
+                else (way("Finish the deletion.", f"{asked.cli.blizzard} gc --delete"),)
+            ),
         )
     (one,) = table.data_files(entry, (file,))
     if entry.replaces and one.state is FileState.REMOVED and one.removed_at is None:
         one = replace(one, state=FileState.DISCARDED)
     sources = file.source_files
-    sentence, ways = _told(one, entry, asked.settings.sink)
+    sentence, ways = _told(one, entry, asked.settings.sink, asked.cli)
     if bare.stored is None and one.state in (
         FileState.IN_TABLE,
         FileState.JOURNALED,
@@ -299,11 +304,11 @@ def _of_entry(
     ):
         if store.head(layout.outbox(table.pipeline, file.filename)) is not None:
             sentence += " It is still in the outbox; blizzard moves it from there when it starts."
-            ways = ("run blizzard",)
+            ways = (way("Run blizzard.", asked.cli.start("blizzard")),)
         else:
             sentence += " The file itself is not in the store any more."
-            again = f"blizzard redo --held {name} reads its sources again, if penguin holds it"
-            ways = (*ways, again)
+            redo = confirmed(f"{asked.cli.blizzard} redo --held {name}")
+            ways = (*ways, way("Read its sources again, if penguin holds it.", *redo))
     return replace(
         bare,
         state=one.state,
@@ -320,7 +325,9 @@ def _sources(sources: tuple[str, ...]) -> str:
     return f"Its rows are from {plural(len(sources), 'source file')}: {some}." if sources else ""
 
 
-def _told(one: DataFile, entry: Entry, sink: SinkSettings) -> tuple[str, tuple[str, ...]]:
+def _told(
+    one: DataFile, entry: Entry, sink: SinkSettings, cli: CommandLine
+) -> tuple[str, tuple[WayOut, ...]]:
     rows, named = plural(one.rows, "row"), f"entry {entry.sequence} ({entry.kind})"
     name, are = file_name(one.path), is_are(one.rows)
     removed = removal(one)
@@ -333,15 +340,22 @@ def _told(one: DataFile, entry: Entry, sink: SinkSettings) -> tuple[str, tuple[s
             )
             return f"It is in the table with {rows}, {version}; {named} names it.", ()
         case FileState.JOURNALED:
-            way = f"run {sink.committer} --once"
-            if sink.commit is CommitMode.PENGUIN:
-                way += "; penguin status shows what stops it"
+            once = way("Run blizzard.", f"{cli.start('blizzard')} --once")
+            ways = run_penguin(cli) if sink.commit is CommitMode.PENGUIN else once
             waits = f"It is not in the table yet: {named} names it with {rows}"
-            return f"{waits}, and {sink.committer} has yet to commit that.", (way,)
+            return f"{waits}, and {sink.committer} has yet to commit that.", (ways,)
         case FileState.HELD:
             why = "; ".join(one.reasons) or "penguin held shows why"
-            way = f"penguin release {name}, penguin discard {name}, or blizzard redo --held {name}"
-            return f"penguin holds it: {why}. Its {rows} {are} not in the table.", (way,)
+            discard = confirmed(f"{cli.penguin} discard {name}")
+            redo = confirmed(f"{cli.blizzard} redo --held {name}")
+            return (
+                f"penguin holds it: {why}. Its {rows} {are} not in the table.",
+                (
+                    way("Release it.", f"{cli.penguin} release {name}"),
+                    way("Or discard it.", *discard),
+                    way("Or read its sources again.", *redo),
+                ),
+            )
         case FileState.DISCARDED | FileState.GIVEN_UP if one.removed_version is None:
             how = (
                 "its sources were read again"

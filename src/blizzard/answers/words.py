@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blizzard.answers import phrases
-from blizzard.answers.answer import Answer
+from blizzard.answers.answer import Answer, CommandLine, WayOut, confirmed
 from blizzard.answers.lifecycle import INHERITED, NO_ROWS, PART_READ, REDO, FileState
 from blizzard.answers.phrases import ways_of_waiting
 from blizzard.discover.finding import IN_WORDS, Reason
@@ -15,25 +15,25 @@ from lakebed.types import CommitMode, OnChange
 from lakebed.units import is_are, plural
 
 LOADED_ELSEWHERE = (
-    "unless another program has loaded it already, in which case this is right and reading it "
+    "Unless another program has loaded it already, in which case this is right and reading it "
     "would double its rows"
 )
 WAYS = {
-    Reason.NOT_MATCHED: "change the pattern in source.path, or move the file",
-    Reason.HIDDEN: "rename the file or the folder so that it does not begin with _ or .",
-    Reason.TEMPORARY: "let its writer finish and rename it",
-    Reason.NOT_NDJSON: "rename the file, or let source.path end as its name does, such as *.log",
+    Reason.NOT_MATCHED: "Change the pattern in source.path, or move the file.",
+    Reason.HIDDEN: "Rename the file or the folder so that it does not begin with `_` or `.`.",
+    Reason.TEMPORARY: "Let its writer finish and rename it.",
+    Reason.NOT_NDJSON: "Rename the file, or let source.path end as its name does, such as *.log.",
     Reason.TOO_OLD: (
         f"{LOADED_ELSEWHERE}: move the file, or raise partition_filter.lookback, which takes "
-        "everything in the older folders that it then reaches"
+        "everything in the older folders that it then reaches."
     ),
     Reason.BEYOND_HORIZON: (
         f"{LOADED_ELSEWHERE}: raise or remove sweep_horizon; the next sweep then takes every "
-        "unknown file in the folders that it reaches"
+        "unknown file in the folders that it reaches."
     ),
-    Reason.LINK: "put the file itself there in place of the link",
-    Reason.UNREADABLE: "let blizzard's user read the file and its folders",
-    Reason.UNUSABLE_NAME: "rename the file",
+    Reason.LINK: "Put the file itself there in place of the link.",
+    Reason.UNREADABLE: "Let blizzard's user read the file and its folders.",
+    Reason.UNUSABLE_NAME: "Rename the file.",
 }
 
 
@@ -41,7 +41,7 @@ FILE_MISSING = "file_missing"
 """The code of a file that penguin holds because it is gone."""
 NOT_DONE = (FileState.FAILED, FileState.WAITING)
 """States of a file that is to be read from its source again."""
-PUT_BACK = "put it back if its rows are wanted; it is then read like a new file"
+PUT_BACK = WayOut(advice="Put it back if its rows are wanted; it is then read like a new file.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,22 +52,32 @@ class Case:
     settings: PipelineSettings
     source: SourceSettings
     now: datetime
+    cli: CommandLine
+
+    @property
+    def file(self) -> str:
+        """The name of the file as a shell takes it."""
+        return phrases.typable(phrases.key_of(self.answer))
 
 
-Words = tuple[str, *tuple[str, ...]]
+Words = tuple[str, *tuple[WayOut, ...]]
 """A sentence or two, and then what an operator can do."""
 
 
-def says(sentence: str, *ways: str) -> Words:
+def says(sentence: str, *ways: WayOut) -> Words:
     """Return a sentence and what an operator can do."""
     return sentence, *ways
 
 
-def worded(
-    answer: Answer, settings: PipelineSettings, source: SourceSettings, now: datetime
-) -> Answer:
-    """Return an answer about a source file with its sentence and what to do next."""
-    sentence, *ways = _says(Case(answer=answer, settings=settings, source=source, now=now))
+def way(advice: str, *commands: str) -> WayOut:
+    """Return advice with the commands for it."""
+    return WayOut(advice=advice, commands=commands)
+
+
+def worded(case: Case) -> Answer:
+    """Return the answer about a source file with its sentence and what to do next."""
+    answer = case.answer
+    sentence, *ways = _says(case)
     if answer.stored is None and answer.state in NOT_DONE and not answer.gone:
         sentence += " It is not in its source at the moment."
     elif answer.stored is None and answer.read and not answer.gone:
@@ -75,14 +85,15 @@ def worded(
     sentence += phrases.earlier(answer) + phrases.read_before(answer)
     sentence += "".join(f" {phrases.erased(one)}" for one in answer.erased)
     if phrases.waiting_lines(answer) or answer.other_bad_lines:
-        ways.append("blizzard dlq list shows which bad lines are waiting, and why")
+        listed = f"{case.cli.blizzard} dlq list"
+        ways.append(way("The list says which bad lines are waiting, and why.", listed))
     return replace(answer, answer=f"{sentence}{phrases.bad_lines(answer)}", next=tuple(ways))
 
 
 def _gone(case: Case) -> Words:
     answer, failure = case.answer, case.answer.failure
     if answer.read or answer.earlier_lines:
-        return _gone_part_way(answer)
+        return _gone_part_way(case)
     how = "a part of it was unread" if failure is None else f"it had failed [{failure.code}]"
     gone = f"It is not in its source any more, and {how} when it was deleted"
     if answer.state is FileState.DISCARDED:
@@ -90,11 +101,16 @@ def _gone(case: Case) -> Words:
     return says(
         f"{gone}: it was never loaded, and its day is not complete.",
         PUT_BACK,
-        "blizzard dlq discard PATH gives it up: its day may be complete without it",
+        way("Or give it up: its day may be complete without it.", *_discard(case)),
     )
 
 
-def _gone_part_way(answer: Answer) -> Words:
+def _discard(case: Case) -> tuple[str, str]:
+    return confirmed(f"{case.cli.blizzard} dlq discard {case.file}")
+
+
+def _gone_part_way(case: Case) -> Words:
+    answer = case.answer
     is_given_up = answer.state is FileState.DISCARDED
     rest = "an operator has given up the rest" if is_given_up else "its day is not complete"
     where, rows = "in the table", phrases.present_count(answer)
@@ -103,11 +119,11 @@ def _gone_part_way(answer: Answer) -> Words:
     elif not all(one.committed for one in answer.read):
         where, rows = "journaled, and not in the table yet", phrases.row_count(answer)
     read = f" {plural(rows, 'row')} from {phrases.lines(answer)} of it {is_are(rows)} {where}."
-    discard = "blizzard dlq discard PATH gives up the rest: its day may be complete then"
+    discard = way("Or give up the rest: its day may be complete then.", *_discard(case))
     return says(
         f"It disappeared from its source before all of it was read, and {rest}."
         f"{read if answer.read else ''}",
-        "put it back as it was if the rest is wanted; it is then read on",
+        way("Put it back as it was if the rest is wanted; it is then read on."),
         *(() if is_given_up else (discard,)),
     )
 
@@ -117,36 +133,37 @@ def _partial(case: Case) -> Words:
     read = f"{phrases.lines(case.answer)} so far, {rows}"
     if not case.answer.read:
         read = "a part of it is in the table"
-    return says(
-        f"It is being read over several batches: {read}. The next batch reads on.",
-        *ways_of_waiting(running=True),
-    )
+    return (f"It is being read over several batches: {read}. The next batch reads on.",)
 
 
 def _skipped(case: Case) -> Words:
     answer = case.answer
     reason = Reason(answer.reason or Reason.UNUSABLE_NAME)
     detail = f" ({answer.detail})" if answer.detail else ""
-    way = WAYS.get(reason)
-    return f"It is not read: {IN_WORDS[reason]}{detail}.", *(() if way is None else (way,))
+    advice = WAYS.get(reason)
+    ways = () if advice is None else (way(advice),)
+    return f"It is not read: {IN_WORDS[reason]}{detail}.", *ways
 
 
 def _refused(case: Case) -> Words:
     return says(
         f"It is to be read, but not by a start as things are, which would be refused: "
         f"{case.answer.detail} [{case.answer.reason}].",
-        "blizzard --dry-run shows the same before and after you have changed something",
+        way(
+            "A dry run shows the same before and after you have changed something.",
+            f"{case.cli.blizzard} --dry-run",
+        ),
     )
 
 
 def _waiting(case: Case) -> Words:
     taken = case.answer.retraction
     if taken is not None and taken.is_not_applied and not taken.others:
-        sentence, _way = phrases.not_applied(case.answer.path, taken)
-        return sentence, "the next run puts it in place"
+        sentence, _way = phrases.not_applied(case.answer, taken, case.cli)
+        return sentence, way("The next run puts it in place.")
     policy, running = case.settings.sink.rolling, case.answer.running
     sentence = phrases.waits(case.answer, case.source, policy, case.now)
-    return sentence, *ways_of_waiting(running=running)
+    return sentence, *ways_of_waiting(case.cli, running=running)
 
 
 def _failed(case: Case) -> Words:
@@ -156,47 +173,48 @@ def _failed(case: Case) -> Words:
         return says(
             f"It cannot be read: {answer.detail} [{code}]{phrases.rows_there(answer)}. The next "
             "run records that.",
-            phrases.way_out(code, part_way=True).partition(": ")[2],
+            phrases.way_out(code, phrases.key_of(answer), case.cli, part_way=True),
         )
     places = {"line": failure.line, "field": failure.field}
     at = "".join(f", {name} {value}" for name, value in places.items() if value is not None)
     since = f" since {phrases.moment(failure.since)}" if failure.since is not None else ""
     sentence = (
-        f"It has failed{since} ({plural(failure.attempts, 'try', 'tries')}) at stage "
+        f"It has failed{since} ({plural(failure.attempts, 'attempt')}) in stage "
         f"{failure.stage}{at}: {failure.message} [{failure.code}]{phrases.rows_there(answer)}."
     )
     if failure.next_try is None:
-        way = phrases.way_out(
+        way_out = phrases.way_out(
             failure.code,
+            phrases.key_of(answer),
+            case.cli,
             part_way=bool(answer.read or answer.earlier_lines),
             bad_line=failure.line is not None and case.settings.quarantine is None,
         )
-        return says(
-            f"{sentence} It is not tried again by itself.",
-            way.partition(": ")[2],
-            "blizzard dlq list shows what was written about it",
-        )
+        listed = way("The list has what was written about it.", f"{case.cli.blizzard} dlq list")
+        return f"{sentence} It is not tried again by itself.", way_out, listed
     if failure.next_try <= case.now:
-        return f"{sentence} It is tried again with the next batch.", *ways_of_waiting(running=True)
+        return (f"{sentence} It is tried again with the next batch.",)
     return says(
         f"{sentence} It is tried again at {phrases.moment(failure.next_try)}.",
-        f"blizzard dlq retry --file {answer.path} has it read right away",
+        way("Read it right away.", phrases.retry_of(phrases.key_of(answer), case.cli)),
     )
 
 
 def _changed(case: Case) -> Words:
     answer, taken, on_change = case.answer, case.answer.retraction, case.source.on_change
     if taken is not None and taken.is_not_applied:
-        return phrases.not_applied(answer.path, taken)
+        return phrases.not_applied(answer, taken, case.cli)
     said = "is reported and not read" if on_change is OnChange.ERROR else "is not read"
     rows = f" ({plural(phrases.row_count(answer), 'row')})" if answer.read else ""
     return says(
-        f"It was read{rows} and has been another object in its source since then. Its new content "
+        f"It was read{rows}, and its source object was replaced afterwards. Its new content "
         f"{said}: source.on_change is {on_change.value}.",
-        "put the new content under another name, which is then read",
-        f"blizzard retract {answer.path} --replace {answer.path} puts it in the place of the old "
-        "rows; source.on_change: replace does so by itself",
-        "source.on_change: reingest reads it too, and the rows of the old content stay",
+        way("Put the new content under another name, which is then read."),
+        way(
+            "Or put it in the place of the old rows; source.on_change: replace does so by itself.",
+            *phrases.replacing([answer.path or ""], answer.path or "", case.cli),
+        ),
+        way("Or set source.on_change: reingest, and the rows of the old content stay, too."),
     )
 
 
@@ -204,27 +222,31 @@ def _uncommitted(case: Case) -> Words:
     read = f"It was read with {_read_with(case.answer)}, and is not in the table yet"
     until = phrases.until_then(case.answer)
     if case.settings.sink.commit is CommitMode.INLINE:
-        return f"{read}: blizzard commits it with its next batch.{until}", "run blizzard --once"
-    return says(
-        f"{read}: penguin has yet to commit it.{until}",
-        "run penguin --once; penguin status shows what stops it",
-    )
+        once = way("Run blizzard.", f"{case.cli.start('blizzard')} --once")
+        return f"{read}: blizzard commits it with its next batch.{until}", once
+    return f"{read}: penguin has yet to commit it.{until}", run_penguin(case.cli)
+
+
+def run_penguin(cli: CommandLine) -> WayOut:
+    """Return how an entry is committed."""
+    commands = (f"{cli.penguin} --once", f"{cli.penguin} status")
+    return way("Run penguin; its status shows what stops it.", *commands)
 
 
 def _held(case: Case) -> Words:
-    answer, aside, runs = case.answer, phrases.in_state(case.answer), case.settings.sink.committer
+    answer, aside = case.answer, phrases.in_state(case.answer)
     reasons = "; ".join(sorted({reason for one in aside for reason in one.reasons}))
-    mend = f"change the schema or the table so that it fits, then run {runs}"
+    mend = "Change the schema or the table so that it fits; then release it."
     if all(one.code == FILE_MISSING for one in aside):
-        mend = f"put the missing data file back as it was written, then run {runs}"
-    ids = (file_name(one.path) for one in aside)
+        mend = "Put the missing data file back as it was written; then release it."
+    ids = " ".join(file_name(one.path) for one in aside)
     return says(
         f"It was read with {_read_with(answer)}, but "
         f"penguin holds {plural(len(aside), 'data file')} of it: "
         f"{reasons or 'penguin held shows why'}.",
-        mend,
-        *(f"penguin release {each}, or penguin discard {each}" for each in ids),
-        f"blizzard redo --file {answer.path} has it read again",
+        way(mend, f"{case.cli.penguin} release {ids}"),
+        way("Or discard it.", *confirmed(f"{case.cli.penguin} discard {ids}")),
+        phrases.read_again(answer, case.cli),
     )
 
 
@@ -236,19 +258,19 @@ def _discarded(case: Case) -> Words:
             f"It was read with {_read_with(case.answer)} and committed, and its rows have been "
             f"removed from the table since: {phrases.removals(removed)}; an operator has accepted "
             "that.",
-            "time travel to an earlier version shows them, until VACUUM",
+            phrases.TIME_TRAVEL,
         )
     files = plural(len(aside), "data file")
     return says(
         f"It was read with {_read_with(case.answer)}; {files} "
         "of it had been held by penguin and then discarded, so those rows are not in the table.",
-        f"blizzard redo --file {case.answer.path} has it read again",
+        phrases.read_again(case.answer, case.cli),
     )
 
 
 def _removed(case: Case) -> Words:
-    since, way = phrases.taken_out(case.answer)
-    return f"It was read with {_read_with(case.answer)} and committed, and {since}.", way
+    since, way_out = phrases.taken_out(case.answer, case.cli)
+    return f"It was read with {_read_with(case.answer)} and committed, and {since}.", way_out
 
 
 def _read_with(answer: Answer) -> str:
@@ -276,8 +298,8 @@ def _retracted(case: Case) -> Words:
         )
     return says(
         f"{sentence} It is known, so it is not read again by itself.",
-        "to have it in the table again, put it into the source under another name",
-        f"blizzard journal show {taken.entry} names the data files",
+        way("To have it in the table again, put it into the source under another name."),
+        way("Its entry names the data files.", f"{case.cli.blizzard} journal show {taken.entry}"),
     )
 
 
@@ -305,7 +327,7 @@ def _committed(case: Case) -> Words:
         return says(
             f"{sentence} {rows} taken out by the retraction in entry {taken.entry}, and came back "
             "with data files that somebody has put into the table again, as a RESTORE does.",
-            "run blizzard retract again to take them out again",
+            way("Take them out again.", *_retract(case)),
         )
     if taken.replaced:
         rows = f"{plural(taken.rows, 'row')} of {phrases.replaced(taken)}"
@@ -314,12 +336,16 @@ def _committed(case: Case) -> Words:
         because = phrases.because(taken.reasons)
         return says(
             f"{sentence} The retraction in entry {taken.entry} had no effect{because}.",
-            "blizzard retract takes its rows back, if they can still be told apart",
+            way("Take its rows back, if they can still be told apart.", *_retract(case)),
         )
     return says(
         f"{sentence} Entry {taken.entry} takes its rows back, and is not committed yet.",
-        f"run {case.settings.sink.committer}",
+        way("Have it committed.", case.cli.start(case.settings.sink.committer)),
     )
+
+
+def _retract(case: Case) -> tuple[str, str]:
+    return confirmed(f"{case.cli.blizzard} retract {case.file}")
 
 
 def _says(case: Case) -> Words:
@@ -336,14 +362,14 @@ def _says(case: Case) -> Words:
 SAYS: Mapping[tuple[FileState, str | None], Words | Callable[[Case], Words]] = {
     (FileState.MISSING, None): (
         "It is not there: the store has no such object, and no row of one is in the table.",
-        "check the name; blizzard --dry-run shows which files of the source are seen",
+        way("Check the name."),
     ),
     (FileState.SKIPPED, None): _skipped,
     (FileState.WAITING, None): _waiting,
     (FileState.WAITING, PART_READ): _partial,
     (FileState.WAITING, REDO): (
         "Data files with its rows were given up, so the next batch reads it again.",
-        "run blizzard, or let the one that is running get to it",
+        way("Run blizzard, or let the one that is running get to it."),
     ),
     (FileState.FAILED, None): _failed,
     (FileState.CHANGED, None): _changed,
@@ -352,7 +378,7 @@ SAYS: Mapping[tuple[FileState, str | None], Words | Callable[[Case], Words]] = {
     (FileState.IN_TABLE, NO_ROWS): _no_rows,
     (FileState.IN_TABLE, INHERITED): (
         "It was read under an earlier journal, so it is not read again.",
-        "blizzard journal 0 names that journal; its entries are beside the new one, in journal-ID",
+        way("Entry 0 names that journal; its entries are beside the new one, in journal-ID."),
     ),
     (FileState.HELD, None): _held,
     (FileState.DISCARDED, None): _discarded,

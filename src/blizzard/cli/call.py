@@ -14,6 +14,7 @@ from lakebed.errors import ObjectMissing
 from lakebed.terminal.call import Call, refuse
 
 if TYPE_CHECKING:
+    from blizzard.answers.answer import CommandLine
     from blizzard.cli.surroundings import Surroundings
     from blizzard.model.settings import BlizzardSettings, PipelineSettings
     from blizzard.table_rules import TableOf
@@ -75,6 +76,14 @@ class PipelineCall(Call):
         from blizzard.table_rules import tables_of  # noqa: PLC0415
 
         return tables_of(self.loaded, self.files or (), self.folders or ())
+
+    def line(self, settings: "PipelineSettings") -> "CommandLine":
+        """Return how commands name the configuration of this call, and a pipeline of it."""
+        from blizzard.answers.answer import CommandLine  # noqa: PLC0415
+        from lakebed.config.files import options_of  # noqa: PLC0415
+
+        options = options_of(self.files or (), self.folders or ())
+        return CommandLine(options, settings.name if len(self.loaded.pipelines) > 1 else None)
 
     def pipelines(self) -> "tuple[PipelineSettings, ...]":
         """Return the pipelines of the configuration, or the one that is named."""

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from blizzard.answers.answer import FailedSource, Health, Problem
+from blizzard.answers.answer import CommandLine, FailedSource, Health, Problem, WayOut
 from blizzard.answers.phrases import quarantine_hint, way_out
-from blizzard.answers.problems import health_of, late_steps, of_changed, of_pipeline, of_sources
+from blizzard.answers.problems import LATE, UnreadFiles, health_of, of_pipeline, said_of
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import PipelineStatus, StatusReader
 from blizzard.cli.call import PipelineCall, document_of, failed_at
@@ -23,7 +23,6 @@ from blizzard.pipeline_log import PipelineLog
 from blizzard.service import open_queue
 from blizzard.table_rules import checks_schema
 from lakebed.clock import Clock
-from lakebed.config.files import options_of
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import code_of
 from lakebed.terminal.call import DONE, Output, exit_code_of, reading
@@ -74,9 +73,10 @@ class ShownStatus:
 
     settings: PipelineSettings
     found: PipelineStatus | LakeError
+    cli: CommandLine
     refusal: LakeError | None = None
     """Why a start of the pipeline would be refused."""
-    late: Sequence[Problem] = ()
+    problems: Sequence[Problem] = ()
     health: Health = "failing"
 
     def document(self) -> dict[str, object]:
@@ -85,15 +85,16 @@ class ShownStatus:
         known = {"error": None} if error is None else {"error": str(error), "code": code_of(error)}
         if isinstance(self.found, LakeError):
             return {**document_of(self.settings), **known}
+        late = [one for one in self.problems if one.code in LATE]
         lag = self.found.lag_secs
-        return {**fields_of(self.found), "late": self.late, "lag_secs": lag, **known}
+        return {**fields_of(self.found), "late": late, "lag_secs": lag, **known}
 
     def lines(self, clock: Clock) -> Iterator[Line]:
         """Yield it for a person."""
         if isinstance(self.found, LakeError):
             yield f"pipeline {self.settings.name}: {self.found} [{code_of(self.found)}]"
         else:
-            yield from status_lines(self.settings, self.found, clock, self.late, self.refusal)
+            yield from status_lines(self, self.found, clock)
 
 
 class WatchedPipelines:
@@ -124,34 +125,27 @@ class WatchedPipelines:
             self.call.show(chain(gap, each.lines(self.clock)), each.document())
 
     def _read(self, settings: PipelineSettings) -> ShownStatus:
+        cli = self.call.line(settings)
         try:
             with reading(settings.name, self.call.output):
                 asked, found = self.readers[settings.name].read(open_queue=open_queue)
                 refusal = replace(asked, check_schema=self.checks[settings.name]).refusal()
         except LakeError as trouble:
             self.call.at_least(exit_code_of(trouble))
-            return ShownStatus(settings, trouble)
+            return ShownStatus(settings, trouble, cli)
         self.call.fail_if(refusal or not found.receipt_fits or found.aside_error is not None)
         self.call.fail_if(any(one.error for one in found.sources))
-        options = options_of(self.call.files or [], self.call.folders or [])
-        oldest = [one.oldest_pending for one in found.sources if one.oldest_pending is not None]
-        late = tuple(
-            late_steps(
-                settings,
-                found,
-                self.clock.now(),
-                files=sum(one.pending_files or 0 for one in found.sources),
-                files_since=min(oldest, default=None),
-                options=options,
-            )
+        problems = of_pipeline(
+            settings,
+            found,
+            UnreadFiles.of(found.sources),
+            cli=cli,
+            now=self.clock.now(),
+            sources=found.sources,
+            refusal=refusal,
         )
-        problems = [
-            *late,
-            *of_pipeline(found, (), refusal, options),
-            *of_sources(found.sources),
-            *of_changed({one.source: one.changed_files for one in found.sources}, options),
-        ]
-        return ShownStatus(settings, found, refusal, late, health_of(problems, known=True))
+        health = health_of(problems, known=True)
+        return ShownStatus(settings, found, cli, refusal, problems, health)
 
 
 HEALTH: dict[Health, tuple[str, str]] = {
@@ -170,23 +164,13 @@ def headline(healths: Iterable[Health]) -> str:
     return f"{plural(counts.total(), 'pipeline')}: {words}"
 
 
-SHOWN = 3
-"""How many reasons for held files are shown to a person."""
-
-
-def status_lines(
-    settings: PipelineSettings,
-    found: PipelineStatus,
-    clock: Clock,
-    late: Iterable[Problem] = (),
-    refusal: LakeError | None = None,
-) -> Iterator[Line]:
-    """Yield the state of a pipeline for a person."""
+def status_lines(shown: ShownStatus, found: PipelineStatus, clock: Clock) -> Iterator[Line]:
+    """Yield the state of a pipeline for a person, its problems first."""
     yield f"pipeline {found.pipeline} -> {found.table_uri}"
-    if refusal is not None:
-        yield f"  blizzard would refuse to start: {refusal} [{code_of(refusal)}]"
-    yield from (f"  {one.severity}: {one.message}; {one.way_out}" for one in late)
-    if refusal is None or found.last_entry is not None:
+    for problem in shown.problems:
+        yield f"  {problem.severity}: {said_of(problem, clock.now())} [{problem.code}]"
+        yield from _way_lines(problem.way_out)
+    if shown.refusal is None or found.last_entry is not None:
         yield from (f"  {line}" for line in _standing(found, clock))
     yield Table(
         ("source", ">waiting", ">bytes", ">lag", ">failed", ">done", ">rows"),
@@ -205,11 +189,15 @@ def status_lines(
         if one.notifications is not None:
             yield f"  {one.source}: {one.notifications.sentence()}"
         yield from _values(one)
-        yield from _troubles(one, clock)
+        yield from _troubles(one, shown.cli, clock)
     failures = (one for source in found.sources for one in source.failures)
-    hint = quarantine_hint(settings, (one.line for one in failures))
+    hint = quarantine_hint(shown.settings, (one.line for one in failures))
     if hint is not None:
         yield f"  {hint}"
+
+
+def _way_lines(way: WayOut | None) -> Iterator[str]:
+    yield from () if way is None else (f"    {line}" for line in way.lines())
 
 
 def _standing(found: PipelineStatus, clock: Clock) -> list[str]:
@@ -267,11 +255,6 @@ def _last_batch(found: PipelineStatus, clock: Clock) -> str:
 
 
 def _committed(found: PipelineStatus) -> str:
-    if not found.receipt_fits:
-        return (
-            f"entry {found.committed_entry} is committed, but the journal does not have it as it "
-            "was; see blizzard --dry-run"
-        )
     if found.committed_entry is None:
         upto = "nothing is committed yet"
     else:
@@ -288,70 +271,48 @@ def _aside(found: PipelineStatus) -> list[str]:
     if found.held_files:
         lines.append(
             f"NOT in the table: {plural(found.held_files, 'file')} with "
-            f"{plural(found.held_rows, 'row')}, which penguin holds; see penguin held, and "
-            "blizzard redo --held ID to read the sources again"
+            f"{plural(found.held_rows, 'row')}, which penguin holds"
         )
-        for one in found.held[:SHOWN]:
-            which = plural(one.files, "file")
-            lines += [f"  {which}: {reason} [{one.code}]" for reason in one.reasons]
     discarded = found.discarded_files - found.unapplied_files
     if discarded:
         lines.append(
             f"NOT in the table: {plural(discarded, 'file')} with "
-            f"{plural(found.discarded_rows - found.unapplied_rows, 'row')}, which were discarded; "
-            "blizzard redo --file SOURCE reads a source file again"
+            f"{plural(found.discarded_rows - found.unapplied_rows, 'row')}, which were discarded"
         )
     if found.unapplied_files:
         lines.append(
             f"NOT in the table: {plural(found.unapplied_files, 'file')} with "
             f"{plural(found.unapplied_rows, 'row')} that were to replace others: penguin could not "
-            "apply that, and the old rows are in the table; run blizzard retract --replace again"
+            "apply that, and the old rows are in the table"
         )
     for rows, command in ((found.retracted_rows, "retract"), (found.erased_rows, "erase")):
         if rows:
             taken_out = f"{plural(rows, 'row')} that blizzard {command} has taken out"
             lines.append(f"NOT in the table: {taken_out}")
-    if found.quarantine.waiting:
-        lines.append(
-            f"NOT in the table: {plural(found.quarantine.waiting, 'bad line')} in quarantine; see "
-            "blizzard dlq list"
-        )
-    if found.aside_error is not None:
-        lines.append(f"it is not known what penguin holds: {found.aside_error}")
     return lines
 
 
-def _troubles(one: SourceStatus, clock: Clock) -> Iterator[str]:
-    if one.error is not None:
-        yield f"  source {one.source} cannot be listed: {one.error}"
-    if one.changed_files:
-        files = plural(one.changed_files, "file")
-        yield (
-            f"  source {one.source}: {files} changed after being ingested; the new content is not "
-            "read"
-        )
+def _troubles(one: SourceStatus, cli: CommandLine, clock: Clock) -> Iterator[str]:
     for each in one.passed_over:
         names = plural(each.files, "name")
         yield (
             f"  source {one.source}: {names} ignored: {WHY[each.reason]}; for example "
             f"{each.some[0]}"
         )
-    if one.lost_files:
-        files, were = plural(one.lost_files, "file"), "was" if one.lost_files == 1 else "were"
-        yield (
-            f"  source {one.source}: {files} failed and {were} deleted since, never loaded; "
-            "blizzard dlq discard --deleted gives up such files"
-        )
     for failed in one.failures:
-        yield f"  failed {one.source}:{failed.path}: {_failed(failed, clock)}"
+        key = f"{one.source}:{failed.path}"
+        yield f"  failed {key}: {_failed(failed, clock)}"
+        if failed.next_try is None:
+            part_way = bool(failed.lines_in_table)
+            yield from _way_lines(way_out(failed.code, key, cli, part_way=part_way))
     more = one.failed_files - len(one.failures)
     if more > 0:
-        yield f"  ... and {more:,} more; see blizzard dlq list"
+        yield f"  ... and {more:,} more"
 
 
 def _failed(failed: FailedSource, clock: Clock) -> str:
     if failed.next_try is None:
-        again = way_out(failed.code, part_way=bool(failed.lines_in_table))
+        again = "not tried again"
     elif failed.next_try <= clock.now():
         again = "tried again with the next batch"
     else:

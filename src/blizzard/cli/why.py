@@ -8,8 +8,7 @@ from blizzard.answers.why import NOT_TAKEN, Pipelines
 from blizzard.answers.why import why as answers_to
 from blizzard.cli.call import PipelineCall
 from blizzard.model.settings import PipelineSettings
-from blizzard.table_rules import TableOf, checks_schema
-from lakebed.clock import Clock
+from blizzard.table_rules import checks_schema
 from lakebed.telemetry.events import code_of
 from lakebed.terminal.console import first, print_error, second
 from lakebed.units import in_words, plural
@@ -31,7 +30,7 @@ def why(
             or part of a name.
     """
     call.who = "why"
-    asked = Pipelines(call.pipelines(), _asking(call.around.clock, call.table_of))
+    asked = Pipelines(call.pipelines(), _asking(call))
     found = answers_to(file, asked)
     for name, trouble in asked.unread.items():
         print_error(f"warning: pipeline {name} was not asked: {trouble} [{code_of(trouble)}]")
@@ -39,13 +38,16 @@ def why(
     call.show((line for each in found for line in _text(each)), *found)
 
 
-def _asking(clock: Clock, table_of: TableOf) -> Callable[[PipelineSettings], PipelineEvidence]:
+def _asking(call: PipelineCall) -> Callable[[PipelineSettings], PipelineEvidence]:
+    clock, table_of = call.around.clock, call.table_of
     opened: dict[str, PipelineEvidence] = {}
 
     def ask(settings: PipelineSettings) -> PipelineEvidence:
         if settings.name not in opened:
             check = checks_schema(settings, table_of)
-            opened[settings.name] = PipelineEvidence.read(settings, clock, check)
+            opened[settings.name] = PipelineEvidence.read(
+                settings, clock, check, cli=call.line(settings)
+            )
         return opened[settings.name]
 
     return ask
@@ -56,7 +58,9 @@ def _text(answer: Answer) -> Iterator[str]:
     yield answer.uri
     yield answer.answer
     yield from (f"  {name:<10} {value}" for name, value in _facts(answer))
-    yield from (f"  -> {way}" for way in answer.next)
+    for way in answer.next:
+        head, *below = way.lines()
+        yield from (f"  -> {head}", *(f"   {line}" for line in below))
 
 
 def _facts(answer: Answer) -> Iterator[tuple[str, str]]:

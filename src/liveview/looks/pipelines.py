@@ -4,9 +4,9 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from blizzard.answers.answer import CommandLine, WayOut
 from blizzard.answers.bad_lines import (
     FaultGroup,
-    LinesWayOut,
     QuarantineFiles,
     fix_for,
     groups_of,
@@ -46,7 +46,7 @@ class PipelineView:
     aside: Aside = field(default_factory=Aside)
     """Files that penguin holds."""
     refusal: LakeError | None = None
-    """Why a start would be refused, if there is no journal that it could go on with."""
+    """Why a start would be refused."""
 
     @property
     def held(self) -> frozenset[int | None]:
@@ -102,7 +102,7 @@ class PipelineLook:
                 since=None if covered else first,
                 unreadable=tuple(sorted(self._window.missing)),
                 aside=aside,
-                refusal=asked.refusal_without_journal(),
+                refusal=asked.refusal(),
             )
 
     def sources(self) -> tuple[SourceStatus, ...]:
@@ -127,7 +127,7 @@ def _facts(journal: JournalReader, number: int) -> EntryFacts | None:
     return None if entry is None else facts_of(entry)
 
 
-MANY_LINES = "All of them are read, and what lets them in is found out."
+MANY_LINES = "The list reads all of them, and names the setting that accepts them."
 MOST_LINES = 20_000
 """Lines that are read to tell their groups; of more, the first fault of each file counts."""
 
@@ -137,8 +137,7 @@ class BadLineGroups:
     """The groups of one pipeline, for as long as the same files have lines that wait."""
 
     look: PipelineLook
-    dlq: str
-    """The command with the options that name the configuration."""
+    cli: CommandLine
     _of: tuple[str, ...] | None = None
     _groups: list[BadLineGroup] = field(default_factory=list)
 
@@ -158,7 +157,7 @@ class BadLineGroups:
     def _read(self, found: QuarantineFiles) -> list[BadLineGroup]:
         lines = sum(waiting.file.record_count for waiting in found.files)
         if lines > MOST_LINES:
-            return by_first_fault(found.files, self.dlq)
+            return by_first_fault(found.files, self.cli)
         if not found.files:
             return []
         return [
@@ -169,13 +168,13 @@ class BadLineGroups:
                 files=len(group.files),
                 sample_path=group.sample.key,
                 sample_line=group.sample.line,
-                way_out=_way_out(group, found, self.dlq),
+                way_out=_way_out(group, found, self.cli),
             )
             for group in groups_of(found, Meant(everything=True))
         ]
 
 
-def by_first_fault(files: Iterable[WaitingFile], dlq: str) -> list[BadLineGroup]:
+def by_first_fault(files: Iterable[WaitingFile], cli: CommandLine) -> list[BadLineGroup]:
     """Return bad lines by the first fault of each source file, from the journal alone. Pure."""
     groups: dict[tuple[str, str | None], list[SourceBadLines]] = {}
     for waiting in files:
@@ -189,18 +188,18 @@ def by_first_fault(files: Iterable[WaitingFile], dlq: str) -> list[BadLineGroup]
             files=len({one.source for one in sources}),
             sample_path=sources[0].source,
             sample_line=sources[0].first,
-            way_out=LinesWayOut(advice=MANY_LINES, commands=[f"{dlq} list"]),
+            way_out=WayOut(advice=MANY_LINES, commands=(f"{cli.blizzard} dlq list",)),
         )
         for (code, field), sources in groups.items()
     ]
     return sorted(found, key=lambda group: -group.lines)
 
 
-def _way_out(group: FaultGroup, found: QuarantineFiles, dlq: str) -> LinesWayOut:
+def _way_out(group: FaultGroup, found: QuarantineFiles, cli: CommandLine) -> WayOut:
     name = group.fault.group
     try:
         fix = fix_for(group.tried, found.rules)
     except ImportError:
         # Only penguin is installed here, and blizzard's libraries read lines.
-        return LinesWayOut(advice="Print them.", commands=[f"{dlq} show {name}"])
-    return way_out_for(name, fix, dlq)
+        return WayOut(advice="Print them.", commands=(f"{cli.blizzard} dlq show {name}",))
+    return way_out_for(name, fix, cli)

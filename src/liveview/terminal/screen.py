@@ -8,7 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from blizzard.answers.answer import Problem
+from blizzard.answers.answer import Problem, WayOut
+from blizzard.answers.problems import said_of
 from lakebed.terminal.console import UNBOUNDED
 from lakebed.units import in_words, plural, printable, took
 from lakebed.units import span as in_full
@@ -104,8 +105,7 @@ def _head(overview: Overview, view: View, now: datetime, note: str) -> Iterator[
     yield title
     head = overview.headline
     yield _text(head.text, head.health)
-    if head.way_out is not None:
-        yield _text(f"  {head.way_out}", "")
+    yield from _way_out(head.way_out)
     if head.covers is not None:
         yield _text(head.covers.replace("`", ""), "dim")
     yield Text("  ").join(map(_program, overview.programs))
@@ -158,7 +158,7 @@ def _body(
         yield Text("")
         yield from _pane(marked[0], now)
     else:
-        yield from _shared(overview.problems)
+        yield from _shared(overview.problems, now)
     if tables:
         yield Text("")
         yield _delta_tables(tables, now, width)
@@ -233,7 +233,7 @@ def _pane(pipeline: PipelineSummary, now: datetime) -> Iterator[Text]:
     health = _text(f"{SIGNS[pipeline.health]} {HEALTH_WORDS[pipeline.health]}", pipeline.health)
     yield Text.assemble(_text(pipeline.name, "bold"), "  ", state, "  ", health)
     for problem in pipeline.problems:
-        yield from _problem("", problem)
+        yield from _problem("", problem, now)
     batch = pipeline.current_batch
     if batch is None:
         left = _age(pipeline.next_look_at, now)
@@ -248,23 +248,26 @@ def _pane(pipeline: PipelineSummary, now: datetime) -> Iterator[Text]:
     yield _text(pipeline.yesterday.sentence, "")
 
 
-def _shared(found: Sequence[SharedProblem]) -> Iterator[Text]:
+def _shared(found: Sequence[SharedProblem], now: datetime) -> Iterator[Text]:
     """Yield the worst problems, each once for all that have it."""
     if found:
         yield Text("")
     for each in found[:MOST_PROBLEMS]:
         names = [*each.pipelines, *each.tables]
         more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-        yield from _problem(f"{names[0]}{more}", each.problem)
+        yield from _problem(f"{names[0]}{more}", each.problem, now)
     if len(found) > MOST_PROBLEMS:
         yield Text(f"… {plural(len(found) - MOST_PROBLEMS, 'more problem')}", "dim")
 
 
-def _problem(whose: str, problem: Problem) -> Iterator[Text]:
-    said = _text(f"{problem.code}: {problem.message}", problem.severity)
+def _problem(whose: str, problem: Problem, now: datetime) -> Iterator[Text]:
+    said = _text(f"{problem.code}: {said_of(problem, now)}", problem.severity)
     yield Text.assemble(_text(whose, "bold"), "  " if whose else "", said)
-    if problem.way_out:
-        yield _text(f"  {problem.way_out}", "")
+    yield from _way_out(problem.way_out)
+
+
+def _way_out(way: WayOut | None) -> Iterator[Text]:
+    yield from () if way is None else (_text(f"  {line.strip()}", "") for line in way.lines())
 
 
 def _table(*titles: str) -> Table:

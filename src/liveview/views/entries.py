@@ -83,6 +83,7 @@ def facts_of(entry: Entry) -> EntryFacts:
 def batch_of(entry: Entry) -> Batch:
     """Return an entry with its books."""
     sums = Sums.of(entry)
+    failed = [one.failure.code for one in entry.readings if one.failure and not one.gone]
     read = [record for record in entry.readings if _is_in(record)]
     books, balanced = _books(entry, read)
     return Batch(
@@ -91,7 +92,7 @@ def batch_of(entry: Entry) -> Batch:
         at=rfc3339(datetime.fromisoformat(entry.created)),
         seconds=entry.seconds,
         files=sums.files,
-        files_failed=sums.failed,
+        files_failed=len(failed),
         rows=sums.rows,
         lines=sum(record.lines for record in read),
         bad_lines=sum(record.quarantined for record in read),
@@ -101,7 +102,7 @@ def batch_of(entry: Entry) -> Batch:
         data_files=len(entry.data_files),
         balanced=balanced,
         books=books,
-        error=_error(entry),
+        error=", ".join(f"{code} ({n:,})" for code, n in sorted(Counter(failed).items())) or None,
     )
 
 
@@ -135,9 +136,9 @@ def _books(entry: Entry, read: Sequence[SourceRecord]) -> tuple[list[BookLine], 
 LABELS: Mapping[str, str] = {
     "rows": "rows written",
     "blank": "blank lines",
-    "filtered": "records passed over",
-    "quarantined": "bad lines set aside",
-    "discarded": "bad lines given up",
+    "filtered": "records filtered",
+    "quarantined": "bad lines in quarantine",
+    "discarded": "bad lines discarded",
 }
 
 
@@ -148,13 +149,6 @@ def _lines(label: str, total: int, counts: Mapping[str, int]) -> list[BookLine]:
         if count or name == "rows"
     )
     return [BookLine(label=label, value=total), *others]
-
-
-def _error(entry: Entry) -> str | None:
-    """Return why source files of it failed, in words that hold nothing of them."""
-    failures = (one.failure for one in entry.readings if not one.gone)
-    codes = Counter(failure.code for failure in failures if failure is not None)
-    return ", ".join(f"{code} ({count:,})" for code, count in sorted(codes.items())) or None
 
 
 def _is_in(record: SourceRecord) -> bool:
@@ -191,13 +185,12 @@ def committed_entries(commits: Iterable[Commit], pipeline: str) -> dict[int, Com
 def _steps(commits: Iterable[Commit]) -> Iterator[tuple[Commit, Mapping[str, str] | None]]:
     """Yield the versions that define columns, the oldest first, each with the columns before it.
 
-    The oldest has nothing to be compared with, unless it is the first version of all.
+    Those before the oldest are not known, unless it is the first version of all.
     """
     before: Mapping[str, str] | None = None
     for commit in sorted(commits, key=lambda one: one.version):
         if commit.columns is not None:
-            if before is not None or commit.version == 0:
-                yield commit, before
+            yield commit, before
             before = commit.columns
 
 
@@ -206,10 +199,12 @@ def changes_of(commits: Iterable[Commit]) -> list[SchemaChange]:
     found: list[SchemaChange] = []
     for commit, before in _steps(commits):
         after = commit.columns or {}
-        created = [f"created with {plural(len(after), 'column')}"]
+        count = plural(len(after), "column")
+        is_new = commit.version == 0
+        first = f"created with {count}" if is_new else f"wrote the schema anew: {count} since then"
         found += [
             SchemaChange(version=commit.version, at=of_ms(commit.at_ms), what=what)
-            for what in (created if before is None else _differences(before, after))
+            for what in ([first] if before is None else _differences(before, after))
         ]
     return found[::-1]
 
@@ -218,8 +213,9 @@ def since_versions(commits: Iterable[Commit]) -> dict[str, int]:
     """Return the version with which each column came, as far as it is known."""
     found: dict[str, int] = {}
     for commit, before in _steps(commits):
-        new = [name for name in commit.columns or {} if name not in (before or {})]
-        found |= dict.fromkeys(new, commit.version)
+        if before is not None or commit.version == 0:
+            new = [name for name in commit.columns or {} if name not in (before or {})]
+            found |= dict.fromkeys(new, commit.version)
     return found
 
 
@@ -348,7 +344,7 @@ def verdict_of(day: str, group: DayOrPartition | None, *, outdated: bool = False
     """
     if group is None or (outdated and group.complete):
         doubt = "not known yet" if group is None else "being read"
-        sentence = f"whether everything of {day} is in is {doubt}"
+        sentence = f"whether {day} is complete is {doubt}"
         return DayVerdict(day=day, complete=None, sentence=sentence)
     # A pipeline need not have files every day: a day without any is neither complete nor not.
     complete = group.complete if group.landed else None

@@ -40,7 +40,7 @@ def test_a_version_of_the_log_that_is_lost_is_not_taken_for_committed(desk: Take
 
     checked = desk.cli("files", "--check")
     assert checked.exit_code == 1, checked.output
-    assert "of 2 files, 1 is waiting to be committed" in " ".join(checked.stdout.split())
+    assert "1 of 2 files is waiting to be committed" in " ".join(checked.stdout.split())
     assert "committed up to entry 1 of 2, 1 entry is waiting" in desk.cli("status").stdout
     assert why(desk, "b.ndjson")["state"] == "journaled"
 
@@ -56,7 +56,7 @@ def test_rows_that_another_engine_deleted_are_not_in_until_it_is_accepted(desk: 
     checked = desk.cli("files", "--check")
     assert checked.exit_code == 1, checked.output
     told = " ".join(checked.stdout.split())
-    assert "of 2 files, rows of 1 were removed from the table" in told
+    assert "rows of 1 of 2 files were removed from the table" in told
     assert why(desk)["state"] == "removed"
     version = str(DeltaTable(str(desk.table)).version())
     done = desk.cli("audit", "--accept", version, "--reason", "asked for")

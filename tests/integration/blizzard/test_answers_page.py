@@ -62,6 +62,7 @@ PRICE = {"name": "price", "type": "float64"}
 SAME = (
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "0192…"),
     (r"\d{4}-\d\d-\d\d([ T])\d\d:\d\d:\d\d", r"2024-05-01\g<1>06:00:00"),
+    (r"-c /data/\S+\.yaml", "-c pipeline.yaml"),
     (r"\d+ s ago", "9 s ago"),
     (r'e-tag "[^"]+"', 'e-tag "98444d"'),
     (r"\b[1-9][\d.]* (B|KiB)\b", "1.2 KiB"),

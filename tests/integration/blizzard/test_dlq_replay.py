@@ -277,7 +277,7 @@ def test_corrected_lines_take_the_place_of_bad_ones_one_for_one(desk: OpenTable)
         for row in map(json.loads, desk.cli("dlq", "list", "--output", "json").output.splitlines())
         if row["code"] == "not_json"
     ]
-    assert f"run blizzard dlq replay {broken} --from FILE" in " ".join(
+    assert f"dlq replay {broken} --from corrected.ndjson --yes" in " ".join(
         desk.cli("dlq", "list").output.split()
     )
     shown = desk.cli("dlq", "show", "b.ndjson", broken, "--output", "json").output

@@ -73,7 +73,8 @@ def test_the_queue_names_files_that_are_lost_until_they_are_given_up(bench, desk
     shown = " ".join(desk.run("dlq", "list").stdout.split())
     assert "no file is in a failed state now pipeline default: 2 files are lost" in shown
     assert "first.ndjson [wrong_type] second.ndjson [wrong_type]" in shown
-    assert "put them back, or run blizzard dlq discard PATH --yes" in shown
+    assert "Put them back, or give them up. blizzard" in shown
+    assert "dlq discard --deleted --yes" in shown
     assert "over" not in shown
     lost = told(desk.run("dlq", "list", "--output", "json"))
     assert list(lost[0]) == ["pipeline", "lost", "source", "path", "code", "size", "since"]
@@ -97,7 +98,7 @@ def test_a_misplaced_file_is_told_the_way_out(desk):
     settings = change(desk.settings(), template="date=%Y-%m-%d")
     bench = Bench(settings)
     drain(bench)
-    assert "move it into the folders of its partition" in desk.run("status").stdout
+    assert "Move it into the folder of its partition" in desk.run("status").stdout
     (desk.landing / "date=2024-01-01").mkdir()
     (desk.landing / "a.ndjson").rename(desk.landing / "date=2024-01-01/a.ndjson")
     done = drain(bench.again(run_id="run-2"))

@@ -65,9 +65,7 @@ def test_every_file_of_a_day_is_followed_from_landing_to_the_table(desk):
 
     waiting = of_day(desk)
     assert (waiting.landed, waiting.waiting, waiting.complete) == (2, 2, False)
-    assert waiting.sentence == (
-        f"not everything of {YESTERDAY} is in: of 2 files, 2 are waiting to be read"
-    )
+    assert waiting.sentence == (f"{YESTERDAY} is incomplete: 2 of 2 files are waiting to be read")
 
     desk.blizzard()
     journaled = of_day(desk)
@@ -76,7 +74,7 @@ def test_every_file_of_a_day_is_followed_from_landing_to_the_table(desk):
     desk.penguin()
     done = of_day(desk)
     assert (done.in_table, done.rows, done.complete) == (2, 7, True)
-    assert done.sentence.startswith(f"everything of {YESTERDAY} is in: 2 files, 7 rows, ")
+    assert done.sentence.startswith(f"{YESTERDAY} is complete: 2 files, 7 rows, ")
     assert done.bytes == sum(
         (desk.landing.folder / name).stat().st_size for name in ("a.ndjson", "sub/b.ndjson")
     )
@@ -116,7 +114,7 @@ def test_a_failed_file_and_one_that_changed_are_missing(desk):
 
     assert (found.in_table, found.failed, found.changed) == (1, 1, 1)
     assert found.sentence == (
-        f"not everything of {YESTERDAY} is in: of 3 files, 1 failed, 1 changed after being read, "
+        f"{YESTERDAY} is incomplete: 1 of 3 files failed, 1 changed after being read, "
         "and the new content is not read"
     )
 
@@ -145,7 +143,7 @@ def test_rows_that_penguin_holds_are_missing_until_they_are_settled(desk):
     found = asks(desk, days=(day,), prefix="b.").groups[0]
 
     assert (found.landed, found.held, found.complete) == (1, 1, False)
-    assert found.sentence == f"not everything of {day} is in: of 1 file, penguin holds rows of 1"
+    assert found.sentence == f"{day} is incomplete: penguin holds rows of 1 of 1 file"
 
 
 def test_files_that_share_a_held_data_file_are_all_missing(desk):
@@ -262,15 +260,13 @@ def test_the_command_answers_for_a_day_in_words_and_by_its_exit_code(desk):
 
     code, waiting = said(desk, "--day", YESTERDAY)
     assert code == 0
-    assert (
-        f"not everything of {YESTERDAY} is in: of 1 file, 1 is waiting to be committed" in waiting
-    )
+    assert f"{YESTERDAY} is incomplete: 1 of 1 file is waiting to be committed" in waiting
     assert said(desk, "--day", YESTERDAY, "--check")[0] == 1
 
     desk.penguin()
     code, done = said(desk, "--day", YESTERDAY, "--check")
     assert code == 0
-    assert f"everything of {YESTERDAY} is in: 1 file, 3 rows" in done
+    assert f"{YESTERDAY} is complete: 1 file, 3 rows" in done
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ def test_a_file_that_failed_and_was_deleted_keeps_its_day_open(lost):
     assert (found.landed, found.in_table, found.failed, found.lost) == (2, 1, 1, 1)
     assert found.complete is False
     assert found.sentence == (
-        f"not everything of {YESTERDAY} is in: of 2 files, 1 failed; 1 of those that failed was "
-        "deleted from the source and never loaded (blizzard dlq discard accepts that)"
+        f"{YESTERDAY} is incomplete: 1 of 2 files failed; 1 of those that failed was "
+        "deleted from the source and never loaded"
     )
     code, output = said(lost, "--day", YESTERDAY, "--check")
     assert code == 1, output
@@ -111,7 +111,7 @@ def test_why_says_that_a_lost_file_was_never_loaded_and_the_way_out(lost):
     after = lost.cli("why", "bad.ndjson").output
 
     assert "it was never loaded, and its day is not complete" in " ".join(before.split())
-    assert "blizzard dlq discard PATH" in before
+    assert "dlq discard default:bad.ndjson --yes" in before
     assert "an operator has given it up" in " ".join(after.split())
 
 
@@ -131,7 +131,7 @@ def test_a_file_that_was_overwritten_counts_on_both_of_its_days(desk):
     assert old.complete is True
     assert (new.landed, new.changed, new.overwritten, new.complete) == (1, 1, 0, False)
     assert new.sentence == (
-        f"not everything of {OTHER_DAY} so far is in: of 1 file, 1 changed after being read, and "
+        f"{OTHER_DAY} so far is incomplete: 1 of 1 file changed after being read, and "
         "the new content is not read"
     )
     listed = [json.loads(line) for line in said(desk, "b.", "--output", "json")[1].splitlines()]

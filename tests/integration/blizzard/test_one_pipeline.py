@@ -96,6 +96,17 @@ def read_on(desk: Forgetful) -> None:
 
 def died(desk: Forgetful) -> None:
     files.commit(desk)
+    kill(desk)
+
+
+def killed_while_reading(desk: Forgetful) -> None:
+    """A batch was just read, others wait for long, and the process is gone."""
+    read_on(desk)
+    kill(desk)
+
+
+def kill(desk: Forgetful) -> None:
+    """Leave the note of a process that is gone."""
     machine = this_machine()
     note = LeaseRecord(
         run="r",
@@ -165,6 +176,9 @@ CASES = {
     ),
     "penguin is catching up": Case(catching_up, "to_commit", "warning", ("commit_behind",)),
     "blizzard is catching up": Case(read_on, "to_read", "warning", ("files_behind",)),
+    "blizzard was killed, and files are late": Case(
+        killed_while_reading, "to_read", "warning", ("files_late", "writer_died")
+    ),
     "blizzard has died": Case(died, "idle", "warning", ("writer_died",)),
     "fresh": Case(files.commit, "idle"),
     "blizzard commits, and has not run": Case(commits_itself, "to_read"),
@@ -191,8 +205,8 @@ CASES = {
         ("document_unreadable",),
         unbalanced=("entry_unreadable", "file_unnamed"),
     ),
-    "the source does not answer": Case(lose_the_source, "idle", "failing", ("source_unlisted",)),
-    "the source was moved": Case(move_without_a_word, "idle", "failing", ("source_unlisted",)),
+    "the source does not answer": Case(lose_the_source, "idle", "failing", ("source_moved",)),
+    "the source was moved": Case(move_without_a_word, "idle", "failing", ("source_moved",)),
     "under a moved source": Case(files.move, "to_commit"),
 }
 PARAMS = [

@@ -48,7 +48,7 @@ def test_good_rows_are_committed_and_bad_lines_wait(desk: OpenTable) -> None:
     assert [row["id"] for row in desk.rows()] == [1]
     assert named(desk.table) == [b'{"id":', b'{"id": "x"}']
     told = desk.cli("status").stdout
-    assert "NOT in the table: 2 bad lines in quarantine; see blizzard dlq list" in told
+    assert "2 bad lines are in quarantine [bad_lines_waiting]" in told
     status = json.loads(desk.cli("status", "--output", "json").stdout)
     assert status["quarantine"] == {"waiting": 2, "replayed": 0, "filtered": 0, "discarded": 0}
     assert (status["totals"]["lines"], status["totals"]["quarantined"]) == (3, 2)

@@ -291,7 +291,7 @@ def test_a_file_that_may_not_be_taken_out_is_told_so(case, forbid, why):
 
 def test_why_of_a_file_that_is_held_because_it_is_gone_asks_for_the_file(case):
     told = " ".join(case.cli("why", "a.ndjson").output.split())
-    assert "put the missing data file back" in told
+    assert "Put the missing data file back" in told
     assert "schema" not in told
 
 

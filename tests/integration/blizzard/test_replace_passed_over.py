@@ -46,11 +46,10 @@ def test_everybody_says_that_it_was_not_applied_and_the_old_rows_are_there(desk)
     assert "The replacement was not applied" in answer["answer"]
     assert "2 rows of the old content stay in the table" in answer["answer"]
     (way,) = answer["next"]
-    assert way.startswith("run blizzard retract a.ndjson --replace a.ndjson again")
+    assert way["commands"][0].endswith(" retract a.ndjson --replace a.ndjson")
 
     status = plain(desk.cli("status").output)
     assert "1 file with 3 rows that were to replace others" in status
-    assert "run blizzard retract --replace again" in status
     assert "blizzard redo" not in status
     row = said(desk, "status")
     assert (row["discarded_files"], row["unapplied_files"], row["unapplied_rows"]) == (1, 1, 3)
@@ -79,7 +78,7 @@ def test_another_file_that_was_to_take_the_place_is_not_in_either(desk):
     answer = said(desk, "why", "c.ndjson")
     assert (answer["state"], answer["reason"]) == ("changed", "not_applied")
     assert "1 row of b.ndjson stays in the table" in answer["answer"]
-    assert "blizzard retract b.ndjson --replace c.ndjson again" in answer["next"][0]
+    assert answer["next"][0]["commands"][0].endswith(" retract b.ndjson --replace c.ndjson")
     assert said(desk, "why", "b.ndjson")["state"] == "in_table"
     (day,) = said(desk, "files")["groups"]
     assert (day["in_table"], day["not_applied"], day["rows"], day["uncounted"]) == (3, 2, 4, 0)

@@ -84,7 +84,8 @@ def test_one_that_such_a_pipeline_has_not_committed_waits_for_blizzard(tmp_path)
     desk.land("b.ndjson", {"id": 2})
     desk.ingest()
     desk.retract("a.ndjson")  # It died before the commit.
-    assert why(desk, "a.ndjson")["next"] == ["run blizzard"]
+    (way,) = why(desk, "a.ndjson")["next"]
+    assert way["commands"] == [f"blizzard -c {desk.file}"]
     with pytest.raises(PromotionWaits, match="run blizzard first"):
         desk.retract("b.ndjson")
     assert "1 entry is waiting to be committed" in desk.cli("status").stdout
@@ -126,7 +127,7 @@ def test_why_says_that_bad_lines_were_given_up_with_the_rows(tmp_path):
     assert answer["answer"].endswith(
         "2 bad lines of it were set aside: 2 were given up by the retraction in entry 2."
     )
-    assert not any("dlq" in way for way in answer["next"])
+    assert not any("dlq" in str(way) for way in answer["next"])
     assert "retract of 2 bad lines" in desk.cli("why", "a.ndjson").stdout
     assert why(desk, "b.ndjson")["resolved"] == []
 
@@ -178,9 +179,8 @@ def test_one_that_somebody_overtook_has_no_effect_and_can_be_run_again(tmp_path)
     assert desk.ids() == [1, 2]
     answer = why(desk, "b.ndjson")
     assert "The retraction in entry 3 had no effect" in answer["answer"]
-    assert answer["next"] == [
-        "blizzard retract takes its rows back, if they can still be told apart"
-    ]
+    retract = f"blizzard -c {desk.file} retract in:b.ndjson"
+    assert [way["commands"] for way in answer["next"]] == [[retract, f"{retract} --yes"]]
     assert told(desk, "status")["retracted_rows"] == 0
     assert "run blizzard retract again" in desk.cli("journal", "show", "3").stdout
     DeltaTable(str(desk.table)).restore(version)

@@ -85,7 +85,8 @@ def test_it_says_what_waits_what_failed_what_was_done_and_what_is_committed(desk
     assert shown.exit_code == 0
     assert "last batch 2:" in shown.stdout
     assert "committed up to entry 1 of 2, 1 entry is waiting to be committed" in shown.stdout
-    assert "bad.ndjson: not_json (parse, line 1); not tried again: fix the file" in shown.stdout
+    assert "bad.ndjson: not_json (parse, line 1); not tried again" in shown.stdout
+    assert "Fix the file or the schema" in shown.stdout
 
 
 def test_it_says_who_writes_or_has_written_last(desk):

@@ -64,7 +64,7 @@ def test_a_folder_before_the_lookback_is_skipped(desk):
     put(desk.landing.folder, "date=2001-01-01/a.ndjson", b"{}")
     answer = desk.why("date=2001-01-01/a.ndjson")
     assert (answer["state"], answer["reason"]) == ("skipped", "too_old")
-    assert "unless another program has loaded it already" in answer["next"][0]
+    assert "Unless another program has loaded it already" in answer["next"][0]["advice"]
 
 
 def test_a_folder_beyond_the_horizon_is_skipped_unless_its_file_was_read(desk):
@@ -74,7 +74,7 @@ def test_a_folder_beyond_the_horizon_is_skipped_unless_its_file_was_read(desk):
     put(desk.landing.folder, today, b"{}")
     answer = desk.why("date=2001-01-01/a.ndjson")
     assert answer["reason"] == "beyond_horizon"
-    assert "unless another program has loaded it already" in answer["next"][0]
+    assert "Unless another program has loaded it already" in answer["next"][0]["advice"]
     assert desk.state(today) == "waiting"
 
 
@@ -113,7 +113,9 @@ def test_a_file_that_waits_says_what_starts_the_next_batch(desk):
     assert "no new one has come for inactivity_timeout_secs (60)" in answer["answer"]
     assert "rollover_timeout_secs (300)" in answer["answer"]
     assert answer["running"] is False
-    assert answer["next"] == ["start blizzard: none is running for this pipeline"]
+    (way,) = answer["next"]
+    assert way["advice"] == "Start blizzard: none is running for this pipeline."
+    assert way["commands"] == [f"blizzard -c {desk.file}"]
 
 
 def test_a_bad_file_says_where_it_failed_since_when_and_what_to_do(desk):
@@ -126,7 +128,8 @@ def test_a_bad_file_says_where_it_failed_since_when_and_what_to_do(desk):
     assert failure["since"] == failure["failed_at"]
     assert (failure["entry"], failure["next_try"]) == (1, None)
     assert "not tried again by itself" in answer["answer"]
-    assert any("blizzard dlq retry" in way for way in answer["next"])
+    retry = f"blizzard -c {desk.file} dlq retry --file default:bad.ndjson"
+    assert answer["next"][0]["commands"] == [retry]
 
 
 def test_an_order_to_try_again_and_a_second_failure_keep_since_when(desk):
@@ -212,7 +215,8 @@ def test_a_person_reads_the_answer_then_the_facts_then_what_to_do(desk):
     assert uri == str(desk.landing.folder / "bad.ndjson")
     assert answer.startswith("It has failed since ")
     assert facts[0] == "  state      failed (not_json)"
-    assert facts[-1].startswith("  -> ")
+    assert facts[-2].startswith("  -> ")
+    assert facts[-1] == f"     blizzard -c {desk.file} dlq list"
 
 
 def test_a_file_that_was_read_by_several_batches_has_a_row_for_each(tmp_path):

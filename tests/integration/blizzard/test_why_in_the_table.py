@@ -27,7 +27,7 @@ def test_a_file_that_is_in_says_its_entry_its_data_files_and_its_version(desk):
     waiting = desk.why("a.ndjson")
     assert waiting["state"] == "journaled"
     assert [one["state"] for one in waiting["data_files"]] == ["journaled"]
-    assert "run penguin --once" in waiting["next"][0]
+    assert waiting["next"][0]["commands"][0].endswith(" --once")
     desk.penguin()
     answer = desk.why("a.ndjson")
     (read,), (file,) = answer["read"], answer["data_files"]
@@ -55,7 +55,7 @@ def test_lines_that_were_set_aside_are_told_with_where_to_find_them(desk, bad, t
     answer = desk.why("a.ndjson")
     assert answer["state"] == "in_table"
     assert answer["answer"].endswith(f" {told} set aside.")
-    assert "blizzard dlq list" in answer["next"][-1]
+    assert answer["next"][-1]["commands"] == [f"blizzard -c {desk.file} dlq list"]
 
 
 @pytest.mark.parametrize("body", [b"", b"\n\n"])
@@ -98,7 +98,7 @@ def test_a_held_file_says_why_and_what_can_be_done(desk):
     answer = desk.why("b.ndjson")
     assert (answer["state"], answer["reason"]) == ("held", "schema_refused")
     assert "the table has type integer" in answer["answer"]
-    assert any(f"penguin release {name}" in way for way in answer["next"])
+    assert answer["next"][0]["commands"] == [f"penguin -c {desk.file} release {name}"]
     data = desk.why(name)
     assert (data["state"], data["sources"]) == ("held", ["default:b.ndjson"])
     assert data["data_files"][0]["reasons"]
@@ -279,7 +279,8 @@ def test_a_data_file_that_is_still_in_the_outbox_says_so(desk):
     outbox.mkdir(exist_ok=True)
     (desk.table / path).rename(outbox / path)
     answer = desk.why(path)
-    assert (answer["state"], answer["next"]) == ("journaled", ["run blizzard"])
+    assert answer["state"] == "journaled"
+    assert [way["advice"] for way in answer["next"]] == ["Run blizzard."]
     assert "still in the outbox" in answer["answer"]
 
 

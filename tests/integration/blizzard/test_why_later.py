@@ -114,14 +114,15 @@ def test_a_file_with_too_many_bad_lines_says_which_limit_can_be_raised(tmp_path:
     desk.ingest()
     answer = why(desk, "a.ndjson")
     assert answer["state"] == "failed"
-    assert "raise error_handling.max_bad_records or max_bad_ratio" in answer["next"][0]
+    assert "raise error_handling.max_bad_records or max_bad_ratio" in answer["next"][0]["advice"]
 
 
 def test_a_file_that_one_bad_line_keeps_out_says_that_it_could_be_set_aside(tmp_path: Path) -> None:
     desk = table(tmp_path, on_bad_record="fail")
     desk.land("a.ndjson", {"id": 1}, {"id": "2"})
     desk.ingest()
-    assert "error_handling.on_bad_record: quarantine" in why(desk, "a.ndjson")["next"][0]
+    way = why(desk, "a.ndjson")["next"][0]
+    assert way["yaml"] == "error_handling:\n  on_bad_record: quarantine"
 
 
 @pytest.mark.unbalanced("journal_missing", "file_unnamed")

@@ -78,7 +78,8 @@ def test_rows_that_an_earlier_journal_has_counted_are_told_as_such(desk):
     gone = why(desk)
     assert (gone["state"], gone["gone"]) == ("discarded", True)
     assert told in gone["answer"]
-    assert gone["next"] == ["put it back as it was if the rest is wanted; it is then read on"]
+    (way,) = gone["next"]
+    assert way["advice"] == "Put it back as it was if the rest is wanted; it is then read on."
 
     put_back(desk)
     back = why(desk)
@@ -206,4 +207,6 @@ def test_bad_lines_of_what_was_read_before_are_not_forgotten(tmp_path):
 
     assert (answer["state"], answer["other_bad_lines"]) == ("in_table", 1)
     assert answer["answer"].endswith("1 bad line of what was read of it before is waiting.")
-    assert "blizzard dlq list shows which bad lines are waiting, and why" in answer["next"]
+    assert "The list says which bad lines are waiting, and why." in [
+        way["advice"] for way in answer["next"]
+    ]

@@ -122,7 +122,7 @@ def test_the_books_of_a_batch_and_the_version_that_has_it(pages):
     assert third["books"] == [
         {"label": "lines read", "value": 14},
         {"label": "rows written", "value": 12},
-        {"label": "bad lines set aside", "value": 2},
+        {"label": "bad lines in quarantine", "value": 2},
     ]
     assert (third["committed_version"], second["committed_version"]) == (3, 2)
     assert batches["batches"][1]["committed_version"] is None
@@ -144,8 +144,8 @@ def test_a_pipeline_tells_what_failed_what_is_bad_and_what_lets_it_in(pages):
     assert all(one.startswith("blizzard -c ") and " dlq " in one for one in way_out["commands"])
     (failed,) = found["failed"]
     assert failed["path"] == "default:2024/broken.ndjson.gz"
-    assert failed["advice"]
-    assert all(one.startswith("blizzard -c ") for one in failed["commands"])
+    assert failed["way_out"]["advice"]
+    assert all(one.startswith("blizzard -c ") for one in failed["way_out"]["commands"])
 
 
 def test_freshness_is_from_the_arrival_in_the_source_to_the_commit(pages):

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from blizzard.answers.answer import CommandLine
 from blizzard.answers.bad_lines import groups_of, quarantine_of
-from blizzard.answers.phrases import quarantine_hint
+from blizzard.answers.phrases import of_lost, quarantine_hint
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_status import DeadLetterQueue, dead_letter_queue
 from blizzard.cli.call import PipelineCall
@@ -60,7 +61,8 @@ def _list(call: PipelineCall, settings: PipelineSettings) -> None:
     if refusal is not None:
         raise refusal
     queue = dead_letter_queue(asked)
-    call.show(letter_lines(queue, source_uris_of(settings)), *queue.letters, *queue.lost)
+    cli = call.line(settings)
+    call.show(letter_lines(queue, source_uris_of(settings), cli), *queue.letters, *queue.lost)
     hint = quarantine_hint(settings, (letter.line for letter in queue.letters))
     if hint is not None:
         call.show([f"pipeline {settings.name}: {hint}"])
@@ -69,7 +71,7 @@ def _list(call: PipelineCall, settings: PipelineSettings) -> None:
     quarantine = quarantine_of(asked)
     groups, rules = groups_of(quarantine, Meant(everything=True)), quarantine.rules
     documents = resolve_lines.group_documents(settings, groups, rules)
-    call.show(resolve_lines.group_lines(settings, groups, rules), *documents)
+    call.show(resolve_lines.group_lines(settings, groups, rules, cli), *documents)
 
 
 @app.command(name="show")
@@ -181,7 +183,9 @@ def _retried(
         yield f"pipeline {pipeline}: no source file has failed"
 
 
-def letter_lines(queue: DeadLetterQueue, uris: Mapping[str, str]) -> Iterator[Line]:
+def letter_lines(
+    queue: DeadLetterQueue, uris: Mapping[str, str], cli: CommandLine
+) -> Iterator[Line]:
     """Yield what failed, the newest first, and which files are lost.
 
     `uris` are those of the sources, by name.
@@ -194,7 +198,7 @@ def letter_lines(queue: DeadLetterQueue, uris: Mapping[str, str]) -> Iterator[Li
     else:
         since = " under this journal" if queue.inherited else ""
         yield f"pipeline {queue.pipeline}: no failures{since}"
-    yield from _lost(queue)
+    yield from _lost(queue, cli)
 
 
 def _inherited(queue: DeadLetterQueue) -> Iterator[str]:
@@ -233,15 +237,13 @@ def _failures(queue: DeadLetterQueue, uris: Mapping[str, str]) -> Iterator[Line]
     )
 
 
-def _lost(queue: DeadLetterQueue) -> Iterator[str]:
+def _lost(queue: DeadLetterQueue, cli: CommandLine) -> Iterator[str]:
     """Yield the files that no run can read any more, with the way out."""
     if not queue.lost:
         return
     count = len(queue.lost)
     files = plural(count, "file is lost, it", "files are lost, they")
-    were, days, them = (
-        ("was", "its day stays", "it") if count == 1 else ("were", "their days stay", "them")
-    )
+    were, days = ("was", "its day stays") if count == 1 else ("were", "their days stay")
     yield (
         f"pipeline {queue.pipeline}: {files} failed and {were} deleted from the source, and {days} "
         "open until somebody decides:"
@@ -249,10 +251,7 @@ def _lost(queue: DeadLetterQueue) -> Iterator[str]:
     yield from first(
         [f"{one.path}{'' if one.code is None else f' [{one.code}]'}" for one in queue.lost]
     )
-    yield (
-        f"  put {them} back, or run blizzard dlq discard PATH --yes (--deleted instead of PATH for "
-        "all)"
-    )
+    yield from (f"  {line}" for line in of_lost(cli).lines())
 
 
 def _is_one(letters: Letters, uris: Mapping[str, str]) -> bool:

@@ -11,7 +11,8 @@ from typing import Annotated
 
 import typer
 
-from blizzard.answers.bad_lines import FaultGroup, Rules, advice, fix_for
+from blizzard.answers.answer import CommandLine
+from blizzard.answers.bad_lines import FaultGroup, Rules, fix_for, way_out_for
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.names import resolved
@@ -88,7 +89,9 @@ def word_for(settings: PipelineSettings, keys: Iterable[str] | None = None) -> s
     return "record" if names and names <= documents else "line"
 
 
-def group_lines(settings: PipelineSettings, found: list[FaultGroup], rules: Rules) -> Iterator[str]:
+def group_lines(
+    settings: PipelineSettings, found: list[FaultGroup], rules: Rules, cli: CommandLine
+) -> Iterator[str]:
     """Yield groups for a person."""
     if not found:
         return
@@ -101,8 +104,8 @@ def group_lines(settings: PipelineSettings, found: list[FaultGroup], rules: Rule
         of, at = plural(len(group.files), "file"), _at(settings, sample)
         yield f"  {group.fault.group}  {count} of {of}: {_fault(sample)} [{group.fault.code}]"
         yield f"    for example {sample.key}{at}: {_line_text(sample.raw, SHOWN_BYTES)}"
-        yield f"    {advice(group.fault.group, fix_for(group.tried, rules))}"
-    yield f"blizzard dlq show GROUP prints the {word}s of a group"
+        way = way_out_for(group.fault.group, fix_for(group.tried, rules), cli)
+        yield from (f"    {line}" for line in way.lines())
 
 
 def _at(settings: PipelineSettings, line: QuarantinedLine) -> str:
