@@ -142,7 +142,7 @@ class Block:
     @property
     def data(self) -> bytes:
         """The lines alone: a copy of them, where there is something behind them."""
-        return self.text[: self.end]
+        return self.text[: self.end] if self.behind else self.text
 
     @property
     def end(self) -> int:

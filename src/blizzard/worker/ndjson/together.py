@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
-from blizzard.worker.ndjson.lines import Decoded
+from blizzard.worker.ndjson.lines import Block, Decoded
 
 Key = TypeVar("Key")
 
@@ -16,9 +16,7 @@ Key = TypeVar("Key")
 class ReadTogether:
     """The rows of several blocks; those of each are made a batch only where they are asked for."""
 
-    sizes: Sequence[int]
-    """The bytes of each block."""
-    lines: Sequence[int]
+    blocks: Sequence[Block]
     rows: Sequence[int]
     """How many lines of each block gave a row; the others are blank."""
     batch: pa.RecordBatch
@@ -30,6 +28,11 @@ class ReadTogether:
     """Whether those are in the column for them."""
 
     @property
+    def lines(self) -> list[int]:
+        """Return how many lines each block has."""
+        return [block.lines for block in self.blocks]
+
+    @property
     def is_plain(self) -> bool:
         """Whether each line is a row, and nothing of it was left out."""
         return not self.left_out and self.rows == self.lines
@@ -37,17 +40,17 @@ class ReadTogether:
     def decoded(self) -> Iterator[Decoded]:
         """Yield the rows of each block."""
         size_of_row = self.size / max(1, self.batch.num_rows)
-        blocks = zip(self.sizes, self.lines, self.rows, accumulate(self.rows), strict=True)
-        for number, (size, lines, rows, end) in enumerate(blocks):
+        blocks = zip(self.blocks, self.rows, accumulate(self.rows), strict=True)
+        for number, (block, rows, end) in enumerate(blocks):
             left_out = self.left_out.get(number, {})
             yield Decoded(
                 batch=self.batch.slice(end - rows, rows),
                 size=round(rows * size_of_row),
-                lines=lines,
-                blank=lines - rows,
+                lines=block.lines,
+                blank=block.lines - rows,
                 dropped={} if self.rescues else left_out,
                 rescued=left_out if self.rescues else {},
-                taken=size,
+                taken=block.size,
             )
 
 

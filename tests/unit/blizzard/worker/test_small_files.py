@@ -145,13 +145,14 @@ def test_files_that_come_out_of_the_parser_otherwise_than_counted_fail(
         def decode_files(self, *args: Any, **named: Any) -> Generator[Any]:
             for each in super().decode_files(*args, **named):
                 assert isinstance(each, Together)
-                read, lines = each.read, [*each.read.lines]
+                read, blocks = each.read, [*each.read.blocks]
                 if fault == "a row less":
                     read = replace(read, batch=read.batch.slice(0, read.batch.num_rows - 1))
                 elif fault == "a line more":
-                    read = replace(read, lines=[lines[0] + 1, *lines[1:]])
+                    blocks[0] = replace(blocks[0], lines=blocks[0].lines + 1)
+                    read = replace(read, blocks=blocks)
                 else:
-                    read = replace(read, lines=lines[::-1], rows=lines[::-1])
+                    read = replace(read, blocks=blocks[::-1], rows=read.rows[::-1])
                 yield Together(each.keys, read)
 
     put(place.source, "a.ndjson", ndjson(rows(3)))

@@ -100,8 +100,7 @@ class FastPath:
             return None  # Values of refused lines are counted, too; without these lines none are.
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         return ReadTogether(
-            sizes=[block.size for block in blocks],
-            lines=lines_of,
+            blocks=blocks,
             rows=rows_of,
             batch=batch,
             size=batch.get_total_buffer_size(),
