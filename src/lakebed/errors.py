@@ -68,6 +68,10 @@ class ConfigInvalid(LakeError, code="config_invalid", whose=Whose.USER):
         self.faults = faults
 
 
+class ArgumentInvalid(LakeError, whose=Whose.USER):
+    """What was typed cannot be used."""
+
+
 class ProtocolConflict(LakeError, code="protocol_conflict", whose=Whose.USER):
     """The configuration contradicts what the table directory already says of itself."""
 

@@ -1,7 +1,7 @@
-"""A short look at the files of a place: the beginnings of some of them, evenly chosen. Read-only.
+"""A sample of the files of a place: the beginnings of some of them, evenly chosen. Read-only.
 
 It reads no more bytes than its limit, regardless of the number and size of the files. A file
-that cannot be read is reported, and the others are looked at.
+that cannot be read is reported, and the others are read.
 """
 
 import re
@@ -23,7 +23,7 @@ from blizzard.model.source.form import (
     unrotated,
 )
 from blizzard.worker.compression import decompress, recognised
-from lakebed.errors import LakeError, Whose
+from lakebed.errors import ArgumentInvalid, LakeError, ObjectMissing, Whose
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import ObjectFacts, Reader, local_path
 from lakebed.types import Codec
@@ -86,11 +86,11 @@ def _end(name: str) -> tuple[str, str]:
 
 
 FILES = 20
-"""So many files are looked at."""
+"""The most files of a sample."""
 BYTES = 8 << 20
 """Default limit on the decompressed bytes read of all files together."""
 LISTED = 10_000
-"""Names that are looked at to find files; a landing zone may hold millions of others."""
+"""The most names that are listed; a landing zone may hold millions."""
 FEW = 3
 _KEY = re.compile(r"[A-Za-z_]\w*")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -99,6 +99,10 @@ _MONTH = re.compile(r"\d{4}-\d\d")
 
 class NothingToLookAt(LakeError, code="nothing_to_look_at", whose=Whose.USER):
     """There is no file at a place from which anything could be learned."""
+
+
+class PlaceMissing(NothingToLookAt, ArgumentInvalid):
+    """There is no such place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +128,10 @@ def take(uri: str, options: StorageOptions, most: int = BYTES) -> Sample:
     by itself: those of another suffix, and those that were put aside when a log was rotated.
     """
     path, folder, asked = _place(uri, options)
-    reader = Reader(folder, options)
+    try:
+        reader = Reader(folder, options)
+    except ObjectMissing as missing:
+        raise PlaceMissing(missing.message, path=uri) from missing
     listed = list(islice(reader.in_order(after=asked.after if asked else ""), LISTED + 1))
     seen = listed[:LISTED]
     pattern = asked or pattern_for([facts.path for facts in seen if facts.size])
@@ -204,14 +211,14 @@ def _one_file(folder: str, name: str) -> tuple[str, str, SourcePattern]:
 
 def _why_nothing(listed: Sequence[ObjectFacts], ours: Sequence[ObjectFacts]) -> str:
     if ours:
-        return "all files here are empty"
+        return "all files there are empty"
     if not listed:
-        return "there is no file here"
+        return "the folder is empty"
     names = ", ".join(facts.path for facts in listed[:FEW])
     return (
-        f"no file here has a name that ends like one of JSON records; there are {names}"
-        f"{' and others' if len(listed) > FEW else ''}; name the ones that are meant with a "
-        "pattern, such as *.log"
+        "no file name ends in .ndjson, .jsonl or .json; found "
+        f"{names}{' and others' if len(listed) > FEW else ''}; select the files with a pattern, "
+        "such as *.log"
     )
 
 

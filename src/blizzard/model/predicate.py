@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Literal
 
 from lakebed.columns.column_mapping import FieldPath
-from lakebed.errors import LakeError, Whose
+from lakebed.errors import ArgumentInvalid
 
 Value = str | int | Decimal | bool
 DEEPEST = 50
@@ -27,7 +27,7 @@ _TOKEN = re.compile(
 )
 
 
-class PredicateInvalid(LakeError, code="predicate_invalid", whose=Whose.USER):
+class PredicateInvalid(ArgumentInvalid, code="predicate_invalid"):
     """A condition on rows that cannot be read, or that does not fit the columns of the table."""
 
 

@@ -209,7 +209,7 @@ class StepFailed(Event, level=Level.ERROR):
     def sentence(self) -> str:
         """Return what went wrong and what happens next."""
         then = (
-            "it stops here"
+            f"{self.kind.value} stopped"
             if self.next_try_secs is None
             else f"trying again in {took(self.next_try_secs)}"
         )

@@ -122,7 +122,10 @@ def serve(
 def _cannot_listen(key: str, address: str, cause: OSError) -> str:
     way_out = ""
     if cause.errno == errno.EADDRINUSE:
-        way_out = "; another process is listening there, so set this key to a different address"
+        way_out = (
+            "; another process is listening there, perhaps a run of this configuration that has "
+            "not ended; if it is another program, set this key to a different address"
+        )
     return f"{key}: cannot listen on {address}: {cause.strerror or cause}{way_out}"
 
 

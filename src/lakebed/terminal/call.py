@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args, get_origin
 
 import typer
 
-from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict, StoreMisconfigured
+from lakebed.errors import (
+    ArgumentInvalid,
+    ConfigInvalid,
+    LakeError,
+    ProtocolConflict,
+    StoreMisconfigured,
+)
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.terminal.console import Line, print_error, print_json, print_text
 from lakebed.units import plural, printable
@@ -53,8 +59,8 @@ LogShape = Annotated[LogFormat, typer.Option("--log-format", help="Format of the
 
 
 def exit_code_of(error: BaseException) -> int:
-    """Return the exit code for an error: 2 if the configuration must be changed."""
-    configured = ConfigInvalid | ProtocolConflict | StoreMisconfigured
+    """Return the exit code for an error: 2 if the call or the configuration must be changed."""
+    configured = ArgumentInvalid | ConfigInvalid | ProtocolConflict | StoreMisconfigured
     return USAGE if isinstance(error, configured) else FAILED
 
 
@@ -76,9 +82,11 @@ def refuse(text: str, code: int = USAGE) -> NoReturn:
 
 def complain(error: LakeError, who: str = "", shape: LogFormat = LogFormat.TEXT) -> None:
     """Write on standard error what is wrong, a line for each fault."""
-    before = f"{who}: " if who else ""
+    said = error.after(who)
+    # A source is often called like its pipeline, and begins the name of its file.
+    before = f"{who}: " if who and not said.startswith(f"{who}:") else ""
     invalid = isinstance(error, ConfigInvalid)
-    faults = error.faults if isinstance(error, ConfigInvalid) else [before + error.after(who)]
+    faults = error.faults if isinstance(error, ConfigInvalid) else [before + said]
     for fault in faults:
         if shape is LogFormat.TEXT:
             # A fault of a configuration file may take several lines.

@@ -144,15 +144,19 @@ class ForwardingGroup(_Plain, TyperGroup):
             command = self.load(name)
         if not rest and getattr(command, "no_args_is_help", False):
             return name, command, rest  # It does nothing by itself, and shows its commands.
-        return name, command, [*_given_before(ctx), *rest]
+        return name, command, [*_given_before(ctx, command), *rest]
 
 
-def _given_before(context: Any) -> Iterator[str]:  # noqa: ANN401
-    """Yield the options that were written before the command, as they could be written again."""
+def _given_before(context: Any, command: Any) -> Iterator[str]:  # noqa: ANN401
+    """Yield the options that were written before a command, as they could be written after it."""
+    known = {name for option in command.params for name in option.opts}
     for option in context.command.params:
         source = context.get_parameter_source(option.name)
         if source is None or source.name != "COMMANDLINE":
             continue
+        if known.isdisjoint(option.opts):
+            whose = f"{context.info_name} itself, not to {command.name}"
+            context.fail(f"{option.opts[-1]} belongs to {whose}")
         value = context.params.get(option.name)
         if isinstance(value, bool):
             yield option.opts[0]

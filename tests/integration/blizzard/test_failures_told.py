@@ -195,7 +195,9 @@ def test_files_that_failed_give_once_its_own_exit_code_and_name_quarantine(tmp_p
     hint = "1 file failed by a bad line; error_handling.on_bad_record: quarantine would set bad"
     for shown in (run, desk.cli("status"), desk.cli("dlq", "list")):
         assert hint in shown.output
-    assert desk.cli("--once").exit_code == 0
+    again = desk.cli("--once")
+    assert again.exit_code == 0
+    assert "1 source file from earlier runs still fails" in again.output
     text = desk.file.read_text()
     desk.file.write_text(
         text.replace("error_handling:\n", "error_handling:\n  on_bad_record: quarantine\n")

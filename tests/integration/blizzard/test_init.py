@@ -214,15 +214,18 @@ def test_ctrl_c_leaves_no_half_of_a_file(
 def test_a_place_without_files_is_an_error_and_writes_nothing(there: Path, tmp_path: Path) -> None:
     """HOLES W34: with the reason, and never with a trace."""
     file = tmp_path / "p.yaml"
-    assert run(there, "--output", file).exit_code == 1
+    assert run(there, "--output", file).exit_code == 2
     there.mkdir()
     empty = run(there, "--output", file)
     assert (empty.exit_code, empty.stderr.count("\n")) == (1, 1)
-    assert "there is no file here" in empty.stderr
+    assert "the folder is empty" in empty.stderr
     put(there, "a.parquet", "x")
-    assert "there are a.parquet" in run(there, "--output", file).stderr
+    assert (
+        "no file name ends in .ndjson, .jsonl or .json; found a.parquet"
+        in run(there, "--output", file).stderr
+    )
     put(there, "b.ndjson")
-    assert "all files here are empty" in run(there, "--output", file).stderr
+    assert "all files there are empty" in run(there, "--output", file).stderr
     put(there, "c.ndjson", "hello")
     assert "no file here has JSON objects" in run(there, "--output", file).stderr
     assert not file.exists()

@@ -230,7 +230,7 @@ def test_nothing_to_look_at_is_an_error(tmp_path: Path) -> None:
     desk.land("a.ndjson", {"id": 1})
     desk.ingest()
     assert desk.run("infer").exit_code == 1
-    assert desk.run("infer", str(tmp_path / "nowhere"), config=False).exit_code == 1
+    assert desk.run("infer", str(tmp_path / "nowhere"), config=False).exit_code == 2
 
 
 @pytest.mark.parametrize(

@@ -244,6 +244,16 @@ def test_a_row_that_waits_in_quarantine_is_found(tmp_path: Path) -> None:
     assert "no bad line in quarantine" in desk.cli("trace", "--where", "name = 'ada'").output
 
 
+@pytest.mark.parametrize("command", ["trace", "erase"])
+@pytest.mark.parametrize("where", ["id =", "nosuch = 1"])
+def test_a_condition_that_cannot_be_used_is_a_usage_error(
+    desk: Rescued, command: str, where: str
+) -> None:
+    desk.land("a.ndjson", {"id": 1})
+    desk.ingest()
+    assert desk.cli(command, "--where", where).exit_code == 2
+
+
 @pytest.mark.unbalanced("file_size_differs", "file_damaged")
 @pytest.mark.parametrize("damage", ["truncated", "footer"])
 @pytest.mark.parametrize("command", ["trace", "erase"])

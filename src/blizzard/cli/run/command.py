@@ -17,6 +17,7 @@ from blizzard.listeners import BatchDisplay, exporting
 from blizzard.metrics import METRICS
 from blizzard.model.files import open_reader, sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
+from blizzard.outcomes import BatchFailed
 from blizzard.pipeline_log import PipelineLog
 from blizzard.service import Result, Service
 from lakebed.errors import LakeError
@@ -32,6 +33,8 @@ from lakebed.terminal.console import Line, Table, fields_of
 from lakebed.types import CommitMode
 from lakebed.units import in_words, plural
 from penguin.metrics import METRICS as PENGUIN_METRICS
+
+MORE_FAIL = "source files from earlier runs still fail"
 
 
 def run_pipelines(call: PipelineCall, log_level: LogLevel, *, once: bool) -> None:
@@ -102,7 +105,7 @@ def _report(call: PipelineCall, results: Collection[Result], *, once: bool) -> N
 
 
 def result_lines(results: Collection[Result], counts: Mapping[str, Counts]) -> Iterator[Line]:
-    """Yield what the pipelines did, a row for each, and the errors that ended some of them."""
+    """Yield what the pipelines did, a row for each, and what else is wrong with them."""
     titles = ("pipeline", ">files", ">failed", ">rows", ">bad lines", ">Parquet files", ">bytes")
     rows = []
     for each in results:
@@ -112,17 +115,32 @@ def result_lines(results: Collection[Result], counts: Mapping[str, Counts]) -> I
         written = (done.lines_quarantined, done.parquet_files_written, size)
         rows.append((name, *read, *written, _outcome(each, counts[name])))
     yield Table((*titles, ""), rows)
-    yield from (f"{each.settings.name}: {each.error}" for each in results if each.error)
+    # The log has every other error that ended a pipeline.
+    yield from (
+        f"{each.settings.name}: {each.error}"
+        for each in results
+        if isinstance(each.error, BatchFailed)
+    )
+    for each in results:
+        earlier = each.statistics.files_still_failed - _failed(each)
+        if earlier > 0:
+            still = plural(earlier, "source file from earlier runs still fails", MORE_FAIL)
+            yield f"{each.settings.name}: {still}"
+
+
+def _failed(result: Result) -> int:
+    """Count the source files that failed in this run and were not read since."""
+    return min(result.statistics.files_failed, result.statistics.files_still_failed)
 
 
 def _outcome(result: Result, counts: Counts) -> str:
     """Return what is wrong with a pipeline after a run, in a few words."""
-    still = result.statistics.files_still_failed
+    failed = _failed(result)
     held = plural(counts.held_files, "file")
     words = (
         ("FAILED", result.error),
         (f"{held} held", counts.held_files),
-        (f"{plural(still, 'source file')} failed", still),
+        (f"{plural(failed, 'source file')} failed", failed),
     )
     return ", ".join(word for word, applies in words if applies)
 

@@ -100,7 +100,8 @@ def test_an_address_in_use_is_a_fault_of_the_configuration(pages: Pages):
     (fault,) = invalid.value.faults
     assert fault == (
         f"metrics.address: cannot listen on {address}: Address already in use; another process "
-        "is listening there, so set this key to a different address"
+        "is listening there, perhaps a run of this configuration that has not ended; if it is "
+        "another program, set this key to a different address"
     )
 
 

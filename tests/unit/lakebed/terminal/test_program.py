@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 import blizzard.cli.app
 import penguin.cli.app
+from lakebed.errors import LakeError
+from lakebed.terminal.call import complain
 from lakebed.terminal.console import Table, path_end, picked, print_json, print_text
 from lakebed.terminal.program import called_as
 
@@ -209,6 +211,23 @@ def test_unused_objects_are_looked_for_while_a_program_runs_and_not_at_its_end()
         [sys.executable, "-c", UNUSED], capture_output=True, text=True, check=True
     )
     assert ended.stderr.splitlines() == ["looked for True", "passed over True"]
+
+
+def test_an_error_that_begins_with_the_pipeline_does_not_name_it_twice(
+    capsys: pytest.CaptureFixture[str],
+):
+    complain(LakeError("default:a.ndjson failed"), "default")
+    complain(LakeError("a.ndjson failed"), "default")
+    assert capsys.readouterr().err.splitlines() == [
+        "error: default:a.ndjson failed",
+        "error: default: a.ndjson failed",
+    ]
+
+
+def test_an_option_of_the_program_alone_is_told_where_it_belongs(file: str):
+    refused = CliRunner().invoke(BLIZZARD, ["--once", "status", "-c", file], prog_name="blizzard")
+    assert refused.exit_code == 2
+    assert "--once belongs to blizzard itself, not to status" in refused.output
 
 
 def test_an_option_that_nobody_has_is_told_as_before(file: str):
