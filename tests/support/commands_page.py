@@ -19,13 +19,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 HEAD = """\
 # Commands
 
-Every command and every option of both programs. This page is made from what the programs' own help
-says (`make commands-page`), and a test holds it equal to that. What the commands are for is on
-[Operations](operations.md), [Answers](answers.md) and [penguin's commands](penguin.md).
+Every command and option of both programs, as their own help describes them; `make commands-page`
+writes this page. [Operations](operations.md), [Answers](answers.md) and [penguin's
+commands](penguin.md) explain their use.
 
-Options may come before, between or after the words of a command. Arguments (`URI`, `PATH`) are
-listed in their order; one that is not marked as required may be left out. Every command takes `-h`,
-or `--help`. Commands share these options, and each names those that it takes:
+The options of a command may come before, between or after its words; those of a run, such as
+`--once`, only without a command. Arguments (`URI`, `PATH`) are listed in their order; one that
+is not marked as required may be left out. Every command takes `-h`, or `--help`. Commands share
+these options, and each lists those that it takes:
 
 """
 SHARED = ("--config", "--config-dir", "--output", "--pipeline", "--yes")

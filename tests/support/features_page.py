@@ -6,23 +6,21 @@ from lakebed.deltalog.table_features import FEATURES, TableFeature
 
 PAGE = Path(__file__).parents[2] / "docs" / "table-features.md"
 HEAD = """\
-# Tables of others: which features penguin writes
+# Table features of other engines
 
-A Delta table says what it requires of its writers: its *table features*, and its properties.
-penguin writes its commits itself, by the rules of the Delta protocol. For each feature it does
-what the feature asks, or it refuses the table by name before anything is written
-(`table_unsupported`). A feature that is not on this page is refused, too.
+*Table features* and properties of a Delta table set requirements for its writers. penguin writes
+its commits itself, by the rules of the Delta protocol: it supports a feature, or refuses the
+table before anything is written (`table_unsupported`). Features that are not on this page are
+refused, too. The page is generated from the code (`make features`), and `make interop` tries the
+features on tables of Spark.
 
-This page is made from the code that decides it (`make features`), and `make interop` tries the
-features on tables that Spark made.
+- **is written**: penguin commits to such a table, and `blizzard retract`, `erase`, `compact` and
+  `schema promote` replace files of it.
+- **shows rows**: the Delta library reads the rows of such a table, for the commands that show
+  some. Spark reads them in any case.
 
-- **is written**: whether entries are committed to such a table, and files of it replaced, as
-  `blizzard retract`, `erase`, `compact` and `schema promote` do.
-- **shows rows**: whether the Delta library reads the rows of such a table, for the commands that
-  show some. Spark reads them in any case.
-
-The checkpoints that penguin writes keep whatever these features put into the log: ids of rows,
-domains of metadata, clustering. So a table that another engine made gets them, too.
+penguin's checkpoints keep everything that these features put into the log: ids of rows, domains
+of metadata, clustering.
 
 | feature | is written | shows rows | what to know, or to do |
 |---|---|---|---|
