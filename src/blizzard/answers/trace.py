@@ -104,8 +104,8 @@ def origin_of(match: Match, named: FileOrigins | None) -> RowOrigin | None:
         before += run.rows
     if by_column is not None:
         return RowOrigin(uri=by_column)  # A compaction has put the rows in another order.
-    if named.file.source_file is not None:
-        return RowOrigin(uri=named.file.source_file)  # An older version has written the entry.
+    if len(named.file.source_files) == 1:
+        return RowOrigin(uri=named.entry.uri_of(named.file.source_files[0]))
     return None
 
 

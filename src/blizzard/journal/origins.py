@@ -1,14 +1,13 @@
 """The origins of the rows of data files, source files and records, by journal entries. Pure.
 
-A data file that takes the place of another has the rows of that one in their order, or says itself
-where its rows came from.
+A data file that takes the place of another has rows of that one in their order, and says which.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from lakebed.documents.entry import Entry
-from lakebed.documents.records import FinishedFile, Rewrite
+from lakebed.documents.records import FinishedFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +29,8 @@ class RowOrigins:
     """The files of batches, replays and compactions, by their paths."""
     told: set[str] = field(default_factory=set)
     """Every data file of which an entry says where its rows came from, of interest or not."""
-    steps: dict[str, tuple[Rewrite, FinishedFile]] = field(default_factory=dict)
-    """The rewrites of one file each, by the file that took its place."""
+    steps: dict[str, tuple[str, FinishedFile]] = field(default_factory=dict)
+    """The file that each replaced that took the place of one other, and itself."""
 
     def take(self, entry: Entry, *, in_effect: bool = True) -> None:
         """Add an entry; without effect, it has not put files in the place of others."""
@@ -41,18 +40,12 @@ class RowOrigins:
             if self.keeps(entry, file):
                 self.written[file.filename] = FileOrigins(file=file, entry=entry)
         for one in entry.rewrites if in_effect and is_step else ():
-            self.steps |= {new.filename: (one, new) for new in one.new}
+            self.steps |= {new.filename: (one.old[0].path, new) for new in one.new}
 
     def first(self, path: str) -> str:
         """Return the file that had the rows of a data file first."""
         while path in self.steps:
-            path = self.steps[path][0].old[0].path
-        return path
-
-    def teller(self, path: str) -> str:
-        """Return the file whose entry says where the rows of a data file came from."""
-        while path in self.steps and not self.steps[path][1].source_files:
-            path = self.steps[path][0].old[0].path
+            path = self.steps[path][0]
         return path
 
     def is_told(self, path: str) -> bool:
@@ -60,21 +53,15 @@ class RowOrigins:
         return self.first(path) in self.told
 
     def file(self, path: str) -> FinishedFile | None:
-        """Return a data file with the origins of its rows; None where they are not known."""
-        if path not in self.steps:
-            return self.written[path].file if path in self.written else None
-        rewrite, new = self.steps[path]
-        if new.source_files:
-            return new
-        old = self.file(rewrite.old[0].path)
-        if old is None:
+        """Return a data file with the origins of its rows; None where they are unknown."""
+        written = self.written.get(path)
+        if path in self.steps:
+            file = self.steps[path][1]
+        elif written is not None:
+            file = written.file
+        else:
             return None
-        return replace(
-            new,
-            source_file=old.source_file,
-            source_files=old.source_files,
-            runs=() if rewrite.has_fewer_rows else old.runs,
-        )
+        return file if file.source_files else None
 
     def find(self, path: str) -> FileOrigins | None:
         """Return a data file with the origins of its rows, and the entry that has read them."""

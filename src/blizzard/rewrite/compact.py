@@ -75,7 +75,6 @@ class KnownOrigins:
             if begun is None or written.timestamp() * 1000 < begun:
                 break
             origins.take(entry)
-            wanted = {origins.teller(name) for name in wanted}
             wanted -= origins.written.keys() | origins.steps.keys()
         self.files |= {name: origins.file(name) for name in unknown}
 

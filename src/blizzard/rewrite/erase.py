@@ -153,8 +153,9 @@ def with_rows(
 ) -> FileWithRows:
     """Return a data file with what is known of the rows in it that are selected. Pure."""
     file = replace(file, rows=inside.rows, without=RowsWhere(predicate))
-    if named is not None and _tells_every_row(named, inside):
-        file = file.with_origins(named.file)
+    if named is not None:
+        runs = named.file.runs if _tells_every_row(named, inside) else ()
+        file = file.with_origins(replace(named.file, runs=runs))
     sources = sources_of(inside, named)
     return FileWithRows(file=file, rows=len(inside.places), sources=sources, deleted=inside.deleted)
 

@@ -216,16 +216,12 @@ def _declared(name: str, kind: str) -> Field:
 
 
 def _candidates(state: TableState, origins: RowOrigins, target: FillTarget) -> Iterator[ActiveFile]:
-    """Yield the files that may hold values of a field, as the journals have them.
-
-    Those with deleted rows come with their origins: a file that takes the place of such a one has
-    fewer rows, so it needs origins of its own.
-    """
+    """Yield the files that may hold values of a field, with the origins of their rows."""
     for path, file in sorted(state.files.items()):
         found = origins.find(path)
         if found is not None and _may_hold(found, target):
             named = replace(file, partition_values=found.file.partition_values)
-            yield named if file.vector is None else named.with_origins(found.file)
+            yield named.with_origins(found.file)
         elif not origins.is_told(path):
             yield file
 

@@ -219,7 +219,7 @@ class RowChange:
     def outcome(self, new: FinishedFile | None) -> Rewritten:
         """Return what came of the file, once all of its rows were changed."""
         old, filling = self._old, self._filling
-        if new is not None and (filling is None or old.deleted):
+        if new is not None:
             names, runs = runs_without(old.source_files, old.runs, self._gone)
             new = replace(new, source_files=names, runs=runs)
         return Rewritten(

@@ -331,9 +331,8 @@ class OldFile:
 class Rewrite:
     """Data files of one partition, and those with the rest of their rows, in their order.
 
-    A new file that holds all rows of one old file has them from the same sources, and need not name
-    these. Any other says itself where its rows came from. With `sorted_by` the rows are in another
-    order, and say it themselves, in the column `_file`.
+    A new file says where its rows came from, if that is known. With `sorted_by` the rows are in
+    another order, and say it themselves, in the column `_file`.
     """
 
     old: tuple[OldFile, ...]
@@ -352,11 +351,6 @@ class Rewrite:
     def left_out(self) -> int:
         """Count the rows that leave the table."""
         return sum(one.left_out for one in self.old)
-
-    @property
-    def has_fewer_rows(self) -> bool:
-        """Whether the new files lack rows of the old ones."""
-        return any(one.left_out or one.deleted for one in self.old)
 
     def old_files(self) -> tuple[FinishedFile, ...]:
         """Return the old files with what their removal records."""

@@ -72,6 +72,7 @@ class RepairOrder:
         found = self.look(store)
         self._refuse_nothing_left(found, store)
         lost = [file for file in found.missing if not is_read_again(file)]
+        refuse_unknown(lost, store.uri)
         if not self.rows_lost:
             refuse_rewritten(lost, store.uri)
         if not self.rows_back:
@@ -230,6 +231,21 @@ def refuse_deleted_rows(missing: tuple[Damaged, ...], lost: list[Damaged], table
             f"{PUT_BACK}, or add --rows-back, and delete them once more after the redo",
             table=table,
         )
+
+
+def refuse_unknown(lost: list[Damaged], table: str) -> None:
+    """Raise where nothing would say which rows are lost with a missing file. Pure."""
+    for one in lost:
+        if one.origin is not None and not one.origin.sources:
+            before = "a version before it"
+            if one.added is not None:
+                before = f"version {one.added - 1}"
+            raise RepairRefused(
+                f"no entry says which source files the rows of {one.path} came from, so taking it "
+                f"out would lose rows that nothing names; {PUT_BACK}, or restore the table to "
+                f"{before}",
+                table=table,
+            )
 
 
 def refuse_rewritten(lost: list[Damaged], table: str) -> None:

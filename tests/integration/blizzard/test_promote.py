@@ -371,3 +371,15 @@ def test_arrays_that_were_empty_before_their_column_came_are_filled_in(tmp_path)
     desk.promote("tags")
     desk.penguin()
     assert desk.column("tags") == [([], '{"by":{}}'), (None, None), (["x"], None)]
+
+
+@pytest.mark.unbalanced("rows_removed")
+@pytest.mark.parametrize(("deleted", "state"), [("id <= 3", "removed"), ("id = 2", "altered")])
+def test_rows_that_another_engine_deletes_after_a_promotion_are_missed(desk, deleted, state):
+    desk.configure({"fields": [ID, PRICE]})
+    desk.promote("price")
+    desk.penguin()
+    DeltaTable(str(desk.table)).delete(deleted)
+    (listed,) = desk.cli("files", "--state", state, "--output", "json").stdout.splitlines()
+    assert json.loads(listed)["path"] == "a.ndjson"
+    assert desk.cli("audit").exit_code == 1

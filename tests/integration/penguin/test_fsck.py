@@ -24,6 +24,8 @@ from tests.support.audits import audited
 from tests.support.compactions import crowded
 from tests.support.desk import Desk
 from tests.support.dying import Died, dying, lives
+from tests.support.promotions import ID, PRICE
+from tests.support.retractions import Taken
 from tests.support.tables import Penguin, TableDirectory, rows_of
 
 GONE = pytest.mark.unbalanced("file_gone")
@@ -254,6 +256,7 @@ def test_sources_of_a_missing_file_are_read_again_once(tmp_path: Path) -> None:
     again = desk.cli("redo", "--held", lost.stem, "--yes")
     assert "already" in again.output
     assert "no data file is known to be missing" in desk.cli("redo").stdout
+    assert "no data file is known to be missing" in desk.cli("redo").stdout
 
 
 def test_a_unit_of_which_files_are_left_is_read_again_only_as_a_whole(tmp_path: Path) -> None:
@@ -338,6 +341,57 @@ def test_rows_that_are_lost_with_a_file_are_told_and_can_be_read_again(
     assert desk.ids() == before
     assert "It is in the table" in desk.cli("why", "0.ndjson").output
     assert desk.audited().is_balanced
+
+
+def test_rows_that_are_lost_with_the_file_of_a_promotion_are_named_by_their_sources(
+    tmp_path: Path,
+) -> None:
+    desk = Taken(tmp_path)
+    for name in ("a", "b"):
+        desk.land(f"{name}.ndjson", {"id": 1, "price": 1.5}, {"id": 2})
+        desk.blizzard()
+    desk.penguin()
+    desk.configure({"fields": [ID, PRICE]})
+    before = desk.active
+    desk.promote("price")
+    desk.penguin()
+    lost = min(desk.active - before)
+    (desk.table / lost).unlink()
+    done = desk.order("fsck", "--repair", "--rows-lost", "--yes")
+    assert done.exit_code == 0, done.output
+    (source,) = re.findall(
+        r"2 rows of pipeline default, entry 3 \(promote\), from:\n *(\S+)", done.stdout
+    )
+    assert f"blizzard retract {source} --replace {source} --yes" in done.stdout
+    assert desk.cli("files", "--check").exit_code == 1
+    assert json.loads(desk.cli("why", source, "--output", "json").stdout)["state"] == "removed"
+    again = desk.cli("retract", source, "--replace", source, "--yes")
+    assert again.exit_code == 0, again.output
+    desk.penguin()
+    assert desk.ids() == [1, 1, 2, 2]
+    assert desk.cli("files", "--check").exit_code == 0
+    assert desk.audited().is_balanced
+
+
+def test_rows_of_unknown_sources_are_not_taken_out_as_lost(tmp_path: Path) -> None:
+    """What blizzard has rewritten of another program's file names no source."""
+    desk = Taken(tmp_path)
+    desk.land("a.ndjson", {"id": 1, "price": 1.5}, {"id": 2})
+    desk.ingest()
+    DeltaTable(str(desk.table)).delete("id = 2")
+    desk.configure({"fields": [ID, PRICE]})
+    desk.promote("price")
+    desk.penguin()
+    (lost,) = desk.active
+    (desk.table / lost).unlink()
+    refused = desk.order("fsck", "--repair", "--rows-lost", "--yes")
+    assert refused.exit_code == 1
+    assert f"no entry says which source files the rows of {lost} came from" in " ".join(
+        refused.output.split()
+    )
+    (before,) = re.findall(r"restore the table to version (\d+)", " ".join(refused.output.split()))
+    DeltaTable(str(desk.table)).restore(int(before))
+    assert (desk.ids(), desk.order("fsck").exit_code) == ([1], 0)
 
 
 def test_the_command_says_whether_it_can_be_told(tmp_path: Path) -> None:

@@ -58,6 +58,9 @@ class FileBooks:
     def take(self, entry: Entry, journal: JournalBooks) -> Iterator[Difference]:
         """Look up the files of one entry; yield what is wrong with them."""
         self._expected.begin(entry)
+        # The file in the place of another has rows of the same source files as that one.
+        for file in entry.data_files if entry.operation == "rewrite" else entry.files:
+            self._expected.name(file, entry.pipeline)
         for file in entry.files:
             yield from self._name(file, entry)
             yield from self._look_up(file, entry, journal)
@@ -243,7 +246,6 @@ class FileBooks:
         # The log's own string where it has one: there are as many as files.
         one = self.log.active.get(path)
         self.named[one.written if one and one.written == path else path] = len(self.journals) - 1
-        self._expected.name(file, entry.pipeline)
 
     def _look_up(
         self, file: FinishedFile, entry: Entry, journal: JournalBooks

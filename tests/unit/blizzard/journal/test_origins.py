@@ -12,8 +12,8 @@ from tests.support.builders import entry_body, finished_file, rewrite
 
 ENTRY = decode_entry(entry_body(1), "1")
 FIRST = replace(finished_file("first.parquet"), runs=(Run(0, 1, 3, 3),))
-FILLED = replace(finished_file("filled.parquet"), source_files=(), source_file=None)
-LEFT = replace(FILLED, filename="left.parquet", record_count=2)
+FILLED = replace(FIRST, filename="filled.parquet")
+LEFT = replace(FIRST, filename="left.parquet", record_count=2, runs=(Run(0, 2, 2, 2),))
 ENTRIES = (
     replace(ENTRY, files=(FIRST,)),
     replace(ENTRY, kind="promote", sequence=2, rewrites=(rewrite("first.parquet", FILLED),)),
@@ -24,23 +24,14 @@ ENTRIES = (
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
-def test_rows_are_followed_to_the_file_that_had_them_first(order):
+def test_rows_are_followed_to_the_entry_that_has_read_them(order):
     origins = RowOrigins()
     for place in order:
         origins.take(ENTRIES[place])
-    found = origins.find("filled.parquet")
+    found = origins.find("left.parquet")
     assert found is not None
-    assert (found.entry.sequence, found.file.filename) == (1, "filled.parquet")
-    assert (found.file.source_files, found.file.runs) == (FIRST.source_files, FIRST.runs)
-
-
-def test_rows_of_a_file_with_fewer_rows_have_no_runs_unless_it_has_its_own():
-    origins = RowOrigins()
-    for entry in ENTRIES:
-        origins.take(entry)
-    found = origins.file("left.parquet")
-    assert found is not None
-    assert (found.source_files, found.runs) == (FIRST.source_files, ())
+    assert (found.entry.sequence, found.file) == (1, LEFT)
+    assert origins.first("left.parquet") == "first.parquet"
 
 
 def test_a_file_of_no_interest_is_told_but_its_origins_are_not_kept():
