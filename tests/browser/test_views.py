@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import expect
 
+from blizzard.answers.answer import WayOut
 from liveview.model import Freshness
 from tests.support import live_samples as samples
 from tests.support.browsing import Visitor, clock
@@ -159,7 +160,8 @@ def test_a_failing_pipeline_shows_what_needs_hands(visitor: Visitor):
 def test_only_the_button_that_was_pressed_says_copied(visitor: Visitor):
     now = clock()
     failing = samples.failing(now)
-    twice = [replace(each, way_out="penguin -c lake.yaml held") for each in failing.problems]
+    way = WayOut(commands=("penguin -c lake.yaml held",))
+    twice = [replace(each, way_out=way) for each in failing.problems]
     visit = visitor.open(samples.overview(now, replace(failing, problems=twice)))
     visit.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     buttons = visit.section("Problems").get_by_role("button", name="penguin -c lake.yaml held")
@@ -219,7 +221,11 @@ def test_a_file_that_is_not_there_is_answered_in_words(visitor: Visitor):
     expect(visit.page.get_by_text("No such file.")).to_be_visible()
     visit.go("#/pipelines/orders/file?path=orders%2Fpart-00017.ndjson.gz")
     expect(visit.page.get_by_text("Nothing of it is in the table")).to_be_visible()
-    expect(visit.page.get_by_text("Upload it again under")).to_be_visible()
+    answer = visit.page.locator(".answer")
+    expect(answer).to_contain_text("Upload it again under the same name.")
+    retry = "blizzard -c lake.yaml dlq retry --file orders/part-00017.ndjson.gz"
+    expect(answer.locator("pre")).to_have_text(retry)  # A command, and no prose.
+    expect(answer.get_by_role("button", name=retry)).to_be_visible()
     expect(visit.section("Step by step")).to_contain_text("(stopped here)")
 
 

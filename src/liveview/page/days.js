@@ -85,14 +85,18 @@ export function days(name, summary, ctx) {
 // A column per week, so that a row is a weekday; the month stands above the week of its first day.
 function calendar(weeks, words, now) {
   const few = weeks.length < 8;
-  const labelled = (week, at) => week.find((day) => day && (at === 0 || day.name.endsWith("-01")));
-  const label = (week, at) => (at === 0 || at > 2 || few) && labelled(week, at);
+  const label = (week, at) => {
+    const first = week.find((day) => day && (at === 0 || day.name.endsWith("-01")));
+    if (!first || (!few && [1, 2].includes(at))) return null;
+    const text = format.dayMonth(first.name, "UTC");
+    return few ? text : text.replace(/^\d+ /, "");
+  };
   return h(
     "div.calendar",
     { role: "img", "aria-label": words, class: few ? "few" : "" },
     ["", ...WEEKDAYS].map((name) => h("span.weekday", null, name)),
     weeks.map((week, at) => [
-      h("span.month", null, label(week, at) && format.dayMonth(label(week, at).name, "UTC")),
+      h("span.month", null, label(week, at)),
       week.map((day) =>
         day === null
           ? h("span")

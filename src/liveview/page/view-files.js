@@ -184,9 +184,7 @@ export function journeyView(ctx) {
             null,
             h("div.answer-top", null, w.fileBadge(journey.state), numbers(journey)),
             h("p.answer-words", null, w.words(format.sentence(journey.answer))),
-            journey.next.map((way) =>
-              h("div.way-out", null, typeof way === "string" ? w.words(way) : w.wayOut(way)),
-            ),
+            journey.next.map((way) => h("div.way-out", null, w.wayOut(way))),
           ),
           w.section(
             "steps",

@@ -66,7 +66,7 @@ function figures(ctx) {
     w.figure(
       "To read",
       sum.waiting === null ? "not known" : w.counted(sum.waiting, "file"),
-      w.listed(sum.waitingBytes !== null && w.size(sum.waitingBytes), gap("waiting_files")),
+      w.listed(sum.waitingBytes > 0 && w.size(sum.waitingBytes), gap("waiting_files")),
     ),
     w.figure(
       "To commit",
@@ -197,16 +197,16 @@ function pipelines(ctx) {
 
 function chips(label, all, mark, values, chosen, word, asked) {
   const counts = logic.per(all, mark, values);
+  const there = values.filter((each) => counts[each]);
+  if (there.length < 2 && !chosen) return null;
   return h(
     "div.chips",
     { role: "group", "aria-label": label },
     h("span.dim", { "aria-hidden": "true" }, label),
     chip("All", all.length, !chosen, () => asked({ [mark]: "" })),
-    values
-      .filter((each) => counts[each])
-      .map((each) =>
-        chip(word(each), counts[each], chosen === each, () => asked({ [mark]: chosen === each ? "" : each })),
-      ),
+    there.map((each) =>
+      chip(word(each), counts[each], chosen === each, () => asked({ [mark]: chosen === each ? "" : each })),
+    ),
   );
 }
 

@@ -255,7 +255,7 @@ function needsHands(detail, ctx) {
               { key: file.path },
               h("p.what", null, w.fileLink(name, file.path)),
               h("p", null, w.words(format.sentence(file.reason))),
-              w.wayOut(file.way_out ?? file),
+              w.wayOut(file.way_out),
               h(
                 "p.facts",
                 null,

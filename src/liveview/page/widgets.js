@@ -158,14 +158,11 @@ const block = (text) =>
   );
 
 /** Commands, each with its button, after what to change in the configuration; words stand above. */
-export function wayOut(way) {
-  if (!way) return null;
-  const { advice, yaml, commands = [] } = typeof way === "string" ? { commands: [way] } : way;
-  return [
-    advice && h("p.advice", null, words(format.sentence(advice))),
-    [yaml, ...commands].filter(Boolean).map(block),
+export const wayOut = (way) =>
+  way && [
+    way.advice && h("p.advice", null, words(format.sentence(way.advice))),
+    [way.yaml, ...way.commands].filter(Boolean).map(block),
   ];
-}
 
 /** A link by a name, which a screen reader reads whole. */
 export const link = (href, text, classes = "") =>
@@ -373,7 +370,7 @@ export function pending(entry, what) {
           null,
           entry.error.status ? words(format.sentence(entry.error.message)) : `${what} could not be fetched.`,
         ),
-        wayOut(typeof entry.error.wayOut === "string" ? { advice: entry.error.wayOut } : entry.error.wayOut),
+        entry.error.wayOut && h("p.advice", null, words(format.sentence(entry.error.wayOut))),
       ),
     );
   }
