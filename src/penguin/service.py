@@ -25,7 +25,24 @@ from penguin.delta.maintenance import beside
 from penguin.delta.table import refused_properties
 from penguin.events.backlog import TableWatched
 from penguin.model.settings import PenguinSettings, TableSettings
-from penguin.pipeline import TableRun, TableTotals, open_store
+from penguin.pipeline import TableRun, open_store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitResult:
+    """What was committed to a table."""
+
+    table_uri: str
+    version: int | None
+    """The table's version now; None where there is no table yet."""
+    commits: int
+    entries: int
+    """Batches of blizzard that were committed."""
+    files: int
+    rows: int
+    held_files: int
+    """Files that do not fit the table; `penguin held` says why."""
+    held_rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +50,7 @@ class TableOutcome:
     """What was done for one table, and the error that ended it, if one did."""
 
     settings: TableSettings
-    totals: TableTotals
-    held_files: int
-    held_rows: int
+    result: CommitResult
     is_missing: bool
     """Whether there is neither a table nor a journal."""
     error: BaseException | None
@@ -102,9 +117,12 @@ def commit_tables(
     return [
         TableOutcome(
             settings=run.settings,
-            totals=run.totals,
-            held_files=len(run.held),
-            held_rows=sum(file.record_count for file in run.held),
+            result=CommitResult(
+                table_uri=run.settings.table_uri,
+                held_files=len(run.held),
+                held_rows=sum(file.record_count for file in run.held),
+                **asdict(run.totals),
+            ),
             is_missing=run.is_missing,
             error=errors.get(run.settings.name),
         )
@@ -130,23 +148,6 @@ def tracing(settings: PenguinSettings, emit: Emit) -> Iterator[Emit]:
 
 
 NAME = "table"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitResult:
-    """What was committed to a table."""
-
-    table_uri: str
-    version: int | None
-    """The table's version now; None where there is no table yet."""
-    commits: int
-    entries: int
-    """Batches of blizzard that were committed."""
-    files: int
-    rows: int
-    held_files: int
-    """Files that do not fit the table; `penguin held` says why."""
-    held_rows: int
 
 
 class CommitFailed(LakeError, code="commit_failed"):
@@ -180,16 +181,6 @@ def commit(
         (done,) = finished(
             lambda: commit_tables(loaded, emit, stop, once=True, clock=Clock()), stop
         )
-    result = _result(done)
     if done.error is not None:
-        raise CommitFailed(result, done.error) from done.error
-    return result
-
-
-def _result(done: TableOutcome) -> CommitResult:
-    return CommitResult(
-        table_uri=done.settings.table_uri,
-        held_files=done.held_files,
-        held_rows=done.held_rows,
-        **asdict(done.totals),
-    )
+        raise CommitFailed(done.result, done.error) from done.error
+    return done.result

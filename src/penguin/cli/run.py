@@ -13,7 +13,7 @@ from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.levels import LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import DONE, FAILED, exit_code_of_run
-from lakebed.terminal.console import Line, Table, fields_of, picked
+from lakebed.terminal.console import Line, Table, cells, fields_of
 from lakebed.units import is_are, plural
 from penguin.cli.call import TableCall, document_of
 from penguin.model.settings import PenguinSettings
@@ -45,15 +45,14 @@ def commit_all_tables(call: TableCall, log_level: LogLevel, *, once: bool) -> No
         *(
             {
                 **document_of(each.settings),
-                **fields_of(each.totals),
-                **picked(each, "held_files held_rows"),
+                **fields_of(each.result),
                 "error": sentence(each.error),
             }
             for each in runs
         ),
     )
     # A run without an end leaves held files to the metric, `status` and `held`.
-    held = FAILED if once and any(each.held_files for each in runs) else DONE
+    held = FAILED if once and any(each.result.held_files for each in runs) else DONE
     errors = [each.error for each in runs if each.error]
     call.at_least(exit_code_of_run(errors, stopped=around.stop.requested, otherwise=held))
 
@@ -69,21 +68,24 @@ def _results(runs: list[TableOutcome]) -> Iterator[Line]:
             return "failed"
         if run.is_missing:
             return "no table and no journal"
-        return "held" if run.held_files else "" if run.totals.commits else "nothing to commit"
+        if run.result.held_files:
+            return "held"
+        return "" if run.result.commits else "nothing to commit"
 
+    counts = "version commits entries files rows"
     yield Table(
         ("table", ">version", ">commits", ">entries", ">files", ">rows", ""),
-        [(run.settings.name, *fields_of(run.totals).values(), outcome(run)) for run in runs],
+        [(run.settings.name, *cells(run.result, counts), outcome(run)) for run in runs],
     )
     for run in runs:
         if run.error:
             yield f"{run.settings.name}: {sentence(run.error)}"
-        if run.held_files:
-            files, rows = plural(run.held_files, "file"), plural(run.held_rows, "row")
-            them = "it" if run.held_files == 1 else "them"
+        if held := run.result.held_files:
+            files, rows = plural(held, "file"), plural(run.result.held_rows, "row")
+            them = "it" if held == 1 else "them"
             yield (
-                f"{run.settings.name}: {files} with {rows} {is_are(run.held_files)} held and not "
-                f"in the table; `penguin held` names {them}"
+                f"{run.settings.name}: {files} with {rows} {is_are(held)} held and not in the "
+                f"table; `penguin held` names {them}"
             )
 
 

@@ -60,7 +60,7 @@ def _text(table: str, commits: list[Commit]) -> Iterator[Line]:
         return
     yield f"{table}:"
     yield Table(
-        (">version", "at (UTC)", "operation", "entries", ">files", ">rows"),
+        (">version", ">at (UTC)", "operation", "entries", ">files", ">rows"),
         [
             (
                 str(one.version),
@@ -314,7 +314,7 @@ def _held_text(files: list[Held], stopped: list[Stops], *, nothing: bool) -> Ite
         )
     if stopped:
         yield Table(
-            ("table", "stopped", ">entry", "since", ">files", ">rows", ">behind"),
+            ("table", "stopped", ">entry", ">since", ">files", ">rows", ">behind"),
             [
                 (
                     table.name,

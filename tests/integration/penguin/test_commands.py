@@ -1,6 +1,7 @@
 """`penguin status`, `held`, `plan` and `history`, as a user runs them."""
 
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -68,6 +69,15 @@ def test_a_journal_without_a_table_is_no_failure(penguin, table, command):
     table.journal().batch(rows_of(1))
     done = penguin(command)
     assert done.exit_code == 0, done.output
+
+
+def test_a_time_in_the_history_stays_on_one_line(penguin, table):
+    for name in ("clickstream_of_the_shop", "clickstream_of_the_app"):
+        table.journal(name).batch(rows_of(1))
+    Penguin(table).drain()
+    lines = penguin("history").stdout.splitlines()
+    assert len([one for one in lines if re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", one)]) == 2
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_repair_says_that_a_file_of_another_size_stays_in_the_log(penguin, table):
