@@ -7,7 +7,7 @@ from dataclasses import replace
 from http import HTTPStatus
 
 from blizzard.answers.answer import Answer, CommandLine, WayOut
-from blizzard.answers.phrases import of_lost, retry_of, way_out
+from blizzard.answers.phrases import of_failed, of_lost
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.report import Question
 from blizzard.answers.source_file import settled_progress
@@ -263,14 +263,11 @@ class Answers:
         for key, one in failed[:MOST_FAILED]:
             # With show_values a message may quote the line that it is about.
             reason = f"{one.stage}, {one.code}" if settings.show_values else one.message
-            way = WayOut(commands=(retry_of(key, cli),))
-            if one.next_try is None:
-                way = way_out(one.code, key, cli, part_way=bool(one.lines_in_table))
             yield FailedFile(
                 path=key,
                 code=one.code,
                 reason=reason,
-                way_out=way,
+                way_out=of_failed(one, key, settings, cli),
                 attempts=one.attempts,
                 next_try_at=None if one.next_try is None else rfc3339(one.next_try),
                 since=None if one.since is None else rfc3339(one.since),

@@ -13,7 +13,7 @@ from typing import Any
 
 from blizzard.answers.answer import Problem
 from blizzard.answers.file_counts import DayOrPartition
-from blizzard.answers.problems import UnreadFiles, late_steps, of_error
+from blizzard.answers.problems import late_steps, of_error
 from blizzard.answers.report import Question, Reconciler, Reconciliation
 from blizzard.model.files import OpenReader, open_reader
 from lakebed.clock import Clock
@@ -248,15 +248,8 @@ class Observer:
         )
         last = self.quick.last(("summary", name))
         age = self._look_age(look, reported=part is not None)
-        if last is not None and any(
-            late_steps(
-                self.lake.pipelines[name],
-                last[0].status,
-                self.clock.now(),
-                UnreadFiles(),
-                cli=self.lake.line(name),
-            )
-        ):
+        settings, now = self.lake.pipelines[name], self.clock.now()
+        if last is not None and any(late_steps(settings, last[0].status, now)):
             # The program that commits may report nothing here.
             age = min(age, self._age(ANSWER_SECS))
         self.quick.begin(

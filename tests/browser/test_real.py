@@ -41,7 +41,7 @@ def test_every_view_of_a_real_lake(visitor: Visitor, lake: LiveLake):
         batches = visit.section("Batches")
         batches.get_by_role("button", name="3", exact=True).click()
         expect(batches.locator(".equation")).to_have_text(
-            re.compile("14lines read=12rows written.*2bad lines set aside")
+            re.compile("14lines read=12rows written.*2bad lines in quarantine")
         )
         expect(visit.section("Days").get_by_role("row")).to_have_count(2)
         expect(visit.section("Throughput, last 24 h")).to_contain_text("38 rows in 24 h")

@@ -100,7 +100,7 @@ def test_a_batch_opens_its_books(visitor: Visitor):
     batches.get_by_role("button", name="4,810").click()
     books = batches.locator(".equation")
     expect(books).to_contain_text("lines read")
-    expect(books).to_contain_text("bad lines set aside")
+    expect(books).to_contain_text("bad lines in quarantine")
     for _ in range(2):  # First the rest of what is known, then what is asked for.
         batches.get_by_role("button", name="Older batches").click()
     expect(batches.get_by_role("button", name="4,790")).to_be_visible()

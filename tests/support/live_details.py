@@ -49,7 +49,7 @@ def batch(clock: Clock, entry: int, back: int, **changes: object) -> Batch:
         books=[
             BookLine(label="lines read", value=rows + bad),
             BookLine(label="rows written", value=rows),
-            BookLine(label="bad lines set aside", value=bad),
+            BookLine(label="bad lines in quarantine", value=bad),
         ],
         error=None,
     )

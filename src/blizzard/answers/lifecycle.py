@@ -58,8 +58,8 @@ class FileState(StrEnum):
     IN_TABLE = "in_table"
     """Read and committed; also if it has no row."""
     RETRACTED = "retracted"
-    """Committed once; `blizzard retract` has taken its rows out of the table. Of a data file: an entry
-    took all of its rows out."""
+    """Committed once; `blizzard retract` has taken its rows out of the table. Of a data file: an
+    entry took all of its rows out."""
     DISCARDED = "discarded"
     """Given up by an operator: a data file with its rows, or all of it after it failed and was
     deleted from its source; or its rest, if a part of it is in the table."""

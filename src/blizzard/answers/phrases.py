@@ -8,6 +8,7 @@ from blizzard.answers.answer import (
     Answer,
     CommandLine,
     DataFile,
+    FailedSource,
     FileRetraction,
     Read,
     Resolution,
@@ -68,11 +69,6 @@ def key_of(answer: Answer) -> str:
     return f"{answer.source}:{answer.path}"
 
 
-def retry_of(key: str, cli: CommandLine) -> str:
-    """Return the command that has a failed file read right away."""
-    return f"{cli.blizzard} dlq retry --file {typable(key)}"
-
-
 def way_out(
     code: str, key: str, cli: CommandLine, *, part_way: bool, bad_line: bool = False
 ) -> WayOut:
@@ -80,7 +76,7 @@ def way_out(
 
     `bad_line`: whether one line failed the file, so that it could have been quarantined alone.
     """
-    retry, advice = retry_of(key, cli), ADVICE.get(code)
+    retry, advice = _retry_of(key, cli), ADVICE.get(code)
     if code == "partition_unknown":
         return WayOut(advice=advice)
     if code == "changed_part_way":
@@ -96,6 +92,21 @@ def way_out(
     if bad_line:
         advice += " This setting has bad lines quarantined, and the others read."
     return WayOut(advice=advice, yaml=QUARANTINE if bad_line else None, commands=(retry,))
+
+
+def of_failed(
+    failed: FailedSource, key: str, settings: PipelineSettings, cli: CommandLine
+) -> WayOut:
+    """Return what to do about a failed file; every surface shows this."""
+    if failed.next_try is not None:
+        return WayOut(advice="Read it right away.", commands=(_retry_of(key, cli),))
+    bad_line = failed.line is not None and settings.quarantine is None
+    part_way = bool(failed.lines_in_table)
+    return way_out(failed.code, key, cli, part_way=part_way, bad_line=bad_line)
+
+
+def _retry_of(key: str, cli: CommandLine) -> str:
+    return f"{cli.blizzard} dlq retry --file {typable(key)}"
 
 
 def of_lost(cli: CommandLine, key: str | None = None) -> WayOut:

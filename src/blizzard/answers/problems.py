@@ -45,6 +45,9 @@ class UnreadFiles:
         )
 
 
+NOTHING_LISTED, BARE = UnreadFiles(), CommandLine()
+
+
 def of_pipeline(
     settings: PipelineSettings,
     status: PipelineStatus | None,
@@ -227,9 +230,9 @@ def late_steps(
     settings: PipelineSettings,
     status: PipelineStatus | None,
     now: datetime,
-    unread: UnreadFiles,
+    unread: UnreadFiles = NOTHING_LISTED,
     *,
-    cli: CommandLine,
+    cli: CommandLine = BARE,
     running: Collection[str] = (),
 ) -> Iterator[Problem]:
     """Yield what has waited too long in a pipeline, as far as it is known."""

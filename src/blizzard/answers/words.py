@@ -182,22 +182,13 @@ def _failed(case: Case) -> Words:
         f"It has failed{since} ({plural(failure.attempts, 'attempt')}) in stage "
         f"{failure.stage}{at}: {failure.message} [{failure.code}]{phrases.rows_there(answer)}."
     )
+    way_out = phrases.of_failed(failure, phrases.key_of(answer), case.settings, case.cli)
     if failure.next_try is None:
-        way_out = phrases.way_out(
-            failure.code,
-            phrases.key_of(answer),
-            case.cli,
-            part_way=bool(answer.read or answer.earlier_lines),
-            bad_line=failure.line is not None and case.settings.quarantine is None,
-        )
         listed = way("The list has what was written about it.", f"{case.cli.blizzard} dlq list")
         return f"{sentence} It is not tried again by itself.", way_out, listed
     if failure.next_try <= case.now:
         return (f"{sentence} It is tried again with the next batch.",)
-    return says(
-        f"{sentence} It is tried again at {phrases.moment(failure.next_try)}.",
-        way("Read it right away.", phrases.retry_of(phrases.key_of(answer), case.cli)),
-    )
+    return f"{sentence} It is tried again at {phrases.moment(failure.next_try)}.", way_out
 
 
 def _changed(case: Case) -> Words:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from blizzard.answers.answer import CommandLine, FailedSource, Health, Problem, WayOut
-from blizzard.answers.phrases import quarantine_hint, way_out
+from blizzard.answers.phrases import of_failed
 from blizzard.answers.problems import LATE, UnreadFiles, health_of, of_pipeline, said_of
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import PipelineStatus, StatusReader
@@ -189,11 +189,7 @@ def status_lines(shown: ShownStatus, found: PipelineStatus, clock: Clock) -> Ite
         if one.notifications is not None:
             yield f"  {one.source}: {one.notifications.sentence()}"
         yield from _values(one)
-        yield from _troubles(one, shown.cli, clock)
-    failures = (one for source in found.sources for one in source.failures)
-    hint = quarantine_hint(shown.settings, (one.line for one in failures))
-    if hint is not None:
-        yield f"  {hint}"
+        yield from _troubles(one, shown, clock)
 
 
 def _way_lines(way: WayOut | None) -> Iterator[str]:
@@ -292,7 +288,7 @@ def _aside(found: PipelineStatus) -> list[str]:
     return lines
 
 
-def _troubles(one: SourceStatus, cli: CommandLine, clock: Clock) -> Iterator[str]:
+def _troubles(one: SourceStatus, shown: ShownStatus, clock: Clock) -> Iterator[str]:
     for each in one.passed_over:
         names = plural(each.files, "name")
         yield (
@@ -303,8 +299,7 @@ def _troubles(one: SourceStatus, cli: CommandLine, clock: Clock) -> Iterator[str
         key = f"{one.source}:{failed.path}"
         yield f"  failed {key}: {_failed(failed, clock)}"
         if failed.next_try is None:
-            part_way = bool(failed.lines_in_table)
-            yield from _way_lines(way_out(failed.code, key, cli, part_way=part_way))
+            yield from _way_lines(of_failed(failed, key, shown.settings, shown.cli))
     more = one.failed_files - len(one.failures)
     if more > 0:
         yield f"  ... and {more:,} more"

@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +18,12 @@ from blizzard.cli.app import app
 from blizzard.journal.lease_record import LeaseRecord, encode_lease, this_machine
 from lakebed.clock import Clock
 from lakebed.layout import writer
+from lakebed.telemetry.events import StepFailed
+from lakebed.telemetry.health import PartKind
+from liveview.lake import lake_of
 from liveview.looks.tables import TableLook
 from liveview.observer import ANSWER_SECS
+from penguin.config import load as penguin_config
 from tests.integration.liveview.test_live_trouble import Asking
 from tests.support.live_lake import PATIENT, LiveLake, asked
 
@@ -204,6 +209,11 @@ def test_what_waits_too_long_for_its_commit_is_the_headline_and_one_problem(tmp_
     assert re.fullmatch(rf"{wait}: penguin is running but has fallen behind\.", told["text"])
     assert told["way_out"]["commands"] == ["penguin status"]
     assert (told["health"], told["covers"]) == ("failing", None)
+    for name, table in zip(lake.names, late["tables"], strict=True):
+        assert [(one["code"], one["subject"]) for one in table["problems"]] == [
+            ("commit_late", name)
+        ]
+        assert (table["health"], table["state"]) == ("failing", "to_commit")
     (problem,) = late["problems"]
     assert (problem["pipelines"], problem["problem"]["code"]) == (
         ["orders", "clicks"],
@@ -276,6 +286,65 @@ def test_a_pipeline_without_a_batch_has_none_and_what_is_unread_is_not_nothing(t
     counts = ("rows_24h", "failed_files", "held_entries", "quarantined_lines", "behind_secs")
     assert [pipeline[key] for key in counts] == [None] * 5
     assert unread["headline"]["health"] == "failing"
+
+
+def test_a_program_that_the_configuration_does_not_have_is_not_needed(tmp_path, monkeypatch):
+    lake = LiveLake(tmp_path, names=("orders",))
+    monkeypatch.chdir(tmp_path)
+    Path("tables.yaml").write_text(f'tables: {{t: {{table_uri: "{tmp_path}/orders-table"}}}}')
+    tables = penguin_config.load([Path("tables.yaml")], [], {})
+    alone = lake_of(tables, [Path("tables.yaml")], [], {})
+    both = lake_of(lake.blizzard, [Path("lake.yaml")], [], {})
+    assert [alone.unreachable(name, None).needed for name in ("blizzard", "penguin")] == [
+        False,
+        True,
+    ]
+    assert both.unreachable("blizzard", None).needed
+    assert (both.options, alone.options) == (
+        f" -c {tmp_path}/lake.yaml",
+        f" -c {tmp_path}/tables.yaml",
+    )
+
+
+def test_a_lost_file_is_among_those_that_failed_with_its_name_and_both_commands(tmp_path):
+    lake = LiveLake(tmp_path)
+    file = tmp_path / "orders-in" / "lost.ndjson.gz"
+    file.write_bytes(b"\x1f\x8b nothing of gzip")
+    lake.ingest("orders")
+    file.unlink()
+    lake.ingest("orders")
+    asking = Asking(lake)
+    _status, found = asking.get("/api/v1/pipelines/orders")
+    asking.api.close()
+    (failed,) = found["failed"]
+    discard = "blizzard -p orders dlq discard default:lost.ndjson.gz"
+    assert (failed["path"], failed["code"]) == ("default:lost.ndjson.gz", "decompress_failed")
+    assert failed["way_out"]["commands"] == [discard, f"{discard} --yes"]
+    (problem,) = found["summary"]["problems"]
+    every = "blizzard -p orders dlq discard --deleted"
+    assert problem["way_out"]["commands"] == [
+        "blizzard -p orders dlq list",
+        every,
+        f"{every} --yes",
+    ]
+
+
+def test_a_step_that_failed_has_a_way_out(tmp_path):
+    lake = LiveLake(tmp_path)
+    asking = Asking(lake)
+    for kind, who in ((PartKind.PIPELINE, "orders"), (PartKind.TABLE, "clicks-t")):
+        asking.observer.live.emit(
+            StepFailed(kind=kind, who=who, code="store_full", error="", next_try_secs=2.0)
+        )
+    _status, found = asking.get("/api/v1/overview")
+    asking.api.close()
+    ways = [
+        one["way_out"]["commands"]
+        for each in (*found["pipelines"], *found["tables"])
+        for one in each["problems"]
+        if one["code"] == "store_full"
+    ]
+    assert ways == [["blizzard -p orders --dry-run"], ["penguin status"]]
 
 
 def test_where_blizzard_commits_itself_no_penguin_is_missed(tmp_path):

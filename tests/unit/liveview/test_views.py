@@ -12,16 +12,18 @@ from blizzard.answers.lifecycle import FileState
 from blizzard.answers.report import Reconciliation
 from lakebed.deltalog.versions import Commit, SettledEntries, read_commit
 from lakebed.documents.entry import Entry
-from lakebed.documents.records import FinishedFile, SourceRecord
+from lakebed.documents.records import Failure, FailureStage, FinishedFile, SourceRecord
 from lakebed.layout import TablePath
 from lakebed.types import Handoff
 from liveview.answers import without_quotes
 from liveview.views.entries import (
     EntryFacts,
     batch_of,
+    changes_of,
     committed_entries,
     days_of,
     freshness_of,
+    since_versions,
     verdict_of,
     version_of,
 )
@@ -59,6 +61,33 @@ ENTRY = Entry(
 def facts(number: int, at: float, rows: int = 10, written: tuple[int, ...] = ()) -> EntryFacts:
     batch = replace(batch_of(ENTRY), entry=number, rows=rows, bytes_read=5, files=1)
     return EntryFacts(sequence=number, at=at, batch=batch, written=array("q", written))
+
+
+def test_a_file_that_is_to_be_read_again_has_not_failed_with_that_entry():
+    failed = Failure(stage=FailureStage.PARSE, code="not_json", message="", attempts=1)
+    record = replace(READ, rows=0, failure=failed)
+    batch, retry = (
+        batch_of(replace(ENTRY, kind=kind, sources=(record,), files=()))
+        for kind in ("batch", "retry")
+    )
+    assert (batch.files_failed, batch.error) == (1, "not_json (1)")
+    assert (retry.files_failed, retry.error) == (0, None)
+
+
+def test_the_first_schema_that_is_known_is_a_change_unless_it_made_the_table():
+    versions = [
+        Commit(version=29, at_ms=1),
+        Commit(version=30, at_ms=2, columns={"a": "long", "b": "long"}),
+        Commit(version=31, at_ms=3, columns={"a": "long", "b": "long", "c": "long"}),
+    ]
+    assert [(one.version, one.what) for one in changes_of(versions)] == [
+        (31, "added column c: long"),
+        (30, "wrote the schema anew: 2 columns since then"),
+    ]
+    assert since_versions(versions) == {"c": 31}
+    made = Commit(version=0, at_ms=0, columns={"a": "long"})
+    assert [one.what for one in changes_of([made])] == ["created with 1 column"]
+    assert since_versions([made]) == {"a": 0}
 
 
 def test_freshness_counts_only_what_is_in_the_table():
