@@ -120,7 +120,13 @@ STANDS_FOR = {
     "/data/landing": "{folder}/landing",
     "/data/tables/events": "{folder}/tables/events",
     "s3://my-bucket/events": "{folder}/landing",
+    "FOLDER": "{folder}/landing",
+    "": "name = 'x'",
+    "id = 'x'": "name = 'x'",
+    "id = 'x' and price > 10": "name = 'x' and id > 10",
+    "user_id = 'x'": "name = 'x'",
 }
+"""What a word of the pages is here: places, and conditions on the columns of the table here."""
 NEEDS_SPARK = {("blizzard", "demo"), ("blizzard", "warm")}
 NOT_HERE = {"--watch", "--install-completion", "--show-completion"}
 """Options that go on for ever, or change the home of whoever runs the tests."""
