@@ -33,7 +33,7 @@ def test_every_view_of_a_real_lake(visitor: Visitor, lake: LiveLake):
     with lake.served() as (pages, _site, _emit):
         visit = visitor.look(f"{pages.url}/", expected=("503",))
         expect(visit.heading()).to_have_text("1 of 2 pipelines needs attention")
-        expect(visit.section("Problems")).to_contain_text("3 bad lines in quarantine")
+        expect(visit.section("Problems")).to_contain_text("3 bad lines are in quarantine")
         visit.section("Pipelines").get_by_role("link", name="orders", exact=True).click()
         expect(visit.heading()).to_have_text("orders")
         expect(visit.section("Failed files")).to_contain_text("broken.ndjson.gz")
