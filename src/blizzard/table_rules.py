@@ -1,7 +1,7 @@
 """What penguin's settings for a pipeline's table say, and whether the pipeline fits them."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from blizzard.journal.fence import identity_of
@@ -66,6 +66,29 @@ def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[],
                 raise
 
     return check
+
+
+def not_among(pipeline: PipelineSettings, tables: Iterable[TableSettings]) -> str:
+    """Return that penguin, with some tables, would not commit a pipeline's files."""
+    others = ", ".join(table.table_uri for table in tables)
+    where = pipeline.sink.table_uri
+    return f"it writes to {where}, which is none of the tables that penguin commits: {others}"
+
+
+def uncommitted(
+    pipeline: PipelineSettings,
+    settings: BlizzardSettings,
+    files: Sequence[Given],
+    folders: Sequence[Path],
+) -> str | None:
+    """Return why a configuration with tables has none for a pipeline; None if it has."""
+    if pipeline.sink.commit is not CommitMode.PENGUIN or pipeline.name in settings.tables:
+        return None
+    try:
+        tables = load(files, folders, os.environ, inline.refused_properties).tables
+    except ConfigInvalid:
+        return None  # Nothing in it is for penguin, which may have a configuration of its own.
+    return not_among(pipeline, tables)
 
 
 def tables_of(

@@ -89,7 +89,7 @@ class Lake:
         if note is not None:
             return Unreachable(note)
         if address is None:
-            return Unreachable("it serves no page; metrics.enabled turns that on")
+            return Unreachable("metrics.enabled is off, so there is nothing to ask")
         return fetched(address, self.guard, path, kind, timeout=timeout)
 
 

@@ -24,7 +24,7 @@ from lakebed.documents.reading import encode_document
 from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.locations import written_out
 from lakebed.storage.store import AlreadyThere, Store, local_path
-from lakebed.terminal.call import FAILED, USAGE, reading, refuse
+from lakebed.terminal.call import DONE, FAILED, USAGE, reading, refuse
 from lakebed.terminal.console import FEW, Line, Table, picked
 from lakebed.units import plural
 
@@ -70,7 +70,7 @@ def audit(
     if (version is None) != (reason is None) or (reason is not None and not reason.strip()):
         refuse("--accept VERSION and --reason TEXT belong together")
     if version is not None and len(tables) > 1:
-        refuse("a version is one of a table; name its pipeline with --pipeline")
+        refuse("there are several tables; name the pipeline of one with --pipeline")
     for uri, place in tables.items():
         own = [one for one in call.loaded.pipelines if written_out(one.sink.table_uri) == uri]
         with call.guard(place.uri, _exit_code):
@@ -83,6 +83,7 @@ def audit(
             lines = _text(place.uri, found, sources, committer_of(own))
             call.show(lines, audit_document(place.uri, found, sources))
             call.fail_if(not found.is_balanced)
+            call.at_least(USAGE if any(one.errors for one in sources) else DONE)
 
 
 def _exit_code(error: LakeError) -> int:

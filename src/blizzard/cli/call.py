@@ -77,6 +77,12 @@ class PipelineCall(Call):
 
         return tables_of(self.loaded, self.files or (), self.folders or ())
 
+    def uncommitted(self, settings: "PipelineSettings") -> str | None:
+        """Return why penguin, with this configuration, would not commit a pipeline's files."""
+        from blizzard.table_rules import uncommitted  # noqa: PLC0415
+
+        return uncommitted(settings, self.loaded, self.files or (), self.folders or ())
+
     def line(self, settings: "PipelineSettings") -> "CommandLine":
         """Return how commands name the configuration of this call, and a pipeline of it."""
         from blizzard.answers.answer import CommandLine  # noqa: PLC0415

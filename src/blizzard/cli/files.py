@@ -39,7 +39,7 @@ def files(
     partition: str | None = None,
     by: Annotated[By | None, typer.Option(show_default=False)] = None,
     states: Annotated[
-        list[FileState] | None,
+        list[str] | None,
         typer.Option(
             "--state",
             metavar="STATE",
@@ -68,7 +68,7 @@ def files(
     for state in states or ():
         if state not in LANDED:
             raise typer.BadParameter(
-                f"no file that landed is {state}; choose from {', '.join(LANDED)}",
+                f"{state!r} is not a state of files that landed; choose from {', '.join(LANDED)}",
                 param_hint="--state",
             )
     pipelines, clock = call.pipelines(), call.around.clock
@@ -77,7 +77,7 @@ def files(
     asked = _Asked(
         clock=clock,
         question=Question(by=by, days=on, partition=partition, most=max(DAYS, len(on))),
-        states=frozenset(states or ()),
+        states=frozenset(map(FileState, states or ())),
         path=path,
         limit=limit,
     )
@@ -211,8 +211,10 @@ def _nothing(question: Question, settings: PipelineSettings) -> str:
     """Return the message for a query that matches no file."""
     roots = [source.uri for source in settings.sources if source.name == question.source]
     if not question.prefix or not roots:
-        narrowed = question.days or question.partition or question.prefix or roots
-        return "no file that was asked about" if narrowed else "no file"
+        of = [f"partition {question.partition}"] if question.partition else []
+        of += [" or ".join(question.days)] if question.days else []
+        of += [f"source {question.source}"] if roots else []
+        return f"no file{' of ' if of else ''}{', '.join(of)}"
     literal = " (it is not a pattern)" if set("*?[") & set(question.prefix) else ""
     return f"no file below {roots[0]} whose path begins with {question.prefix!r}{literal}"
 

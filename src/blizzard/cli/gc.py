@@ -20,9 +20,12 @@ NAMES = {
     GarbageKind.DEAD_LETTERS: "dead letters that no entry names",
     GarbageKind.QUARANTINE: "quarantine files that no entry names, or whose lines no longer wait",
     GarbageKind.STARTED_NOTE: "notes of batches that are journaled",
-    GarbageKind.UNFINISHED: "files that were never finished",
-    GarbageKind.UPLOAD: "uploads that were never completed",
+    GarbageKind.UNFINISHED: "unfinished files",
+    GarbageKind.UPLOAD: "unfinished uploads",
 }
+
+
+UNREFERENCED = "not referenced by any journal entry"
 
 
 def gc(
@@ -36,11 +39,11 @@ def gc(
 
     Args:
         delete: Delete them; without this, only show them.
-        older_than SPAN: Only files older than this, such as 90m, 24h or 7d.
+        older_than DURATION: Only files older than this, such as 90m, 24h or 7d.
     """
     span = parse_span(older_than)
     if span is None:
-        refuse(f"--older-than {older_than!r}: write 90m, 24h or 7d")
+        refuse(f"--older-than {older_than!r} is not a duration; use for example 90m, 24h or 7d")
     for settings in call.pipelines():
         with call.guard(settings.name):
             _collect(call, settings, span, delete=delete)
@@ -104,12 +107,11 @@ def _text(
         yield from first([piece.path for piece in pieces])
     if found.young:
         young = f"{plural(len(found.young), 'file')} ({in_words(_size(found.young))})"
-        yield f"  {young} that nobody names yet, too young to be touched (--older-than)"
+        they = "it is" if len(found.young) == 1 else "they are"
+        yield f"  {young} {UNREFERENCED}; kept because {they} newer than --older-than"
     if found.left_alone:
-        yield (
-            f"  {plural(found.left_alone, 'file')} that nobody names, without the mark of this "
-            "pipeline's journal: left alone"
-        )
+        files = plural(found.left_alone, "file")
+        yield f"  {files} {UNREFERENCED}; kept without the mark of this pipeline's journal"
     if found.unseen:
         yield f"  {found.unseen}"
 

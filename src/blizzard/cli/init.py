@@ -56,7 +56,7 @@ def init(
     inline: bool = False,
     force: bool = False,
 ) -> None:
-    """Look at files and write a configuration for them.
+    """Write a configuration for the files at a place.
 
     Credentials for a store are taken from the environment. The JSON Schema of configurations is
     written beside it, for editors.

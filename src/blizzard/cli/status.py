@@ -110,6 +110,8 @@ class WatchedPipelines:
         self.checks = {
             settings.name: checks_schema(settings, call.table_of) for settings in call.pipelines()
         }
+        known = {settings.name: call.uncommitted(settings) for settings in call.pipelines()}
+        self.warnings = {name: [f"  warning: {text}"] for name, text in known.items() if text}
 
     def read(self) -> list[ShownStatus]:
         """Read the state of each pipeline; one that cannot be read hides no other."""
@@ -122,7 +124,8 @@ class WatchedPipelines:
         self.call.show([headline(each.health for each in statuses)])
         for number, each in enumerate(statuses):
             gap = [""] if number else []
-            self.call.show(chain(gap, each.lines(self.clock)), each.document())
+            warnings = self.warnings.get(each.settings.name, ())
+            self.call.show(chain(gap, each.lines(self.clock), warnings), each.document())
 
     def _read(self, settings: PipelineSettings) -> ShownStatus:
         cli = self.call.line(settings)

@@ -18,8 +18,9 @@ from blizzard.handoff.dead_letters import DeadLetterWriter, dlq_location_of
 from blizzard.model.files import Location, open_reader, sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.service import open_queue
-from blizzard.table_rules import TableOf, tables_of
+from blizzard.table_rules import TableOf, not_among, tables_of
 from lakebed.clock import Clock
+from lakebed.config.files import options_of
 from lakebed.config.loader import load_document, schema_text
 from lakebed.config.models import Document
 from lakebed.errors import ConfigInvalid, LakeError, ObjectMissing, StoreDenied
@@ -128,14 +129,12 @@ def _offline(loaded: _Loaded) -> Iterator[Tried]:
 
 def _uncommitted(pipeline: PipelineSettings, penguin: PenguinSettings | None) -> str:
     """Return why penguin, started with this configuration, would not commit a pipeline's files."""
-    where = pipeline.sink.table_uri
     if penguin is None:
         return (
-            f"nothing in this configuration commits {where}: run penguin with one that has it "
-            "under tables, or set sink.commit: inline"
+            f"nothing in this configuration commits {pipeline.sink.table_uri}: run penguin with "
+            "one that has it under tables, or set sink.commit: inline"
         )
-    others = ", ".join(table.table_uri for table in penguin.tables)
-    return f"it writes to {where}, which is none of the tables that penguin commits: {others}"
+    return not_among(pipeline, penguin.tables)
 
 
 def _online(call: Call, loaded: _Loaded) -> Iterator[Tried]:
@@ -143,8 +142,9 @@ def _online(call: Call, loaded: _Loaded) -> Iterator[Tried]:
     if (settings := loaded.blizzard) is not None:
         yield _tried("java", partial(_java, settings))
         table_of = tables_of(settings, call.files or (), call.folders or ())
+        options = options_of(call.files or (), call.folders or ())
         for each in settings.pipelines:
-            yield _tried(each.name, partial(_start, each, settings, table_of))
+            yield _tried(each.name, partial(_start, each, settings, table_of, options))
             yield _tried(f"{each.name}, sink", partial(_writable, sink_location(each)))
             if each.dlq_path is not None:
                 yield _tried(f"{each.name}, dead letter queue", partial(_letterbox, each))
@@ -172,7 +172,9 @@ def _java(settings: BlizzardSettings) -> str:
     return f"found; Spark will run on {settings.spark.master}"
 
 
-def _start(each: PipelineSettings, settings: BlizzardSettings, table_of: TableOf) -> str:
+def _start(
+    each: PipelineSettings, settings: BlizzardSettings, table_of: TableOf, options: str
+) -> str:
     """Return what the next batch would read; raise what a start would be refused for."""
     found = explained(each, settings.pipelines, table_of)
     if found.refusal is not None:
@@ -183,8 +185,8 @@ def _start(each: PipelineSettings, settings: BlizzardSettings, table_of: TableOf
         return f"would read {plural(len(read), 'file')} ({size}) into {found.table_uri}"
     seen = sum(one.files for finding in found.findings.values() for one in finding.not_taken)
     if seen:
-        there = plural(seen, "file is", "files are")
-        return f"nothing new to read: {there} there, and blizzard --dry-run says why not"
+        dry_run = f"blizzard{options} --dry-run"
+        return f"{plural(seen, 'file')} found, none new; {dry_run} lists the reasons"
     return "there are no files yet"
 
 

@@ -266,7 +266,7 @@ class OtherWriterWatched(PipelineEvent):
     seconds: float
 
     says = (
-        "another blizzard has not ended: {other}; watching for up to {seconds:.0f} s to see "
+        "another blizzard may still be running: {other}; watching for up to {seconds:.0f} s to see "
         "whether it is alive"
     )
 

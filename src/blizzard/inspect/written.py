@@ -56,7 +56,7 @@ def pipeline_lines(
 ) -> Iterator[str]:
     """Yield the lines of a configuration: for both programs, or for one that does everything."""
     programs = "For blizzard alone" if inline else "One file for both programs"
-    yield f"# {programs}, written after a look at {looked_at}."
+    yield f"# {programs}, generated from {looked_at}."
     yield ""
     yield "source:"
     yield f"  path: {_quoted(source)}"

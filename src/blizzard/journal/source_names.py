@@ -18,7 +18,7 @@ from blizzard.model.settings import PipelineSettings
 from lakebed.errors import LakeError, NameUnusable, ObjectMissing, Whose
 from lakebed.listing.sort import Guide
 from lakebed.locations import below
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.store import ObjectFacts, Reader, is_there
 from lakebed.units import printable, typed
 
 FEW = 10
@@ -199,6 +199,10 @@ def _by_part(name: str, scopes: Sequence[Scope], *, listing: bool) -> tuple[Scop
         if found:
             return next(iter(found.values()))
     where = "known to the journal, or in a source" if listing else "known to the journal"
+    if listing and (missing := ", ".join(_missing(scopes))):
+        raise FileUnknown(
+            f"no file with {name!r} in its name is known to the journal, and {missing}"
+        )
     raise FileUnknown(
         f"no file with {name!r} in its name is {where}; blizzard --dry-run shows which files are "
         "seen"
@@ -243,6 +247,13 @@ def _listed(scope: NameScope, text: str) -> Iterator[str]:
                     yield f"{source.name}:{facts.path}"
         except ObjectMissing:
             continue  # The source's folder is not there.
+
+
+def _missing(scopes: Iterable[NameScope]) -> Iterator[str]:
+    """Yield the sources whose folders are not there."""
+    for source in (source for scope in scopes for source in scope.settings.sources):
+        if not is_there(source.uri):
+            yield f"source {source.name} cannot be listed: {source.uri} does not exist"
 
 
 def _objects(place: Reader) -> Iterator[ObjectFacts]:

@@ -53,8 +53,8 @@ def test_lines_that_a_rule_passes_over_wait_no_longer_and_give_no_row(bulk: Open
     told = does(bulk, "dlq", "replay", "--all", "--yes")
     bulk.penguin()
 
-    assert "1 line became rows" in told
-    assert "2 lines passed over by source.skip_records, without a row" in told
+    assert "1 line became a row" in told
+    assert "2 lines skipped by source.skip_records, without a row" in told
     assert "1 line still cannot be read" in told
     assert [row["id"] for row in bulk.rows()] == [1, 2]
     (resolved,) = entries(bulk.table)[-1].resolved

@@ -59,7 +59,7 @@ def test_long_paths_leave_room_for_the_reasons(desk):
     tables = [line for line in done.stdout.splitlines() if not line.startswith("pipeline")]
     assert max(map(len, tables)) <= WIDTH, done.stdout
     assert "…/events-00000.ndjson.gz.tmp" in done.stdout
-    assert "named like a file that" in done.stdout
+    assert "named like an unfinished" in done.stdout
     (plan,) = told(desk.run("--dry-run", "--output", "json"))
     whole = "region=europe/date=2024-01-01/events-00000.ndjson.gz.tmp"
     assert whole in {one["path"] for one in plan["left_out"]}

@@ -55,7 +55,7 @@ def test_the_queue_shows_what_is_failed_now_and_all_of_it_if_asked(bench, desk):
     ]
     shown = desk.run("dlq", "list").stdout
     assert "1 failure, the newest first" in shown
-    assert "2 earlier failures are over" in shown
+    assert "2 earlier failures have been resolved" in shown
     (desk.landing / "stays.ndjson").unlink()
     drain(bench.again(run_id="run-3"))
     assert "no file is in a failed state now; 2 earlier failures" in desk.run("dlq", "list").stdout
@@ -84,7 +84,7 @@ def test_the_queue_names_files_that_are_lost_until_they_are_given_up(bench, desk
 
     assert desk.run("dlq", "discard", "first.ndjson", "--yes").exit_code == 0
     shown = " ".join(desk.run("dlq", "list").stdout.split())
-    assert "1 earlier failure is over" in shown
+    assert "1 earlier failure has been resolved" in shown
     assert "1 file is lost, it failed and was deleted from the source" in shown
     put(desk.landing, "second.ndjson", ndjson(rows(1)))
     drain(bench.again(run_id="run-3"))

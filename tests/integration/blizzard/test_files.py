@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from blizzard.answers.file_counts import DayOrPartition
+from blizzard.answers.lifecycle import LANDED
 from blizzard.answers.report import Question, Reconciler, Reconciliation
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.model.files import open_reader
@@ -388,3 +389,18 @@ def test_names_whose_suffix_is_not_read_are_counted_by_files_and_status(desk):
     assert told(found["passed_over"]) == counted
     for command in ("status", "files"):
         assert "2 names ignored: not named like NDJSON" in desk.cli(command).output
+
+
+def test_a_state_that_no_file_lists_is_refused_with_those_that_can_be_asked_for(desk):
+    done = desk.cli("files", "--state", "foo")
+    assert done.exit_code == 2
+    shown = " ".join(done.output.split())
+    assert "'foo' is not a state of files that landed; choose from" in shown
+    assert all(state in shown for state in LANDED)
+    assert "orphan" not in shown
+
+
+def test_where_nothing_landed_the_message_names_what_was_asked_for(desk):
+    desk.landing.folder.mkdir(exist_ok=True)
+    shown = " ".join(desk.cli("files", "--partition", "date=2024").output.split())
+    assert "no file of partition date=2024 has landed yet" in shown

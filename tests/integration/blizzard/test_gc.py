@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from typer.testing import CliRunner
 
+from blizzard.cli.app import app
 from blizzard.journal.fence import append_beside
 from blizzard.model.files import UnitOutcome
 from blizzard.model.settings import SinkSettings
@@ -122,7 +124,7 @@ def test_what_is_young_is_left_alone_by_default(desk):
     a_batch(desk)
     left = a_dead_attempt(desk)
     done = desk.run("gc", "--delete")
-    assert "too young to be touched" in done.stdout
+    assert "kept because it is newer than --older-than" in done.stdout
     assert (desk.table / left).exists()
     assert len(desk.bench().entries()) == 2
 
@@ -371,3 +373,9 @@ def test_where_there_is_nothing_it_says_so(desk):
     assert not desk.table.exists()
     assert desk.run("gc", "--older-than", "soon").exit_code == 2
     assert desk.run("gc", "--older-than", "9999999999d").exit_code == 2
+
+
+def test_an_age_that_is_no_duration_is_refused_with_examples(tmp_path):
+    done = CliRunner().invoke(app, ["gc", "--older-than", "5"])
+    assert done.exit_code == 2
+    assert "--older-than '5' is not a duration; use for example 90m, 24h or 7d" in done.output

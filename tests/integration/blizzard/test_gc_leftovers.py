@@ -84,7 +84,7 @@ def test_an_upload_that_was_killed_is_shown_and_then_deleted(desk, tmp_path):
     aged(unfinished)
     before = tree(desk.table)
     assert pieces(desk) == {name: "unfinished"}
-    assert "files that were never finished" in desk.run("gc").stdout
+    assert "unfinished files" in desk.run("gc").stdout
     assert tree(desk.table) == before
     assert pieces(desk, "--delete") == {name: "unfinished"}
     assert not unfinished.exists()

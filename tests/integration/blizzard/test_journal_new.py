@@ -332,7 +332,7 @@ def test_a_journal_that_nothing_is_wrong_with_is_not_replaced(desk, how):
     before = tree(desk.table)
     refused = desk.run("journal", "new", *how, "--yes")
     assert refused.exit_code == 1
-    assert "nothing is wrong with this journal" in refused.stderr
+    assert "the journal is intact, so no new one is needed" in refused.stderr
     assert tree(desk.table) == before
 
 

@@ -255,3 +255,12 @@ def test_the_command_shows_first_and_then_does_it(tmp_path):
     assert (row["replaced_by"], row["new_rows"], row["rows"]) == ("in:b.ndjson", 1, 2)
     desk.penguin()
     assert sorted(desk.ids()) == [1, 2, 30]
+
+
+def test_the_preview_says_that_the_new_file_failed_before(tmp_path):
+    desk = landed(tmp_path)
+    desk.land("c.ndjson", "{nope")
+    desk.ingest()
+    shown = " ".join(desk.cli("retract", "b.ndjson", "--replace", "c.ndjson").output.split())
+    assert "in:c.ndjson failed before: " in shown
+    assert "[not_json]; unless it can be read now, the old rows stay" in shown

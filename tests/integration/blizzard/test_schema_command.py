@@ -147,7 +147,7 @@ def test_a_table_that_is_not_there_yet_has_the_declared_columns(tmp_path: Path) 
     (row,) = told(desk.run("--output", "json"))
     assert origins(row) == {"id": ("int64", "declared", None)}
     desk.declared(None)
-    assert "blizzard schema infer looks ahead" in desk.run().stdout
+    assert "see blizzard schema infer" in desk.run().stdout
 
 
 def test_values_of_files_that_are_read_again_count_once(tmp_path: Path) -> None:
@@ -195,6 +195,14 @@ def test_the_files_that_wait_say_their_columns(tmp_path: Path) -> None:
     assert desk.run("infer").stdout == done.stdout, "nothing is written by a look"
 
 
+def test_hints_decide_about_the_columns_that_they_name(tmp_path: Path) -> None:
+    hints = [{"name": "id", "type": "string"}, {"name": "late", "type": "date"}]
+    desk = Table(tmp_path, {"infer": True, "hints": hints})
+    desk.land("a.ndjson", {"id": 1, "n": 2})
+    fields = yaml.safe_load(desk.run("infer").stdout)["fields"]
+    assert fields == [hints[0], {"name": "n", "type": "int64"}, hints[1]]
+
+
 def test_the_files_that_wait_are_read_in_the_form_that_is_configured(tmp_path: Path) -> None:
     desk = Table(tmp_path, None)
     document = yaml.safe_load(desk.file.read_text())
@@ -226,7 +234,7 @@ def test_nothing_to_look_at_is_an_error(tmp_path: Path) -> None:
     desk = Table(tmp_path, None)
     done = desk.run("infer")
     assert done.exit_code == 1
-    assert "no file is waiting" in done.stderr
+    assert "no waiting file has JSON objects" in done.stderr
     desk.land("a.ndjson", {"id": 1})
     desk.ingest()
     assert desk.run("infer").exit_code == 1

@@ -89,8 +89,9 @@ def test_online_compares_the_columns_with_the_table(desk: Checked) -> None:
     desk.landing.write("a.ndjson", b'{"id": 1}\n')
     desk.blizzard()
     desk.penguin()
-    said = "nothing new to read: 1 file is there, and blizzard --dry-run says why not"
-    assert desk.rows("--online")["default"]["message"] == said
+    said = desk.rows("--online")["default"]["message"]
+    assert said.startswith("1 file found, none new; blizzard -c ")
+    assert said.endswith(" --dry-run lists the reasons")
     desk.write(schema={"fields": [{"name": "id", "type": "string"}]})
     found = desk.rows("--online")["default"]
     assert found["result"] == "error"
@@ -109,3 +110,13 @@ def test_online_finds_what_is_missing(desk: Checked) -> None:
 
 def test_the_schema_for_editors_is_printed(desk: Checked) -> None:
     assert "properties" in json.loads(desk.run("--json-schema").stdout)
+
+
+def test_status_and_dry_run_warn_too_where_penguin_has_another_table(desk: Checked) -> None:
+    document = yaml.safe_load(desk.file.read_text())
+    document["tables"] = {"t": {"table_uri": str(desk.table) + "2"}}
+    desk.file.write_text(yaml.safe_dump(document))
+    for words in (("status",), ("--dry-run",)):
+        done = desk.cli(*words)
+        assert done.exit_code == 0, done.output
+        assert "which is none of the tables that penguin commits" in done.output

@@ -8,6 +8,7 @@ import pytest
 from tests.support.builders import ndjson, put, tree
 from tests.support.commands import Desk as PlainDesk
 from tests.support.commands import told
+from tests.support.desk import Desk
 from tests.support.questions import Questions
 from tests.support.stops import CUT, NEVER, all_at
 
@@ -256,3 +257,19 @@ def test_damaged_names_are_not_believed(desk):
     names.write_bytes(names.read_bytes().replace(b"events-1", b"events-2"))
     assert desk.state("events-1.ndjson") == "in_table"
     assert desk.why("ents-1")["path"] == "events-1.ndjson"
+
+
+def test_a_source_that_is_not_there_is_named_where_a_name_is_looked_up(tmp_path):
+    desk = Desk(tmp_path / "both")
+    done = desk.cli("why", "a.ndjson")
+    assert done.exit_code == 1
+    assert f"source default cannot be listed: {desk.landing.folder} does not exist" in done.output
+
+
+def test_an_audit_that_cannot_count_a_source_cannot_tell(tmp_path):
+    desk = Desk(tmp_path / "both")
+    desk.landing.land("a.ndjson", 1)
+    desk.blizzard()
+    desk.penguin()
+    desk.landing.folder.rename(tmp_path / "gone")
+    assert desk.cli("audit").exit_code == 2

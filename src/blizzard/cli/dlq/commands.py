@@ -39,7 +39,7 @@ app = program()
 
 @app.callback(invoke_without_command=True)
 def dlq(call: PipelineCall) -> None:
-    """Show which source files failed and which bad lines are set aside, or have them read again.
+    """Show which source files failed and which bad lines are quarantined, or read them again.
 
     Without a command this is `list`.
     """
@@ -49,7 +49,7 @@ def dlq(call: PipelineCall) -> None:
 
 @app.command(name="list")
 def dlq_list(call: PipelineCall) -> None:
-    """Show which source files failed and why, the newest first, and which lines are set aside."""
+    """Show which source files failed and why, the newest first, and which lines are quarantined."""
     for settings in call.pipelines():
         with call.guard(settings.name):
             _list(call, settings)
@@ -80,7 +80,7 @@ def dlq_show(
     names: list[str],
     limit: Annotated[int, typer.Option(min=1)] = 20,
 ) -> None:
-    """Print bad lines that are set aside, with what is wrong with each.
+    """Print quarantined lines, with what is wrong with each.
 
     Args:
         names GROUP|FILE: A group of bad lines, as `blizzard dlq list` names it, or a source file.
@@ -212,8 +212,8 @@ def _inherited(queue: DeadLetterQueue) -> Iterator[str]:
 
 
 def _over(queue: DeadLetterQueue) -> str:
-    failures = plural(queue.over, "earlier failure is", "earlier failures are")
-    return f"; {failures} over" if queue.over else ""
+    failures = plural(queue.over, "earlier failure has", "earlier failures have")
+    return f"; {failures} been resolved" if queue.over else ""
 
 
 def _failures(queue: DeadLetterQueue, uris: Mapping[str, str]) -> Iterator[Line]:

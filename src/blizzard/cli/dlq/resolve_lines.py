@@ -164,7 +164,7 @@ def dlq_replay(
     ] = None,
     yes: Confirmed = False,
 ) -> None:
-    """Read again, with the current configuration, lines that are set aside.
+    """Read quarantined lines again, with the current configuration.
 
     Lines that can be read now become rows, on Spark; the others keep waiting. With --from they are
     read as corrected there.
@@ -196,7 +196,8 @@ def dlq_replay(
                     corrected=corrected,
                 )
         commit_inline(call, settings, done.entry)
-    _show(call, settings, done, FailedSources(), "became rows", is_done=True)
+    became = "became a row" if done.lines == 1 else "became rows"
+    _show(call, settings, done, FailedSources(), became, is_done=True)
 
 
 def dlq_discard(
@@ -206,7 +207,7 @@ def dlq_discard(
     lost: Annotated[bool, typer.Option("--deleted")] = False,
     yes: Confirmed = False,
 ) -> None:
-    """Give up lines that are set aside, or failed files that were deleted: they never become rows.
+    """Give up quarantined lines, or failed files that were deleted: they never become rows.
 
     Until then, a file that was deleted before it could be read keeps its day incomplete. Of a file
     that was deleted after a part of it was read, the rest is given up, and its rows stay.
@@ -302,8 +303,8 @@ def _show(
     if done.unknown:
         listed = ", ".join(sorted(done.unknown))
         print_error(
-            f"error: no bad lines of {listed} are waiting; blizzard dlq list shows what is. Of a "
-            "file that failed and was deleted, a run has to notice first that it is gone"
+            f"error: no bad lines of {listed} are waiting; blizzard dlq list shows what is. A "
+            "failed file that was deleted can be discarded after the next run"
         )
     call.fail_if(done.unknown or (not is_done and (done.lines or lost.records)))
 
@@ -328,7 +329,7 @@ def _text(
     )
     if done.filtered:
         lines = plural(done.filtered, word)
-        yield f"  {lines} passed over by source.skip_records, without a row"
+        yield f"  {lines} skipped by source.skip_records, without a row"
     left = done.left - done.not_in_place
     if left > 0:
         keep = "keeps" if left == 1 else "keep"

@@ -145,9 +145,7 @@ def _refuse_whole(
             "journal begins by itself with the first start",
             table=settings.sink.table_uri,
         )
-    raise JournalLost(
-        "nothing is wrong with this journal: blizzard goes on with it", journal=history.journal
-    )
+    raise JournalLost("the journal is intact, so no new one is needed", journal=history.journal)
 
 
 def _is_wanted_again(history: Ledger, old: str | None) -> bool:

@@ -117,4 +117,4 @@ def _group_line(one: MergeGroup) -> str:
     where = "/".join(f"{key}={value or ''}" for key, value in one.files[0].partition)
     by = f", sorted by {', '.join(one.sorted_by)}" if one.sorted_by else ""
     counts = f"{plural(len(one.files), 'file')} -> {one.outputs:,}, {in_words(one.size)}"
-    return f"{where or 'the table'}: {counts}{by}"
+    return f"{where or 'no partition'}: {counts}{by}"

@@ -46,8 +46,8 @@ def retract(
         sources SOURCE: Source files, named as for `blizzard why`; without --yes their whole names
             are shown.
         other OTHER: A source file whose rows take their place; it may be SOURCE itself.
-        rows_deleted: Rows that cannot be told apart from others are deleted already, by their
-            values.
+        rows_deleted: Confirm that another engine has already deleted the rows that blizzard cannot
+            tell apart.
     """
     with call.one() as settings:
         command, clock = RewriteCommand(call, settings, sure=yes), call.around.clock
@@ -147,6 +147,12 @@ def _text(command: RewriteCommand, done: Retracted, other: str | None) -> Iterat
         yield f"  {plural(new.rows, 'row')} of {new.key} in their place{bad}"
     elif other is not None:
         yield f"  the rows of {other} are to come in their place"
+        known = found.state.history.lookup()(other).unfinished
+        if known is not None and (failure := known.record.failure) is not None:
+            yield (
+                f"  {other} failed before: {failure.message} [{failure.code}]; unless it can be "
+                "read now, the old rows stay"
+            )
     if sure:
         yield from command.committed(done.entry, "takes the rows out")
         yield command.time_travel()

@@ -18,7 +18,16 @@ from lakebed.layout import PartitionValues
 from lakebed.locations import place_of
 from lakebed.telemetry.events import code_of
 from lakebed.terminal.call import reading
-from lakebed.terminal.console import Line, Table, fields_of, path_end, picked, second, text_width
+from lakebed.terminal.console import (
+    Line,
+    Table,
+    fields_of,
+    path_end,
+    picked,
+    print_error,
+    second,
+    text_width,
+)
 from lakebed.types import Codec
 from lakebed.units import in_words, plural
 
@@ -37,6 +46,8 @@ def show_next_batches(call: PipelineCall) -> None:
                 found = explained(pipeline, pipelines, call.table_of)
             queues = queues_of(pipeline, open_queue)
             call.show(batch_lines(found, queues), batch_document(found, queues))
+            if (warning := call.uncommitted(pipeline)) is not None:
+                print_error(f"warning: {pipeline.name}: {warning}")
             if found.refusal is not None:
                 raise found.refusal
 

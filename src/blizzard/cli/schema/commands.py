@@ -24,7 +24,7 @@ from blizzard.inspect.columns import (
 )
 from blizzard.inspect.guess.fields import GuessedColumn, columns_in
 from blizzard.inspect.guess.forms import Record, records_in
-from blizzard.inspect.written import field_lines
+from blizzard.inspect.written import field_lines, plain_columns
 from blizzard.journal.books import Books
 from blizzard.journal.checkpoint import refresh
 from blizzard.journal.ledger import Ledger
@@ -168,12 +168,13 @@ def schema_infer(
     uri: Annotated[str | None, typer.Argument(show_default=False)] = None,
     most: SampleSize = sample.BYTES,
 ) -> None:
-    """Look at files and print their columns, as the configuration has them.
+    """Print the columns of files, as the configuration has them.
 
+    Without URI, `schema.hints` of the configuration decide about the columns that they name.
     Nothing is written, and no column of the table is changed.
 
     Args:
-        uri URI: Where files are; by default those that the next batch would read.
+        uri URI: Where the files are; by default those that the next batch would read.
     """
     call.who = "schema infer"
     if uri is not None:
@@ -232,12 +233,16 @@ def _waiting(settings: PipelineSettings, most: int) -> tuple[GuessedColumn, ...]
     warn(troubles)
     if not records:
         raise sample.NothingToLookAt(
-            "no file is waiting that has JSON objects; blizzard --dry-run says which files there "
-            "are, and blizzard schema infer URI looks at others"
+            "no waiting file has JSON objects; blizzard --dry-run lists the files, and blizzard "
+            "schema infer URI reads others"
         )
     sink = settings.sink
     keys = sink.template.keys if sink.template and sink.timestamp_field is None else ()
-    return columns_in(records, without=frozenset(keys))
+    hints = plain_columns(settings.schema.fields if settings.infer else ())
+    hinted = {one.name: one for one in hints}
+    renamed = {name for one in settings.schema.fields for name in one.reading.path[:1] if hints}
+    columns = columns_in(records, without=frozenset(keys) | renamed - hinted.keys())
+    return (*(hinted.pop(one.name, one) for one in columns), *hinted.values())
 
 
 def _diff(call: PipelineCall, settings: PipelineSettings) -> None:
@@ -280,7 +285,7 @@ def column_lines(settings: PipelineSettings, found: PresentColumns) -> Iterator[
         f"on_mismatch {settings.on_mismatch}"
     )
     if not found.columns:
-        yield "  the columns are found in the first batch; blizzard schema infer looks ahead"
+        yield "  the columns are found in the first batch; see blizzard schema infer"
         return
     rows = [(one.path, one.type, _origin(one)) for one in found.columns]
     yield Table(("column", "type", "where from"), rows)
