@@ -162,7 +162,7 @@ def _join(
 
 def _join_profile(found: dict[str, Setting], environment: Mapping[str, str]) -> None:
     """Add what the profile that is meant sets, unless there is a key already."""
-    if found.keys() & set(KEYS) or _is_true(found, "skip_signature"):
+    if found.keys() & set(KEYS) or _is_unsigned(found):
         return
     profile, renews = found.get("aws_profile"), None
     if profile is None or (profile.outside and environment.get(WEB_IDENTITY)):
@@ -187,8 +187,9 @@ def _default(environment: Mapping[str, str]) -> sessions.Profile | None:
         return None  # It was not requested.
 
 
-def _is_true(found: Mapping[str, Setting], meant: str) -> bool:
-    return any(bare(name) == meant and each.value.lower() == "true" for name, each in found.items())
+def _is_unsigned(found: Mapping[str, Setting]) -> bool:
+    unsigned = (each for name, each in found.items() if bare(name) == "skip_signature")
+    return any(each.value.lower() == "true" for each in unsigned)
 
 
 def told(settings: Mapping[str, Setting], environment: Mapping[str, str]) -> dict[str, str]:

@@ -30,11 +30,10 @@ class TableCall(Call):
     @contextmanager
     def store(self, table: "TableSettings") -> "Iterator[Store | None]":
         """Open a table's directory, if there is one; a person sees that it is read."""
-        from lakebed.storage.store import Store, is_there  # noqa: PLC0415
+        from penguin.pipeline import open_store  # noqa: PLC0415 - help is printed without it
 
         with reading(table.name, self.output):
-            there = is_there(table.table_uri)
-            yield Store(table.table_uri, table.storage_options) if there else None
+            yield open_store(table)
 
 
 def unclaimed(settings: "PenguinSettings") -> "Iterator[str]":

@@ -32,7 +32,7 @@ def _may_hold_data(folder: str) -> bool:
     return "/" in folder or may_be_entered(folder)
 
 
-def rewritten_into(store: Reader, path: str, added: int | None, most: int) -> dict[str, bool]:
+def rewritten_into(store: Reader, path: str, added: int | None) -> dict[str, bool]:
     """Return the files of blizzard's with rows in a file, and whether all of theirs must be in it.
 
     A version that adds files and removes others of the same partition has put the rows of these
@@ -43,7 +43,7 @@ def rewritten_into(store: Reader, path: str, added: int | None, most: int) -> di
         return {}
     found: dict[str, bool] = {}
     sought = {path: True}
-    for actions in fetch_actions(store, range(added, max(added - most, -1), -1)):
+    for actions in fetch_actions(store, range(added, max(added - MOST_BACK, -1), -1)):
         if actions is None:
             break  # Older ones were cleaned up after a checkpoint.
         new = actions.adds
@@ -220,7 +220,7 @@ def _find_versions(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> N
 
 def _find_origins(store: Reader, damaged: list[Damaged]) -> None:
     """Find the sources of each file's rows in the entries of all pipelines."""
-    earlier = {one.path: rewritten_into(store, one.path, one.added, MOST_BACK) for one in damaged}
+    earlier = {one.path: rewritten_into(store, one.path, one.added) for one in damaged}
     wanted = {path for path in earlier if layout.file_id(path) is not None}
     wanted |= {path for each in earlier.values() for path in each}
     found: dict[str, FileOrigin] = {}
