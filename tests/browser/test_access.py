@@ -179,9 +179,9 @@ def test_older_rows_take_the_focus_that_their_button_had(visitor: Visitor):
         expect(visit.section("Batches").locator(".row-link")).to_have_count(20 + 50 * place)
     visit.go("#/tables/orders")
     visit.page.get_by_role("button", name="Older versions").press("Enter")
-    first = visit.section("Versions").get_by_role("row").nth(21).get_by_role("link").first
-    expect(first).to_have_text("4,786")
-    expect(first).to_be_focused()
+    link = visit.section("Versions").get_by_role("row").nth(21).get_by_role("link").first
+    expect(link).to_have_text("4,786")
+    expect(link).to_be_focused()
 
 
 def test_a_chart_tells_its_values_by_keyboard_and_a_theme_its_name(visitor: Visitor):

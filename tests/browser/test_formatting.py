@@ -248,7 +248,13 @@ FAILURE = {"failed_at": "2026-11-16T12:00:00Z", "code": "gone", "message": "x", 
 
 def steps(ask: Ask, **facts: Any) -> list[tuple[str, str, str | None]]:
     stored = {"modified": "2026-11-16T12:30:00Z", "size": 1_024}
-    answer = {"reason": None, "detail": None, "stored": stored, "read": [READ], "failure": None}
+    answer: dict[str, Any] = {
+        "reason": None,
+        "detail": None,
+        "stored": stored,
+        "read": [READ],
+        "failure": None,
+    }
     answer |= {"resolved": [], "erased": [], "retraction": None, "running": True, **facts}
     found = ask("view-files", "stepsOf", answer, NOW)
     return [(step["state"], step["what"], step["at"]) for step in found]

@@ -81,7 +81,7 @@ def test_rows_to_be_retracted_that_a_restore_took_out_are_not_in(tmp_path):
 def test_a_part_of_the_rows_removed_keeps_the_day_open(tmp_path):
     partition = {"prefix_template": "day=%Y-%m-%d", "timestamp_field": "at"}
     fields = [*FIELDS, {"name": "at", "type": "timestamp"}]
-    lake = Asked(tmp_path, {"fields": fields}, partition_by=partition, **INLINE)
+    lake = Asked(tmp_path, {"fields": fields}, partition_by=partition, commit="inline")
     days = ("2024-01-01", "2024-01-02")
     lake.land("a.ndjson", *({"id": n, "at": f"{day}T00:00:00Z"} for n, day in enumerate(days)))
     lake.ingest()

@@ -27,6 +27,7 @@ def test_a_failing_pipeline_comes_first_and_its_problem_is_shown_with_the_way_ou
     assert lines[6].split()[:3] == ["✗", "payments", "failing"]
     (problem, *_more) = samples.failing(CLOCK).problems
     at = lines.index(f"payments  {problem.code}: {problem.message} (since 11:46 UTC)")
+    assert problem.way_out is not None
     assert (lines[at + 1].strip(),) == problem.way_out.commands
 
 
@@ -85,6 +86,7 @@ def test_at_80_by_24_a_pipeline_is_a_line_and_the_problem_of_the_marked_one_is_t
     shown = " ".join("\n".join(first).split())
     for problem in samples.failing(CLOCK).problems:
         assert problem.message in shown
+        assert problem.way_out is not None
         assert f" {problem.way_out.commands[0]}" in shown
 
 

@@ -8,12 +8,13 @@ import pytest
 from blizzard.journal.origins import RowOrigins
 from lakebed.documents.entry import decode_entry
 from lakebed.documents.records import Run
+from lakebed.layout import TablePath
 from tests.support.builders import entry_body, finished_file, rewrite
 
 ENTRY = decode_entry(entry_body(1), "1")
 FIRST = replace(finished_file("first.parquet"), runs=(Run(0, 1, 3, 3),))
-FILLED = replace(FIRST, filename="filled.parquet")
-LEFT = replace(FIRST, filename="left.parquet", record_count=2, runs=(Run(0, 2, 2, 2),))
+FILLED = replace(FIRST, filename=TablePath("filled.parquet"))
+LEFT = replace(FIRST, filename=TablePath("left.parquet"), record_count=2, runs=(Run(0, 2, 2, 2),))
 ENTRIES = (
     replace(ENTRY, files=(FIRST,)),
     replace(ENTRY, kind="promote", sequence=2, rewrites=(rewrite("first.parquet", FILLED),)),
