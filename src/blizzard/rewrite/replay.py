@@ -27,7 +27,8 @@ from blizzard.model.event_time import from_path
 from blizzard.model.files import WorkUnit
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.output.upload import Uploads
-from blizzard.worker.quarantine.reader import LeftBehind, leave, lines_in, lines_of, read_table
+from blizzard.worker.quarantine.reader import lines_in, lines_of, read_table
+from blizzard.worker.quarantine.writer import LeftBehind, leave
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.deltalog import tables

@@ -29,7 +29,7 @@ from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import Opened, ReadPosition, is_plain
 from blizzard.worker.position import lines_of as lines_in
 from blizzard.worker.progress import ProgressChannel
-from blizzard.worker.quarantine.reader import BadOfFile
+from blizzard.worker.quarantine.writer import BadOfFile
 from blizzard.worker.record import LineTally, failure_of, record_of
 from lakebed.columns.schema import Schema
 from lakebed.documents.records import SourceRecord, Unread

@@ -32,7 +32,7 @@ from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import Opened
 from blizzard.worker.quarantine.reader import SCHEMA as ASIDE
-from blizzard.worker.quarantine.reader import Aside, AsideWriter
+from blizzard.worker.quarantine.writer import Aside, AsideWriter
 from blizzard.worker.record import failure_of
 from lakebed import layout
 from lakebed.columns.column_mapping import ColumnMapping

@@ -19,13 +19,8 @@ from blizzard.worker.download import Stores
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import require_explained
 from blizzard.worker.progress import ProgressChannel
-from blizzard.worker.quarantine.reader import (
-    LeftBehind,
-    QuarantinedLine,
-    leave,
-    lines_of,
-    read_table,
-)
+from blizzard.worker.quarantine.reader import QuarantinedLine, lines_of, read_table
+from blizzard.worker.quarantine.writer import LeftBehind, leave
 from blizzard.worker.record import failure_of
 from blizzard.worker.unit import decoder_of, run_unit
 from lakebed.documents.records import FinishedFile, Resolved, Run, SourceRecord

@@ -1,0 +1,188 @@
+"""Quarantine files: written for the bad lines of a unit, and rewritten for lines that still wait.
+
+A quarantine file has a row per line, with the line as written in its source file, and stands or
+falls with the data files of its unit. Its column `line` holds the number of the line, or nothing:
+in a part of a large file the lines before it are unknown until the driver has the outcomes of all
+parts. `nth` counts from where the reading began, so that the entry can give the number then.
+"""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from blizzard.model.bad_lines import TOO_MANY, in_words
+from blizzard.model.files import ClosedFile, SourceFile
+from blizzard.model.settings import QuarantineLimits, RollingPolicy
+from blizzard.worker.ndjson.lines import BadLine, BadRecord
+from blizzard.worker.output.parquet import RollingWriter
+from blizzard.worker.output.upload import Uploads
+from blizzard.worker.position import ReadPosition
+from blizzard.worker.quarantine.reader import SCHEMA, QuarantinedLine
+from blizzard.worker.record import LineTally
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.records import BadLines, QuarantineFile
+
+Aside = tuple[pa.RecordBatch, BadLines]
+"""Bad lines of one source file, and what an entry says of them."""
+
+
+def aside_of(found: Sequence[BadRecord], file: SourceFile, position: ReadPosition) -> Aside:
+    """Return bad lines as rows of a quarantine file, with where in the source file they stand."""
+    places = [position.place_in(file, one.line, one.offset) for one in found]
+    first = found[0]
+    columns: list[list[Any]] = [
+        [file.source] * len(found),
+        [file.path] * len(found),
+        [line for line, _offset in places],
+        [one.line + (file.skip if file.part is None else 0) for one in found],
+        [offset for _line, offset in places],
+        *([getattr(one, field.name) for one in found] for field in list(SCHEMA)[5:]),
+    ]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    said = BadLines(
+        source=file.key,
+        lines=len(found),
+        # Of a part it is counted from there, until the driver knows what comes before.
+        first=first.line if file.part is not None else places[0][0],
+        code=first.code,
+        message=first.message,
+        field=first.field,
+    )
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), said
+
+
+@dataclass(slots=True)
+class BadOfFile:
+    """The bad lines of one source file: those that wait to be written, and whether too many are."""
+
+    file: SourceFile
+    limits: QuarantineLimits | None
+    first: BadRecord | None = None
+    waiting: list[Aside] = field(default_factory=list)
+
+    def take(self, found: Sequence[BadRecord], position: ReadPosition, tally: LineTally) -> int:
+        """Take bad lines that were just counted, and return the memory that they take.
+
+        Raise as soon as there are too many, without reading on.
+        """
+        if not found or self.limits is None:
+            return 0
+        self.first = self.first or found[0]
+        self._refuse(self.limits.too_many(tally.quarantined))
+        self.waiting.append(aside_of(found, self.file, position))
+        return self.waiting[-1][0].nbytes
+
+    def hand_over(self) -> list[Aside]:
+        """Return those that wait, once."""
+        waiting, self.waiting = self.waiting, []
+        return waiting
+
+    def end(self, tally: LineTally) -> None:
+        """Raise where too many of the lines are bad; of a part of a file the driver decides."""
+        if self.limits is not None and self.file.part is None:
+            records = tally.rows + tally.quarantined
+            self._refuse(self.limits.exceeded(tally.quarantined, records))
+
+    def _refuse(self, exceeded: str | None) -> None:
+        if exceeded is not None and self.first is not None:
+            raise BadLine(
+                in_words(exceeded, code=self.first.code, message=self.first.message),
+                code=TOO_MANY,
+                line=self.first.line,
+                field=self.first.field,
+            )
+
+
+class AsideWriter:
+    """Writes the bad lines of one group of source files."""
+
+    def __init__(self, writer: RollingWriter) -> None:
+        self._writer = writer
+        self._in_hand: dict[str, BadLines] = {}
+        """What is in the file that is being written, by source file."""
+
+    def write(self, aside: Aside) -> Iterator[tuple[ClosedFile, tuple[BadLines, ...]]]:
+        """Take bad lines of a source file; yield the file that they filled, if they did."""
+        batch, said = aside
+        before = self._in_hand.get(said.source)
+        self._in_hand[said.source] = (
+            said if before is None else replace(before, lines=before.lines + said.lines)
+        )
+        yield from map(self._closed, self._writer.write(batch, said.source))
+
+    def close(self) -> Iterator[tuple[ClosedFile, tuple[BadLines, ...]]]:
+        """Close the file in hand, if there is one."""
+        yield from map(self._closed, self._writer.close())
+
+    def abandon(self) -> None:
+        """Forget the file in hand."""
+        self._writer.abandon()
+
+    def _closed(self, file: ClosedFile) -> tuple[ClosedFile, tuple[BadLines, ...]]:
+        # Lines that were taken are in the file that is closed next, all of them.
+        said = tuple(self._in_hand.values())
+        self._in_hand = {}
+        return file, said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftBehind:
+    """How the lines of a quarantine file that go on waiting are written."""
+
+    rolling: RollingPolicy
+    clock: Clock
+    marks: dict[str, str]
+
+
+def leave(
+    table: pa.Table,
+    lines: Sequence[QuarantinedLine],
+    file: QuarantineFile,
+    keep: Sequence[bool],
+    rest: LeftBehind,
+    uploads: Uploads,
+) -> QuarantineFile | None:
+    """Write the lines that go on waiting into a file of their own; None where none does."""
+    if not any(keep):
+        return None
+    kept = table.filter(pa.array(keep, pa.bool_())).cast(SCHEMA)
+    with tempfile.TemporaryDirectory(prefix="blizzard-", ignore_cleanup_errors=True) as folder:
+        writer = RollingWriter(
+            schema=SCHEMA,
+            # It is no larger than the one it supersedes.
+            policy=replace(rest.rolling, file_size=1 << 62, rollover=float("inf")),
+            marks=rest.marks,
+            folder=Path(folder),
+            clock=rest.clock,
+        )
+        for batch in kept.to_batches():
+            for _none in writer.write(batch, file.filename):
+                raise AssertionError("a file that is never full was closed")
+        (closed,) = writer.close()
+        name = layout.quarantine_file(rest.marks["pipeline"], closed.name)
+        said = _said(line for line, stays in zip(lines, keep, strict=True) if stays)
+        written = uploads.set_aside(closed, name, unit=file.unit, of=said).result()
+    return replace(written, lines_before=file.lines_before)
+
+
+def _said(lines: Iterator[QuarantinedLine]) -> tuple[BadLines, ...]:
+    found: dict[str, BadLines] = {}
+    for line in lines:
+        before = found.get(line.key)
+        if before is not None:
+            found[line.key] = replace(before, lines=before.lines + 1)
+            continue
+        found[line.key] = BadLines(
+            source=line.key,
+            lines=1,
+            first=line.line,
+            code=line.code,
+            message=line.message,
+            field=line.field,
+        )
+    return tuple(found.values())
