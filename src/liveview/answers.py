@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from http import HTTPStatus
 
-from blizzard.answers.answer import Answer, CommandLine, WayOut
+from blizzard.answers.answer import Answer, CommandPrefix, WayOut
 from blizzard.answers.phrases import of_failed, of_lost
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.report import Question
@@ -274,7 +274,7 @@ class Answers:
             )
 
 
-def _held(view: PipelineView, cli: CommandLine) -> Iterator[HeldEntry]:
+def _held(view: PipelineView, cli: CommandPrefix) -> Iterator[HeldEntry]:
     for entry in dict.fromkeys(meta.entry for meta in view.aside.held):
         metas = [meta for meta in view.aside.held if meta.entry == entry]
         yield HeldEntry(

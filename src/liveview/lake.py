@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from blizzard.answers.answer import CommandLine
+from blizzard.answers.answer import CommandPrefix
 from blizzard.config import load as blizzard_config
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.config.files import Given, options_of
@@ -67,9 +67,9 @@ class Lake:
         """Return the pipelines that write to a table."""
         return [name for name, of in self.table_of.items() if of == table]
 
-    def line(self, pipeline: str | None = None) -> CommandLine:
+    def line(self, pipeline: str | None = None) -> CommandPrefix:
         """Return how commands name the configuration, and a pipeline of several."""
-        return CommandLine(self.options, pipeline if len(self.pipelines) > 1 else None)
+        return CommandPrefix(self.options, pipeline if len(self.pipelines) > 1 else None)
 
     def unreachable(self, program: ProgramName, note: str | None) -> Program:
         """Return a program that does not answer, with the reason."""

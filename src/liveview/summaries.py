@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from blizzard.answers.answer import CommandLine, Problem, WayOut
+from blizzard.answers.answer import CommandPrefix, Problem, WayOut
 from blizzard.answers.problems import (
     COMMITS_LATE,
     UnreadFiles,
@@ -38,7 +38,7 @@ from liveview.views.entries import ObservedTable, TableSize, freshness_of, serie
 from penguin.status import TableStatus
 
 
-def of_table(status: TableStatus, cli: CommandLine) -> Iterator[Problem]:
+def of_table(status: TableStatus, cli: CommandPrefix) -> Iterator[Problem]:
     """Yield the problems of a table."""
     held = WayOut(commands=(f"{cli.penguin} held",))
     for one in status.pipelines:
@@ -122,7 +122,7 @@ def running(
     view: PipelineView | None,
     *,
     settings: PipelineSettings,
-    cli: CommandLine,
+    cli: CommandPrefix,
     answering: Collection[str],
     trouble: Problem | None,
     sources: Sequence[SourceStatus],
@@ -219,7 +219,7 @@ def table_summary(
     trouble: Problem | None,
     part: PartReport | None,
     pipelines: Sequence[PipelineSummary],
-    cli: CommandLine,
+    cli: CommandPrefix,
 ) -> TableSummary:
     """Return a table at a glance; without a view, its log is not known.
 

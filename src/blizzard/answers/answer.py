@@ -16,8 +16,8 @@ Health = Literal["ok", "warning", "failing", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class CommandLine:
-    """How a command names its configuration, and one pipeline of several."""
+class CommandPrefix:
+    """The start of a command: its program, its configuration, and one pipeline of several."""
 
     options: str = ""
     """Those that name the configuration: ` -c lake.yaml`."""

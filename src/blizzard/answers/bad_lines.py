@@ -7,7 +7,7 @@ times that are cut off none changes a value: what does not fit its column is kep
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from blizzard.answers.answer import CommandLine, WayOut, confirmed
+from blizzard.answers.answer import CommandPrefix, WayOut, confirmed
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.model.bad_lines import LineFault, Meant, WaitingFile, may_have
 from blizzard.model.columns import with_found
@@ -129,7 +129,7 @@ def fix_for(raws: Sequence[bytes], rules: Rules) -> Fix | None:
     return best
 
 
-def way_out_for(group: str, fix: Fix | None, cli: CommandLine) -> WayOut:
+def way_out_for(group: str, fix: Fix | None, cli: CommandPrefix) -> WayOut:
     """Return what to do about a group of bad lines, given what lets them in. Pure."""
     dlq = f"{cli.blizzard} dlq"
     replay = f"{dlq} replay {group}"

@@ -6,7 +6,7 @@ from shlex import quote
 
 from blizzard.answers.answer import (
     Answer,
-    CommandLine,
+    CommandPrefix,
     DataFile,
     FailedSource,
     FileRetraction,
@@ -70,7 +70,7 @@ def key_of(answer: Answer) -> str:
 
 
 def way_out(
-    code: str, key: str, cli: CommandLine, *, part_way: bool, bad_line: bool = False
+    code: str, key: str, cli: CommandPrefix, *, part_way: bool, bad_line: bool = False
 ) -> WayOut:
     """Return what to do about a failed file; `part_way`: whether lines of it are in the table.
 
@@ -95,7 +95,7 @@ def way_out(
 
 
 def of_failed(
-    failed: FailedSource, key: str, settings: PipelineSettings, cli: CommandLine
+    failed: FailedSource, key: str, settings: PipelineSettings, cli: CommandPrefix
 ) -> WayOut:
     """Return what to do about a failed file; every surface shows this."""
     if failed.next_try is not None:
@@ -105,24 +105,24 @@ def of_failed(
     return way_out(failed.code, key, cli, part_way=part_way, bad_line=bad_line)
 
 
-def _retry_of(key: str, cli: CommandLine) -> str:
+def _retry_of(key: str, cli: CommandPrefix) -> str:
     return f"{cli.blizzard} dlq retry --file {typable(key)}"
 
 
-def of_lost(cli: CommandLine, key: str | None = None) -> WayOut:
+def of_lost(cli: CommandPrefix, key: str | None = None) -> WayOut:
     """Return what to do about files that were deleted before they were read; None means all."""
     which = "--deleted" if key is None else typable(key)
     advice = "Put it back, or give it up." if key else "Put them back, or give them up."
     return WayOut(advice=advice, commands=confirmed(f"{cli.blizzard} dlq discard {which}"))
 
 
-def read_again(answer: Answer, cli: CommandLine) -> WayOut:
+def read_again(answer: Answer, cli: CommandPrefix) -> WayOut:
     """Return how a file is read again whose data files are not to come back."""
     redo = f"{cli.blizzard} redo --file {typable(key_of(answer))}"
     return WayOut(advice="Read the file again.", commands=confirmed(redo))
 
 
-def replacing(names: Iterable[str], new: str, cli: CommandLine) -> tuple[str, str]:
+def replacing(names: Iterable[str], new: str, cli: CommandPrefix) -> tuple[str, str]:
     """Return the commands that put the content of a file in the place of the rows of others."""
     others = " ".join(map(typable, names))
     return confirmed(f"{cli.blizzard} retract {others} --replace {typable(new)}")
@@ -250,7 +250,7 @@ def removals(files: Iterable[DataFile]) -> str:
     return "; ".join(sorted({removal(one) for one in files}))
 
 
-def taken_out(answer: Answer, cli: CommandLine) -> tuple[str, WayOut]:
+def taken_out(answer: Answer, cli: CommandPrefix) -> tuple[str, WayOut]:
     """Return what other writers have done to the rows of a file, and how to learn more."""
     files = in_state(answer)
     if answer.state is FileState.ALTERED:
@@ -282,7 +282,7 @@ def holders(files: list[DataFile]) -> str:
 # ------------------------------------------------------------------- retractions and replacements
 
 
-def not_applied(answer: Answer, taken: FileRetraction, cli: CommandLine) -> tuple[str, WayOut]:
+def not_applied(answer: Answer, taken: FileRetraction, cli: CommandPrefix) -> tuple[str, WayOut]:
     """Return that new content did not replace other rows, and what to do."""
     old = ", ".join(taken.others) or "the old content"
     where = f"{plural(taken.rows, 'row')} of {old} {'stays' if taken.rows == 1 else 'stay'}"
@@ -398,7 +398,7 @@ def waits(answer: Answer, source: SourceSettings, policy: RollingPolicy, now: da
     )
 
 
-def ways_of_waiting(cli: CommandLine, *, running: bool | None) -> tuple[WayOut, ...]:
+def ways_of_waiting(cli: CommandPrefix, *, running: bool | None) -> tuple[WayOut, ...]:
     """Return what an operator can do about a file that waits; nothing while blizzard runs."""
     if running:
         return ()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
-from blizzard.answers.answer import CommandLine, Health, Problem, WayOut, confirmed
+from blizzard.answers.answer import CommandPrefix, Health, Problem, WayOut, confirmed
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import POLLS, PipelineStatus, commit_patience
 from blizzard.journal.lease_record import Life
@@ -45,7 +45,7 @@ class UnreadFiles:
         )
 
 
-NOTHING_LISTED, BARE = UnreadFiles(), CommandLine()
+NOTHING_LISTED, BARE = UnreadFiles(), CommandPrefix()
 
 
 def of_pipeline(
@@ -53,7 +53,7 @@ def of_pipeline(
     status: PipelineStatus | None,
     unread: UnreadFiles,
     *,
-    cli: CommandLine,
+    cli: CommandPrefix,
     now: datetime,
     sources: Iterable[SourceStatus] = (),
     unreadable: Iterable[int] = (),
@@ -109,7 +109,7 @@ def of_error(error: BaseException, what: str) -> Problem:
     return error_found(code=code_of(error), message=f"{what}: {message}")
 
 
-def _of_journal(status: PipelineStatus, cli: CommandLine, dry_run: WayOut) -> Iterator[Problem]:
+def _of_journal(status: PipelineStatus, cli: CommandPrefix, dry_run: WayOut) -> Iterator[Problem]:
     if not status.receipt_fits:
         yield error_found(
             code="receipt_does_not_fit",
@@ -140,7 +140,7 @@ def _of_journal(status: PipelineStatus, cli: CommandLine, dry_run: WayOut) -> It
         )
 
 
-def _of_files(status: PipelineStatus, cli: CommandLine) -> Iterator[Problem]:
+def _of_files(status: PipelineStatus, cli: CommandPrefix) -> Iterator[Problem]:
     listed = f"{cli.blizzard} dlq list"
     failed = sum(one.failed_files for one in status.sources)
     if failed:
@@ -175,7 +175,7 @@ def _of_files(status: PipelineStatus, cli: CommandLine) -> Iterator[Problem]:
         )
 
 
-def _of_changed(changed: Mapping[str, int], cli: CommandLine) -> Iterator[Problem]:
+def _of_changed(changed: Mapping[str, int], cli: CommandPrefix) -> Iterator[Problem]:
     """Yield the sources with files that changed after they were ingested."""
     for source, files in changed.items():
         if files:
@@ -232,7 +232,7 @@ def late_steps(
     now: datetime,
     unread: UnreadFiles = NOTHING_LISTED,
     *,
-    cli: CommandLine = BARE,
+    cli: CommandPrefix = BARE,
     running: Collection[str] = (),
 ) -> Iterator[Problem]:
     """Yield what has waited too long in a pipeline, as far as it is known."""
@@ -283,7 +283,7 @@ TO_COMMIT = "waiting to be committed"
 MOVES = {"files_late": "others were just read", "commit_late": "others were just committed"}
 
 
-def _run(program: str, cli: CommandLine, running: Collection[str]) -> WayOut:
+def _run(program: str, cli: CommandPrefix, running: Collection[str]) -> WayOut:
     """Return the command that starts a program; if it answers, the one that says how it is."""
     start = cli.start(program)
     return WayOut(commands=(f"{start} status" if program in running else start,))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from blizzard.answers.answer import CommandLine
+from blizzard.answers.answer import CommandPrefix
 from blizzard.answers.evidence import JournalEvidence
 from blizzard.answers.lifecycle import FileProgress
 from blizzard.discover.finding import Finding
@@ -66,7 +66,7 @@ class PipelineEvidence:
     open_reader: OpenReader = open_reader
     check_schema: Callable[[], None] = lambda: None
     """Raise where penguin would hold every file with the declared fields."""
-    cli: CommandLine = field(default_factory=CommandLine)
+    cli: CommandPrefix = field(default_factory=CommandPrefix)
     """How commands name the pipeline."""
 
     @classmethod
@@ -79,7 +79,7 @@ class PipelineEvidence:
         opening: OpenReader = open_reader,
         ledger: Ledger | None = None,
         log: PipelineLog | None = None,
-        cli: CommandLine | None = None,
+        cli: CommandPrefix | None = None,
     ) -> "PipelineEvidence":
         """Read the journal of a pipeline; bring a given ledger up to date instead."""
         store, log = open_table(settings, opening), log or PipelineLog(settings, opening)
@@ -96,7 +96,7 @@ class PipelineEvidence:
             history=history,
             open_reader=opening,
             check_schema=check_schema,
-            cli=cli or CommandLine(),
+            cli=cli or CommandPrefix(),
         )
 
     @cached_property

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from blizzard.answers.answer import Answer, CommandLine, DataFile, WayOut, confirmed
+from blizzard.answers.answer import Answer, CommandPrefix, DataFile, WayOut, confirmed
 from blizzard.answers.entries import data_file_of, journals_of, naming_data_file
 from blizzard.answers.evidence import JournalEvidence
 from blizzard.answers.lifecycle import FileState
@@ -326,7 +326,7 @@ def _sources(sources: tuple[str, ...]) -> str:
 
 
 def _told(
-    one: DataFile, entry: Entry, sink: SinkSettings, cli: CommandLine
+    one: DataFile, entry: Entry, sink: SinkSettings, cli: CommandPrefix
 ) -> tuple[str, tuple[WayOut, ...]]:
     rows, named = plural(one.rows, "row"), f"entry {entry.sequence} ({entry.kind})"
     name, are = file_name(one.path), is_are(one.rows)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blizzard.answers import phrases
-from blizzard.answers.answer import Answer, CommandLine, WayOut, confirmed
+from blizzard.answers.answer import Answer, CommandPrefix, WayOut, confirmed
 from blizzard.answers.lifecycle import INHERITED, NO_ROWS, PART_READ, REDO, FileState
 from blizzard.answers.phrases import ways_of_waiting
 from blizzard.discover.finding import IN_WORDS, Reason
@@ -52,7 +52,7 @@ class Case:
     settings: PipelineSettings
     source: SourceSettings
     now: datetime
-    cli: CommandLine
+    cli: CommandPrefix
 
     @property
     def file(self) -> str:
@@ -218,7 +218,7 @@ def _uncommitted(case: Case) -> Words:
     return f"{read}: penguin has yet to commit it.{until}", run_penguin(case.cli)
 
 
-def run_penguin(cli: CommandLine) -> WayOut:
+def run_penguin(cli: CommandPrefix) -> WayOut:
     """Return how an entry is committed."""
     commands = (f"{cli.penguin} --once", f"{cli.penguin} status")
     return way("Run penguin; its status shows what stops it.", *commands)

@@ -14,7 +14,7 @@ from lakebed.errors import ObjectMissing
 from lakebed.terminal.call import Call, refuse
 
 if TYPE_CHECKING:
-    from blizzard.answers.answer import CommandLine
+    from blizzard.answers.answer import CommandPrefix
     from blizzard.cli.surroundings import Surroundings
     from blizzard.model.settings import BlizzardSettings, PipelineSettings
     from blizzard.table_rules import TableOf
@@ -83,13 +83,13 @@ class PipelineCall(Call):
 
         return uncommitted(settings, self.loaded, self.files or (), self.folders or ())
 
-    def line(self, settings: "PipelineSettings") -> "CommandLine":
+    def line(self, settings: "PipelineSettings") -> "CommandPrefix":
         """Return how commands name the configuration of this call, and a pipeline of it."""
-        from blizzard.answers.answer import CommandLine  # noqa: PLC0415
+        from blizzard.answers.answer import CommandPrefix  # noqa: PLC0415
         from lakebed.config.files import options_of  # noqa: PLC0415
 
         options = options_of(self.files or (), self.folders or ())
-        return CommandLine(options, settings.name if len(self.loaded.pipelines) > 1 else None)
+        return CommandPrefix(options, settings.name if len(self.loaded.pipelines) > 1 else None)
 
     def pipelines(self) -> "tuple[PipelineSettings, ...]":
         """Return the pipelines of the configuration, or the one that is named."""

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from blizzard.answers.answer import CommandLine, FailedSource, Health, Problem, WayOut
+from blizzard.answers.answer import CommandPrefix, FailedSource, Health, Problem, WayOut
 from blizzard.answers.phrases import of_failed
 from blizzard.answers.problems import LATE, UnreadFiles, health_of, of_pipeline, said_of
 from blizzard.answers.source_status import SourceStatus
@@ -73,7 +73,7 @@ class ShownStatus:
 
     settings: PipelineSettings
     found: PipelineStatus | LakeError
-    cli: CommandLine
+    cli: CommandPrefix
     refusal: LakeError | None = None
     """Why a start of the pipeline would be refused."""
     problems: Sequence[Problem] = ()

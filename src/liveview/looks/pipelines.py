@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from blizzard.answers.answer import CommandLine, WayOut
+from blizzard.answers.answer import CommandPrefix, WayOut
 from blizzard.answers.bad_lines import (
     FaultGroup,
     QuarantineFiles,
@@ -137,7 +137,7 @@ class BadLineGroups:
     """The groups of one pipeline, for as long as the same files have lines that wait."""
 
     look: PipelineLook
-    cli: CommandLine
+    cli: CommandPrefix
     _of: tuple[str, ...] | None = None
     _groups: list[BadLineGroup] = field(default_factory=list)
 
@@ -174,7 +174,7 @@ class BadLineGroups:
         ]
 
 
-def by_first_fault(files: Iterable[WaitingFile], cli: CommandLine) -> list[BadLineGroup]:
+def by_first_fault(files: Iterable[WaitingFile], cli: CommandPrefix) -> list[BadLineGroup]:
     """Return bad lines by the first fault of each source file, from the journal alone. Pure."""
     groups: dict[tuple[str, str | None], list[SourceBadLines]] = {}
     for waiting in files:
@@ -195,7 +195,7 @@ def by_first_fault(files: Iterable[WaitingFile], cli: CommandLine) -> list[BadLi
     return sorted(found, key=lambda group: -group.lines)
 
 
-def _way_out(group: FaultGroup, found: QuarantineFiles, cli: CommandLine) -> WayOut:
+def _way_out(group: FaultGroup, found: QuarantineFiles, cli: CommandPrefix) -> WayOut:
     name = group.fault.group
     try:
         fix = fix_for(group.tried, found.rules)

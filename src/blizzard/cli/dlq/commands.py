@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from blizzard.answers.answer import CommandLine
+from blizzard.answers.answer import CommandPrefix
 from blizzard.answers.bad_lines import groups_of, quarantine_of
 from blizzard.answers.phrases import of_lost, quarantine_hint
 from blizzard.answers.progress import PipelineEvidence
@@ -184,7 +184,7 @@ def _retried(
 
 
 def letter_lines(
-    queue: DeadLetterQueue, uris: Mapping[str, str], cli: CommandLine
+    queue: DeadLetterQueue, uris: Mapping[str, str], cli: CommandPrefix
 ) -> Iterator[Line]:
     """Yield what failed, the newest first, and which files are lost.
 
@@ -237,7 +237,7 @@ def _failures(queue: DeadLetterQueue, uris: Mapping[str, str]) -> Iterator[Line]
     )
 
 
-def _lost(queue: DeadLetterQueue, cli: CommandLine) -> Iterator[str]:
+def _lost(queue: DeadLetterQueue, cli: CommandPrefix) -> Iterator[str]:
     """Yield the files that no run can read any more, with the way out."""
     if not queue.lost:
         return

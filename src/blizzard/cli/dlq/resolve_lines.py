@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from blizzard.answers.answer import CommandLine
+from blizzard.answers.answer import CommandPrefix
 from blizzard.answers.bad_lines import FaultGroup, Rules, fix_for, way_out_for
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.cli.call import PipelineCall, document_of
@@ -90,7 +90,7 @@ def word_for(settings: PipelineSettings, keys: Iterable[str] | None = None) -> s
 
 
 def group_lines(
-    settings: PipelineSettings, found: list[FaultGroup], rules: Rules, cli: CommandLine
+    settings: PipelineSettings, found: list[FaultGroup], rules: Rules, cli: CommandPrefix
 ) -> Iterator[str]:
     """Yield groups for a person."""
     if not found:
