@@ -14,6 +14,7 @@ from lakebed import layout
 from lakebed.documents.pending_meta import (
     EntryName,
     HeldMeta,
+    HeldState,
     decode_held,
     encode_meta,
     entry_named_by,
@@ -25,7 +26,7 @@ from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import objects
 from lakebed.storage.store import ObjectFacts, Reader, Store
 from penguin.model.backlog import ReadyEntry, Transactions
-from penguin.model.commit import HeldState, Hold, HoldCode, Releasable
+from penguin.model.commit import Hold, HoldCode, Releasable
 
 LARGEST = 16 << 20
 """Bytes of a meta: it names one data file, and the source files of it."""

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import takewhile
 
-from blizzard.handoff.held_rows import GONE, Aside, Fates, read_aside
+from blizzard.handoff.held_rows import Aside, Fates, read_aside
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.ledger import Ledger
 from lakebed import layout
 from lakebed.documents.entry import Entry, Receipt, digest
+from lakebed.documents.pending_meta import HeldState
 from lakebed.documents.records import FinishedFile
 from lakebed.errors import LakeError, Whose
 from lakebed.journal import JournalReader, journals_aside
@@ -261,7 +262,7 @@ def _kept(
         follows = follows and journal.listed(number + 1).entry.previous == own
     mine, passed_over, mark = aside.of(number), False, entry.replacement_mark
     try:
-        passed_over = entry.replaces and fates([mark]).get(mark) == GONE
+        passed_over = entry.replaces and fates([mark]).get(mark) == HeldState.GONE
     except LakeError as trouble:
         mine = replace(mine, error=mine.error or str(trouble))
     return EntryRecord(

@@ -15,13 +15,12 @@ from blizzard.answers.entries import (
     parts_until,
 )
 from blizzard.answers.lifecycle import FileState
-from blizzard.handoff.held_rows import GONE, HELD
 from lakebed import layout
 from lakebed.deltalog.lineage import BEFORE, Lineage
 from lakebed.deltalog.versions import Commit
 from lakebed.documents.entry import Entry
 from lakebed.documents.losses import TakenOut, decode_repair
-from lakebed.documents.pending_meta import HeldMeta, decode_held
+from lakebed.documents.pending_meta import HeldMeta, HeldState, decode_held
 from lakebed.documents.records import FinishedFile
 from lakebed.errors import DocumentUnreadable
 from lakebed.journal import JournalReader, accepted_losses
@@ -166,12 +165,12 @@ class JournalEvidence:
     def _aside(self, one: DataFile, name: str) -> DataFile:
         """Return how a file stands that a committed entry names and the log does not."""
         fate = self.log.fates([name]).get(name)
-        if fate == HELD:
+        if fate == HeldState.HELD:
             meta = _meta(self.store, layout.held_meta(name))
             reasons = () if meta is None else meta.reasons
             code = None if meta is None else meta.code
             return replace(one, state=FileState.HELD, code=code, reasons=reasons)
-        if fate == GONE:
+        if fate == HeldState.GONE:
             again = mentioning(self.journal, name, self.last, lambda entry: name in entry.redone)
             is_redone = next(again, None) is not None
             return replace(one, state=FileState.GIVEN_UP if is_redone else FileState.DISCARDED)

@@ -15,11 +15,11 @@ from blizzard.answers.entries import (
 from blizzard.answers.evidence import JournalEvidence
 from blizzard.answers.phrases import REPLAY
 from blizzard.answers.progress import PipelineEvidence
-from blizzard.handoff.held_rows import GONE
 from blizzard.journal.checks import uris_of
 from blizzard.journal.lease_record import Life, this_machine, writer_status
 from blizzard.model.files import IngestedFile
 from lakebed.documents.entry import Entry
+from lakebed.documents.pending_meta import HeldState
 from lakebed.documents.records import QuarantineFile
 
 
@@ -112,7 +112,7 @@ def _taken_out(
     these: `had_them` says which had rows of the source file at first, with their entries.
     """
     told, mark = table.committed(entry), entry.replacement_mark
-    passed_over = table.log.fates([mark]).get(mark) == GONE
+    passed_over = table.log.fates([mark]).get(mark) == HeldState.GONE
     olds = [one.filename for one in entry.outgoing]
     taken_out = olds if told.committed and not passed_over else []
     at, version = told.at, told.version

@@ -9,13 +9,10 @@ from dataclasses import dataclass
 
 from blizzard.journal.standings import PassedOver
 from lakebed import layout
-from lakebed.documents.pending_meta import HeldMeta, decode_held
+from lakebed.documents.pending_meta import HeldMeta, HeldState, decode_held
 from lakebed.errors import DocumentUnreadable, LakeError
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
-
-HELD = 0
-GONE = 2
 
 Fates = Callable[[Iterable[str]], Mapping[str, int | None]]
 """Answers what the Delta log has decided of held files: 0 held, 1 released, 2 gone."""
@@ -74,7 +71,7 @@ def passed_over(fates: Fates, committed: Callable[[str], int | None]) -> PassedO
         last = (committed(journal) or 0) if marks else 0
         done = {entry: mark for entry, mark in marks.items() if entry <= last}
         found = fates(done.values()) if done else {}
-        return {entry: found.get(mark) == GONE for entry, mark in done.items()}
+        return {entry: found.get(mark) == HeldState.GONE for entry, mark in done.items()}
 
     return ask
 
@@ -107,7 +104,7 @@ def _read(store: Reader, pipeline: str, fates: Fates) -> Aside:
         names = noted.items()
         return tuple(meta for name, meta in names if marks.get(name) == mark and name not in again)
 
-    return Aside(held=those(HELD), discarded=those(GONE))
+    return Aside(held=those(HeldState.HELD), discarded=those(HeldState.GONE))
 
 
 def notes(store: Reader, pipeline: str, folder: str) -> Iterator[HeldMeta]:

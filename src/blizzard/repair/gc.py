@@ -18,14 +18,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from blizzard.handoff.held_rows import GONE, Fates
+from blizzard.handoff.held_rows import Fates
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import refuse_unfinished
 from blizzard.journal.fence import append_what_is_found
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
-from lakebed.documents.pending_meta import decode_meta
+from lakebed.documents.pending_meta import HeldState, decode_meta
 from lakebed.errors import JournalLost
 from lakebed.journal import JournalReader, StoredEntry, entries_in, journals_aside
 from lakebed.listing import sort
@@ -228,7 +228,9 @@ class _References:
     def named_unless_rejected(self, fates: Fates) -> frozenset[str]:
         """Return the named files, without those of entries that the log says had no effect."""
         decided = fates(self.rewritten.keys()) if self.rewritten else {}
-        kept = (files for mark, files in self.rewritten.items() if decided.get(mark) != GONE)
+        kept = (
+            files for mark, files in self.rewritten.items() if decided.get(mark) != HeldState.GONE
+        )
         return frozenset(self.named).union(*kept)
 
     def has_marked(self, store: Reader, facts: ObjectFacts) -> bool:

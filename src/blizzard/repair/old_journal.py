@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from blizzard.handoff.held_rows import GONE, Fates
+from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.publish import LastCommitted
 from blizzard.journal.checks import refuse_moved, refuse_other_names
 from blizzard.journal.ledger import Ledger
 from blizzard.model.source.part_way import settled
 from lakebed import layout
 from lakebed.documents.entry import Entry
-from lakebed.documents.pending_meta import decode_meta
+from lakebed.documents.pending_meta import HeldState, decode_meta
 from lakebed.documents.records import SourceRecord
 from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, LakeError
 from lakebed.journal import JournalReader, StoredEntry, entries_in, journals_aside
@@ -124,7 +124,7 @@ def _past(store: Reader, pipeline: str, folder: str, fates: Fates) -> Past:
         ledger.learn(entry, stored.body)
         written = entry if entry.files or written is None else written
         mark = entry.replacement_mark
-        in_vain = entry.replaces and fates([mark]).get(mark) == GONE
+        in_vain = entry.replaces and fates([mark]).get(mark) == HeldState.GONE
         for record in entry.sources:
             before = records.get(record.key, ())
             read = _as_read(before, record) if entry.operation == "control" else record

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from blizzard.answers.evidence import repaired
-from blizzard.handoff.held_rows import GONE, HELD, CameBack, Fates, notes, passed_over
+from blizzard.handoff.held_rows import CameBack, Fates, notes, passed_over
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import last_entry
 from blizzard.journal.fence import append_what_is_found
@@ -20,7 +20,7 @@ from blizzard.journal.ledger import Ledger
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
-from lakebed.documents.pending_meta import HeldMeta
+from lakebed.documents.pending_meta import HeldMeta, HeldState
 from lakebed.documents.records import (
     Failure,
     FailureStage,
@@ -34,6 +34,7 @@ from lakebed.storage.store import Reader, Store
 MISSING = "file_missing"
 LOST = "output_lost"
 GIVEN_UP = "output_given_up"
+NOT_IN_TABLE = {HeldState.HELD, HeldState.GONE}
 GONE_FILE = "a data file with its rows is gone"
 ASIDE = "data files with its rows were held or discarded"
 
@@ -129,9 +130,11 @@ def plan_redo(
     units = [
         unit
         for unit in written
-        if unit.by_name or any(marks.get(name) in (HELD, GONE) for name in unit.files)
+        if unit.by_name or any(marks.get(name) in NOT_IN_TABLE for name in unit.files)
     ]
-    returned = back([name for unit in units for name in unit.files if marks.get(name) == GONE])
+    returned = back(
+        [name for unit in units for name in unit.files if marks.get(name) == HeldState.GONE]
+    )
     gone = {layout.file_name(meta.filename) for meta in missing}
     for unit in units:
         unit.lost = not gone.isdisjoint(unit.files)
@@ -249,7 +252,7 @@ def _reasons(
     """Yield why sources cannot be read again without duplicating rows, the weightiest first."""
     committed = 0 if history.receipt is None else history.receipt.sequence
     found = {marks.get(name) for name in unit.files}
-    if unit.instead is not None and marks.get(unit.instead) == GONE:
+    if unit.instead is not None and marks.get(unit.instead) == HeldState.GONE:
         yield (
             "its rows were to replace others, by an entry that penguin rejected; run blizzard "
             "retract with --replace again"
@@ -264,11 +267,11 @@ def _reasons(
         under_way = "this is already under way: penguin has yet to commit it"
         again = f"entry {unit.given_up_by} has already had them read again"
         yield again if _is_read_again(unit, committed) else under_way
-    if unit.lost and found != {HELD}:
+    if unit.lost and found != {HeldState.HELD}:
         yield "the log does not say that they are held; let penguin run first"
-    elif not found <= {HELD, GONE} and not found.isdisjoint({HELD, GONE}):
+    elif not found <= NOT_IN_TABLE and not found.isdisjoint(NOT_IN_TABLE):
         yield "other files of the same work unit have already been decided on"
-    elif not found <= {HELD, GONE}:
+    elif not found <= NOT_IN_TABLE:
         in_table = "they are in the table, neither held nor discarded"
         yield in_table if unit.entry <= committed else "penguin has yet to commit their entry"
     yield from _read_since(history, unit)

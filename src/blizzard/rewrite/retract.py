@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 
 from blizzard.execute.runner import Rewriter
-from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.journal.checks import uris_of
 from blizzard.journal.fence import EntryColumns
 from blizzard.journal.ledger import Ledger
@@ -44,6 +43,7 @@ from lakebed.columns.schema import Schema
 from lakebed.deltalog import tables
 from lakebed.deltalog.lineage import Lineage
 from lakebed.documents.entry import Entry
+from lakebed.documents.pending_meta import HeldState
 from lakebed.documents.records import FinishedFile, QuarantineFile, SourceRecord
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.journal import accepted_losses
@@ -266,7 +266,7 @@ def refuse_rows_out(store: Reader, plan: RetractPlan) -> None:
         if path in accepted or by is None or store.head(path) is None:
             continue  # What does not exist any more cannot be put back.
         way = "run penguin replay first, or accept the loss with blizzard audit --accept"
-        if state.snapshot.fates([name])[name] == GONE:
+        if state.snapshot.fates([name])[name] == HeldState.GONE:
             way = f"run blizzard redo --held {name} first"
         raise SourceNotRetractable(
             f"{path} holds rows of {key} and of other source files, and version {by} took it "
@@ -354,13 +354,13 @@ def _never_added(journals: JournaledFiles, state: TableState, committer: str) ->
                 f"{committer} first, then this again; nothing was changed",
                 file=key,
             )
-        if fates[name] == HELD:
+        if fates[name] == HeldState.HELD:
             raise SourceNotRetractable(
                 f"penguin holds {path} with rows of {key}; run penguin release {name} or penguin "
                 f"discard {name} first, then this again; nothing was changed",
                 file=key,
             )
-        if waits or fates[name] == GONE:
+        if waits or fates[name] == HeldState.GONE:
             found.add(name)
     return frozenset(found)
 

@@ -19,7 +19,6 @@ import pyarrow as pa
 from blizzard.answers.trace import named_by
 from blizzard.discover.filter import is_same
 from blizzard.discover.finding import why_not_below, why_not_ours
-from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.journal.source_names import KnownSources
 from blizzard.model.columns import with_found
 from blizzard.model.files import Before, OpenReader, source_location
@@ -34,6 +33,7 @@ from lakebed import layout
 from lakebed.deltalog import tables
 from lakebed.deltalog.checkpoint import change_files
 from lakebed.deltalog.search import LogSearch
+from lakebed.documents.pending_meta import HeldState
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from lakebed.layout import TablePath, file_name
@@ -286,7 +286,7 @@ def _data_files(
             return Why.REMOVED, log.removed_at(path)
         if path in changes:
             return Why.CHANGES, changes[path]
-        return (Why.HELD if fates[name] == HELD else Why.UNNAMED), None
+        return (Why.HELD if fates[name] == HeldState.HELD else Why.UNNAMED), None
 
     return tuple(
         OtherFile(
@@ -371,7 +371,7 @@ def _erased_before(store: Reader, pipeline: str, found: ErasePlan) -> tuple[Coun
     }
     fates = found.state.snapshot.fates(marks.keys()) if marks else {}
     for mark, (number, taken) in marks.items():
-        if fates.get(mark) == GONE:
+        if fates.get(mark) == HeldState.GONE:
             continue
         entry = journal.entry(number)
         known: Mapping[str, int] = {} if entry is None else entry.erased

@@ -13,7 +13,7 @@ from typing import Generic, ParamSpec, TypeVar, cast
 
 from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
-from blizzard.handoff.held_rows import GONE, passed_over
+from blizzard.handoff.held_rows import passed_over
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import last_entry
 from blizzard.journal.fence import append_what_is_found, refuse_collected_since
@@ -36,6 +36,7 @@ from lakebed.deltalog.delta_types import names_in_log
 from lakebed.deltalog.file_names import is_elsewhere
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.documents.entry import Entry, Kind
+from lakebed.documents.pending_meta import HeldState
 from lakebed.documents.records import FinishedFile, OldFile, Rewrite, SourceRecord
 from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader, StoredEntry, entries_in, journals_aside
@@ -105,7 +106,11 @@ class TableState:
     def has_rejected(self, entry: Entry) -> bool:
         """Whether an entry is committed, and penguin did not replace the files that it names."""
         mark = entry.replacement_mark
-        return entry.replaces and self.has(entry) and self.snapshot.fates([mark])[mark] == GONE
+        return (
+            entry.replaces
+            and self.has(entry)
+            and self.snapshot.fates([mark])[mark] == HeldState.GONE
+        )
 
     @property
     def columns(self) -> Schema:

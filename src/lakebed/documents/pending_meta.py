@@ -9,6 +9,7 @@ belongs to. Those in `held/` are penguin's: of files that it set aside, with the
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from enum import IntEnum
 
 from lakebed.documents.reading import validated
 from lakebed.layout import file_name
@@ -30,6 +31,15 @@ class Meta:
     pipeline: str | None = None
     journal: str | None = None
     entry: int | None = None
+
+
+class HeldState(IntEnum):
+    """What the log says of a quarantined file, or of an entry that was rejected."""
+
+    HELD = 0
+    RELEASED = 1
+    GONE = 2
+    """Discarded, or replaced by files that were written anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.deltalog.versions import brought_back
 from lakebed.documents.entry import Entry
-from lakebed.documents.pending_meta import EntryName, HeldMeta, entry_named_by
+from lakebed.documents.pending_meta import EntryName, HeldMeta, HeldState, entry_named_by
 from lakebed.documents.records import FinishedFile
 from lakebed.errors import DocumentUnreadable, LakeError, Whose
 from lakebed.journal import JournalReader
@@ -34,7 +34,6 @@ from lakebed.storage.store import Reader
 from penguin.backlog.journals import all_journals
 from penguin.held import read_held
 from penguin.model.backlog import Transactions
-from penguin.model.commit import HeldState
 
 if TYPE_CHECKING:
     from lakebed.deltalog.search import LogSearch

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 
 from lakebed import layout
 from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.log_contents import RemovalNote
 from lakebed.documents.entry import Kind
-from lakebed.documents.pending_meta import EntryName
+from lakebed.documents.pending_meta import EntryName, HeldState
 from lakebed.documents.records import FinishedFile
 from lakebed.listing.watermark import folder_and_name, named_at
 from penguin.model.backlog import Candidate, LeftOut, Position, ReadyEntry, Stopped, WaitingEntry
@@ -60,15 +60,6 @@ class TransactionUpdate:
     app_id: str
     before: int | None
     after: int
-
-
-class HeldState(IntEnum):
-    """What the log says of a file that was set aside."""
-
-    HELD = 0
-    RELEASED = 1
-    GONE = 2
-    """Discarded, or replaced by files that were written anew."""
 
 
 def held_update(name: str, before: int | None, after: HeldState) -> TransactionUpdate:

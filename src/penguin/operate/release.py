@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from lakebed.clock import Clock
 from lakebed.deltalog.versions import is_unused
-from lakebed.documents.pending_meta import HeldMeta
+from lakebed.documents.pending_meta import HeldMeta, HeldState
 from lakebed.errors import CommitUnconfirmed, LakeError, Whose
 from lakebed.layout import held_meta, taken_out_transaction
 from lakebed.storage.store import Store
@@ -25,7 +25,7 @@ from penguin.backlog.redo_conflicts import (
 from penguin.committer import Committer, PlanOvertaken
 from penguin.delta.table import Log, WritableTable
 from penguin.held import HeldFiles, keep_in_mind, read_held, releasable, sort_out
-from penguin.model.commit import CommitPlan, HeldState, TransactionUpdate
+from penguin.model.commit import CommitPlan, TransactionUpdate
 from penguin.model.settings import TableSettings
 from penguin.plan.commit import PlanQuestions
 from penguin.proposal import draft_commit

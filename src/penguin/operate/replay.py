@@ -15,7 +15,7 @@ from lakebed.deltalog.log_contents import LONG_AGO, LogContents
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.documents.entry import Receipt, digest_number, encode
 from lakebed.documents.losses import Repair, TakenOut
-from lakebed.documents.pending_meta import EntryName, entry_named_by
+from lakebed.documents.pending_meta import EntryName, HeldState, entry_named_by
 from lakebed.documents.reading import encode_document
 from lakebed.documents.records import FinishedFile
 from lakebed.errors import JournalLost, LakeError, Whose
@@ -36,7 +36,6 @@ from penguin.model.commit import (
     Advance,
     CommitPlan,
     EntryRefused,
-    HeldState,
     Hold,
     HoldCode,
     TransactionUpdate,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from lakebed.deltalog.delta_types import TableFacts, names_in_log, why_no_table
 from lakebed.documents.entry import Entry
-from lakebed.documents.pending_meta import EntryName
+from lakebed.documents.pending_meta import EntryName, HeldState
 from lakebed.documents.records import FinishedFile
 from lakebed.errors import LakeError
 from lakebed.layout import file_name, held_transaction
@@ -25,7 +25,6 @@ from penguin.model.commit import (
     CommitProposal,
     EntryRefused,
     Evolves,
-    HeldState,
     Hold,
     HoldCode,
     NotPromoted,

@@ -22,7 +22,7 @@ from lakebed.deltalog.file_names import linked_name
 from lakebed.deltalog.segment import read_versions, unbroken, versions_in, whole_segment
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.deltalog.table_features import BY_NAME, LAST_KNOWN_READER, LAST_KNOWN_WRITER
-from lakebed.documents.pending_meta import decode_meta
+from lakebed.documents.pending_meta import HeldState, decode_meta
 from lakebed.errors import DocumentUnreadable, TableUnsupported
 from lakebed.layout import DELTA_LOG, HELD_TRANSACTIONS
 from lakebed.listing.sort import Oddity
@@ -30,7 +30,6 @@ from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import Odd, level, objects
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.backlog.journals import all_journals
-from penguin.model.commit import HeldState
 
 if TYPE_CHECKING:
     import numpy.typing as npt

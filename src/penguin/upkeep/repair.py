@@ -16,6 +16,7 @@ from lakebed.deltalog.checkpoint import active_files
 from lakebed.deltalog.segment import whole_segment
 from lakebed.deltalog.table_features import APPEND_ONLY, is_on
 from lakebed.documents.losses import Accepted, Repair, TakenOut
+from lakebed.documents.pending_meta import HeldState
 from lakebed.documents.reading import encode_document
 from lakebed.errors import CommitUnconfirmed, LakeError, TableUnreadable, TableUnsupported, Whose
 from lakebed.layout import accepted, file_name, held_transaction, repaired
@@ -23,7 +24,6 @@ from lakebed.storage.store import Store
 from lakebed.telemetry.events import first_of
 from penguin.delta.table import Log
 from penguin.delta.version import REPAIR, WRITER, NextVersion, removed
-from penguin.model.commit import HeldState
 from penguin.upkeep.fsck import Checked, Damaged, FileOrigin, check
 
 TRIES = 5

@@ -17,10 +17,11 @@ from blizzard.inspect.audit.findings import (
     why_not_held,
 )
 from blizzard.inspect.audit.journal_books import JournalBooks
-from blizzard.inspect.audit.log_books import GONE, HELD, REPAIR, LogBooks
+from blizzard.inspect.audit.log_books import REPAIR, LogBooks
 from lakebed.deltalog.lineage import BEFORE, Active
 from lakebed.documents.entry import Entry
 from lakebed.documents.losses import Accepted
+from lakebed.documents.pending_meta import HeldState
 from lakebed.documents.records import FinishedFile
 from lakebed.layout import (
     SCANNED_TRANSACTION,
@@ -258,8 +259,8 @@ class FileBooks:
             self._waits([file], entry)
             if self._is_known(path):
                 yield from self._no_transaction(entry, path)
-        elif aside in (HELD, GONE):
-            yield from self._set_aside(file, entry, is_held=aside == HELD)
+        elif aside in (HeldState.HELD, HeldState.GONE):
+            yield from self._set_aside(file, entry, is_held=aside == HeldState.HELD)
         elif journal.is_forgotten(entry) and not self._is_known(path):
             self.places.put(FilePlace.FORGOTTEN, rows)
         elif self.log.is_whole and not self._is_known(path):

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from blizzard.inspect.audit.findings import AuditTotals, Difference, FindingKind
-from blizzard.inspect.audit.log_books import GONE, JournalName, LogBooks
+from blizzard.inspect.audit.log_books import JournalName, LogBooks
 from lakebed.documents.entry import Entry, Receipt, digest_number
+from lakebed.documents.pending_meta import HeldState
 from lakebed.documents.records import QuarantineFile, Resolved, SourceRecord
 from lakebed.layout import digest_transaction, held_transaction
 from lakebed.units import entries_from, is_are, plural
@@ -156,7 +157,7 @@ class JournalBooks:
         """Whether the log says that an entry which replaces files had no effect."""
         mark = held_transaction(entry.replacement_mark)
         is_over = entry.replaces and self.is_committed(entry)
-        return is_over and self.log.transactions.get(mark) == GONE
+        return is_over and self.log.transactions.get(mark) == HeldState.GONE
 
     def has_effect(self, entry: Entry) -> bool:
         """Whether the log has committed an entry, and has not rejected it."""

@@ -22,8 +22,6 @@ from lakebed.layout import (
 from lakebed.units import entries_from, plural
 
 REPAIR = "FSCK"
-HELD, GONE = 0, 2
-"""What the log says of files that were set aside, and of entries without effect."""
 
 JournalName = tuple[str, str]
 """A pipeline and the id of one of its journals."""
