@@ -186,7 +186,7 @@ config-schema: setup ## write the JSON Schema of configurations from the code an
 	$(BIN)/python -m tests.support.config_schema
 
 openapi: setup ## write docs/openapi.json, the description of the live page's API, from the code
-	$(BIN)/python -m liveview.api > docs/openapi.json
+	$(BIN)/python -m liveview.answers > docs/openapi.json
 
 dashboards: setup ## write ops/grafana/*.json from ops/grafana/panels.yml
 	$(BIN)/python -m tests.support.dashboards

@@ -1,10 +1,12 @@
 """The documents of the API, each entered under its route. Read-only."""
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from http import HTTPStatus
+from importlib.metadata import version as installed_version
 
 from blizzard.answers.answer import Answer, CommandPrefix, WayOut
 from blizzard.answers.phrases import of_failed, of_lost
@@ -31,23 +33,34 @@ from liveview.details import (
     TableDetail,
     Versions,
 )
-from liveview.looks.files import FileSearch
-from liveview.looks.pipelines import BadLineGroups, PipelineView
-from liveview.model import Overview, Process, of_text
-from liveview.observer import Observer
-from liveview.routes import BEFORE, DAYS, HOURS, LIMIT, PATH, POINTS, SEARCH, RequestRefused, route
-from liveview.views.entries import (
-    ObservedTable,
+from liveview.entries import (
+    PipelineView,
     batch_of,
-    changes_of,
-    columns_of,
     committed_in,
-    days_of,
     freshness_series,
     series_of,
-    since_versions,
-    version_of,
 )
+from liveview.looks.files import FileSearch
+from liveview.looks.pipelines import BadLineGroups
+from liveview.model import Overview, Process, of_text
+from liveview.observer import Observer
+from liveview.routes import (
+    BEFORE,
+    DAYS,
+    HOURS,
+    LIMIT,
+    PATH,
+    POINTS,
+    SEARCH,
+    RequestRefused,
+    Route,
+    Values,
+    encoded,
+    route,
+    text,
+)
+from liveview.summaries import days_of
+from liveview.versions import ObservedTable, changes_of, columns_of, since_versions, version_of
 
 RECENT = 10
 MOST_FAILED = 200
@@ -62,6 +75,37 @@ class Answers:
             name: BadLineGroups(look, observer.lake.line(name))
             for name, look in observer.pipelines.items()
         }
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._on.close()
+
+    def document(self, route: Route, name: str, values: Values) -> bytes:
+        """Return the document of a route as JSON, at most as old as the route allows."""
+        on = self._on
+        if route.of is not None and name not in getattr(on, route.of):
+            kind = route.of[:-1]
+            raise RequestRefused(
+                f"{kind}_unknown",
+                f"the configuration has no {kind} of this name",
+                "the overview has all names",
+                HTTPStatus.NOT_FOUND,
+            )
+
+        def compute() -> bytes:
+            names = (name,) if route.of is not None else ()
+            return encoded(route.answer(self, *names, **values))
+
+        if route.max_age == 0:
+            return compute()
+        return on.asked.ask(
+            (route.path, name, *values.values()),
+            compute,
+            max_age=route.max_age,
+            wait=on.patience.answer,
+            stale_wait=on.patience.stale,
+            mark=on.mark(name),
+        )
 
     @route("overview", "All pipelines and tables at a glance", max_age=0.5)
     def overview(self) -> Overview:
@@ -328,3 +372,7 @@ def _noting(notes: list[str], what: str) -> Iterator[None]:
         yield
     except LakeError as trouble:
         notes.append(f"{what} cannot be read: {trouble}")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text(installed_version("blizzard-penguin")))

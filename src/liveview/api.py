@@ -1,23 +1,18 @@
 """Requests in, documents out. Every failure is a document, too, and never a traceback."""
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from importlib.metadata import version as installed_version
-
-from pydantic_core import to_json
+from typing import Protocol
 
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import Emit, Event, Level
 from lakebed.telemetry.http import METHODS, HttpAnswer, Request
 from liveview import routes
-from liveview.answers import Answers
 from liveview.looks.desk import Busy
 from liveview.model import Fault, Overview, Refusal
-from liveview.observer import Observer
 from liveview.routes import (
     OPENAPI,
     OVERVIEW,
@@ -25,6 +20,8 @@ from liveview.routes import (
     STREAM,
     RequestRefused,
     Route,
+    Values,
+    encoded,
     segments_of,
     values_of,
 )
@@ -121,19 +118,31 @@ class ViewFailed(Event, level=Level.ERROR):
         return f"the live page: {self.route} could not be answered: {self.error}"
 
 
+class Documents(Protocol):
+    """The documents of one configuration."""
+
+    def overview(self) -> Overview:
+        """Return all pipelines and tables."""
+
+    def document(self, route: Route, name: str, values: Values) -> bytes:
+        """Return the document of a route as JSON, at most as old as the route allows."""
+
+    def close(self) -> None:
+        """Let the threads go."""
+
+
 class Api:
     """Answers the requests to one configuration's API."""
 
     def __init__(
         self,
-        observer: Observer,
+        documents: Documents,
         *,
         version: str,
         emit: Emit,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._observer = observer
-        self._answers = Answers(observer)
+        self._documents = documents
         self._version = version
         self._emit = emit
         self._seconds = seconds
@@ -145,7 +154,7 @@ class Api:
     def close(self) -> None:
         """End the streams, and let the threads go."""
         self.streams.close()
-        self._observer.close()
+        self._documents.close()
 
     def answer(self, request: Request) -> HttpAnswer:
         """Answer a request below `/api/`."""
@@ -188,38 +197,12 @@ class Api:
         for route in ROUTES:
             name = route.name_in(segments)
             if name is not None:
-                return _found(self._document(route, name, request.query))
+                values = values_of(request.query, route.parameters)
+                if route.path == OVERVIEW:
+                    return _found(self._frame().body)
+                return _found(self._documents.document(route, name, values))
         status = HTTPStatus.NOT_FOUND
         raise RequestRefused("not_found", "there is nothing here", f"see {OPENAPI}", status)
-
-    def _document(self, route: Route, name: str, query: str) -> bytes:
-        values = values_of(query, route.parameters)
-        observer = self._observer
-        if route.of is not None and name not in getattr(observer, route.of):
-            kind = route.of[:-1]
-            raise RequestRefused(
-                f"{kind}_unknown",
-                f"the configuration has no {kind} of this name",
-                "the overview has all names",
-                HTTPStatus.NOT_FOUND,
-            )
-        if route.path == OVERVIEW:
-            return self._frame().body
-
-        def compute() -> bytes:
-            names = (name,) if route.of is not None else ()
-            return encoded(route.answer(self._answers, *names, **values))
-
-        if route.max_age == 0:
-            return compute()
-        return observer.asked.ask(
-            (route.path, name, *values.values()),
-            compute,
-            max_age=route.max_age,
-            wait=observer.patience.answer,
-            stale_wait=observer.patience.stale,
-            mark=observer.mark(name),
-        )
 
     def _stream(self, request: Request) -> HttpAnswer:
         if self.streams.full:
@@ -236,7 +219,7 @@ class Api:
         """Return the overview as it is, made once for all requests within a second."""
         with self._frame_lock:
             if self._last_frame is None or self._seconds() - self._frame_at >= FRAME_SECS:
-                found: Overview = self._answers.overview()
+                found: Overview = self._documents.overview()
                 timeless = [
                     replace(one, oldest_waiting_secs=None, behind_secs=None)
                     for one in found.pipelines
@@ -247,11 +230,6 @@ class Api:
 
     def _log(self, route: str, error: Exception) -> None:
         self._emit(ViewFailed(route=route, error=place_of(error)))
-
-
-def encoded(document: object) -> bytes:
-    """Return a document as JSON. Pure; by its fields, since a schema of it would cost more."""
-    return to_json(document, inf_nan_mode="null")
 
 
 def _found(body: bytes) -> HttpAnswer:
@@ -278,7 +256,3 @@ def place_of(error: BaseException) -> str:
         return type(error).__name__
     file = at.tb_frame.f_code.co_filename.replace("\\", "/").rpartition("/")[2]
     return f"{type(error).__name__} at {file}:{at.tb_lineno}"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(routes.text(installed_version("blizzard-penguin")))

@@ -20,11 +20,12 @@ from lakebed.clock import Clock
 from lakebed.deltalog.versions import Commit
 from lakebed.errors import LakeError
 from lakebed.telemetry.health import PartKind
+from liveview.entries import PipelineView
 from liveview.headline import overview_of
 from liveview.lake import Lake, ProgramName, Unreachable
 from liveview.live import Live
 from liveview.looks.desk import Busy, Desk, Patience
-from liveview.looks.pipelines import PipelineLook, PipelineView
+from liveview.looks.pipelines import PipelineLook
 from liveview.looks.tables import OpenTable, TableLook, open_table
 from liveview.model import (
     DAY_SECS,
@@ -42,14 +43,10 @@ from liveview.summaries import (
     stuck_of,
     table_summary,
     unknown_pipeline,
-)
-from liveview.views.entries import (
-    ObservedTable,
-    TableSize,
-    committed_entries,
     verdict_of,
     yesterday_of,
 )
+from liveview.versions import ObservedTable, TableSize, committed_entries
 
 MAX_AGE_SECS = 1.0
 UNREACHABLE_SECS = 5.0

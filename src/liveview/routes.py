@@ -13,6 +13,7 @@ from typing import Any, TypeVar, get_type_hints
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from liveview.model import Refusal
 
@@ -86,6 +87,11 @@ PATH = Parameter(
     what="the file as SOURCE:PATH; PATH is enough where there is one source",
     required=True,
 )
+
+
+def encoded(document: object) -> bytes:
+    """Return a document as JSON. Pure; by its fields, since a schema of it would cost more."""
+    return to_json(document, inf_nan_mode="null")
 
 
 @dataclass(frozen=True, slots=True)

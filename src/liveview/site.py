@@ -133,6 +133,7 @@ class LiveSite:
     def _opened(self) -> "Api":
         with self._lock:
             if self._api is None:
+                from liveview.answers import Answers  # noqa: PLC0415
                 from liveview.api import Api, ViewFailed, place_of  # noqa: PLC0415
                 from liveview.lake import lake_of  # noqa: PLC0415
                 from liveview.observer import Observer  # noqa: PLC0415
@@ -150,5 +151,5 @@ class LiveSite:
                     failed=failed,
                     patience=self._patience,
                 )
-                self._api = Api(observer, version=self._version, emit=self._log)
+                self._api = Api(Answers(observer), version=self._version, emit=self._log)
             return self._api

@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from blizzard.answers.answer import CommandPrefix, Problem, WayOut
+from blizzard.answers.file_counts import DayOrPartition
 from blizzard.answers.problems import (
     COMMITS_LATE,
     UnreadFiles,
@@ -14,14 +15,16 @@ from blizzard.answers.problems import (
     or_way_out,
     sorted_problems,
 )
+from blizzard.answers.report import Reconciliation
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import PipelineStatus
 from blizzard.journal.lease_record import Life
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import rfc3339
 from lakebed.deltalog.versions import Commit
-from lakebed.units import plural
-from liveview.looks.pipelines import PipelineView
+from lakebed.units import is_are, plural
+from liveview.details import Days
+from liveview.entries import PipelineView, freshness_of, series_of
 from liveview.model import (
     DAY_SECS,
     SPARK_BUCKETS,
@@ -34,7 +37,7 @@ from liveview.model import (
     of_ms,
     of_text,
 )
-from liveview.views.entries import ObservedTable, TableSize, freshness_of, series_of
+from liveview.versions import ObservedTable, TableSize
 from penguin.status import TableStatus
 
 
@@ -266,3 +269,35 @@ def table_summary(
 def _committed_at(view: ObservedTable, version: int | None) -> str | None:
     commit = None if version is None else view.commits.get(version)
     return None if commit is None else of_ms(commit.at_ms)
+
+
+def yesterday_of(now: datetime) -> str:
+    """Return the day before, in UTC."""
+    return f"{now - timedelta(days=1):%Y-%m-%d}"
+
+
+def verdict_of(day: str, group: DayOrPartition | None, *, outdated: bool = False) -> DayVerdict:
+    """Return whether everything of a day is in the table, in words.
+
+    Files that have failed or are held since may be of a day that was complete.
+    """
+    if group is None or (outdated and group.complete):
+        doubt = "not known yet" if group is None else "being read"
+        sentence = f"whether {day} is complete is {doubt}"
+        return DayVerdict(day=day, complete=None, sentence=sentence)
+    # A pipeline need not have files every day: a day without any is neither complete nor not.
+    complete = group.complete if group.landed else None
+    return DayVerdict(day=day, complete=complete, sentence=group.sentence, standing=group.standing)
+
+
+def days_of(found: Reconciliation) -> Days:
+    """Return the last days that have files, the newest first."""
+    notes = list(found.errors)
+    if found.left_out:
+        notes.append(
+            f"{plural(found.left_out, 'file')} of other days {is_are(found.left_out)} not shown"
+        )
+    return Days(
+        days=[group for group in found.groups if group.landed],
+        note="; ".join(notes) or None,
+    )

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from liveview.api import encoded
 from liveview.details import Batches, Days, Files, Versions
 from liveview.model import Overview
+from liveview.routes import encoded
 from tests.support import live_details as details
 from tests.support import live_samples as samples
 

@@ -13,9 +13,8 @@ from blizzard.answers.bad_lines import (
     quarantine_of,
     way_out_for,
 )
-from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_status import SourceStatus
-from blizzard.answers.status import PipelineStatus, StatusReader
+from blizzard.answers.status import StatusReader
 from blizzard.handoff.held_rows import Aside, read_aside
 from blizzard.model.bad_lines import Meant, WaitingFile
 from blizzard.model.files import OpenReader, open_reader
@@ -26,32 +25,9 @@ from lakebed.documents.records import BadLines as SourceBadLines
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from liveview.details import BadLineGroup
+from liveview.entries import EntryFacts, PipelineView, facts_of
 from liveview.looks.window import DocumentWindow
 from liveview.model import DAY_SECS
-from liveview.views.entries import EntryFacts, facts_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineView:
-    """A pipeline as its journal was when it was last read."""
-
-    asked: PipelineEvidence
-    status: PipelineStatus
-    entries: tuple[EntryFacts, ...]
-    """Those of the span, the oldest first, as far as they are known."""
-    since: float | None
-    """From when on all entries are known; None if that is the whole span."""
-    unreadable: tuple[int, ...] = ()
-    """Entries of the span that could not be read."""
-    aside: Aside = field(default_factory=Aside)
-    """Files that penguin holds."""
-    refusal: LakeError | None = None
-    """Why a start would be refused."""
-
-    @property
-    def held(self) -> frozenset[int | None]:
-        """Return the entries with files that penguin holds."""
-        return frozenset(meta.entry for meta in self.aside.held)
 
 
 class PipelineLook:

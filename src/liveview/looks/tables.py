@@ -13,7 +13,7 @@ from lakebed.layout import log_version
 from lakebed.storage.store import Reader, is_there
 from liveview.looks.window import DocumentWindow
 from liveview.model import DAY_SECS
-from liveview.views.entries import ObservedTable, TableSize
+from liveview.versions import ObservedTable, TableSize
 from penguin.model.settings import TableSettings
 from penguin.status import TableStatus, table_status
 

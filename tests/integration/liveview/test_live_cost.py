@@ -14,6 +14,7 @@ from lakebed.clock import Clock
 from lakebed.storage.store import Reader
 from lakebed.telemetry.health import PartKind
 from lakebed.telemetry.http import Request
+from liveview.answers import Answers
 from liveview.api import Api
 from liveview.lake import joined
 from liveview.live import Live
@@ -73,7 +74,9 @@ class Looked:
             patience=PATIENT,
             monotonic=clock.seconds,
         )
-        self.api = Api(self.observer, version="0", emit=lambda _event: None, seconds=clock.seconds)
+        self.api = Api(
+            Answers(self.observer), version="0", emit=lambda _event: None, seconds=clock.seconds
+        )
 
     def see(self, *paths):
         """Return documents, when everything that was begun for them is done."""

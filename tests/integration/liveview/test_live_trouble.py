@@ -62,7 +62,7 @@ class Asking:
             monotonic=self.clock.seconds,
             patience=PATIENT,
         )
-        self.api = Api(self.observer, version="0", emit=self.events.append)
+        self.api = Api(Answers(self.observer), version="0", emit=self.events.append)
 
     def get(self, path, query=""):
         answer = self.api.answer(Request(method="GET", path=path, query=query))

@@ -1,33 +1,29 @@
-"""Entries, versions, days, throughput and freshness of a pipeline as documents. Pure."""
+"""A pipeline as its journal says: entries, throughput and freshness as documents. Pure."""
 
 from array import array
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from statistics import median
 
-from blizzard.answers.file_counts import DayOrPartition
-from blizzard.answers.report import Reconciliation
+from blizzard.answers.progress import PipelineEvidence
+from blizzard.answers.status import PipelineStatus
+from blizzard.handoff.held_rows import Aside
 from blizzard.journal.standings import EntrySummary as Sums
 from lakebed.clock import rfc3339
-from lakebed.deltalog.delta_types import TableFacts, type_name
 from lakebed.deltalog.versions import Commit
 from lakebed.documents.entry import Entry
 from lakebed.documents.records import SourceRecord
-from lakebed.units import is_are, plural
+from lakebed.errors import LakeError
 from liveview.details import (
     Batch,
     BookLine,
-    Column,
-    Days,
     FreshnessSeries,
-    SchemaChange,
     Series,
-    Version,
 )
-from liveview.model import DayVerdict, Freshness, of_ms, of_seconds
+from liveview.model import Freshness, of_ms, of_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,25 +38,26 @@ class EntryFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedTable:
-    """The result of one look; `version` is None if there is no table yet."""
+class PipelineView:
+    """A pipeline as its journal was when it was last read."""
 
-    version: int | None = None
-    facts: TableFacts | None = None
-    commits: dict[int, Commit] = field(default_factory=dict)
-    """The newest versions, by their numbers."""
-    covered_since: float | None = None
-    """From when on all versions are known; None if that is all of them."""
+    asked: PipelineEvidence
+    status: PipelineStatus
+    entries: tuple[EntryFacts, ...]
+    """Those of the span, the oldest first, as far as they are known."""
+    since: float | None
+    """From when on all entries are known; None if that is the whole span."""
+    unreadable: tuple[int, ...] = ()
+    """Entries of the span that could not be read."""
+    aside: Aside = field(default_factory=Aside)
+    """Files that penguin holds."""
+    refusal: LakeError | None = None
+    """Why a start would be refused."""
 
-
-@dataclass(frozen=True, slots=True)
-class TableSize:
-    """How large a version of a table is."""
-
-    version: int | None = None
-    files: int | None = None
-    bytes: int | None = None
-    rows: int | None = None
+    @property
+    def held(self) -> frozenset[int | None]:
+        """Return the entries with files that penguin holds."""
+        return frozenset(meta.entry for meta in self.aside.held)
 
 
 def facts_of(entry: Entry) -> EntryFacts:
@@ -155,95 +152,6 @@ def _is_in(record: SourceRecord) -> bool:
     return record.failure is None and not record.gone
 
 
-def version_of(commit: Commit) -> Version:
-    """Return one version; with entries of several pipelines, all are named and no entry is."""
-    names = list(dict.fromkeys(one.pipeline for one in commit.entries))
-    return Version(
-        version=commit.version,
-        at=of_ms(commit.at_ms),
-        operation=commit.operation or "unknown",
-        by=commit.writer,
-        files_added=commit.files_added,
-        files_removed=commit.files_removed,
-        rows_added=commit.rows_added,
-        bytes_added=commit.bytes_added,
-        entry=commit.entries[0].last if len(names) == 1 else None,
-        pipeline=", ".join(names) or None,
-    )
-
-
-def committed_entries(commits: Iterable[Commit], pipeline: str) -> dict[int, Commit]:
-    """Return the version of each entry of a pipeline that some versions settle."""
-    found: dict[int, Commit] = {}
-    for commit in commits:
-        for settled in commit.entries:
-            if settled.pipeline == pipeline and settled.last - settled.first < 1_000_000:
-                found.update(dict.fromkeys(range(settled.first, settled.last + 1), commit))
-    return found
-
-
-def _steps(commits: Iterable[Commit]) -> Iterator[tuple[Commit, Mapping[str, str] | None]]:
-    """Yield the versions that define columns, the oldest first, each with the columns before it.
-
-    Those before the oldest are not known, unless it is the first version of all.
-    """
-    before: Mapping[str, str] | None = None
-    for commit in sorted(commits, key=lambda one: one.version):
-        if commit.columns is not None:
-            yield commit, before
-            before = commit.columns
-
-
-def changes_of(commits: Iterable[Commit]) -> list[SchemaChange]:
-    """Return what versions changed of the columns, the newest first."""
-    found: list[SchemaChange] = []
-    for commit, before in _steps(commits):
-        after = commit.columns or {}
-        count = plural(len(after), "column")
-        is_new = commit.version == 0
-        first = f"created with {count}" if is_new else f"wrote the schema anew: {count} since then"
-        found += [
-            SchemaChange(version=commit.version, at=of_ms(commit.at_ms), what=what)
-            for what in ([first] if before is None else _differences(before, after))
-        ]
-    return found[::-1]
-
-
-def since_versions(commits: Iterable[Commit]) -> dict[str, int]:
-    """Return the version with which each column came, as far as it is known."""
-    found: dict[str, int] = {}
-    for commit, before in _steps(commits):
-        if before is not None or commit.version == 0:
-            new = [name for name in commit.columns or {} if name not in (before or {})]
-            found |= dict.fromkeys(new, commit.version)
-    return found
-
-
-def columns_of(facts: TableFacts, since: Mapping[str, int]) -> list[Column]:
-    """Return the columns of a table."""
-    return [
-        Column(
-            name=one["name"],
-            type=type_name(one["type"]),
-            nullable=bool(one.get("nullable", True)),
-            since_version=since.get(one["name"]),
-            partition=one["name"] in facts.partition_columns,
-        )
-        for one in facts.schema["fields"]
-    ]
-
-
-def _differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    added = [f"added column {name}: {kind}" for name, kind in after.items() if name not in before]
-    dropped = [f"dropped column {name}" for name in before if name not in after]
-    changed = [
-        f"changed column {name} from {before[name]} to {kind}"
-        for name, kind in after.items()
-        if name in before and before[name] != kind
-    ]
-    return [*added, *dropped, *changed]
-
-
 MOST_MEASURED = 10_000
 """Files whose freshness is measured, the newest."""
 
@@ -330,35 +238,3 @@ def _measured(
         if version is not None and version.at_ms is not None and entry.sequence not in held:
             secs = [max(0.0, (version.at_ms - one) / 1000) for one in entry.written]
             yield version.at_ms / 1000, secs
-
-
-def yesterday_of(now: datetime) -> str:
-    """Return the day before, in UTC."""
-    return f"{now - timedelta(days=1):%Y-%m-%d}"
-
-
-def verdict_of(day: str, group: DayOrPartition | None, *, outdated: bool = False) -> DayVerdict:
-    """Return whether everything of a day is in the table, in words.
-
-    Files that have failed or are held since may be of a day that was complete.
-    """
-    if group is None or (outdated and group.complete):
-        doubt = "not known yet" if group is None else "being read"
-        sentence = f"whether {day} is complete is {doubt}"
-        return DayVerdict(day=day, complete=None, sentence=sentence)
-    # A pipeline need not have files every day: a day without any is neither complete nor not.
-    complete = group.complete if group.landed else None
-    return DayVerdict(day=day, complete=complete, sentence=group.sentence, standing=group.standing)
-
-
-def days_of(found: Reconciliation) -> Days:
-    """Return the last days that have files, the newest first."""
-    notes = list(found.errors)
-    if found.left_out:
-        notes.append(
-            f"{plural(found.left_out, 'file')} of other days {is_are(found.left_out)} not shown"
-        )
-    return Days(
-        days=[group for group in found.groups if group.landed],
-        note="; ".join(notes) or None,
-    )

@@ -1,1 +1,0 @@
-"""From journal, log and answers to the documents of the live page. Pure."""
