@@ -131,7 +131,7 @@ class FailedSource:
     field: str | None
     attempts: int
     since: datetime | None
-    """When it failed first; None where a snapshot of an earlier version does not tell."""
+    """When it failed first; None before the entry that says so is written."""
     failed_at: datetime
     """When it was tried last."""
     entry: int | None

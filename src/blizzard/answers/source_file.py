@@ -301,8 +301,8 @@ def _altered(
 def _entry_of(table: JournalEvidence, done: IngestedFile) -> Entry | None:
     """Return the batch that a file was done with, or else the entry that repeats it.
 
-    Names of an earlier version do not tell it, nor do those that a moved source repeats: then the
-    entries are looked through, the newest first.
+    Files that a moved source or a new journal repeats do not name it: then the entries are
+    searched, the newest first.
     """
     entry = None if done.entry is None else table.journal.entry(done.entry)
     if entry is not None and entry.has_read(done.key):

@@ -172,7 +172,7 @@ def record_of(
             )
     if line is None:
         raise RecordNotFound(
-            "the journal does not say which record it was: an older version wrote the entry, or "
+            "the journal does not say which record it was: a compaction has sorted the rows, or "
             "the row is of a bad line that was replayed beside many others",
             file=origin.uri,
         )

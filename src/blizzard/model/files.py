@@ -119,14 +119,13 @@ class UnfinishedFile:
     record: SourceRecord
     at: datetime
     entry: int | None = None
-    """The entry that says so; None where a snapshot of an earlier version does not tell."""
+    """The entry that says so; None before it is written."""
     since: datetime | None = None
-    """When it failed first, if it has failed ever since; None where it did not, or is not known."""
+    """When it failed first, if it has failed ever since."""
     failed_in: int | None = None
     """The entry that says how it failed: a later one may only ask for it to be read again."""
     read_in: int | None = None
-    """The last entry that read lines of it; None where none did, or where an earlier version wrote
-    the snapshot."""
+    """The last entry that read lines of it; None where none did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,8 +103,8 @@ class SourceRecord:
     retracted: bool = False
     """Whether its rows, so many, are taken out of the table, and its waiting bad lines given up."""
     modified: int | None = None
-    """When the store says that it was written, in milliseconds since the epoch; None where an
-    earlier version has not recorded it."""
+    """When the store says that it was written, in milliseconds since the epoch; None where no batch
+    has opened it."""
     form: str = ""
     """What is counted in it, if not lines: the records of its documents, and where those are."""
 
