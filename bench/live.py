@@ -352,7 +352,7 @@ def table(found: dict[str, Figures]) -> str:
         lines.append(f"| {what} | {' | '.join(cells)} |")
     kept = [f"{found[size]['kept MB']} ({found[size]['peak MB']})" for size in keys]
     lines.append(f"| MB kept (at most) | {' | '.join(kept)} |")
-    for what, key in (("nobody looks", "idle"), ("one page is open", "open")):
+    for what, key in (("the page is closed", "idle"), ("one page is open", "open")):
         cells = [f"{found[size][key]}" if key in found[size] else "" for size in keys]
         lines.append(f"| % of a core, a batch of 20 units runs, {what} | {' | '.join(cells)} |")
     took = found["listener"]["microseconds an event"]

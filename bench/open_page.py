@@ -1,4 +1,4 @@
-"""What the live page costs a real run: off, served while nobody looks, and open in a browser.
+"""What the live page costs a real run: off, served while the page is closed, and open in a browser.
 
 The same source files are ingested on a local Spark in several batches, committed by blizzard
 itself, round after round, each round with the page in each of its states. An open page is a client
@@ -56,7 +56,7 @@ SERVING = {
 
 State = Literal["off", "unseen", "open"]
 STATES: tuple[State, ...] = ("off", "unseen", "open")
-TITLES = {"off": "off", "unseen": "served, nobody looks", "open": "open in a browser"}
+TITLES = {"off": "off", "unseen": "served, the page is closed", "open": "open in a browser"}
 
 Figures = dict[str, float]
 

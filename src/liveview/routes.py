@@ -188,7 +188,7 @@ FAULTS = {
     "404": "There is no pipeline, table or file of this name.",
     "405": "The API can only be read.",
     "500": "A fault of the program; its log has the details.",
-    "503": "It cannot be told now: it is still being read, or a store does not answer.",
+    "503": "The answer is not known yet: it is still being read, or a store does not answer.",
 }
 INFO = {
     "title": "blizzard and penguin, live",

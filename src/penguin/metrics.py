@@ -55,8 +55,8 @@ METRICS = (
     _counter("penguin_entries_committed_total", "Journal entries committed."),
     _counter("penguin_files_committed_total", "Parquet files committed."),
     _counter("penguin_rows_committed_total", "Rows committed."),
-    _counter("penguin_files_held_total", "Files set aside.", code=HoldCode),
-    _counter("penguin_files_released_total", "Files committed after having been set aside."),
+    _counter("penguin_files_held_total", "Files held.", code=HoldCode),
+    _counter("penguin_files_released_total", "Held files that were committed."),
     _counter("penguin_promotions_passed_over_total", "Promotions settled without effect."),
     _counter("penguin_compactions_passed_over_total", "Compactions that gave way to a writer."),
     _counter("penguin_retractions_passed_over_total", "Retractions settled without effect."),
@@ -94,7 +94,7 @@ METRICS = (
     _gauge("penguin_table_version", "Version of the Delta table, as last seen."),
     _gauge("penguin_pending_entries", "Journal entries waiting, up to one commit's worth."),
     _gauge("penguin_pending_files", "Files of those entries."),
-    _gauge("penguin_held_files", "Files set aside at present.", code=HoldCode),
+    _gauge("penguin_held_files", "Files held at present.", code=HoldCode),
     _gauge(
         "penguin_files_in_danger", "1 while files have waited so long that VACUUM may delete them."
     ),

@@ -241,7 +241,7 @@ def busy(clock: Clock) -> Overview:
             Problem(
                 severity="warning",
                 code="bad_lines",
-                message="318 lines of the last hour were set aside: field weight is not a number.",
+                message="318 lines of the last hour were quarantined: weight is not a number.",
                 way_out=WayOut(commands=("blizzard -c lake.yaml dlq list",)),
                 since=clock.ago(minutes=51),
             )

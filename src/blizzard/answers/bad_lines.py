@@ -157,7 +157,7 @@ CORRECTED = "corrected.ndjson"
 
 
 def _as_yaml(key: str, value: str) -> str:
-    """Write a setting as it stands in a pipeline's configuration."""
+    """Write a setting as it is written in a pipeline's configuration."""
     section, *names = key.split(".")
     if names[0] == "fields":
         name = ".".join(names[1:-1])

@@ -139,7 +139,7 @@ class JournalEvidence:
         )
 
     def _for_source(self, one: DataFile, key: str | None) -> DataFile:
-        """Return how a data file stands for the rows of one source file in it.
+        """Return the state of a data file for the rows of one source file in it.
 
         An entry may have taken all of these out and left others, which moved on.
         """

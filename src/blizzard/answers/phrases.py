@@ -198,7 +198,7 @@ def bad_lines(answer: Answer) -> str:
     if not bad:
         return others
     word = "bad line" if answer.read[0].counted == "lines" else "bad record"
-    sentence = f" {plural(bad, word)} of it {'was' if bad == 1 else 'were'} set aside"
+    sentence = f" {plural(bad, word)} of it {'was' if bad == 1 else 'were'} quarantined"
     since, left = list(_since(answer)), waiting_lines(answer)
     if since and left:
         since.append(f"{left:,} {is_are(left)} waiting")
@@ -212,7 +212,7 @@ def _since(answer: Answer) -> Iterator[str]:
             became = "became a row" if one.rows == 1 else "became rows"
             yield f"{one.rows:,} {became} with entry {one.entry} (replay{yet})"
         if one.filtered:
-            yield f"{one.filtered:,} {is_are(one.filtered)} passed over since entry {one.entry}"
+            yield f"{one.filtered:,} {is_are(one.filtered)} filtered since entry {one.entry}"
         if one.kind != REPLAY:
             how = {"discard": "discarded with", "retract": "given up by the retraction in"}
             were = "was" if one.lines == 1 else "were"

@@ -236,7 +236,7 @@ def _books(found: Audit, committer: str) -> Iterator[str]:
         f"{totals.quarantined:,} quarantined"
     )
     if totals.quarantined:
-        passed_over = f"{totals.passed_over:,} passed over, " if totals.passed_over else ""
+        passed_over = f"{totals.passed_over:,} filtered, " if totals.passed_over else ""
         yield (
             f"  bad lines: {totals.bad_lines_waiting:,} waiting, {totals.replayed:,} replayed, "
             f"{passed_over}{totals.discarded:,} discarded"

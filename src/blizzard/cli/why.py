@@ -117,7 +117,7 @@ def _read(read: Read) -> str:
 def _retraction(one: FileRetraction) -> str:
     rows = f"{second(one.at)} UTC: {plural(one.rows, 'row')} to be taken out of the table"
     if one.passed_over:
-        return f"{rows}; passed over, they are in the table"
+        return f"{rows}; rejected, they are in the table"
     if not one.committed:
         return f"{rows}; not committed yet"
     version = "" if one.version is None else f", Delta version {one.version}"

@@ -163,7 +163,7 @@ class BatchJournaled(PipelineEvent):
         """Return the result of the batch."""
         failed = f", {plural(self.failed, 'source file')} failed" if self.failed else ""
         if self.quarantined:
-            failed += f", {plural(self.quarantined, 'bad line')} set aside"
+            failed += f", {plural(self.quarantined, 'bad line')} quarantined"
         return (
             f"batch {self.entry}: {plural(self.rows, 'row')} from "
             f"{plural(self.files, 'source file')} in "

@@ -156,7 +156,7 @@ class NamesPassedOver(PipelineEvent, level=Level.WARN):
     def message(self) -> str:
         """Return one of them, and the reason."""
         more = f" and {self.names - 1} more" if self.names > 1 else ""
-        return f"source {self.source}: passed over {self.example}{more}: {self.why}"
+        return f"source {self.source}: ignored {self.example}{more}: {self.why}"
 
 
 class SourceFileFailed(
@@ -178,7 +178,7 @@ class SourceFileFailed(
 
 
 class LinesQuarantined(PipelineEvent, level=Level.WARN):
-    """Lines of a source file cannot be read; they are set aside, and the others are in."""
+    """Lines of a source file cannot be read; they are quarantined, and the others are in."""
 
     entry: int
     path: str
@@ -190,7 +190,7 @@ class LinesQuarantined(PipelineEvent, level=Level.WARN):
     reason: str
 
     says = (
-        "batch {entry}: set aside {lines:#bad line} of {path}; the first{line:? is line *}"
+        "batch {entry}: quarantined {lines:#bad line} of {path}; the first{line:? is line *}"
         "{field:?, field *}: {reason} [{code}]"
     )
 

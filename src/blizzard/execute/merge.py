@@ -95,7 +95,7 @@ def _differences(settled: SettledBatch) -> Iterator[tuple[str | None, str]]:
         if written[unit] != rows:
             yield unit, f"{rows} rows were read, but {written[unit]} were written"
         elif aside[unit] != found[unit]:
-            yield unit, f"{found[unit]} bad lines were found, but {aside[unit]} were set aside"
+            yield unit, f"{found[unit]} bad lines were found, but {aside[unit]} were quarantined"
 
 
 def _counted(files: Iterable[FinishedFile | QuarantineFile]) -> Counter[str | None]:

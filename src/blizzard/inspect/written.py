@@ -89,8 +89,8 @@ def pipeline_lines(
     if bad_lines:
         yield ""
         yield "error_handling:"
-        yield "  # Lines that cannot be read are set aside, and the rest of their file is ingested;"
-        yield "  # or fail. blizzard dlq list shows them."
+        yield "  # Bad lines are quarantined, and the rest of their file is ingested; or fail."
+        yield "  # blizzard dlq list shows them."
         yield "  on_bad_record: quarantine"
     yield ""
     yield "tables:"

@@ -140,7 +140,7 @@ class Snapshot:
     def overtaken(self) -> errors.CommitUnconfirmed:
         """Return the error for a log that changed since it was read."""
         return errors.CommitUnconfirmed(
-            "the log has changed since it was looked at", table=self.store.uri
+            "the log has changed since it was read", table=self.store.uri
         )
 
     def changed(self, files: Iterable[FinishedFile]) -> tuple[str, ...]:

@@ -101,7 +101,7 @@ def complain(error: LakeError, who: str = "", shape: LogFormat = LogFormat.TEXT)
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What a person at a terminal sees while a command works; nobody sees anything elsewhere."""
+    """Progress of a command, shown on a terminal only."""
 
     what: str
     status: "Status | None" = None

@@ -132,7 +132,7 @@ function figures(summary, ctx) {
       summary.state !== "running" && (next ? ["at ", w.clock(next, ctx.now)] : silence(ctx.overview)),
     ),
     w.figure(
-      "Set aside",
+      "Not loaded",
       w.number(summary.quarantined_lines),
       "bad lines, ",
       w.number(summary.failed_files),

@@ -257,7 +257,7 @@ def decode(body: bytes, path: str) -> list[FileRecord]:
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, IndexError) as cause:
         raise DocumentUnreadable(
             "what an earlier run has read cannot be read any more; delete it, and its files are "
-            "looked at again",
+            "inspected again",
             path=path,
         ) from cause
 

@@ -236,7 +236,7 @@ def _others(others: ForeignFilesStatus) -> Iterator[str]:
     if passed.files:
         least = "" if passed.complete else "at least "
         files = plural(passed.files, "Parquet file is", "Parquet files are")
-        yield f"{least}{files} passed over: {passed.reason}"
+        yield f"{least}{files} ignored: {passed.reason}"
 
 
 def _held_and_discarded(table: str, found: TableStatus) -> Iterator[str]:

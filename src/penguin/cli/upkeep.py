@@ -133,7 +133,7 @@ def fsck(
 ) -> None:
     """Show which files of each table are missing, or have another size than the log says.
 
-    Exits with 0 if all are there, 1 if not, and 2 if it cannot be told.
+    Exits with 0 if all are there, 1 if not, and 2 if that is unknown.
 
     Args:
         repair: Take missing files out of the log, with --yes; without it, show them.

@@ -62,7 +62,7 @@ class BacklogSeen(
             yield self.reading("penguin_table_version", self.version)
 
 
-class FilesLookedAt(TableEvent, level=Level.TRACE, says="looked at {done} of {files:#file}"):
+class FilesLookedAt(TableEvent, level=Level.TRACE, says="inspected {done} of {files:#file}"):
     """The files of the next commit are being checked, before it is made."""
 
     done: int
@@ -114,7 +114,7 @@ class OthersSeen(TableEvent, level=Level.TRACE):
         how = {None: "nothing was", True: "all folders were", False: "new names were"}[self.sweep]
         return (
             f"{how} listed, {plural(self.listed, 'file')} seen; files of other programs: "
-            f"{self.waiting} waiting, {self.left_out} left out, {self.passed_over} passed over"
+            f"{self.waiting} waiting, {self.left_out} left out, {self.passed_over} ignored"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -157,7 +157,7 @@ class FilesLeftOut(
 class FilesPassedOver(
     TableEvent,
     level=Level.WARN,
-    says="passed over {files:#Parquet file}: {some:some}: {reason}",
+    says="ignored {files:#Parquet file}: {some:some}: {reason}",
 ):
     """A scan passes over Parquet files; reported when a sweep finds different ones than before."""
 

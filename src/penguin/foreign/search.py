@@ -378,7 +378,7 @@ def still_there(
         if facts is None:
             return "it was here and is gone"
         same = (facts.size, facts.etag) == (one.found.facts.size, one.found.facts.etag)
-        return None if same else "it was replaced since it was looked at"
+        return None if same else "it was replaced since it was inspected"
 
     answers = list(ahead(trouble, found.files))
     return (

@@ -199,7 +199,7 @@ class HeldFileOperations(TableOperation):
             delete_metas(self.store, tuple(held_meta(name) for name in settled))
             return plan, version, held_files.held
         raise CommitUnconfirmed(
-            f"the table changed {LOOKS} times while it was looked at; try again",
+            f"the table changed {LOOKS} times while it was read; try again",
             table=self.settings.table_uri,
         )
 

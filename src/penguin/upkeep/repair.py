@@ -130,7 +130,7 @@ class RepairOrder:
             self._accept(store, done)
             return done
         raise CommitUnconfirmed(
-            f"the table changed {TRIES} times while it was looked at; try again", table=store.uri
+            f"the table changed {TRIES} times while it was read; try again", table=store.uri
         )
 
     def _accept(self, store: Store, done: Repaired) -> None:

@@ -80,8 +80,8 @@ def test_the_log_has_one_line_per_file_with_the_count_and_the_first_line(tmp_pat
         (f"{tmp_path}/in/c.ndjson", 1, 1, "not_json"),
     ]
     assert told[0].sentence() == (
-        f"default: batch 1: set aside 2 bad lines of {tmp_path}/in/a.ndjson; the first is line 2, "
-        "field id: found a string, expected an integer (int64) [wrong_type]"
+        f"default: batch 1: quarantined 2 bad lines of {tmp_path}/in/a.ndjson; the first is line "
+        "2, field id: found a string, expected an integer (int64) [wrong_type]"
     )
 
 

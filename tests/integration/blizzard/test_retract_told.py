@@ -125,7 +125,7 @@ def test_why_says_that_bad_lines_were_given_up_with_the_rows(tmp_path):
         ("retract", 2, 0)
     ]
     assert answer["answer"].endswith(
-        "2 bad lines of it were set aside: 2 were given up by the retraction in entry 2."
+        "2 bad lines of it were quarantined: 2 were given up by the retraction in entry 2."
     )
     assert not any("dlq" in str(way) for way in answer["next"])
     assert "retract of 2 bad lines" in desk.cli("why", "a.ndjson").stdout

@@ -48,7 +48,7 @@ class Operation:
     """The ids and prices of the rows once it is committed."""
     says: str
     """What penguin says of one that it rejects."""
-    shown: str = "passed over: nothing in the table was changed"
+    shown: str = "rejected: nothing in the table was changed"
     """What the journal says of it."""
     kind: str = "retract"
     """The kind of its entry."""
@@ -84,7 +84,7 @@ OPERATIONS = {
         after=BEFORE,
         says="gave way",
         kind="compact",
-        shown="passed over: it gave way to another writer",
+        shown="rejected: it gave way to another writer",
     ),
     "promote": Operation(
         prepare=lambda desk: desk.configure({**SCHEMA, "fields": [ID, USER, PRICE]}),
@@ -154,7 +154,7 @@ def test_every_hand_off_takes_it(tmp_path: Path, name: str, handoff: str) -> Non
     assert seen(desk) == operation.after
     assert len(desk.active) == 1 or name != "compact"
     assert shown(desk, "list")["passed_over"] is False
-    assert "passed over" not in desk.cli("journal", "list").stdout
+    assert "rejected" not in desk.cli("journal", "list").stdout
     assert garbage(desk) == (set(), set())
 
 
@@ -188,7 +188,7 @@ def test_another_program_that_comes_before_penguin_wins(
     document = shown(desk, "show", number)
     assert (document["committed"], document["passed_over"]) == (True, True)
     assert shown(desk, "list")["passed_over"] is True
-    assert "passed over" in desk.cli("journal", "list").stdout
+    assert "rejected" in desk.cli("journal", "list").stdout
     said = desk.cli("journal", "show", number).stdout
     assert operation.shown in " ".join(said.split())
     assert shown(desk, "show", "1")["passed_over"] is False

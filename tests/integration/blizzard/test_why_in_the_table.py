@@ -54,7 +54,7 @@ def test_lines_that_were_set_aside_are_told_with_where_to_find_them(desk, bad, t
     desk.both()
     answer = desk.why("a.ndjson")
     assert answer["state"] == "in_table"
-    assert answer["answer"].endswith(f" {told} set aside.")
+    assert answer["answer"].endswith(f" {told} quarantined.")
     assert answer["next"][-1]["commands"] == [f"blizzard -c {desk.file} dlq list"]
 
 

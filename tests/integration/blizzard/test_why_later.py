@@ -58,7 +58,7 @@ def test_rows_that_a_replay_added_are_counted_with_their_entry_and_data_file(
     answer = why(desk, "a.ndjson")
     assert answer["answer"] == (
         "It is in the table: 3 rows from 4 lines, read with entry 1 and replayed with entry 2, in "
-        "Delta versions 1, 2. 3 bad lines of it were set aside: 2 became rows with entry 2 "
+        "Delta versions 1, 2. 3 bad lines of it were quarantined: 2 became rows with entry 2 "
         "(replay), 1 is waiting."
     )
     (done,) = answer["resolved"]
@@ -93,7 +93,7 @@ def test_lines_that_were_discarded_or_are_passed_over_are_told_apart(desk: OpenT
     does(desk, "dlq", "replay", "--all", "--yes")
     does(desk, "dlq", "discard", "--all", "--yes")
     assert why(desk, "a.ndjson")["answer"].endswith(
-        "4 bad lines of it were set aside: 1 is passed over since entry 2, 3 were discarded with "
+        "4 bad lines of it were quarantined: 1 is filtered since entry 2, 3 were discarded with "
         "entry 3."
     )
 
@@ -104,7 +104,7 @@ def test_records_of_a_document_are_called_records(desk: OpenTable) -> None:
     desk.ingest()
     answer = why(desk, "a.json")
     assert "1 row from 2 records" in answer["answer"]
-    assert "1 bad record of it was set aside" in answer["answer"]
+    assert "1 bad record of it was quarantined" in answer["answer"]
     assert [read["counted"] for read in answer["read"]] == ["records"]
 
 

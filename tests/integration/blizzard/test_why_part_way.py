@@ -199,7 +199,7 @@ def test_bad_lines_of_what_was_read_before_are_not_forgotten(tmp_path):
     with_bad_lines(desk)
     (desk.landing.folder / NAME).write_bytes(b'{"id": "no number"}\n{"id": 1}\n')
     runs(desk)
-    assert "1 bad line of it was set aside" in why(desk)["answer"]
+    assert "1 bad line of it was quarantined" in why(desk)["answer"]
     (desk.landing.folder / NAME).write_bytes(b'{"id": 2}\n{"id": 3}\n{"id": 4}\n')
     runs(desk)
 

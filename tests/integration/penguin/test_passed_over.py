@@ -110,7 +110,7 @@ def test_every_parquet_file_that_a_scan_passes_over_is_counted_and_named(table, 
     assert "file_pattern" in passed["reason"]
     assert answer.exit_code == 0
     text = run("status").stdout
-    assert "13 Parquet files are passed over" in text
+    assert "13 Parquet files are ignored" in text
     assert odd[0] in text
     assert "and 3 more" in text
     assert "blizzard has not written" not in text
@@ -183,7 +183,7 @@ def test_status_names_other_programs_files_where_nobody_looks_for_them(
     assert passed["files"] == 2
     assert passed["some"] == sorted(foreign)
     assert way_out in passed["reason"]
-    assert "2 Parquet files are passed over" in run("status").stdout
+    assert "2 Parquet files are ignored" in run("status").stdout
     before = sorted(directory.root.rglob("*"))
     run("status")
     assert sorted(directory.root.rglob("*")) == before
@@ -238,4 +238,4 @@ def test_files_that_may_be_blizzards_are_not_counted_unread(tmp_path, capsys):
     found = table_status(directory.settings(), directory.store, NOON, count_ignored=False)
     found = replace(found, others=replace(found.others, passed_over=passed))
     text = "\n".join(map(str, status_lines(directory.settings(), found)))
-    assert "at least 1 Parquet file is passed over" in text
+    assert "at least 1 Parquet file is ignored" in text

@@ -31,7 +31,7 @@ from lakebed.terminal.console import (
 from lakebed.terminal.program import CommandLine, ForwardingGroup
 from lakebed.units import in_words, plural
 
-PASSED_OVER = "passed over"
+REJECTED = "rejected"
 READ = "read"
 FEW = 50
 """How many source files or data files of an entry are shown to a person."""
@@ -43,7 +43,7 @@ STATES = {
         "held",
         "discarded",
     ): "held, discarded: committed without some rows; see journal show N",
-    (PASSED_OVER,): "passed over: it changed nothing in the table, since its files had changed",
+    (REJECTED,): "rejected: it changed nothing in the table, since its files had changed",
     ("waits",): "waits: it is not committed yet, by the receipt",
     ("broken",): "broken: this entry and its neighbours do not name each other's digests",
 }
@@ -186,7 +186,7 @@ def _state(kept: EntryRecord) -> str:
     if kept.aside.held or kept.aside.discarded:
         return "held" if kept.aside.held else "discarded"
     if kept.passed_over:
-        return PASSED_OVER
+        return REJECTED
     return "" if kept.committed or kept.entry.kind == "open" else "waits"
 
 
@@ -275,8 +275,8 @@ def _committed(kept: EntryRecord) -> str:
         kind = kept.entry.kind
         again = "schema promote" if kind == "promote" else kind
         if kind == "compact":
-            return "passed over: it gave way to another writer; the next compaction tries again"
-        return f"passed over: nothing in the table was changed; run blizzard {again} again"
+            return "rejected: it gave way to another writer; the next compaction tries again"
+        return f"rejected: nothing in the table was changed; run blizzard {again} again"
     return "yes" if kept.committed else "not yet, by the receipt"
 
 

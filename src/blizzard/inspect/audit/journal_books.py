@@ -84,7 +84,7 @@ class QuarantineBooks:
         elif before.record_count != done.lines + remaining:
             wrong = f" and leaves {remaining}, but the file holds {before.record_count}"
         elif entry.kind == "replay" and done.lines != done.rows + done.passed_over:
-            wrong = f", but {done.rows} became rows and {done.passed_over} were passed over"
+            wrong = f", but {done.rows} became rows and {done.passed_over} were filtered"
         if wrong:
             yield Difference.of(entry, FindingKind.BAD_LINES_DIFFER, deals + wrong, file=done.old)
         if done.left is not None:

@@ -72,10 +72,10 @@ def read_otherwise(record: SourceRecord) -> SourceRecord:
         record,
         ChangedPartWay(
             "source.format or source.records was changed before all of it was read: "
-            f"{in_the_table(record)}, and as it is read now they cannot be told from the others. "
-            "If the configuration is put back as it was, its rest is read. source.on_change: "
-            "reingest reads it whole as it is now, and the rows that are in the table stay there, "
-            "too"
+            f"{in_the_table(record)}, and as it is read now they cannot be distinguished from the "
+            "others. If the configuration is put back as it was, its rest is read. "
+            "source.on_change: reingest reads it whole as it is now, and the rows that are in the "
+            "table stay there, too"
         ),
     )
 
