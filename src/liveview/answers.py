@@ -159,7 +159,7 @@ class Answers:
         committed = self._on.committed(name)
         found = []
         for number in numbers:
-            known = look.known(number)
+            known = look.window.documents.get(number)
             batch = _read(journal, number) if known is None else known.batch
             found.append(committed_in(batch, committed.get(number)))
         lowest = numbers[-1] if numbers else 0
@@ -253,9 +253,8 @@ class Answers:
         facts = None if view is None else view.facts
         found = {} if view is None else view.commits
         commits = [found[version] for version in sorted(found, reverse=True)]
-        if view is not None and view.covered_since is not None:
-            oldest = commits[-1].version if commits else None
-            notes.append(f"column changes are shown since version {oldest}")
+        if view is not None and view.oldest is not None:
+            notes.append(f"column changes are shown since version {view.oldest}")
         if summary.size_version not in (None, summary.version):
             when = "" if summary.size_at is None else f", committed at {summary.size_at}"
             notes.append(f"files, rows and size are those of version {summary.size_version}{when}")

@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
@@ -11,7 +11,7 @@ from statistics import median
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.status import PipelineStatus
 from blizzard.handoff.held_rows import Aside
-from blizzard.journal.standings import EntrySummary as Sums
+from blizzard.journal.standings import EntrySummary, JournalTotals
 from lakebed.clock import rfc3339
 from lakebed.deltalog.versions import Commit
 from lakebed.documents.entry import Entry
@@ -30,7 +30,6 @@ from liveview.model import Freshness, of_ms, of_seconds
 class EntryFacts:
     """An entry in so few numbers that a year of them fits into memory."""
 
-    sequence: int
     at: float
     batch: Batch
     written: "array[int]"
@@ -60,41 +59,37 @@ class PipelineView:
         return frozenset(meta.entry for meta in self.aside.held)
 
 
-def facts_of(entry: Entry) -> EntryFacts:
-    """Return what a look keeps of an entry."""
-    return EntryFacts(
-        sequence=entry.sequence,
-        at=datetime.fromisoformat(entry.created).timestamp(),
-        batch=batch_of(entry),
-        written=array(
-            "q",
-            (
-                record.modified
-                for record in entry.readings
-                if record.modified is not None and _is_in(record) and record.complete
-            ),
-        ),
+def facts_of(entry: Entry | None) -> EntryFacts | None:
+    """Return what a look keeps of an entry; None without one."""
+    if entry is None:
+        return None
+    written = (
+        record.modified
+        for record in entry.readings
+        if record.modified is not None and _is_in(record) and record.complete
     )
+    at = datetime.fromisoformat(entry.created).timestamp()
+    return EntryFacts(at=at, batch=batch_of(entry), written=array("q", written))
 
 
 def batch_of(entry: Entry) -> Batch:
     """Return an entry with its books."""
-    sums = Sums.of(entry)
+    sums = EntrySummary.of(entry)
     failed = [one.failure.code for one in entry.readings if one.failure and not one.gone]
-    read = [record for record in entry.readings if _is_in(record)]
+    read = JournalTotals.of([record for record in entry.readings if _is_in(record)])
     books, balanced = _books(entry, read)
     return Batch(
         entry=entry.sequence,
         kind=entry.kind,
-        at=rfc3339(datetime.fromisoformat(entry.created)),
+        at=rfc3339(sums.at),
         seconds=entry.seconds,
         files=sums.files,
         files_failed=len(failed),
         rows=sums.rows,
-        lines=sum(record.lines for record in read),
-        bad_lines=sum(record.quarantined for record in read),
-        rescued=sum(sum(record.rescued.values()) for record in read),
-        bytes_read=sum(record.size for record in read if record.complete),
+        lines=read.lines,
+        bad_lines=read.quarantined,
+        rescued=read.rescued,
+        bytes_read=read.source_bytes,
         bytes_written=sum(file.size for file in entry.data_files),
         data_files=len(entry.data_files),
         balanced=balanced,
@@ -111,41 +106,27 @@ def committed_in(batch: Batch, committed: Commit | None) -> Batch:
     return replace(batch, committed_version=committed.version, committed_at=at)
 
 
-def _books(entry: Entry, read: Sequence[SourceRecord]) -> tuple[list[BookLine], bool]:
+def _books(entry: Entry, read: JournalTotals) -> tuple[list[BookLine], bool]:
     """Return the books of an entry, the sum first, and whether they balance."""
-    written = sum(file.record_count for file in entry.files)
     if entry.kind in ("batch", "retract"):
-        names = ("rows", "blank", "filtered", "quarantined")
-        counts = {name: sum(getattr(record, name) for record in read) for name in names}
-        lines = sum(record.lines for record in read)
-        balanced = lines == sum(counts.values()) and counts["rows"] == written
-        return _lines("lines read", lines, counts), balanced
-    if entry.kind in ("replay", "discard"):
-        settled = sum(one.lines for one in entry.resolved)
-        counts = {"rows": 0, "discarded": settled}
+        label, whole, rows = "lines read", read.lines, read.rows
+        parts = {
+            "blank lines": read.blank,
+            "records filtered": read.filtered,
+            "bad lines in quarantine": read.quarantined,
+        }
+    elif entry.kind in ("replay", "discard"):
+        label, whole, rows = "bad lines settled", sum(one.lines for one in entry.resolved), 0
+        parts = {"bad lines discarded": whole}
         if entry.kind == "replay":
             passed = sum(one.passed_over for one in entry.resolved)
-            counts = {"rows": settled - passed, "filtered": passed}
-        return _lines("bad lines settled", settled, counts), written == counts["rows"]
-    return [], True
-
-
-LABELS: Mapping[str, str] = {
-    "rows": "rows written",
-    "blank": "blank lines",
-    "filtered": "records filtered",
-    "quarantined": "bad lines in quarantine",
-    "discarded": "bad lines discarded",
-}
-
-
-def _lines(label: str, total: int, counts: Mapping[str, int]) -> list[BookLine]:
-    others = (
-        BookLine(label=LABELS[name], value=count)
-        for name, count in counts.items()
-        if count or name == "rows"
-    )
-    return [BookLine(label=label, value=total), *others]
+            rows, parts = whole - passed, {"records filtered": passed}
+    else:
+        return [], True
+    lines = {label: whole, "rows written": rows, **{name: n for name, n in parts.items() if n}}
+    books = [BookLine(label=name, value=count) for name, count in lines.items()]
+    written = sum(file.record_count for file in entry.files)
+    return books, written == rows == whole - sum(parts.values())
 
 
 def _is_in(record: SourceRecord) -> bool:
@@ -211,7 +192,7 @@ def freshness_of(
     held: Container[int | None] = (),
 ) -> Freshness:
     """Return how long source files took into the table, of the newest ones that are in it."""
-    newest = sorted(entries, key=lambda one: -one.sequence)
+    newest = sorted(entries, key=lambda one: -one.batch.entry)
     measured = (one for _at, secs in _measured(newest, committed, held) for one in secs)
     secs = list(islice(measured, MOST_MEASURED))
     if not secs:
@@ -234,7 +215,7 @@ def _measured(
     Not all files of an entry with held rows are in the table: none of them is measured.
     """
     for entry in entries:
-        version = committed.get(entry.sequence)
-        if version is not None and version.at_ms is not None and entry.sequence not in held:
+        version = committed.get(entry.batch.entry)
+        if version is not None and version.at_ms is not None and entry.batch.entry not in held:
             secs = [max(0.0, (version.at_ms - one) / 1000) for one in entry.written]
             yield version.at_ms / 1000, secs

@@ -27,6 +27,7 @@ from liveview.live import Live
 from liveview.looks.desk import Busy, Desk, Patience
 from liveview.looks.pipelines import PipelineLook
 from liveview.looks.tables import OpenTable, TableLook, open_table
+from liveview.looks.window import DocumentWindow
 from liveview.model import (
     DAY_SECS,
     Overview,
@@ -145,13 +146,13 @@ class Observer:
     def journal(self, name: str, span_secs: float = DAY_SECS) -> PipelineView:
         """Return the journal of a pipeline; one look serves all requests before it changes."""
         look = self.pipelines[name]
-        age = self._answer_age(look, span_secs)
+        age = self._answer_age(look.window, span_secs)
         return self.quick.now(("journal", name), look.view, max_age=age, mark=self.mark(name))
 
     def log(self, name: str, span_secs: float = DAY_SECS) -> ObservedTable:
         """Return the log of a table; one look serves all requests before it changes."""
         look = self.tables[name]
-        age = self._answer_age(look, span_secs)
+        age = self._answer_age(look.window, span_secs)
         return self.quick.now(("log", name), look.view, max_age=age, mark=self.mark(name))
 
     def committed(self, name: str, span_secs: float = DAY_SECS) -> dict[int, Commit]:
@@ -244,7 +245,7 @@ class Observer:
             self.mark(name),
         )
         last = self.quick.last(("summary", name))
-        age = self._look_age(look, reported=part is not None)
+        age = self._look_age(look.window, reported=part is not None)
         settings, now = self.lake.pipelines[name], self.clock.now()
         if last is not None and any(late_steps(settings, last[0].status, now)):
             # The program that commits may report nothing here.
@@ -274,7 +275,7 @@ class Observer:
 
     def _begin_table(self, name: str) -> None:
         look, mark = self.tables[name], self.mark(name)
-        age = self._look_age(look, reported=self._part(PartKind.TABLE, name) is not None)
+        age = self._look_age(look.window, reported=self._part(PartKind.TABLE, name) is not None)
         self.quick.begin(("log", name), look.view, max_age=age, mark=mark)
         self.slow.begin(
             ("status", name),
@@ -373,14 +374,14 @@ class Observer:
         """Return how old a look may be: the more there is to look at, the older."""
         return seconds * max(1.0, max(len(self.pipelines), len(self.tables)) / MANY)
 
-    def _look_age(self, look: PipelineLook | TableLook, *, reported: bool) -> float:
+    def _look_age(self, window: DocumentWindow[Any], *, reported: bool) -> float:
         age = self._age(KNOWN_SECS if reported else UNKNOWN_SECS)
-        return min(age, GOING_ON_SECS) if look.unfinished else age
+        return min(age, GOING_ON_SECS) if window.out_of_time else age
 
-    def _answer_age(self, look: PipelineLook | TableLook, span_secs: float) -> float:
+    def _answer_age(self, window: DocumentWindow[Any], span_secs: float) -> float:
         """Return how old a look may be that answers a request, and have it cover the span."""
-        is_short = look.unfinished or look.span_secs < span_secs
-        look.span_secs = max(look.span_secs, span_secs)
+        is_short = window.out_of_time or window.span_secs < span_secs
+        window.span_secs = max(window.span_secs, span_secs)
         return 0.0 if is_short else ANSWER_SECS
 
     def _part(self, kind: PartKind, name: str) -> PartReport | None:

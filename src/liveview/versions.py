@@ -18,8 +18,8 @@ class ObservedTable:
     facts: TableFacts | None = None
     commits: dict[int, Commit] = field(default_factory=dict)
     """The newest versions, by their numbers."""
-    covered_since: float | None = None
-    """From when on all versions are known; None if that is all of them."""
+    oldest: int | None = None
+    """The oldest version that is known; None if there are no older ones."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ table's protocol or metadata; then the log is read again.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any, ClassVar, Self
 
 from lakebed import errors, layout
@@ -206,6 +207,8 @@ class LogCache:
     """The newest version that was read from a log, so that reading the next one is cheaper."""
 
     known: Snapshot | None = None
+    lock: Lock = field(default_factory=Lock, compare=False, repr=False)
+    """Held while a version is read: threads that share a cache read it once."""
 
     def catch_up(self, store: Reader) -> Snapshot | None:
         """Apply the versions since; None if the log must be read again."""
@@ -250,10 +253,11 @@ class LogReader:
 
     def look(self) -> Snapshot | None:
         """Open the newest version, also of a table that penguin cannot write."""
-        found = self._cache.catch_up(self.store)
-        if found is None:
-            found = self._cache.known = self._read(None)
-        return found
+        with self._cache.lock:
+            found = self._cache.catch_up(self.store)
+            if found is None:
+                found = self._cache.known = self._read(None)
+            return found
 
     def at(self, version: int) -> Snapshot:
         """Open an earlier version; raise if it is unreadable."""

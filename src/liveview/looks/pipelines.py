@@ -22,12 +22,10 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
 from lakebed.documents.records import BadLines as SourceBadLines
-from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from liveview.details import BadLineGroup
 from liveview.entries import EntryFacts, PipelineView, facts_of
 from liveview.looks.window import DocumentWindow
-from liveview.model import DAY_SECS
 
 
 class PipelineLook:
@@ -37,10 +35,7 @@ class PipelineLook:
         self, settings: PipelineSettings, *, clock: Clock, opening: OpenReader = open_reader
     ) -> None:
         self.settings = settings
-        self.span_secs = DAY_SECS
-        """How far back a view goes: as far as any request did."""
-        self.unfinished = True
-        """Whether the next view goes on with what the last one had no time for."""
+        self.window = DocumentWindow[EntryFacts](lambda entry: entry.at)
         self.lock = threading.Lock()
         """Held while the ledger of a view changes."""
         self._clock = clock
@@ -49,34 +44,34 @@ class PipelineLook:
         self._reader = StatusReader(settings, clock, PipelineLog(settings, opening))
         self._lister = StatusReader(settings, clock)
         """A listing runs beside views, so it has a ledger of its own."""
-        self._window = _window()
         self._journal: str | None = None
 
     def view(self) -> PipelineView:
         """Read what is new in the journal, without listing the sources."""
         with self.lock:
-            since = self._clock.seconds() - self.span_secs
+            window, now = self.window, self._clock.seconds()
+            since = now - window.span_secs
             asked, status = self._reader.read(self._open, listed=False)
             if status.journal != self._journal:
-                self._window, self._journal = _window(), status.journal
+                window.forget()
+                self._journal = status.journal
             store, name, aside = asked.store, self.settings.name, Aside()
-            if store is not None and status.last_entry is not None:
-                journal = JournalReader(store, name)
-                self._window.look(
-                    lambda number: _facts(journal, number), status.last_entry, since=since
-                )
+            journal = None if store is None else JournalReader(store, name)
+            last = -1 if status.last_entry is None else status.last_entry
+            window.look(
+                lambda number: None if journal is None else facts_of(journal.entry(number)),
+                last,
+                since=since,
+            )
             if store is not None and status.held_files:
                 aside = read_aside(store, name, asked.log.fates)
-            entries = tuple(self._window.since(since))
-            covered = self._window.covered or status.last_entry is None
-            self.unfinished = self._window.out_of_time
-            first = entries[0].at if entries else self._clock.seconds()
+            entries = tuple(window.since(since))
             return PipelineView(
                 asked=replace(asked),  # Without what it has read of the log.
                 status=status,
                 entries=entries,
-                since=None if covered else first,
-                unreadable=tuple(sorted(self._window.missing)),
+                since=None if window.covered else entries[0].at if entries else now,
+                unreadable=tuple(sorted(window.missing)),
                 aside=aside,
                 refusal=asked.refusal(),
             )
@@ -85,22 +80,6 @@ class PipelineLook:
         """List the sources, as a run does that has just started."""
         with self._listing:
             return self._lister.read(self._open)[1].sources
-
-    def known(self, number: int) -> EntryFacts | None:
-        """Return an entry that was read before."""
-        return self._window.documents.get(number)
-
-
-def _window() -> DocumentWindow[EntryFacts]:
-    return DocumentWindow(lambda entry: entry.at)
-
-
-def _facts(journal: JournalReader, number: int) -> EntryFacts | None:
-    try:
-        entry = journal.entry(number)
-    except LakeError:
-        return None
-    return None if entry is None else facts_of(entry)
 
 
 MANY_LINES = "The list reads all of them, and names the setting that accepts them."

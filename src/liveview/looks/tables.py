@@ -1,6 +1,5 @@
 """A table as it is: its log, read once, and what waits to be committed to it."""
 
-import threading
 from collections.abc import Callable
 
 from lakebed.clock import Clock
@@ -8,11 +7,9 @@ from lakebed.deltalog.checkpoint import checkpoint_totals
 from lakebed.deltalog.segment import find_segment, read_checkpoint_hint
 from lakebed.deltalog.snapshot import LogCache, LogReader, Snapshot
 from lakebed.deltalog.versions import Commit, read_commit
-from lakebed.errors import LakeError
 from lakebed.layout import log_version
 from lakebed.storage.store import Reader, is_there
 from liveview.looks.window import DocumentWindow
-from liveview.model import DAY_SECS
 from liveview.versions import ObservedTable, TableSize
 from penguin.model.settings import TableSettings
 from penguin.status import TableStatus, table_status
@@ -44,38 +41,33 @@ class TableLook:
         most_files: int = MOST_FILES,
     ) -> None:
         self.settings = settings
-        self.span_secs = DAY_SECS
-        """How far back a look goes: as far as any request did."""
-        self.unfinished = True
-        """Whether the next look goes on with what the last one had no time for."""
+        self.window = DocumentWindow[Commit](
+            lambda commit: None if commit.at_ms is None else commit.at_ms / 1000
+        )
         self._clock = clock
         self._open = opening
         self._most_files = most_files
         self._cache = LogCache()
-        self._knowing = threading.Lock()
-        self._window = _window()
         self._id: str | None = None
         self._size = TableSize()
 
     def view(self) -> ObservedTable:
         """Look at the log: its newest version, and those of the span."""
         store, known = self._opened()
+        window, since = self.window, self._clock.seconds() - self.window.span_secs
         if store is None or known is None:
-            self.unfinished = False
+            window.look(lambda number: _version(None, number), -1, since=since)
             return ObservedTable()
         if known.id != self._id:
             # Another table has taken the place of the one that was known.
-            self._window, self._id, self._size = _window(), known.id, TableSize()
-        since = self._clock.seconds() - self.span_secs
-        self._window.look(lambda number: _version(store, number), known.version, since=since)
-        self.unfinished = self._window.out_of_time
-        commits = dict(self._window.documents)
-        first = commits[min(commits)] if commits and self._window.low > 0 else None
+            window.forget()
+            self._id, self._size = known.id, TableSize()
+        window.look(lambda number: _version(store, number), known.version, since=since)
         return ObservedTable(
             version=known.version,
             facts=known.facts,
-            commits=commits,
-            covered_since=None if first is None else _at(first),
+            commits=dict(window.documents),
+            oldest=min(window.documents, default=None) if window.low > 0 else None,
         )
 
     def older(self, before: int, limit: int) -> list[Commit]:
@@ -83,9 +75,7 @@ class TableLook:
         store = self._open(self.settings)
         found: list[Commit] = []
         for number in range(before - 1, max(-1, before - 1 - limit), -1):
-            commit = self._window.documents.get(number)
-            if commit is None and store is not None:
-                commit = _version(store, number)
+            commit = self.window.get(lambda at: _version(store, at), number)
             if commit is None:
                 break  # Older ones were cleaned up.
             found.append(commit)
@@ -128,42 +118,15 @@ class TableLook:
             self._clock.now(),
             count_ignored=False,
             everything=False,
-            log=_KnownLog(store, self._known),
+            log=LogReader(store, self._cache),
         )
 
     def _opened(self) -> tuple[Reader | None, Snapshot | None]:
-        store = self._open(self.settings)
-        return store, None if store is None else self._known(store)
-
-    def _known(self, store: Reader) -> Snapshot | None:
         """Return the newest version; what is known of the log is not read again."""
-        with self._knowing:
-            return LogReader(store, self._cache).look()
+        store = self._open(self.settings)
+        return store, None if store is None else LogReader(store, self._cache).look()
 
 
-class _KnownLog(LogReader):
-    """A log of which repeated looks read only what is new."""
-
-    def __init__(self, store: Reader, known: Callable[[Reader], Snapshot | None]) -> None:
-        super().__init__(store)
-        self._known = known
-
-    def look(self) -> Snapshot | None:
-        """Open the latest version of the table."""
-        return self._known(self.store)
-
-
-def _at(commit: Commit) -> float | None:
-    return None if commit.at_ms is None else commit.at_ms / 1000
-
-
-def _window() -> DocumentWindow[Commit]:
-    return DocumentWindow(_at)
-
-
-def _version(store: Reader, number: int) -> Commit | None:
-    try:
-        body = store.get(log_version(number))
-    except LakeError:
-        return None
+def _version(store: Reader | None, number: int) -> Commit | None:
+    body = None if store is None else store.get(log_version(number))
     return None if body is None else read_commit(number, body)

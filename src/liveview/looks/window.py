@@ -8,13 +8,18 @@ on where the first one has stopped. So a look never takes as long as the history
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from typing import Generic, TypeVar
+
+from lakebed.errors import LakeError
+from liveview.model import DAY_SECS
 
 AT_ONCE = 8
 
 Document = TypeVar("Document")
 Read = Callable[[int], Document | None]
-"""Reads one document; None if it is not there or cannot be read."""
+"""Reads one document; None if it is not there. It may raise LakeError if it cannot be read."""
 
 
 class DocumentWindow(Generic[Document]):
@@ -29,6 +34,8 @@ class DocumentWindow(Generic[Document]):
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         """`at` returns when a document was written, in seconds since the epoch."""
+        self.span_secs = DAY_SECS
+        """How far back looks go: as far as any request did."""
         self.documents: dict[int, Document] = {}
         self.missing: set[int] = set()
         """Numbers that could not be read."""
@@ -36,7 +43,7 @@ class DocumentWindow(Generic[Document]):
         """The lowest number that was read."""
         self.covered = False
         """Whether the whole span is known."""
-        self.out_of_time = False
+        self.out_of_time = True
         """Whether the next look goes on where the last one has stopped."""
         self._high = -1
         self._at = at
@@ -65,10 +72,21 @@ class DocumentWindow(Generic[Document]):
         if len(self.documents) > self._most:
             self._forget_before(sorted(self.documents)[-self._most])
 
+    def get(self, read: Read[Document], number: int) -> Document | None:
+        """Return one document, read anew unless it is known; None if it cannot be read."""
+        found = self.documents.get(number)
+        with suppress(LakeError):
+            return read(number) if found is None else found
+        return None
+
     def since(self, at: float) -> list[Document]:
         """Return the documents from a time on, the oldest first."""
         found = (self.documents[number] for number in sorted(self.documents))
         return [one for one in found if (self._at(one) or 0.0) >= at]
+
+    def forget(self) -> None:
+        """Forget the row: another one has taken its place."""
+        self._high = -1
 
     def _forget_before(self, number: int) -> None:
         self.documents = {at: one for at, one in self.documents.items() if at >= number}
@@ -84,8 +102,9 @@ class DocumentWindow(Generic[Document]):
         return False
 
     def _take(self, numbers: Sequence[int], read: Read[Document], pool: ThreadPoolExecutor) -> None:
+        known = partial(self.get, read)
         # A single document is read without the threads of the pool, which then never start.
-        found = map(read, numbers) if len(numbers) == 1 else pool.map(read, numbers)
+        found = map(known, numbers) if len(numbers) == 1 else pool.map(known, numbers)
         for number, one in zip(numbers, found, strict=True):
             if one is None:
                 self.missing.add(number)

@@ -52,7 +52,7 @@ ENTRY = Entry(
 
 def facts(number: int, at: float, rows: int = 10, written: tuple[int, ...] = ()) -> EntryFacts:
     batch = replace(batch_of(ENTRY), entry=number, rows=rows, bytes_read=5, files=1)
-    return EntryFacts(sequence=number, at=at, batch=batch, written=array("q", written))
+    return EntryFacts(at=at, batch=batch, written=array("q", written))
 
 
 def test_a_file_that_is_to_be_read_again_has_not_failed_with_that_entry():
