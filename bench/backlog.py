@@ -19,8 +19,8 @@ from blizzard.journal.checkpoint import SnapshotWriter
 from blizzard.journal.ledger import Ledger
 from blizzard.model.settings import SnapshotLimits
 from lakebed.clock import Clock
-from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import ObjectFacts, Store
+from lakebed.storage.options import ObjectFacts, StorageOptions
+from lakebed.storage.store import Store
 from tests.support.bucket import Bucket
 from tests.support.faulty import Proxy, in_front_of
 from tests.support.servers_reached import seaweedfs_s3

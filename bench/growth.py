@@ -31,8 +31,8 @@ from blizzard.discover.lister import SourceLister
 from blizzard.discover.scan import DiscoveryContext
 from blizzard.journal import segments
 from blizzard.journal.ledger import Ledger
-from blizzard.model.files import IngestedFile, SourceFile
 from blizzard.model.settings import RollingPolicy
+from blizzard.model.source.file import IngestedFile, SourceFile
 from blizzard.plan.recognise import Planner
 from lakebed.clock import Clock
 from lakebed.documents.records import SourceRecord

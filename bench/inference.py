@@ -14,14 +14,15 @@ from pathlib import Path
 
 from bench.workloads import WORKLOADS, Workload
 from blizzard.model.columns import grown
-from blizzard.model.files import Location, SourceFile, TaskLimits, Work, WorkUnit
 from blizzard.model.progress import Bounds
 from blizzard.model.settings import RollingPolicy, UploadSettings
+from blizzard.model.source.file import SourceFile
+from blizzard.model.work import TaskLimits, Work, WorkUnit
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
-from lakebed.storage.options import StorageOptions
+from lakebed.storage.options import Location, StorageOptions
 from lakebed.storage.store import Reader
 from lakebed.types import Codec, OnMismatch, UnknownFields
 

@@ -13,12 +13,12 @@ from blizzard.handoff.dead_letters import encode as encode_letters
 from blizzard.handoff.dead_letters import letters
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.ledger import Ledger
-from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, digest, encode
 from lakebed.documents.records import Failure, FailureStage, SourceRecord
 from lakebed.layout import dead_letter_folder, dead_letters, journal_entry
+from lakebed.storage.options import Location
 from lakebed.storage.store import Reader
 from lakebed.types import Handoff
 from tests.support.bucket import Bucket

@@ -14,9 +14,9 @@ from bench.workloads import Workload
 from blizzard.config import load
 from blizzard.execute.runner import Runner
 from blizzard.execute.spark.runner import SparkRunner
-from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from blizzard.model.settings import SparkSettings
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.service import Service
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit

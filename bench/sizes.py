@@ -28,7 +28,7 @@ from bench.twenty import WIDE, a_row, source_record
 from blizzard.journal import segments
 from blizzard.journal.checkpoint import SnapshotWriter
 from blizzard.journal.ledger import Ledger
-from blizzard.model.files import IngestedFile
+from blizzard.model.source.file import IngestedFile
 from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts
 from lakebed.documents.entry import Entry, decode_entry, encode

@@ -15,10 +15,11 @@ from blizzard.journal.fence import EntryColumns
 from blizzard.model.bad_lines import member_path
 from blizzard.model.columns import adopted, grown, kept_exact, with_found
 from blizzard.model.event_time import row_partitions
-from blizzard.model.files import Stamp, TaskLimits, Work, WorkUnit, sink_location, source_location
 from blizzard.model.progress import Bounds
 from blizzard.model.seen import Seen
 from blizzard.model.settings import PipelineSettings, share_of
+from blizzard.model.stores import sink_location, source_location
+from blizzard.model.work import Stamp, TaskLimits, Work, WorkUnit
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping, marked
 from lakebed.columns.schema import Schema, walk

@@ -21,9 +21,9 @@ from blizzard.journal.journal import Journal
 from blizzard.journal.lease import Lease
 from blizzard.journal.segments import SegmentBroken
 from blizzard.model.failure_basis import bases_of, with_basis
-from blizzard.model.files import OpenReader, OpenStore, sink_location
 from blizzard.model.notices import Hints
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import OpenReader, OpenStore, sink_location
 from blizzard.outcomes import RunTotals, Statistics
 from blizzard.pipeline_log import PipelineLog
 from blizzard.plan.trigger import Timing

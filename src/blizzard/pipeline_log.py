@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from blizzard.config.columns import columns_from
 from blizzard.handoff import held_rows
-from blizzard.model.files import OpenReader, open_reader, open_table, sink_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import OpenReader, open_reader, open_table, sink_location
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.schema import Schema
 from lakebed.deltalog.log_contents import retention

@@ -10,10 +10,12 @@ from functools import partial
 
 from blizzard.discover.finding import Finding
 from blizzard.execute.bisect import Portion, given_up, portion
-from blizzard.model.files import Effort, OpenReader, SourceFile, WorkUnit
 from blizzard.model.progress import Bounds
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.source.file import SourceFile
 from blizzard.model.source.forecast import Forecast
+from blizzard.model.stores import OpenReader
+from blizzard.model.work import Effort, WorkUnit
 from blizzard.plan.recognise import UNKNOWN, planned
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Started

@@ -32,7 +32,6 @@ from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.lease import Lease, renewed
 from blizzard.journal.lease_record import this_machine
-from blizzard.model.files import open_reader
 from blizzard.model.notices import Hints
 from blizzard.model.progress import Progress, Report
 from blizzard.model.settings import (
@@ -41,6 +40,7 @@ from blizzard.model.settings import (
     QueueService,
     QueueSettings,
 )
+from blizzard.model.stores import open_reader
 from blizzard.notices.listener import Subscription, has_queue
 from blizzard.notices.queue import OpenQueue, Queue
 from blizzard.outcomes import Statistics

@@ -2,15 +2,34 @@
 
 The `code` is stable: it is in the journal, in logs and in the documentation, so an operator can
 search for it. Facts travel as fields and are shown after the message.
+
+A store takes nearly anything for a name: line breaks, control characters that a terminal obeys, and
+marks that turn the direction of a text around, so that `gpj.nosjdn` seems to end in `.ndjson`. All
+of these are written out wherever a text is printed, as Python and JSON write them.
 """
 
 import errno
 import os
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import ClassVar
 
-from lakebed.units import printable
+_MISLEADING = (
+    r"\x00-\x1f\x7f-\x9f"  # control characters
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks of the direction of a text
+    r"\u200b\u2028\u2029\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # what is not to be seen
+    r"\ud800-\udfff"  # no characters at all
+)
+HIDDEN = re.compile(f"[{_MISLEADING}]")
+"""Characters that mislead a reader or a terminal."""
+
+
+def printable(text: object, *, keep: str = "") -> str:
+    """Return a text with the characters escaped that mislead a reader or a terminal."""
+    return HIDDEN.sub(
+        lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], str(text)
+    )
 
 
 class Whose(StrEnum):

@@ -1,13 +1,12 @@
-"""Quantities in their units, and names as a person sees and types them. Pure.
+"""Quantities in their units, and names as a person types them. Pure.
 
-A store takes nearly anything for a name: line breaks, control characters that a terminal obeys, and
-marks that turn the direction of a text around, so that `gpj.nosjdn` seems to end in `.ndjson`. All
-of these are written out wherever a text is printed, as Python and JSON write them, and a name that
-is typed as it was printed means the same file.
+A name that is typed as `lakebed.errors.printable` shows it means the same file.
 """
 
 import re
 from datetime import timedelta
+
+from lakebed.errors import HIDDEN
 
 MEBIBYTE = 1_048_576
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -70,27 +69,13 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-_HIDDEN = (
-    r"\x00-\x1f\x7f-\x9f"  # control characters
-    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks of the direction of a text
-    r"\u200b\u2028\u2029\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # what is not to be seen
-    r"\ud800-\udfff"  # no characters at all
-)
-_ODD = re.compile(f"[{_HIDDEN}]")
 _WRITTEN_OUT = re.compile(r"\\(?:[nrt]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5})")
 _LETTERS = {"n": "\n", "r": "\r", "t": "\t"}
 
 
-def printable(text: object, *, keep: str = "") -> str:
-    """Return a text with the characters escaped that mislead a reader or a terminal."""
-    return _ODD.sub(
-        lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], str(text)
-    )
-
-
 def printable_json(text: str) -> str:
     """Return a JSON text with the same characters escaped, so that it means what it meant."""
-    return _ODD.sub(lambda found: _escaped(found[0]), text)
+    return HIDDEN.sub(lambda found: _escaped(found[0]), text)
 
 
 def _escaped(letter: str) -> str:
@@ -110,4 +95,4 @@ def typed(text: str) -> str | None:
 def _meant(found: re.Match[str]) -> str:
     body = found[0][1:]
     letter = _LETTERS.get(body) or chr(int(body[1:], 16))
-    return letter if _ODD.fullmatch(letter) else found[0]
+    return letter if HIDDEN.fullmatch(letter) else found[0]

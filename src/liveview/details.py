@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from blizzard.answers.answer import WayOut
 from blizzard.answers.file_counts import DayOrPartition
-from blizzard.answers.lifecycle import FileState
+from blizzard.answers.file_state import FileState
 from liveview.model import PipelineSummary, TableSummary
 
 

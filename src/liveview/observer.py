@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from blizzard.answers.answer import Problem
-from blizzard.answers.file_counts import DayOrPartition
+from blizzard.answers.file_counts import DayOrPartition, Reconciliation
 from blizzard.answers.problems import late_steps, of_error
-from blizzard.answers.report import Question, Reconciler, Reconciliation
-from blizzard.model.files import OpenReader, open_reader
+from blizzard.answers.report import Question, Reconciler
+from blizzard.model.stores import OpenReader, open_reader
 from lakebed.clock import Clock
 from lakebed.deltalog.versions import Commit
 from lakebed.errors import LakeError

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from blizzard.answers.answer import CommandPrefix, Problem, WayOut
-from blizzard.answers.file_counts import DayOrPartition
+from blizzard.answers.file_counts import DayOrPartition, Reconciliation
 from blizzard.answers.problems import (
     COMMITS_LATE,
     UnreadFiles,
@@ -15,7 +15,6 @@ from blizzard.answers.problems import (
     or_way_out,
     sorted_problems,
 )
-from blizzard.answers.report import Reconciliation
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import PipelineStatus
 from blizzard.journal.lease_record import Life

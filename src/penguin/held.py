@@ -24,7 +24,8 @@ from lakebed.errors import DocumentUnreadable
 from lakebed.journal import JournalReader
 from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import objects
-from lakebed.storage.store import ObjectFacts, Reader, Store
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Reader, Store
 from penguin.model.backlog import ReadyEntry, Transactions
 from penguin.model.commit import Hold, HoldCode, Releasable
 

@@ -12,12 +12,12 @@ from blizzard.answers.source_status import dead_letter_queue
 from blizzard.answers.status import StatusReader
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger, refresh
 from blizzard.journal.ledger import Ledger
-from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SinkSettings, SnapshotLimits
 from blizzard.rewrite import replay
 from lakebed import layout
 from lakebed.documents.entry import Entry, Kind
 from lakebed.errors import LakeError
+from lakebed.storage.options import Location
 from lakebed.storage.store import Reader
 from tests.support.bucket import Bucket
 from tests.support.builders import ID_AND_NAME, Hands, source_settings

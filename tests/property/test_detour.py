@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from lakebed.errors import NameUnusable
 from lakebed.listing.sort import Guide, Oddity, is_usable
 from lakebed.storage import odd_names
-from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.options import ObjectFacts, StorageOptions
+from lakebed.storage.store import Reader
 from tests.support.builders import facts
 
 PARTS = st.sampled_from(

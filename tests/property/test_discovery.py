@@ -17,9 +17,9 @@ from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.journal import Journal
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import Blocks
-from blizzard.model.files import IngestedFile, SourceFile
 from blizzard.model.notices import Hint, NoticeKind
 from blizzard.model.settings import LookLimits, SnapshotLimits, SourceSettings
+from blizzard.model.source.file import IngestedFile, SourceFile
 from lakebed.clock import Clock
 from lakebed.documents.entry import decode_entry
 from lakebed.documents.records import SourceRecord

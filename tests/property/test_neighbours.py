@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blizzard.model.event_time import row_partitions
-from blizzard.model.files import UnitOutcome
 from blizzard.model.settings import QuarantineLimits, RollingPolicy
+from blizzard.model.work import UnitOutcome
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import BadLine, blocks
 from lakebed.columns.schema import Field, Reading, Schema

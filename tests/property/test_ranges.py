@@ -8,8 +8,8 @@ from itertools import accumulate, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blizzard.model.files import SourceFile
 from blizzard.model.source.byte_range import ByteRange, cut, lines_of, without_first_lines
+from blizzard.model.source.file import SourceFile
 from blizzard.model.source.part_way import (
     bytes_in_words,
     left_of,

@@ -25,7 +25,8 @@ from lakebed.deltalog import tables
 from lakebed.errors import LakeError, NoExclusiveCreate, StoreUnavailable
 from lakebed.layout import TablePath
 from lakebed.storage import create_only
-from lakebed.storage.store import AlreadyThere, Created, ObjectFacts, Store, Unseen
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import AlreadyThere, Created, Store, Unseen
 from lakebed.types import Handoff
 from penguin.cli import app as penguin_cli
 from penguin.cli.run import PenguinSurroundings

@@ -11,8 +11,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from lakebed.clock import Clock
-from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import ObjectFacts, Store
+from lakebed.storage.options import ObjectFacts, StorageOptions
+from lakebed.storage.store import Store
 from penguin.adopt.adoption import Adopter, Adoption
 from penguin.adopt.folder import Wanted
 from penguin.model.settings import TableSettings

@@ -10,10 +10,9 @@ import pytest
 
 from blizzard.cli.audit import audit_of
 from blizzard.inspect.audit.findings import Audit
-from blizzard.model.files import Location
 from lakebed.errors import LakeError
 from lakebed.layout import journal_entry, log_version
-from lakebed.storage.options import StorageOptions
+from lakebed.storage.options import Location, StorageOptions
 from tests.support.desk import Desk
 from tests.support.landing import config
 

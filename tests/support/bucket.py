@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from lakebed.errors import StoreUnavailable
-from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import AlreadyThere, Created, ObjectFacts, OpenUpload, Store
+from lakebed.storage.options import ObjectFacts, StorageOptions
+from lakebed.storage.store import AlreadyThere, Created, OpenUpload, Store
 from tests.support.builders import NOON
 
 PAGE = 1000

@@ -14,15 +14,6 @@ from blizzard.discover.schedule import Pace
 from blizzard.execute.runner import Runner
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.lease import Lease
-from blizzard.model.files import (
-    ClosedFile,
-    Location,
-    SourceFile,
-    TaskLimits,
-    UnfinishedFile,
-    Work,
-    WorkUnit,
-)
 from blizzard.model.settings import (
     PipelineSettings,
     RollingPolicy,
@@ -30,6 +21,8 @@ from blizzard.model.settings import (
     SourceSettings,
     UploadSettings,
 )
+from blizzard.model.source.file import SourceFile, UnfinishedFile
+from blizzard.model.work import ClosedFile, TaskLimits, Work, WorkUnit
 from blizzard.pipeline import Pipeline
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock, uuid7
@@ -46,8 +39,8 @@ from lakebed.documents.records import (
 )
 from lakebed.layout import TablePath, entry_sequence, journal_folder
 from lakebed.partition import Template
-from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import ObjectFacts, Reader, Store
+from lakebed.storage.options import Location, ObjectFacts, StorageOptions
+from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Event
 from lakebed.types import Codec as SourceCodec
 from lakebed.types import FieldType, Handoff

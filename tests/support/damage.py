@@ -10,12 +10,15 @@ from random import Random
 from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.decoder import OTHER_FIELDS, USUAL_LIMITS
 from blizzard.worker.ndjson.lines import BadLine, Decoded
-from lakebed.columns.arrow_types import ARROW
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
 
 LIMIT = 1 << 20
-FIELDS = [Field(name=kind, type=kind, nullable=kind is not FieldType.INT64) for kind in ARROW]
+FIELDS = [
+    Field(name=kind, type=kind, nullable=kind is not FieldType.INT64)
+    for kind in FieldType
+    if kind.delta
+]
 SCHEMA = Schema(tuple(FIELDS))
 GOOD = [
     b'{"int64":1,"string":"a\\u00e9","float64":1.5,"float32":-0.1e3,"boolean":true}',

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from blizzard.model.files import open_reader
 from blizzard.model.predicate import parse
+from blizzard.model.stores import open_reader
 from blizzard.rewrite.erase import ErasePlan, erase, plan_erasure
 from blizzard.rewrite.still_held import StillHeld, still_held
 from blizzard.rewrite.transaction import RewriteDone

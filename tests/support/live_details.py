@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from blizzard.answers.answer import Answer, FailedSource, Read, Resolution, WayOut
 from blizzard.answers.file_counts import DayOrPartition, Standing
-from blizzard.answers.lifecycle import FileState
-from lakebed.storage.store import ObjectFacts
+from blizzard.answers.file_state import FileState
+from lakebed.storage.options import ObjectFacts
 from liveview.details import (
     BadLineGroup,
     Batch,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from blizzard.config import load as blizzard_config
-from blizzard.model.files import Work
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.work import Work
 from lakebed.clock import Clock
 from lakebed.deltalog.tables import last_committed
 from lakebed.documents.entry import Entry

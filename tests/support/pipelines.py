@@ -5,8 +5,8 @@ from collections.abc import Callable
 from blizzard.discover.schedule import Pace
 from blizzard.execute.runner import Runner
 from blizzard.handoff.publish import IsCommitted, Publisher
-from blizzard.model.files import OpenReader, OpenStore
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import OpenReader, OpenStore
 from blizzard.pipeline import Pipeline
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store

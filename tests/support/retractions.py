@@ -13,11 +13,12 @@ from blizzard.ingest import Ingest
 from blizzard.inspect.audit.findings import Audit
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.source_names import the_key
-from blizzard.model.files import Location, open_reader, sink_location
+from blizzard.model.stores import open_reader, sink_location
 from blizzard.rewrite.replace import exchange_of, replace_rows
 from blizzard.rewrite.retract import RetractPlan, plan_retraction, retract
 from blizzard.rewrite.transaction import RewriteDone
 from lakebed.deltalog import tables
+from lakebed.storage.options import Location
 from lakebed.storage.store import Store
 from tests.support.pipelines import pipeline_of
 from tests.support.promotions import Rescued

@@ -13,8 +13,8 @@ from blizzard.discover.scan import DiscoveryContext
 from blizzard.discover.schedule import Pace, Schedule
 from blizzard.journal import segments
 from blizzard.journal.ledger import Ledger
-from blizzard.model.files import UNKNOWN, IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.settings import LookLimits, Sizing
+from blizzard.model.source.file import UNKNOWN, IngestedFile, SourceFile, UnfinishedFile
 from lakebed.clock import Clock
 from lakebed.documents.records import SourceRecord
 from tests.support.bucket import Bucket

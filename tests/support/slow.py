@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Overseer, Progress
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
 from tests.support.builders import Hands

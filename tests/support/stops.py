@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import DecodeLimits, Sizing
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.worker.download import OpenedStores, Stores
 from blizzard.worker.progress import ProgressChannel
 from blizzard.worker.unit import run_unit

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from blizzard.model.files import Work
+from blizzard.model.work import Work
 from blizzard.worker.download import OpenedStores, Stores
 from lakebed.errors import LakeError, StoreUnavailable
-from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import AlreadyThere, Created, ObjectFacts, Reader, Store
+from lakebed.storage.options import ObjectFacts, StorageOptions
+from lakebed.storage.store import AlreadyThere, Created, Reader, Store
 
 
 @dataclass

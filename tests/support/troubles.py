@@ -9,8 +9,8 @@ from typing import Any
 
 from blizzard.execute.runner import WorkersDied
 from blizzard.handoff.publish import HandedOn, Publisher
-from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import QuarantineLimits
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from lakebed.deltalog.log_contents import RETENTION_PROPERTY
 from lakebed.documents.entry import Entry
 from lakebed.errors import CommitUnconfirmed, StoreFull, StoreUnavailable

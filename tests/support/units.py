@@ -6,7 +6,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from blizzard.model.files import SourceFile, UnitOutcome, Work, WorkUnit
+from blizzard.model.source.file import SourceFile
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.records import FailureStage

@@ -6,11 +6,11 @@ from datetime import datetime
 from shlex import quote
 from typing import Literal
 
-from blizzard.answers.lifecycle import FileState
+from blizzard.answers.file_state import FileState
 from blizzard.discover.filter import next_try
-from blizzard.model.files import UnfinishedFile
+from blizzard.model.source.file import UnfinishedFile
 from lakebed.documents.records import FailureStage
-from lakebed.storage.store import ObjectFacts
+from lakebed.storage.options import ObjectFacts
 
 Health = Literal["ok", "warning", "failing", "unknown"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from blizzard.answers.answer import DataFile
-from blizzard.answers.entries import (
+from blizzard.answers.entry_search import (
     came_for,
     data_file_of,
     dealing_with_lines,
@@ -14,7 +14,7 @@ from blizzard.answers.entries import (
     mentioning,
     parts_until,
 )
-from blizzard.answers.lifecycle import FileState
+from blizzard.answers.file_state import FileState
 from lakebed import layout
 from lakebed.deltalog.lineage import BEFORE, Lineage
 from lakebed.deltalog.versions import Commit

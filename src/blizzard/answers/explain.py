@@ -10,9 +10,10 @@ from blizzard.handoff.publish import CommitsBehind, check_commits
 from blizzard.journal.checkpoint import past_damage
 from blizzard.journal.checks import refuse_beside
 from blizzard.journal.fence import started_before
-from blizzard.model.files import OpenReader, WorkUnit, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.forecast import Forecast
+from blizzard.model.stores import OpenReader, source_uris_of
+from blizzard.model.work import WorkUnit
 from blizzard.plan.trigger import learned
 from blizzard.proposal import BatchProposal, plan_batch
 from lakebed.clock import Clock

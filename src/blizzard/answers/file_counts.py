@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from blizzard.answers.entries import MOST_PARTS
-from blizzard.answers.lifecycle import DONE, LANDED, NOT_APPLIED, FileStanding, FileState
+from blizzard.answers.entry_search import MOST_PARTS
+from blizzard.answers.file_state import DONE, LANDED, NOT_APPLIED, FileStanding, FileState
 from blizzard.discover.finding import SkipSummary
 from lakebed.documents.entry import Entry
 from lakebed.journal import JournalReader
@@ -117,6 +117,27 @@ COUNTED = (
     "landed", "bytes", "deleted", "lost", "in_part", "not_applied", "overwritten",
     "quarantined_lines",
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciliation:
+    """What landed in the sources of a pipeline, and what of it is in the table."""
+
+    pipeline: str
+    table_uri: str
+    by: By
+    groups: tuple[DayOrPartition, ...]
+    """The newest day first; a day that was asked for is there, also without files."""
+    left_out: int = 0
+    """Files of older days, or of more partitions, that are not listed."""
+    passed_over: tuple[SkipSummary, ...] = ()
+    """Names in the sources that cannot be read, by the reason."""
+    errors: tuple[str, ...] = ()
+    """Why something is not known: whether a day is complete is not, then."""
+
+    def day(self, name: str) -> DayOrPartition | None:
+        """Return one of the days."""
+        return next((group for group in self.groups if group.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

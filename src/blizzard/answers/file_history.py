@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from blizzard.answers.answer import Answer, DataFile, FileRetraction, Resolution
-from blizzard.answers.entries import (
+from blizzard.answers.entry_search import (
     became,
     dealing_with_lines,
     parts_until,
@@ -17,7 +17,7 @@ from blizzard.answers.phrases import REPLAY
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.journal.checks import uris_of
 from blizzard.journal.lease_record import Life, this_machine, writer_status
-from blizzard.model.files import IngestedFile
+from blizzard.model.source.file import IngestedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import HeldState
 from lakebed.documents.records import QuarantineFile

@@ -15,12 +15,13 @@ from blizzard.answers.answer import (
     WayOut,
     confirmed,
 )
-from blizzard.answers.lifecycle import FileState
+from blizzard.answers.file_state import FileState
 from blizzard.discover.finding import Reason
 from blizzard.model.settings import PipelineSettings, RollingPolicy, SourceSettings
 from lakebed.deltalog.versions import REPAIR
+from lakebed.errors import printable
 from lakebed.types import OnChange
-from lakebed.units import is_are, plural, printable, span
+from lakebed.units import is_are, plural, span
 
 FEW = 3
 """How many files a sentence names."""

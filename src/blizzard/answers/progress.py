@@ -10,7 +10,7 @@ from functools import cached_property
 
 from blizzard.answers.answer import CommandPrefix
 from blizzard.answers.evidence import JournalEvidence
-from blizzard.answers.lifecycle import FileProgress
+from blizzard.answers.file_state import FileProgress
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister, SpotCheck, source_listers
 from blizzard.discover.scan import DiscoveryContext, JournalLookup
@@ -26,14 +26,14 @@ from blizzard.journal.checks import (
 )
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import KnownSources
-from blizzard.model.files import (
+from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.model.stores import (
     OpenReader,
     open_reader,
     open_table,
     source_location,
     source_uris_of,
 )
-from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
 from lakebed.documents.pending_meta import HeldMeta

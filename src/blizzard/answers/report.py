@@ -16,9 +16,10 @@ from blizzard.answers.file_counts import (
     By,
     DayOrPartition,
     EntryRows,
+    Reconciliation,
     SourceCounts,
 )
-from blizzard.answers.lifecycle import LANDED, DayOf, FileStanding, FileState
+from blizzard.answers.file_state import LANDED, DayOf, FileStanding, FileState
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_file import settled_progress
 from blizzard.answers.survey import BadLines, SourceSurvey
@@ -27,8 +28,8 @@ from blizzard.discover.lister import SourceLister, source_listers
 from blizzard.journal.checkpoint import past_damage
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import SegmentBroken
-from blizzard.model.files import OpenReader
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import OpenReader
 from lakebed.clock import Clock
 from lakebed.errors import JournalLost, LakeError, SourceMoved
 from lakebed.journal import JournalReader
@@ -76,27 +77,6 @@ class Question:
         parts = (partition or "").split("/")
         values = {part.partition("=")[2] for part in parts}
         return self.partition == partition or self.partition in {*parts, *values}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reconciliation:
-    """What landed in the sources of a pipeline, and what of it is in the table."""
-
-    pipeline: str
-    table_uri: str
-    by: By
-    groups: tuple[DayOrPartition, ...]
-    """The newest day first; a day that was asked for is there, also without files."""
-    left_out: int = 0
-    """Files of older days, or of more partitions, that are not listed."""
-    passed_over: tuple[SkipSummary, ...] = ()
-    """Names in the sources that cannot be read, by the reason."""
-    errors: tuple[str, ...] = ()
-    """Why something is not known: whether a day is complete is not, then."""
-
-    def day(self, name: str) -> DayOrPartition | None:
-        """Return one of the days."""
-        return next((group for group in self.groups if group.name == name), None)
 
 
 @dataclass(slots=True)

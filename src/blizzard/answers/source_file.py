@@ -12,10 +12,10 @@ from blizzard.answers.answer import (
     Read,
     Resolution,
 )
-from blizzard.answers.entries import parts_until, reading
+from blizzard.answers.entry_search import parts_until, reading
 from blizzard.answers.evidence import JournalEvidence
 from blizzard.answers.file_history import erasures_of, is_running, resolutions, retraction_of
-from blizzard.answers.lifecycle import (
+from blizzard.answers.file_state import (
     INHERITED,
     NO_ROWS,
     NOT_APPLIED,
@@ -24,25 +24,24 @@ from blizzard.answers.lifecycle import (
     FileProgress,
     FileStanding,
     FileState,
-    Lifecycle,
-    last_entry,
     state_by_log,
-    to_be_replaced,
 )
+from blizzard.answers.lifecycle import Lifecycle, last_entry, to_be_replaced
 from blizzard.answers.phrases import REPLAY, present_count, waiting_lines
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.words import Case, worded
 from blizzard.discover.filter import Decision
 from blizzard.discover.finding import Finding, Reason, SkippedFile
 from blizzard.model.failure_basis import bases_of
-from blizzard.model.files import Before, IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
+from blizzard.model.source.file import Before, IngestedFile, UnfinishedFile
 from blizzard.model.source.part_way import ChangedPartWay
 from lakebed.documents.entry import Entry
 from lakebed.documents.records import SourceRecord
 from lakebed.errors import LakeError, StoreDenied
 from lakebed.listing.sort import readable
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Reader
 from lakebed.telemetry.events import code_of
 
 if TYPE_CHECKING:

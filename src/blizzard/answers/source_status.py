@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blizzard.answers.answer import FailedSource
-from blizzard.answers.lifecycle import FileProgress, FileState, is_failed, of_unfinished
+from blizzard.answers.file_state import FileProgress, FileState
+from blizzard.answers.lifecycle import is_failed, of_unfinished
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.discover.finding import Finding, Reason, SkipSummary
 from blizzard.handoff.dead_letters import DeadLetter, decode, queue_at
@@ -14,9 +15,10 @@ from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import SegmentBroken
 from blizzard.journal.standings import JournalTotals
 from blizzard.model.failure_basis import bases_of
-from blizzard.model.files import UnfinishedFile, source_uris_of
 from blizzard.model.settings import PipelineSettings, QueueSettings, SourceSettings
+from blizzard.model.source.file import UnfinishedFile
 from blizzard.model.source.part_way import CODES, ChangedPartWay
+from blizzard.model.stores import source_uris_of
 from blizzard.notices.queue import OpenQueue
 from lakebed import layout
 from lakebed.documents.entry import Entry

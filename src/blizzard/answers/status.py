@@ -16,8 +16,8 @@ from blizzard.journal.checkpoint import past_damage
 from blizzard.journal.lease_record import WriterStatus, this_machine, writer_status
 from blizzard.journal.ledger import NEWEST, Ledger
 from blizzard.journal.standings import EntrySummary, JournalTotals, PassedOver, QuarantineTotals
-from blizzard.model.files import OpenReader, open_reader
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import OpenReader, open_reader
 from blizzard.notices.queue import OpenQueue
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock

@@ -10,15 +10,8 @@ from functools import cached_property
 from heapq import merge
 from itertools import takewhile
 
-from blizzard.answers.lifecycle import (
-    NOT_APPLIED,
-    DayOf,
-    FileProgress,
-    FileStanding,
-    FileState,
-    Lifecycle,
-    last_entry,
-)
+from blizzard.answers.file_state import NOT_APPLIED, DayOf, FileProgress, FileStanding, FileState
+from blizzard.answers.lifecycle import Lifecycle, last_entry
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.discover.filter import Decision
 from blizzard.discover.finding import PartitionUnknown, partition_of, why_not_ours
@@ -26,11 +19,11 @@ from blizzard.discover.lister import SourceLister
 from blizzard.discover.scan import Scan
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import merged
-from blizzard.model.files import Before, IngestedFile
+from blizzard.model.source.file import Before, IngestedFile
 from lakebed.layout import folder
 from lakebed.listing.sort import LAST, Guide, Oddity
 from lakebed.listing.watermark import ListingPlan
-from lakebed.storage.store import ObjectFacts
+from lakebed.storage.options import ObjectFacts
 from lakebed.types import OnChange
 
 BadLines = dict[int, int]

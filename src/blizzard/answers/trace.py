@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from blizzard.answers.entries import journals_of, naming_data_file
+from blizzard.answers.entries import journals_of
+from blizzard.answers.entry_search import naming_data_file
 from blizzard.journal.origins import FileOrigins, RowOrigins
-from blizzard.model.files import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.byte_range import without_first_lines
 from blizzard.model.source.form import codec_of
+from blizzard.model.stores import OpenReader, source_location
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.find_rows import Match
 from blizzard.worker.ndjson.decoder import Decoder
@@ -27,8 +28,9 @@ from lakebed.documents.records import Run, SourceRecord
 from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader
 from lakebed.locations import below
+from lakebed.storage.options import ObjectFacts
 from lakebed.storage.parquet_tail import mark_of
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.store import Reader
 from lakebed.types import Codec, Compression, OnMismatch, Provenance, UnknownFields
 
 FILE, LINE = Provenance.FILE.column, Provenance.LINE.column

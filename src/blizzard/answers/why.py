@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from blizzard.answers.answer import Answer, CommandPrefix, DataFile, WayOut, confirmed
-from blizzard.answers.entries import data_file_of, journals_of, naming_data_file
+from blizzard.answers.entries import journals_of
+from blizzard.answers.entry_search import data_file_of, naming_data_file
 from blizzard.answers.evidence import JournalEvidence
-from blizzard.answers.lifecycle import FileState
+from blizzard.answers.file_state import FileState
 from blizzard.answers.phrases import removal
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_file import why_source_file
@@ -27,8 +28,9 @@ from lakebed.documents.entry import Entry
 from lakebed.errors import LakeError
 from lakebed.layout import file_name
 from lakebed.locations import below, place_of
+from lakebed.storage.options import ObjectFacts
 from lakebed.storage.parquet_tail import born, mark_of
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.store import Reader
 from lakebed.types import CommitMode
 from lakebed.units import is_are, plural
 

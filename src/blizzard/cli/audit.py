@@ -14,8 +14,8 @@ from blizzard.cli.call import PipelineCall
 from blizzard.handoff.dead_letters import beside, is_in_queue, queue_at
 from blizzard.inspect.audit.findings import Audit, FilePlace, OtherCommit
 from blizzard.inspect.audit.table import audit_table
-from blizzard.model.files import Location, OpenReader, open_reader, sink_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import OpenReader, open_reader, sink_location
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
@@ -23,6 +23,7 @@ from lakebed.documents.losses import Accepted
 from lakebed.documents.reading import encode_document
 from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.locations import written_out
+from lakebed.storage.options import Location
 from lakebed.storage.store import AlreadyThere, Store, local_path
 from lakebed.terminal.call import DONE, FAILED, USAGE, reading, refuse
 from lakebed.terminal.console import FEW, Line, Table, picked

@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
-from blizzard.answers.file_counts import By, DayOrPartition
-from blizzard.answers.lifecycle import LANDED, FileStanding, FileState
-from blizzard.answers.report import DAYS, Question, Reconciler, Reconciliation
+from blizzard.answers.file_counts import By, DayOrPartition, Reconciliation
+from blizzard.answers.file_state import LANDED, FileStanding, FileState
+from blizzard.answers.report import DAYS, Question, Reconciler
 from blizzard.cli.call import PipelineCall
 from blizzard.discover.finding import IN_WORDS
-from blizzard.model.files import open_reader, source_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import open_reader, source_location
 from lakebed.clock import Clock
 from lakebed.locations import below, place_of
 from lakebed.terminal.call import Output, reading

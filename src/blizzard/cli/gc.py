@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.model.files import open_reader, open_store, open_table, sink_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import open_reader, open_store, open_table, sink_location
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.gc import Collected, Garbage, GarbageKind, GarbagePiece, collect, find_garbage
 from lakebed.clock import Clock

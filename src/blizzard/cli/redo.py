@@ -11,8 +11,8 @@ import typer
 
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.names import resolved, scopes_of
-from blizzard.model.files import open_reader, open_store, open_table, sink_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import open_reader, open_store, open_table, sink_location
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.redo import RedoPlan, RedoRequest, plan_redo
 from blizzard.repair.redo import redo as append_redo

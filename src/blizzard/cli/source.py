@@ -8,8 +8,8 @@ from blizzard.journal.checkpoint import past_damage, read_ledger
 from blizzard.journal.lease import refuse_while_alive_here, turn_of
 from blizzard.journal.lease_record import this_machine
 from blizzard.journal.ledger import Ledger
-from blizzard.model.files import open_reader, sink_location, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.model.stores import open_reader, sink_location, source_location
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.new_journal import Compared, compare, move
 from lakebed.clock import Clock

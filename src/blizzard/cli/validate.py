@@ -15,8 +15,8 @@ from blizzard.cli.run.dry_run import explained
 from blizzard.config import load as config
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.handoff.dead_letters import DeadLetterWriter, dlq_location_of
-from blizzard.model.files import Location, open_reader, sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
+from blizzard.model.stores import open_reader, sink_location
 from blizzard.service import open_queue
 from blizzard.table_rules import TableOf, not_among, tables_of
 from lakebed.clock import Clock
@@ -26,6 +26,7 @@ from lakebed.config.models import Document
 from lakebed.errors import ConfigInvalid, LakeError, ObjectMissing, StoreDenied
 from lakebed.layout import CREATE_ONLY_PROOF, DELTA_LOG
 from lakebed.storage.create_only import prove
+from lakebed.storage.options import Location
 from lakebed.storage.store import Store, local_path
 from lakebed.storage.trouble import READ_ONLY
 from lakebed.telemetry.events import code_of

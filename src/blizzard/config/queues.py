@@ -16,8 +16,7 @@ from lakebed.config.checks import package_faults
 from lakebed.config.faults import ConfigFault
 from lakebed.config.models import Document, KeyPath, Source, place_in, plain
 from lakebed.locations import place_of
-from lakebed.storage.options import StorageOptions, bare
-from lakebed.storage.settings import SPELLINGS
+from lakebed.storage.options import SPELLINGS, StorageOptions, bare
 
 
 class _Queue:

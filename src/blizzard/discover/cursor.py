@@ -16,8 +16,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from blizzard.model.files import IngestedFile
 from blizzard.model.settings import LookLimits
+from blizzard.model.source.file import IngestedFile
 from lakebed.listing.sort import end_of
 from lakebed.listing.watermark import Range, folder_and_name, sweep_is_due
 

@@ -14,8 +14,8 @@ from blizzard.discover.finding import (
     partition_of,
     why_not_ours,
 )
-from blizzard.model.files import Before, IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
+from blizzard.model.source.file import Before, IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.source.part_way import (
     ChangedPartWay,
     changed_part_way,
@@ -31,7 +31,7 @@ from lakebed.errors import LakeError
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template
 from lakebed.retry import Backoff
-from lakebed.storage.store import ObjectFacts
+from lakebed.storage.options import ObjectFacts
 from lakebed.types import Codec, Compression, OnChange
 
 RETRY = Backoff(first_secs=30, limit_secs=3600)

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from blizzard.model.files import SourceFile
 from blizzard.model.settings import SourceSettings
+from blizzard.model.source.file import SourceFile
 from blizzard.model.source.form import COMPRESSED, codec_of, is_hidden
 from lakebed.columns.schema import Field
 from lakebed.documents.records import SourceRecord
 from lakebed.errors import LakeError
 from lakebed.partition import Template, check_value
-from lakebed.storage.store import ObjectFacts
+from lakebed.storage.options import ObjectFacts
 from lakebed.types import Codec, Compression
 
 FEW = 5

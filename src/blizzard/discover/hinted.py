@@ -13,12 +13,12 @@ from blizzard.discover.filter import Decision
 from blizzard.discover.finding import Finding, why_not_ours
 from blizzard.discover.lister import SourceLister
 from blizzard.discover.scan import DiscoveryContext, Scan
-from blizzard.model.files import Before
 from blizzard.model.notices import Hint, HintsFollowed, NoticeKind
+from blizzard.model.source.file import Before
 from lakebed.errors import StoreDenied
 from lakebed.listing.sort import CONTROL, SURROGATE
 from lakebed.listing.watermark import ListingPlan, Range, folder_and_name
-from lakebed.storage.store import ObjectFacts
+from lakebed.storage.options import ObjectFacts
 
 MOST_HEADS = 10
 """Files of one folder that are looked at one by one; of more, a listing takes the place."""

@@ -15,8 +15,8 @@ from blizzard.discover.finding import Finding, SkipSummary, why_not_ours
 from blizzard.discover.scan import DiscoveryContext, LookState, Scan
 from blizzard.model.event_time import from_path
 from blizzard.model.failure_basis import bases_of
-from blizzard.model.files import UnfinishedFile
 from blizzard.model.settings import LookLimits, PipelineSettings, SourceSettings
+from blizzard.model.source.file import UnfinishedFile
 from blizzard.model.source.part_way import GonePartWay, is_told
 from lakebed.columns.schema import Field
 from lakebed.documents.records import FailureStage, SourceRecord
@@ -24,7 +24,7 @@ from lakebed.errors import StoreDenied
 from lakebed.listing.watermark import ListingPlan, Range, sweep_is_due
 from lakebed.partition import Template, table_schema
 from lakebed.storage.lister import IncrementalLister
-from lakebed.storage.store import ObjectFacts
+from lakebed.storage.options import ObjectFacts
 
 MOST_HEADS = 100
 """Files that are looked at one by one because they are due; beyond that, a sweep is made."""

@@ -19,14 +19,15 @@ from blizzard.discover.finding import (
     why_not_below,
     why_not_ours,
 )
-from blizzard.model.files import Before, IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
+from blizzard.model.source.file import Before, IngestedFile, UnfinishedFile
 from blizzard.model.source.part_way import gone_part_way, is_part_way, settled
 from lakebed.documents.records import SourceRecord
 from lakebed.listing.sort import Guide, Oddity
 from lakebed.listing.watermark import ListingPlan, Range
 from lakebed.storage.lister import IncrementalLister
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Reader
 
 REASONS = {
     Oddity.NAME: Reason.UNUSABLE_NAME,

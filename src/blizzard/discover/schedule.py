@@ -21,16 +21,10 @@ from blizzard.discover.hinted import HintedLook
 from blizzard.discover.lister import SourceLister, source_listers
 from blizzard.discover.scan import DiscoveryContext, JournalLookup
 from blizzard.journal.ledger import Ledger
-from blizzard.model.files import (
-    Before,
-    IngestedFile,
-    OpenReader,
-    SourceFile,
-    UnfinishedFile,
-    source_location,
-)
 from blizzard.model.notices import Hints
 from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.model.source.file import Before, IngestedFile, SourceFile, UnfinishedFile
+from blizzard.model.stores import OpenReader, source_location
 from lakebed.clock import Clock
 from lakebed.documents.records import SourceRecord
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from blizzard.events import InferenceEnded, JobSplit, UnitsEnded, UnitsLeft
 from blizzard.execute.merge import Ran, SettledBatch, settle
 from blizzard.execute.runner import RunFailed, Runner, RunnerDied, WorkersDied
-from blizzard.model.files import SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.seen import Seen, joined
+from blizzard.model.source.file import SourceFile
 from blizzard.model.source.part_way import failed, untouched
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from lakebed.documents.entry import Started
 from lakebed.documents.records import Failure, FailureStage, SourceRecord
 from lakebed.errors import JournalConflict, ObjectChanged, panic_as_error

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from blizzard.model.bad_lines import TOO_MANY, in_words
-from blizzard.model.files import Effort, SourceFile, UnitOutcome, WorkUnit
 from blizzard.model.settings import QuarantineLimits
+from blizzard.model.source.file import SourceFile
 from blizzard.model.source.part_way import (
     FilePart,
     failed,
@@ -20,6 +20,7 @@ from blizzard.model.source.part_way import (
     parts_of,
     untouched,
 )
+from blizzard.model.work import Effort, UnitOutcome, WorkUnit
 from blizzard.worker.position import Miscounted
 from lakebed.documents.records import (
     Failure,

@@ -15,10 +15,10 @@ from typing import Protocol
 
 from blizzard.events import WorkDiscarded, WorkDone
 from blizzard.execute.spark.jvm_output import Said
-from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Report
 from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from blizzard.model.settings import SparkSettings
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from lakebed.errors import LakeError, Whose
 from lakebed.telemetry.events import Emit
 

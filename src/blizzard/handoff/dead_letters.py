@@ -14,15 +14,15 @@ from datetime import datetime
 
 from pydantic import TypeAdapter, ValidationError
 
-from blizzard.model.files import Location, sink_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import sink_location, source_uris_of
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.records import FailureStage, SourceRecord
 from lakebed.errors import DocumentUnreadable, LakeError, StoreDenied, StoreUnavailable
 from lakebed.locations import place_of
 from lakebed.retry import Backoff, attempts
-from lakebed.storage.options import StorageOptions
+from lakebed.storage.options import Location, StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, Store
 
 TRIES = 4

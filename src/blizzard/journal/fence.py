@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from blizzard.model.files import source_uris_of
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import source_uris_of
 from lakebed import layout
 from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry, Started, decode, digest, encode

@@ -13,13 +13,15 @@ from typing import Protocol, TypeVar
 from blizzard.journal.checkpoint import reread
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import SegmentBroken
-from blizzard.model.files import UNKNOWN, Before, OpenReader, source_location
 from blizzard.model.settings import PipelineSettings
-from lakebed.errors import LakeError, NameUnusable, ObjectMissing, Whose
+from blizzard.model.source.file import UNKNOWN, Before
+from blizzard.model.stores import OpenReader, source_location
+from lakebed.errors import LakeError, NameUnusable, ObjectMissing, Whose, printable
 from lakebed.listing.sort import Guide
 from lakebed.locations import below
-from lakebed.storage.store import ObjectFacts, Reader, is_there
-from lakebed.units import printable, typed
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Reader, is_there
+from lakebed.units import typed
 
 FEW = 10
 """How many candidates an ambiguous name lists."""

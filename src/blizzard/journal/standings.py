@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
-from blizzard.journal.segments import LedgerTable
-from blizzard.model.files import IngestedFile, UnfinishedFile
+from blizzard.journal.table import LedgerTable
+from blizzard.model.source.file import IngestedFile, UnfinishedFile
 from blizzard.model.source.part_way import ChangedPartWay, is_part_way
 from lakebed.documents.entry import Entry
 from lakebed.documents.records import SourceRecord

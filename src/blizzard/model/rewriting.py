@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from blizzard.model.bad_lines import member_path, steps
-from blizzard.model.files import Location
 from blizzard.model.predicate import Predicate
 from blizzard.model.settings import UploadSettings
 from lakebed.clock import Clock
@@ -17,6 +16,7 @@ from lakebed.columns.schema import Field, Schema
 from lakebed.documents.deletion_vector import DeletionVector
 from lakebed.documents.records import FinishedFile, FirstRow, RowColumns, Run
 from lakebed.layout import TablePath
+from lakebed.storage.options import Location
 from lakebed.types import FieldType, ParquetCodec
 
 

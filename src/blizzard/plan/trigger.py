@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from blizzard.model.files import SourceFile
 from blizzard.model.settings import PipelineSettings, RollingPolicy
+from blizzard.model.source.file import SourceFile
 from blizzard.model.source.forecast import Forecast
 from blizzard.model.source.form import codec_of
 from lakebed.documents.entry import Entry

@@ -28,8 +28,8 @@ from blizzard.journal.checks import (
 )
 from blizzard.journal.fence import append_beside, columns_after
 from blizzard.journal.ledger import Ledger
-from blizzard.model.files import Before
 from blizzard.model.settings import SourceSettings
+from blizzard.model.source.file import Before
 from blizzard.model.source.part_way import found_again, is_part_way
 from blizzard.repair.old_journal import (
     Past,
@@ -47,7 +47,8 @@ from lakebed.documents.records import SourceRecord
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.journal import JournalReader
 from lakebed.locations import place_of, written_out
-from lakebed.storage.store import AlreadyThere, ObjectFacts, Reader, Store
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import AlreadyThere, Reader, Store
 
 CHUNK = 5000
 """How many source files one `inherited` entry repeats."""

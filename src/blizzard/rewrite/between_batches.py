@@ -12,7 +12,8 @@ from blizzard.events import (
     ReplacementWaits,
 )
 from blizzard.ingest import Ingest
-from blizzard.model.files import OpenReader, SourceFile
+from blizzard.model.source.file import SourceFile
+from blizzard.model.stores import OpenReader
 from blizzard.rewrite.compact import CompactionPlan, KnownOrigins, compact
 from blizzard.rewrite.replace import Renewed, renew
 from blizzard.rewrite.transaction import PromotionWaits, RewriteDone

@@ -14,8 +14,9 @@ from blizzard.discover.lister import source_listers
 from blizzard.ingest import Ingest
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.source_names import KnownSources
-from blizzard.model.files import UNKNOWN, OpenReader, SourceFile, source_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.source.file import UNKNOWN, SourceFile
+from blizzard.model.stores import OpenReader, source_location
 from blizzard.plan.recognise import planned
 from blizzard.rewrite.retract import (
     Content,

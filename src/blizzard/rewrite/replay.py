@@ -24,8 +24,8 @@ from blizzard.journal.ledger import Ledger
 from blizzard.journal.standings import PassedOver, nothing_decided
 from blizzard.model.bad_lines import LineReplay, Meant, WaitingFile, may_have, meant_by, shared_out
 from blizzard.model.event_time import from_path
-from blizzard.model.files import WorkUnit
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.work import WorkUnit
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.quarantine.reader import lines_in, lines_of, read_table
 from blizzard.worker.quarantine.writer import LeftBehind, leave

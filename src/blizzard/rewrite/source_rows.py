@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from blizzard.journal.origins import FileOrigins, RowOrigins
-from blizzard.model.files import Before
 from blizzard.model.predicate import Combined, Comparison, Operator
 from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
+from blizzard.model.source.file import Before
 from blizzard.rewrite.transaction import TableState
 from blizzard.worker.find_rows import Places, deleted_rows, rows_in
 from lakebed.documents.entry import Entry

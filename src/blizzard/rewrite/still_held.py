@@ -21,10 +21,11 @@ from blizzard.discover.filter import is_same
 from blizzard.discover.finding import why_not_below, why_not_ours
 from blizzard.journal.source_names import KnownSources
 from blizzard.model.columns import with_found
-from blizzard.model.files import Before, OpenReader, source_location
 from blizzard.model.predicate import Predicate
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.model.source.file import Before
+from blizzard.model.stores import OpenReader, source_location
 from blizzard.rewrite.erase import ErasePlan, sources_of
 from blizzard.rewrite.line_search import LineSearch
 from blizzard.worker.find_rows import RowsInFile, rows_in
@@ -41,7 +42,8 @@ from lakebed.listing.sort import Guide, Oddity
 from lakebed.listing.watermark import ListingPlan, Range
 from lakebed.locations import written_out
 from lakebed.storage.lister import IncrementalLister
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Reader
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 

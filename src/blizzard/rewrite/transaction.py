@@ -18,7 +18,6 @@ from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import last_entry
 from blizzard.journal.fence import append_what_is_found, refuse_collected_since
 from blizzard.journal.ledger import Ledger
-from blizzard.model.files import sink_location
 from blizzard.model.rewriting import (
     ActiveFile,
     FileGroup,
@@ -28,6 +27,7 @@ from blizzard.model.rewriting import (
     Transform,
 )
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import sink_location
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema

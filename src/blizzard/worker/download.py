@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Protocol, Self
 
-from blizzard.model.files import SourceFile, Work
+from blizzard.model.source.file import SourceFile
+from blizzard.model.work import Work
 from lakebed.errors import ObjectChanged, panic_as_error
 from lakebed.retry import Backoff, attempts
 from lakebed.storage.store import Reader, Store

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from blizzard.model.files import SourceFile
+from blizzard.model.source.file import SourceFile
 from blizzard.model.source.form import FIRST_BYTES, codec_in
 from blizzard.worker.ndjson.lines import TextPosition
 from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK, newlines_in

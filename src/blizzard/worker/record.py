@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from blizzard.model.files import SourceFile
+from blizzard.model.source.file import SourceFile
 from blizzard.model.source.part_way import failed, record_with, untouched
 from blizzard.worker.compression import CorruptStream
 from blizzard.worker.ndjson.lines import BadLine, BrokenDocument, Decoded, TextPosition

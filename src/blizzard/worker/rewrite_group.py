@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from blizzard.model.files import ClosedFile
 from blizzard.model.rewriting import (
     ActiveFile,
     Concatenate,
@@ -30,6 +29,7 @@ from blizzard.model.rewriting import (
     Rewriting,
     Rewritten,
 )
+from blizzard.model.work import ClosedFile
 from blizzard.worker.find_rows import DAMAGED, Places, deleted_rows, marked
 from blizzard.worker.output.encoding import Values, as_in_files, encoding_of, leaves, logical_paths
 from blizzard.worker.output.upload import Uploads

@@ -13,10 +13,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from blizzard.model.files import Effort, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.source.byte_range import lines_of, without_first_lines
+from blizzard.model.source.file import SourceFile
 from blizzard.model.source.forecast import Forecast
 from blizzard.model.source.part_way import record_with
+from blizzard.model.work import Effort, UnitOutcome, Work, WorkUnit
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads, Stores, in_advance
 from blizzard.worker.ndjson.decoder import Decoder

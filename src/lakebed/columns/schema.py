@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import Field as PydanticField
@@ -94,8 +95,6 @@ class Field:
         """Return the field's type in memory and in data files."""
         import pyarrow as pa  # noqa: PLC0415 - most of penguin needs no Arrow
 
-        from lakebed.columns.arrow_types import ARROW  # noqa: PLC0415
-
         match self.type:
             case FieldType.DECIMAL:
                 return pa.decimal128(self.precision, self.scale)
@@ -106,7 +105,7 @@ class Field:
             case FieldType.MAP:
                 kind: Any = _items(self).arrow()  # pyarrow's stubs know types only
                 return cast("pa.DataType", pa.map_(pa.string(), kind))
-        return ARROW[self.type]
+        return _arrow_types()[self.type.delta]
 
     def arrow(self) -> "pa.Field[Any]":
         """Return the field as Arrow writes it."""
@@ -143,6 +142,27 @@ def _items(field: Field) -> Field:
     if field.items is None:
         raise ValueError(f"a {field.type} says what its elements are")
     return field.items
+
+
+@cache
+def _arrow_types() -> Mapping[str, "pa.DataType"]:
+    """Return Arrow's types by the names of Delta's, where a type needs no more than its name."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    return {
+        "string": pa.string(),
+        "byte": pa.int8(),
+        "short": pa.int16(),
+        "integer": pa.int32(),
+        "long": pa.int64(),
+        "float": pa.float32(),
+        "double": pa.float64(),
+        "boolean": pa.bool_(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "timestamp_ntz": pa.timestamp("us"),
+        "date": pa.date32(),
+        "binary": pa.binary(),
+    }
 
 
 def _delta_struct(fields: Iterable[Field]) -> dict[str, object]:

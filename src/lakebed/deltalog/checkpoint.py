@@ -26,7 +26,8 @@ from lakebed.documents.reading import parse_json
 from lakebed.documents.records import FIRST_ROW_ID, ROW_VERSION
 from lakebed.errors import TableUnreadable
 from lakebed.layout import DELTA_LOG, OUR_TRANSACTIONS
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Reader
 
 COLUMNS = (
     *(f"add.{name}" for name in ("path", "deletionVector", "size", "partitionValues")),

@@ -25,7 +25,8 @@ from lakebed.deltalog.segment import unbroken, versions_in, whole_segment
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.ahead import ahead
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Reader
 
 AT_A_TIME = 100
 """Older versions that are read between two checks of whether they reach back far enough."""

@@ -14,7 +14,8 @@ from lakebed.documents.reading import parse_json
 from lakebed.errors import StoreDenied, StoreUnavailable, TableUnreadable
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version, log_version_number
 from lakebed.storage.ahead import ahead
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Reader
 
 CHECKPOINT = re.compile(
     r"(?P<version>\d{20})\.checkpoint"

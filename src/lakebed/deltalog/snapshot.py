@@ -32,7 +32,8 @@ from lakebed.deltalog.segment import (
     whole_segment,
 )
 from lakebed.documents.records import ROW_IDS, ROW_VERSIONS, FinishedFile, RowColumns, row_columns
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Reader
 from lakebed.units import plural
 
 MOST_VERSIONS = 10

@@ -11,7 +11,8 @@ from typing import TypeVar
 from lakebed.errors import ListingUnordered, NameUnusable
 from lakebed.listing.sort import CONTROL, Guide, Oddity, end_of, readable
 from lakebed.listing.watermark import ListingPlan, Range, widest_unwanted
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Reader
 
 Result = TypeVar("Result")
 

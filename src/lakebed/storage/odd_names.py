@@ -1,18 +1,15 @@
 """Listing around names that the store's library cannot handle, which Arrow's S3 client can read."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lakebed.errors import StoreUnavailable
 from lakebed.listing.sort import CONTROL, end_of, is_usable, readable
 from lakebed.locations import place_of
-from lakebed.storage.options import ANY_REGION, StorageOptions, bare
-from lakebed.storage.remote import split
-
-if TYPE_CHECKING:
-    from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.options import ANY_REGION, ObjectFacts, StorageOptions, bare
+from lakebed.storage.settings import split
 
 _ODD_PARTS = ("", ".", "..")
 Names = Callable[[str], tuple[Sequence[str], Sequence[str]]]
@@ -56,11 +53,14 @@ def odd_name(path: str) -> OddName:
 class Detour:
     """Lists what comes before an odd name; folders that were listed once are not listed again."""
 
-    store: "Reader"
+    head: Callable[[str], ObjectFacts | None]
+    """Asks for one object, by its path."""
+    objects: Callable[[str, str | None], Iterable[ObjectFacts]]
+    """Lists the objects below a folder, after a name."""
     names: Names
     _levels: dict[str, list[str]] = field(default_factory=dict)
 
-    def before(self, folder: str, *, low: str, high: str) -> Iterator["ObjectFacts"]:
+    def before(self, folder: str, *, low: str, high: str) -> Iterator[ObjectFacts]:
         """Yield the objects below a folder whose names lie between two, in their order.
 
         There must be no odd name between them; `high` is one.
@@ -71,18 +71,18 @@ class Detour:
             if name.endswith("/"):
                 yield from self._folder(name[:-1], low, high)
             elif low < name < high:
-                found = self.store.head(name)
+                found = self.head(name)
                 if found is not None:
                     yield found
 
-    def _folder(self, folder: str, low: str, high: str) -> Iterator["ObjectFacts"]:
+    def _folder(self, folder: str, low: str, high: str) -> Iterator[ObjectFacts]:
         if end_of(folder) <= low:
             return
         if high.startswith(f"{folder}/"):
             yield from self.before(folder, low=low, high=high)
             return
         after = low if low.startswith(f"{folder}/") else None
-        yield from self.store.objects(folder, after=after)
+        yield from self.objects(folder, after)
 
     def _level(self, folder: str) -> list[str]:
         """Return what is right in a folder, in its order; folders end with a slash."""

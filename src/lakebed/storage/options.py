@@ -9,6 +9,44 @@ SHORTEST_SECRET = 4
 ANY_REGION = "us-east-1"
 """Every library of S3 signs with it where no region is set."""
 PREFIXES = ("aws_", "azure_storage_", "azure_", "google_")
+SPELLINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "s3": {
+        "aws_endpoint": ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"),
+        "aws_region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+        "aws_access_key_id": ("AWS_ACCESS_KEY_ID",),
+        "aws_secret_access_key": ("AWS_SECRET_ACCESS_KEY",),
+        "aws_session_token": ("AWS_SESSION_TOKEN", "AWS_TOKEN"),
+        "aws_conditional_put": ("AWS_CONDITIONAL_PUT",),
+        "aws_profile": ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"),
+    },
+    "az": {
+        "azure_storage_endpoint": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+        "azure_storage_account_name": ("AZURE_STORAGE_ACCOUNT_NAME",),
+        "azure_storage_account_key": (
+            "AZURE_STORAGE_ACCOUNT_KEY",
+            "AZURE_STORAGE_ACCESS_KEY",
+            "AZURE_STORAGE_MASTER_KEY",
+        ),
+        "azure_storage_client_id": ("AZURE_STORAGE_CLIENT_ID", "AZURE_CLIENT_ID"),
+        "azure_storage_client_secret": ("AZURE_STORAGE_CLIENT_SECRET", "AZURE_CLIENT_SECRET"),
+        "azure_storage_tenant_id": (
+            "AZURE_STORAGE_TENANT_ID",
+            "AZURE_TENANT_ID",
+            "AZURE_STORAGE_AUTHORITY_ID",
+            "AZURE_AUTHORITY_ID",
+        ),
+        "azure_storage_sas_key": ("AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_SAS_TOKEN"),
+        "azure_storage_token": ("AZURE_STORAGE_TOKEN",),
+    },
+    "gs": {
+        "google_base_url": ("GOOGLE_BASE_URL",),
+        "google_service_account": ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH"),
+        "google_service_account_key": ("GOOGLE_SERVICE_ACCOUNT_KEY",),
+        "google_application_credentials": ("GOOGLE_APPLICATION_CREDENTIALS",),
+    },
+}
+"""The names of each setting in the environment, by the kind of store and by the name that libraries
+expect. In a section their prefix may be left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +132,14 @@ def bare(key: str) -> str:
 def is_endpoint(name: str) -> bool:
     """Whether an option is the address of a store."""
     return "endpoint" in name.lower() or bare(name.lower()) == "base_url"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """Where a store is and how to access it; executors open stores themselves."""
+
+    uri: str
+    options: StorageOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, S3Store, from_url
@@ -21,7 +21,8 @@ from lakebed.errors import ConfigInvalid, ObjectMissing, StoreDenied, StoreUnava
 from lakebed.locations import openable, place_of
 from lakebed.storage import disk, settings
 from lakebed.storage.aws import sessions
-from lakebed.storage.options import PREFIXES, StorageOptions, bare, is_endpoint
+from lakebed.storage.options import PREFIXES, SPELLINGS, StorageOptions, bare
+from lakebed.storage.settings import CLIENT_OPTIONS, split
 from lakebed.storage.trouble import explained
 
 RETRY: Mapping[str, Any] = {
@@ -35,77 +36,11 @@ RETRY: Mapping[str, Any] = {
 }
 """One request is sent five times at most, with growing pauses of random length in between."""
 
-TIMEOUTS: Mapping[str, str] = {"connect_timeout": "5s", "read_timeout": "60s", "timeout": "300s"}
-"""To connect; without a byte of the answer; for a whole request, a 32 MB part included."""
-
-CLIENT_OPTIONS = frozenset(
-    {
-        "allow_http",
-        "allow_invalid_certificates",
-        "connect_timeout",
-        "http1_only",
-        "http2_only",
-        "pool_idle_timeout",
-        "pool_max_idle_per_host",
-        "proxy_ca_certificate",
-        "proxy_excludes",
-        "proxy_url",
-        "randomize_addresses",
-        "read_timeout",
-        "timeout",
-        "user_agent",
-    }
-)
-"""Options of the HTTP client. Handed to a store as its own, they make obstore panic."""
-
-ALLOW_HTTP = {"s3": "AWS_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP"}
-"""The option that allows plain HTTP, by the kind of store; the environment may set it, too."""
-
 KNOWN = (
     *sorted(CLIENT_OPTIONS),
-    *(bare(name) for spellings in settings.SPELLINGS.values() for name in spellings),
+    *(bare(name) for spellings in SPELLINGS.values() for name in spellings),
 )
 """Options that may have been meant, without the prefix of a store."""
-
-NO_URL = "is not a URL; write http:// or https://, then the host, then the port if there is one"
-
-
-def split(
-    options: Mapping[str, str],
-    *,
-    uri: str,
-    environment: Mapping[str, str] | None = None,
-    key: Callable[[str], str] = str,
-) -> tuple[dict[str, str], dict[str, str]]:
-    """Separate the store's options from its HTTP client's; names in any case are accepted.
-
-    Both hold what is set in the environment, too. ConfigInvalid names an option that cannot be
-    used, or plain HTTP that is not allowed. A message never holds a value: it may be a secret.
-    """
-    outside, kind = environment or {}, place_of(uri).scheme
-    allowing = ALLOW_HTTP.get(kind, ALLOW_HTTP["s3"])
-    # The store's own options are taken from the environment by the library, this one is not.
-    client: dict[str, str] = {**TIMEOUTS, "allow_http": outside.get(allowing) or "false"}
-    found = settings.resolved(options, uri=uri, environment=outside, key=key)
-    switch = allowing
-    for name in [name for name in found if bare(name) in CLIENT_OPTIONS]:
-        setting = found.pop(name)
-        client[bare(name)] = setting.value
-        switch = setting.name if bare(name) == "allow_http" else switch
-    if client["allow_http"].lower() not in ("true", "false"):
-        raise ConfigInvalid(
-            [f"{uri}: storage_options: {switch}: is not understood; write true or false"]
-        )
-    for setting in (each for name, each in found.items() if is_endpoint(name)):
-        if not _leads_somewhere(setting.value):
-            raise ConfigInvalid([f"{uri}: storage_options: {setting.name}: {NO_URL}"])
-        if setting.value.lower().startswith("http://") and client["allow_http"].lower() != "true":
-            fault = (
-                f"{setting.name} is http://, which is not encrypted; to allow it set "
-                f"{allowing}: true"
-            )
-            raise ConfigInvalid([f"{uri}: storage_options: {fault}"])
-    return settings.told(found, outside), client
 
 
 def with_region(options: StorageOptions, uri: str) -> StorageOptions:
@@ -164,20 +99,6 @@ def for_delta(
         **client,
         **store,
     }
-
-
-def _leads_somewhere(url: str) -> bool:
-    """Whether a URL has a host that can be asked; a client that is given another panics."""
-    try:
-        parts = urlsplit(url)
-        _port = parts.port
-    except ValueError:
-        return False
-    return (
-        parts.scheme.lower() in ("http", "https")
-        and bool(parts.hostname)
-        and not re.search(r"[\s<>\"{}|\\^`]", url)
-    )
 
 
 def _like(written: str, bare: str) -> str:

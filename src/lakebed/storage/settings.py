@@ -11,50 +11,12 @@ and every library gets its value under one name.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from lakebed.errors import ConfigInvalid
 from lakebed.locations import place_of
 from lakebed.storage.aws import sessions
-from lakebed.storage.options import bare
-
-SPELLINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "s3": {
-        "aws_endpoint": ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"),
-        "aws_region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
-        "aws_access_key_id": ("AWS_ACCESS_KEY_ID",),
-        "aws_secret_access_key": ("AWS_SECRET_ACCESS_KEY",),
-        "aws_session_token": ("AWS_SESSION_TOKEN", "AWS_TOKEN"),
-        "aws_conditional_put": ("AWS_CONDITIONAL_PUT",),
-        "aws_profile": ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"),
-    },
-    "az": {
-        "azure_storage_endpoint": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
-        "azure_storage_account_name": ("AZURE_STORAGE_ACCOUNT_NAME",),
-        "azure_storage_account_key": (
-            "AZURE_STORAGE_ACCOUNT_KEY",
-            "AZURE_STORAGE_ACCESS_KEY",
-            "AZURE_STORAGE_MASTER_KEY",
-        ),
-        "azure_storage_client_id": ("AZURE_STORAGE_CLIENT_ID", "AZURE_CLIENT_ID"),
-        "azure_storage_client_secret": ("AZURE_STORAGE_CLIENT_SECRET", "AZURE_CLIENT_SECRET"),
-        "azure_storage_tenant_id": (
-            "AZURE_STORAGE_TENANT_ID",
-            "AZURE_TENANT_ID",
-            "AZURE_STORAGE_AUTHORITY_ID",
-            "AZURE_AUTHORITY_ID",
-        ),
-        "azure_storage_sas_key": ("AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_SAS_TOKEN"),
-        "azure_storage_token": ("AZURE_STORAGE_TOKEN",),
-    },
-    "gs": {
-        "google_base_url": ("GOOGLE_BASE_URL",),
-        "google_service_account": ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH"),
-        "google_service_account_key": ("GOOGLE_SERVICE_ACCOUNT_KEY",),
-        "google_application_credentials": ("GOOGLE_APPLICATION_CREDENTIALS",),
-    },
-}
-"""The names of each setting in the environment, by the kind of store and by the name that libraries
-expect. In a section their prefix may be left out."""
+from lakebed.storage.options import SPELLINGS, bare, is_endpoint
 
 S3_ENDPOINT = "aws_endpoint_url_s3"
 """In the environment it wins over every other endpoint, so libraries get this name, too."""
@@ -69,6 +31,32 @@ PLACES = frozenset({"bucket", "bucket_name", "container", "container_name"})
 OF_LINES = frozenset({"service_account_key", "proxy_ca_certificate"})
 """Options whose values are documents of many lines."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+TIMEOUTS: Mapping[str, str] = {"connect_timeout": "5s", "read_timeout": "60s", "timeout": "300s"}
+"""To connect; without a byte of the answer; for a whole request, a 32 MB part included."""
+
+CLIENT_OPTIONS = frozenset(
+    {
+        "allow_http",
+        "allow_invalid_certificates",
+        "connect_timeout",
+        "http1_only",
+        "http2_only",
+        "pool_idle_timeout",
+        "pool_max_idle_per_host",
+        "proxy_ca_certificate",
+        "proxy_excludes",
+        "proxy_url",
+        "randomize_addresses",
+        "read_timeout",
+        "timeout",
+        "user_agent",
+    }
+)
+"""Options of the HTTP client. Handed to a store as its own, they make obstore panic."""
+
+ALLOW_HTTP = {"s3": "AWS_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP"}
+"""The option that allows plain HTTP, by the kind of store; the environment may set it, too."""
+NO_URL = "is not a URL; write http:// or https://, then the host, then the port if there is one"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,12 +180,64 @@ def _is_unsigned(found: Mapping[str, Setting]) -> bool:
     return any(each.value.lower() == "true" for each in unsigned)
 
 
-def told(settings: Mapping[str, Setting], environment: Mapping[str, str]) -> dict[str, str]:
+def _told(settings: Mapping[str, Setting], environment: Mapping[str, str]) -> dict[str, str]:
     """Return the settings for a library, complete so that it follows no environment variable."""
     values = {name: setting.value for name, setting in settings.items()}
     if "aws_endpoint" in values and S3_ENDPOINT.upper() in environment:
         values[S3_ENDPOINT] = values["aws_endpoint"]
     return values
+
+
+def split(
+    options: Mapping[str, str],
+    *,
+    uri: str,
+    environment: Mapping[str, str] | None = None,
+    key: Callable[[str], str] = str,
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Separate the store's options from its HTTP client's; names in any case are accepted.
+
+    Both hold what is set in the environment, too. ConfigInvalid names an option that cannot be
+    used, or plain HTTP that is not allowed. A message never holds a value: it may be a secret.
+    """
+    outside, kind = environment or {}, place_of(uri).scheme
+    allowing = ALLOW_HTTP.get(kind, ALLOW_HTTP["s3"])
+    # The store's own options are taken from the environment by the library, this one is not.
+    client: dict[str, str] = {**TIMEOUTS, "allow_http": outside.get(allowing) or "false"}
+    found = resolved(options, uri=uri, environment=outside, key=key)
+    switch = allowing
+    for name in [name for name in found if bare(name) in CLIENT_OPTIONS]:
+        setting = found.pop(name)
+        client[bare(name)] = setting.value
+        switch = setting.name if bare(name) == "allow_http" else switch
+    if client["allow_http"].lower() not in ("true", "false"):
+        raise ConfigInvalid(
+            [f"{uri}: storage_options: {switch}: is not understood; write true or false"]
+        )
+    for setting in (each for name, each in found.items() if is_endpoint(name)):
+        if not _leads_somewhere(setting.value):
+            raise ConfigInvalid([f"{uri}: storage_options: {setting.name}: {NO_URL}"])
+        if setting.value.lower().startswith("http://") and client["allow_http"].lower() != "true":
+            fault = (
+                f"{setting.name} is http://, which is not encrypted; to allow it set "
+                f"{allowing}: true"
+            )
+            raise ConfigInvalid([f"{uri}: storage_options: {fault}"])
+    return _told(found, outside), client
+
+
+def _leads_somewhere(url: str) -> bool:
+    """Whether a URL has a host that can be asked; a client that is given another panics."""
+    try:
+        parts = urlsplit(url)
+        _port = parts.port
+    except ValueError:
+        return False
+    return (
+        parts.scheme.lower() in ("http", "https")
+        and bool(parts.hostname)
+        and not re.search(r"[\s<>\"{}|\\^`]", url)
+    )
 
 
 def meant(name: str) -> str:

@@ -33,7 +33,6 @@ from lakebed.storage.trouble import is_no_object
 __all__ = [
     "AlreadyThere",
     "Created",
-    "ObjectFacts",
     "OpenUpload",
     "Reader",
     "Store",
@@ -133,7 +132,11 @@ class Reader(ObjectReader):
         self, prefix: str, after: str, guide: sort.Guide | None
     ) -> Iterator[ObjectFacts]:
         """List every object, and skip names that cannot be used if they are reported."""
-        way = odd_names.Detour(store=self, names=self._names)
+        way = odd_names.Detour(
+            head=self.head,
+            objects=lambda folder, after: self.objects(folder, after=after),
+            names=lambda folder: odd_names.names(self.uri, folder, self.options),
+        )
         last = after
         while True:
             try:
@@ -153,9 +156,6 @@ class Reader(ObjectReader):
             if found is not None:
                 yield found
             last = odd.next
-
-    def _names(self, folder: str) -> tuple[list[str], list[str]]:
-        return odd_names.names(self.uri, folder, self.options)
 
     def _walk(self, prefix: str, after: str, guide: sort.Guide | None) -> Iterator[ObjectFacts]:
         root = self.local_root

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from lakebed.errors import printable
 from lakebed.telemetry.events import Emit, Event
 from lakebed.telemetry.levels import LogFormat, LogLevel
-from lakebed.units import printable
 
 LONGEST_TEXT = 8192
 """Characters of one text in a log line."""

@@ -20,10 +20,11 @@ from lakebed.errors import (
     LakeError,
     ProtocolConflict,
     StoreMisconfigured,
+    printable,
 )
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.terminal.console import Line, print_error, print_json, print_text
-from lakebed.units import plural, printable
+from lakebed.units import plural
 
 if TYPE_CHECKING:
     from rich.status import Status

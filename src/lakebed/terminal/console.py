@@ -15,7 +15,8 @@ from itertools import zip_longest
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from lakebed.units import printable, printable_json
+from lakebed.errors import printable
+from lakebed.units import printable_json
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,18 +12,14 @@ from datetime import datetime
 from itertools import chain, islice
 
 from blizzard.answers.file_counts import EntryRows
-from blizzard.answers.lifecycle import (
-    NOT_APPLIED,
-    FileProgress,
-    FileState,
-    has_a_part_read,
-    of_unfinished,
-)
+from blizzard.answers.file_state import NOT_APPLIED, FileProgress, FileState
+from blizzard.answers.lifecycle import has_a_part_read, of_unfinished
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.discover.finding import why_not_ours
 from blizzard.journal.ledger import Lookup
 from blizzard.journal.segments import SegmentBroken
-from blizzard.model.files import IngestedFile, UnfinishedFile, source_location
+from blizzard.model.source.file import IngestedFile, UnfinishedFile
+from blizzard.model.stores import source_location
 from lakebed.clock import rfc3339
 from lakebed.deltalog.versions import Commit
 from lakebed.documents.records import SourceRecord

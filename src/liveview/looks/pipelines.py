@@ -17,8 +17,8 @@ from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import StatusReader
 from blizzard.handoff.held_rows import Aside, read_aside
 from blizzard.model.bad_lines import Meant, WaitingFile
-from blizzard.model.files import OpenReader, open_reader
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import OpenReader, open_reader
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
 from lakebed.documents.records import BadLines as SourceBadLines

@@ -10,8 +10,9 @@ from rich.text import Text
 
 from blizzard.answers.answer import Problem, WayOut
 from blizzard.answers.problems import said_of
+from lakebed.errors import printable
 from lakebed.terminal.console import UNBOUNDED
-from lakebed.units import in_words, plural, printable, took
+from lakebed.units import in_words, plural, took
 from lakebed.units import span as in_full
 from liveview.model import (
     Overview,

@@ -38,7 +38,8 @@ from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.layout import ADOPTION, adoption_segment
 from lakebed.partition import PARTITION_TYPES
 from lakebed.storage.ahead import ahead
-from lakebed.storage.store import ObjectFacts, Reader, Store
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Reader, Store
 from lakebed.types import Evolution
 from penguin.adopt.folder import FileRecord, SchemaUse, Survey, Wanted
 from penguin.foreign.rules import as_the_table_sees_it, why_no_partitions

@@ -18,7 +18,8 @@ from lakebed.deltalog import segment
 from lakebed.deltalog.log_contents import parse_interval
 from lakebed.errors import LakeError, TableUnreadable
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
-from lakebed.storage.store import ObjectFacts, Store
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit
 from penguin.delta.table import Log, WritableTable
 from penguin.events.commits import (

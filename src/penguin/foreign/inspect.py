@@ -22,7 +22,8 @@ from lakebed.listing.sort import CONTROL, LAST, Guide, Oddity, readable
 from lakebed.listing.watermark import ListingPlan, Range, Wanted, Watermarks, Windows, plan_above
 from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import IncrementalLister, objects
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Reader
 from lakebed.types import Handoff
 from penguin.foreign.rules import (
     DENIED,

@@ -28,7 +28,8 @@ from lakebed.layout import DELTA_LOG, HELD_TRANSACTIONS
 from lakebed.listing.sort import Oddity
 from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import Odd, level, objects
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Reader
 from penguin.backlog.journals import all_journals
 
 if TYPE_CHECKING:

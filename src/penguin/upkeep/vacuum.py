@@ -27,7 +27,8 @@ from lakebed.listing.lookback import matcher
 from lakebed.listing.sort import CONTROL, Oddity
 from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import objects
-from lakebed.storage.store import ObjectFacts, Reader, Store
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Reader, Store
 from penguin.backlog.journals import read_pipelines
 from penguin.backlog.look import is_scanned
 from penguin.delta.table import Log

@@ -10,8 +10,7 @@ from deltalake import DeltaTable
 
 from blizzard.cli.audit import audit_of
 from blizzard.inspect.audit.findings import FilePlace, FindingKind
-from blizzard.model.files import Location
-from lakebed.storage.options import StorageOptions
+from lakebed.storage.options import Location, StorageOptions
 from lakebed.storage.store import Reader
 from tests.support.audits import UNREADABLE, Damage, make_table, told
 from tests.support.audits import audited as audit

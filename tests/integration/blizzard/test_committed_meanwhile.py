@@ -9,20 +9,21 @@ from functools import partial
 
 import pytest
 
-from blizzard.answers.lifecycle import FileState
+from blizzard.answers.file_state import FileState
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.why import Pipelines, why
 from blizzard.handoff.held_rows import read_aside
 from blizzard.inspect.audit.table import audit_table
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.model.files import Location, open_reader
 from blizzard.model.predicate import parse
+from blizzard.model.stores import open_reader
 from blizzard.pipeline_log import PipelineLog
 from blizzard.rewrite.compact import KnownOrigins, plan_compaction
 from blizzard.rewrite.erase import plan_erasure
 from blizzard.rewrite.promote import PromotedField, plan_promotion
 from blizzard.rewrite.retract import SourceNotRetractable, plan_retraction
 from lakebed.deltalog import tables
+from lakebed.storage.options import Location
 from tests.support.compactions import crowded
 from tests.support.desk import Desk
 from tests.support.erasures import landed

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from blizzard.cli.audit import audit_of
 from blizzard.inspect.audit.findings import FindingKind
-from blizzard.model.files import sink_location
+from blizzard.model.stores import sink_location
 from blizzard.worker.find_rows import VectorUnreadable
 from lakebed.errors import LakeError
 from tests.support.compactions import Crowded, crowded

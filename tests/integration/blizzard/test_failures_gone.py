@@ -9,7 +9,7 @@ from blizzard.discover.lister import SourceLister
 from blizzard.discover.scan import DiscoveryContext
 from blizzard.events import NothingNew, SourceFilesGone
 from blizzard.journal.ledger import Ledger
-from blizzard.model.files import Before
+from blizzard.model.source.file import Before
 from blizzard.model.source.form import SourcePattern
 from blizzard.outcomes import resting
 from lakebed.documents.entry import Entry, digest, encode

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.answers.file_counts import DayOrPartition
-from blizzard.answers.lifecycle import LANDED
-from blizzard.answers.report import Question, Reconciler, Reconciliation
+from blizzard.answers.file_counts import DayOrPartition, Reconciliation
+from blizzard.answers.file_state import LANDED
+from blizzard.answers.report import Question, Reconciler
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
-from blizzard.model.files import open_reader
+from blizzard.model.stores import open_reader
 from lakebed.clock import Clock
 from tests.support.builders import entries
 from tests.support.desk import Desk

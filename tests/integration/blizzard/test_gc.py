@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from blizzard.cli.app import app
 from blizzard.journal.fence import append_beside
-from blizzard.model.files import UnitOutcome
 from blizzard.model.settings import SinkSettings
+from blizzard.model.work import UnitOutcome
 from blizzard.repair.gc import Garbage, GarbageKind, collect, find_garbage, gc_entry
 from lakebed.clock import Clock
 from lakebed.deltalog import tables

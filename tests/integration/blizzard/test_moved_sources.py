@@ -10,15 +10,10 @@ from deltalake import DeltaTable
 
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.lease_record import this_machine
-from blizzard.model.files import (
-    Before,
-    IngestedFile,
-    UnfinishedFile,
-    sink_location,
-    source_location,
-)
 from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.model.source.file import Before, IngestedFile, UnfinishedFile
 from blizzard.model.source.form import SourcePattern
+from blizzard.model.stores import sink_location, source_location
 from blizzard.repair.new_journal import compare, move, to_learn
 from lakebed.clock import Clock
 from lakebed.errors import JournalLost, LakeError, SourceMoved

@@ -10,9 +10,10 @@ import pytest
 import yaml
 from deltalake import DeltaTable
 
-from blizzard.answers.lifecycle import LANDED
-from blizzard.answers.report import Question, Reconciler, Reconciliation
-from blizzard.model.files import open_reader
+from blizzard.answers.file_counts import Reconciliation
+from blizzard.answers.file_state import LANDED
+from blizzard.answers.report import Question, Reconciler
+from blizzard.model.stores import open_reader
 from tests.support.erasures import FIELDS, Forgetful
 from tests.support.live_files import on_the_page
 

@@ -11,8 +11,8 @@ import pytest
 from blizzard.events import LinesQuarantined, SourcesListed
 from blizzard.execute.runner import Runner, WorkersDied
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
-from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import QuarantineLimits, Sizing
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.repair.gc import GarbageKind, collect
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry

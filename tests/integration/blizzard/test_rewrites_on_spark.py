@@ -13,9 +13,9 @@ from blizzard.config import load as blizzard_config
 from blizzard.events import BatchHandedIn
 from blizzard.execute.spark.job import POOL
 from blizzard.execute.spark.runner import SparkRunner
-from blizzard.model.files import Work, WorkUnit
 from blizzard.model.progress import Report
 from blizzard.model.settings import SparkSettings
+from blizzard.model.work import Work, WorkUnit
 from blizzard.outcomes import TooManyFailures
 from blizzard.pipeline import Pipeline
 from blizzard.rewrite.replay import NotReplayed, _units, replay

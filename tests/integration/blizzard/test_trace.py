@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.answers.trace import RowOrigin, record_of
-from blizzard.model.files import Location
 from lakebed.documents.records import Run
+from lakebed.storage.options import Location
 from lakebed.storage.store import Reader
 from tests.support.bounds import SMALL_PIECES
 from tests.support.builders import entries, gz

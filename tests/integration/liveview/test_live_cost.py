@@ -178,7 +178,7 @@ def kept_objects() -> Counter[str]:
     names = Counter(f"{type(one).__module__}.{type(one).__qualname__}" for one in found)
     ours = ("lakebed.", "blizzard.", "penguin.", "liveview.")
     kept = Counter({name: count for name, count in names.items() if name.startswith(ours)})
-    del kept["blizzard.model.files.IngestedFile"]
+    del kept["blizzard.model.source.file.IngestedFile"]
     kept["rows"] = sum(len(one._kept) for one in found if type(one) is EntryRows)
     return kept
 

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from lakebed.documents.records import SourceRecord
 from lakebed.errors import TableUnreadable, TableUnsupported
 from lakebed.layout import accepted, log_version, receipt
-from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import ObjectFacts, Store
+from lakebed.storage.options import ObjectFacts, StorageOptions
+from lakebed.storage.store import Store
 from penguin.cli.app import app
 from penguin.upkeep.fsck import FsckFault, check, list_all
 from penguin.upkeep.repair import RepairOrder, RepairRefused

@@ -11,7 +11,7 @@ from blizzard.discover.finding import Finding, Reason
 from blizzard.discover.lister import SourceLister
 from blizzard.discover.scan import DiscoveryContext
 from blizzard.journal.ledger import Ledger
-from blizzard.model.files import IngestedFile
+from blizzard.model.source.file import IngestedFile
 from lakebed.errors import NameUnusable, StoreUnavailable
 from lakebed.storage.store import Reader
 from tests.support.builders import source_settings

@@ -8,15 +8,16 @@ import pytest
 
 from blizzard.events import BatchProgress
 from blizzard.execute.runner import RunFailed
-from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Progress, Report
 from blizzard.model.settings import RollingPolicy, Sizing
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.worker.download import Stores
 from blizzard.worker.progress import ProgressChannel
 from blizzard.worker.unit import run_unit
 from lakebed.columns.schema import Schema
 from lakebed.errors import StoreDenied
-from lakebed.storage.store import ObjectFacts, Store
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Store
 from lakebed.telemetry.events import Event, shared
 from tests.support.builders import ndjson, put, rows
 from tests.support.runner import InProcessRunner

@@ -8,7 +8,7 @@ import pytest
 
 from blizzard.answers.explain import NextBatch, explain
 from blizzard.handoff.publish import CommitsBehind
-from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from lakebed.partition import Template
 from lakebed.storage.store import Reader
 from tests.support.builders import Bench, PatientLog, ndjson, put, rows, tree

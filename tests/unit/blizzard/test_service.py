@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from blizzard.journal.lease_record import read_lease
-from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import BlizzardSettings, PipelineSettings, RollingPolicy
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.service import Service
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.polling import Stop

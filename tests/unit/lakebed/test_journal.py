@@ -10,8 +10,8 @@ from lakebed import layout
 from lakebed.documents.entry import DirectoryProtocol, Receipt, decode, encode
 from lakebed.errors import DocumentUnreadable, StoreUnavailable
 from lakebed.journal import JournalReader
-from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import ObjectFacts, Store
+from lakebed.storage.options import ObjectFacts, StorageOptions
+from lakebed.storage.store import Store
 from tests.support.builders import entry_body as body_of
 from tests.support.stores import Forgets
 

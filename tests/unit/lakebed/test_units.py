@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakebed.clock import uuid7
-from lakebed.errors import LakeError
+from lakebed.errors import LakeError, printable
 from lakebed.seek import seek
 from lakebed.telemetry.events import FaultFound
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.console import print_text
-from lakebed.units import in_words, printable, span, took, typed
+from lakebed.units import in_words, span, took, typed
 from tests.support.builders import NOON, Hands
 
 

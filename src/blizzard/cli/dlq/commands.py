@@ -16,21 +16,22 @@ from blizzard.cli.dlq.resolve_lines import dlq_discard, dlq_replay
 from blizzard.cli.names import resolved, scopes_of
 from blizzard.handoff.dead_letters import DeadLetter
 from blizzard.model.bad_lines import Meant, meant_by
-from blizzard.model.files import (
+from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import (
     open_reader,
     open_store,
     open_table,
     source_location,
     source_uris_of,
 )
-from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.retry import FailedSearch, FailedSources, Present
 from lakebed.clock import Clock
+from lakebed.errors import printable
 from lakebed.terminal.call import FAILED, refuse
 from lakebed.terminal.console import Line, Table, first, print_error
 from lakebed.terminal.program import program
-from lakebed.units import is_are, plural, printable
+from lakebed.units import is_are, plural
 
 Letters = tuple[DeadLetter, ...]
 

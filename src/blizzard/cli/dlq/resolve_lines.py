@@ -18,9 +18,9 @@ from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.names import resolved
 from blizzard.cli.rows.rewriting import commit_inline, rewriter
 from blizzard.model.bad_lines import WaitingFile
-from blizzard.model.files import open_store, open_table
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.part_way import in_the_table, is_part_way
+from blizzard.model.stores import open_store, open_table
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.retry import FailedSearch, FailedSources
 from blizzard.rewrite.replay import ReplayOutcome, discard, plan_replay, replay, table_of

@@ -10,9 +10,9 @@ from blizzard.cli.call import PipelineCall, failed_at
 from blizzard.cli.journal.new import begin_anew
 from blizzard.handoff.held_rows import Aside
 from blizzard.journal.standings import EntrySummary
-from blizzard.model.files import open_reader, open_table, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.part_way import bytes_in_words
+from blizzard.model.stores import open_reader, open_table, sink_location
 from blizzard.pipeline_log import PipelineLog
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import by_reason

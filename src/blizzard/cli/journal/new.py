@@ -13,8 +13,8 @@ from blizzard.journal.fence import identity_of
 from blizzard.journal.lease import refuse_while_alive_here, turn_of
 from blizzard.journal.lease_record import this_machine
 from blizzard.journal.ledger import Ledger
-from blizzard.model.files import open_reader, sink_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import open_reader, sink_location
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.new_journal import StartedJournal, begin_empty, take_over
 from blizzard.repair.old_journal import check_past, past_of

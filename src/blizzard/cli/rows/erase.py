@@ -7,9 +7,9 @@ import typer
 
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.rows.rewriting import RewriteCommand
-from blizzard.model.files import open_reader, sink_location
 from blizzard.model.predicate import parse
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import open_reader, sink_location
 from blizzard.rewrite.erase import ErasePlan, plan_erasure
 from blizzard.rewrite.erase import erase as append_erasure
 from blizzard.rewrite.still_held import (

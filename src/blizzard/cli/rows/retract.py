@@ -12,8 +12,8 @@ from blizzard.cli.rows.rewriting import RewriteCommand, file_documents
 from blizzard.execute.runner import ServiceRunner
 from blizzard.ingest import Ingest
 from blizzard.journal.source_names import the_key
-from blizzard.model.files import open_reader
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import open_reader
 from blizzard.pipeline_log import PipelineLog
 from blizzard.rewrite.replace import exchange_of, replace_rows
 from blizzard.rewrite.retract import RetractPlan, plan_retraction

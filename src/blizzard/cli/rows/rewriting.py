@@ -9,9 +9,9 @@ from functools import partial
 from blizzard.cli.call import PipelineCall
 from blizzard.events import SparkStarting
 from blizzard.execute.runner import ServiceRunner
-from blizzard.model.files import open_reader, sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import open_reader, sink_location
 from blizzard.rewrite.promote import SchemaCheck
 from blizzard.rewrite.transaction import Plan, RewriteDone
 from blizzard.service import SPARK_SAID

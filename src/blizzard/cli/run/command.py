@@ -15,8 +15,8 @@ from blizzard.handoff.held_rows import Aside, Counts, read_aside
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.listeners import BatchDisplay, exporting
 from blizzard.metrics import METRICS
-from blizzard.model.files import open_reader, sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
+from blizzard.model.stores import open_reader, sink_location
 from blizzard.outcomes import BatchFailed
 from blizzard.pipeline_log import PipelineLog
 from blizzard.service import Result, Service

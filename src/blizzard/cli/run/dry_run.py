@@ -8,9 +8,10 @@ from blizzard.answers.explain import NextBatch, explain
 from blizzard.answers.source_status import QueueStatus, queues_of
 from blizzard.cli.call import PipelineCall
 from blizzard.discover.finding import IN_WORDS, SkipSummary
-from blizzard.model.files import SourceFile, open_reader, source_uris_of
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.source.file import SourceFile
 from blizzard.model.source.forecast import weight
+from blizzard.model.stores import open_reader, source_uris_of
 from blizzard.service import open_queue
 from blizzard.table_rules import TableOf, checks_schema
 from lakebed.clock import Clock

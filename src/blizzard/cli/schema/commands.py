@@ -28,9 +28,9 @@ from blizzard.inspect.written import field_lines, plain_columns
 from blizzard.journal.books import Books
 from blizzard.journal.checkpoint import refresh
 from blizzard.journal.ledger import Ledger
-from blizzard.model.files import open_reader, open_table, source_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.stores import open_reader, open_table, source_location
 from blizzard.rewrite.promote import PromotedField, PromotionPlan, plan_promotion
 from blizzard.rewrite.promote import promote as append_promotion
 from blizzard.rewrite.transaction import RewriteDone
@@ -39,7 +39,7 @@ from lakebed.clock import Clock
 from lakebed.config.section import source_location as checked_location
 from lakebed.deltalog import tables
 from lakebed.journal import JournalReader
-from lakebed.storage.store import ObjectFacts
+from lakebed.storage.options import ObjectFacts
 from lakebed.terminal.call import Confirmed, refuse
 from lakebed.terminal.console import Line, Table, Verbatim, more, picked, second
 from lakebed.terminal.program import program

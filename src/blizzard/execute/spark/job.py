@@ -14,9 +14,9 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
-from blizzard.model.files import Work, WorkUnit
 from blizzard.model.progress import Address, Report
 from blizzard.model.rewriting import Concatenate, FileGroup, FillColumn, Rewriting
+from blizzard.model.work import Work, WorkUnit
 from blizzard.worker.progress import ProgressClient
 from lakebed.units import in_words, plural
 

@@ -47,10 +47,10 @@ from blizzard.execute.spark.session import (
     local_cores,
     start,
 )
-from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Instruction, Overseer, Progress, Report
 from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from blizzard.model.settings import SparkSettings
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.progress import ProgressClient, ProgressServer
 from blizzard.worker.quarantine.replay import run_replay

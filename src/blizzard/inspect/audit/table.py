@@ -30,8 +30,9 @@ from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.journal import JournalReader, accepted_losses, journals_aside
 from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import objects
+from lakebed.storage.options import ObjectFacts
 from lakebed.storage.parquet_tail import footer_of
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.store import Reader
 
 MARKS = b"blizzard.pipeline", b"blizzard.journal"
 ReadLog = Callable[[], LogHistory | None]

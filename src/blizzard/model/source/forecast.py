@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from blizzard.model.files import SourceFile
+from blizzard.model.source.file import SourceFile
 from lakebed.documents.entry import Entry
 from lakebed.types import Codec
 

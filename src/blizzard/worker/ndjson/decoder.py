@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from blizzard.model.event_time import RefusedRow
 from blizzard.model.settings import MAX_LINE_BYTES, DecodeLimits
 from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.exact import ExactPath, spans_of
@@ -32,16 +33,6 @@ from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK, SEPARATOR
 from blizzard.worker.ndjson.together import Together
 from lakebed.columns.schema import Schema, walk
 from lakebed.types import KEEPING, OnBadRecord, OnMismatch, UnknownFields
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedRow:
-    """Why a row cannot be written."""
-
-    code: str
-    message: str
-    field: str
-
 
 RefuseRows = Callable[[pa.RecordBatch], Mapping[int, RefusedRow]]
 """Returns which rows of a batch cannot be written, by their places."""

@@ -14,8 +14,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from blizzard.model.event_time import RowPartitions
-from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
+from blizzard.model.work import ClosedFile
 from blizzard.worker.output.encoding import SAMPLE_ROWS, Encoding, LookAt, encoding_of
 from blizzard.worker.output.origins import Cutter, spread
 from blizzard.worker.output.parquet import RollingWriter, batch_cost

@@ -12,9 +12,10 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from blizzard.model.files import ClosedFile, SourceFile, Work, WorkUnit
 from blizzard.model.progress import Done
+from blizzard.model.source.file import SourceFile
 from blizzard.model.source.part_way import failed, untouched
+from blizzard.model.work import ClosedFile, Work, WorkUnit
 from blizzard.worker.ndjson.lines import Decoded
 from blizzard.worker.ndjson.together import Together
 from blizzard.worker.output.encoding import LookAt

@@ -23,9 +23,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from blizzard.model.files import Stamp
+from blizzard.model.work import Stamp
 from blizzard.worker.ndjson.lines import Decoded
-from lakebed.columns.arrow_types import ARROW
 from lakebed.columns.schema import PROVENANCE
 from lakebed.documents.records import Run
 from lakebed.types import Provenance
@@ -254,7 +253,7 @@ def with_lines(
     batch: pa.RecordBatch, numbers: "Numbers | Sequence[int | None] | None"
 ) -> pa.RecordBatch:
     """Return rows with the numbers of their records, or with nulls where those are unknown."""
-    kind: Any = ARROW[LINE.type]
+    kind: Any = LINE.arrow_type()
     column: Column = pa.nulls(batch.num_rows, kind) if numbers is None else pa.array(numbers, kind)
     return batch.append_column(pa.field(LINE.name, kind), column)
 
@@ -282,7 +281,7 @@ class Stamps:
 
     def _column(self, which: Provenance, rows: int, sources: Sequence[tuple[str, int]]) -> Column:
         if which is Provenance.INGESTED_AT:
-            at: Any = pa.scalar(self._stamp.ingested_at, ARROW[PROVENANCE[which].type])
+            at: Any = pa.scalar(self._stamp.ingested_at, PROVENANCE[which].arrow_type())
             return pa.repeat(at, rows)
         if which is Provenance.BATCH:
             return _repeated([self._stamp.batch], [rows])

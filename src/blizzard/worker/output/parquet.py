@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.model.source.forecast import FULL_ENOUGH
+from blizzard.model.work import ClosedFile
 from blizzard.worker.output.encoding import (
     LookAt,
     as_in_files,

@@ -13,8 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blizzard.model.event_time import DAY, RowPartitions
-from blizzard.worker.ndjson.decoder import RefusedRow
+from blizzard.model.event_time import DAY, RefusedRow, RowPartitions
 from lakebed.columns.schema import Field
 from lakebed.layout import NULL_FOLDER, escape
 from lakebed.types import FieldType

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Self, TypeVar
 
-from blizzard.model.files import ClosedFile
 from blizzard.model.progress import Done, Progress
 from blizzard.model.settings import UploadSettings
+from blizzard.model.work import ClosedFile
 from lakebed.documents.records import BadLines, FinishedFile, QuarantineFile, Run
 from lakebed.errors import LakeError, StoreUnavailable, panic_as_error
 from lakebed.layout import TablePath, data_file, outbox
 from lakebed.retry import Backoff, attempts
-from lakebed.storage.store import ObjectFacts, Store
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Store
 
 Uploaded = TypeVar("Uploaded")
 TRIES = 4

@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from typing import cast
 
 from blizzard.model.bad_lines import LineReplay
-from blizzard.model.files import Location, SourceFile, TaskLimits, UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Bounds
+from blizzard.model.source.file import SourceFile
 from blizzard.model.source.form import SkipRule
+from blizzard.model.work import TaskLimits, UnitOutcome, Work, WorkUnit
 from blizzard.worker.download import Stores
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import require_explained
@@ -24,6 +25,7 @@ from blizzard.worker.quarantine.writer import LeftBehind, leave
 from blizzard.worker.record import failure_of
 from blizzard.worker.unit import decoder_of, run_unit
 from lakebed.documents.records import FinishedFile, Resolved, Run, SourceRecord
+from lakebed.storage.options import Location
 from lakebed.storage.store import Reader, Store
 from lakebed.types import Codec
 

@@ -15,8 +15,9 @@ from typing import Any
 import pyarrow as pa
 
 from blizzard.model.bad_lines import TOO_MANY, in_words
-from blizzard.model.files import ClosedFile, SourceFile
 from blizzard.model.settings import QuarantineLimits, RollingPolicy
+from blizzard.model.source.file import SourceFile
+from blizzard.model.work import ClosedFile
 from blizzard.worker.ndjson.lines import BadLine, BadRecord
 from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.output.upload import Uploads

@@ -15,7 +15,7 @@ from typing import Any
 from lakebed.errors import LakeError, StoreDenied, StoreUnavailable
 from lakebed.locations import place_of
 from lakebed.storage.options import ANY_REGION, StorageOptions, bare
-from lakebed.storage.remote import split
+from lakebed.storage.settings import split
 
 ATTEMPTS = 5
 GONE = "NoSuchUpload"

@@ -16,13 +16,13 @@ from blizzard.cli.app import app
 from blizzard.cli.surroundings import Surroundings
 from blizzard.execute.spark.cds_archive import Archive, settle, unfinished
 from blizzard.execute.spark.session import Jvm, capped_master, local_cores, start
-from blizzard.model.files import TaskLimits, UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import (
     PipelineSettings,
     RollingPolicy,
     SparkSettings,
     UploadSettings,
 )
+from blizzard.model.work import TaskLimits, UnitOutcome, Work, WorkUnit
 from lakebed.types import ParquetCodec
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, source_settings
 from tests.support.runner import InProcessRunner, RunsOnly

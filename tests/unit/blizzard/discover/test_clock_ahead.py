@@ -13,7 +13,8 @@ from blizzard.journal.journal import Journal
 from blizzard.journal.ledger import Ledger
 from lakebed import layout
 from lakebed.listing.lookback import Window
-from lakebed.storage.store import ObjectFacts, Store
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Store
 from tests.support.bucket import Bucket
 from tests.support.builders import (
     NOON,

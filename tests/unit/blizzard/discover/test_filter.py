@@ -7,13 +7,13 @@ import pytest
 
 from blizzard.discover.filter import Decision, FileFilter
 from blizzard.discover.finding import FEW, MOST_NAMED, Finding, Reason
-from blizzard.model.files import Before, IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
+from blizzard.model.source.file import Before, IngestedFile, UnfinishedFile
 from blizzard.model.source.form import SourcePattern
 from lakebed.columns.schema import Schema
 from lakebed.documents.records import FailureStage, SourceRecord
 from lakebed.partition import Template, table_schema
-from lakebed.storage.store import ObjectFacts
+from lakebed.storage.options import ObjectFacts
 from lakebed.types import OnChange
 from tests.support.builders import (
     ID_AND_NAME,

@@ -13,7 +13,6 @@ import pytest
 from blizzard.discover.hinted import MOST_HEADS
 from blizzard.discover.schedule import Pace
 from blizzard.events import FilesFoundBy, FilesNoticed
-from blizzard.model.files import Location
 from blizzard.model.notices import Hint
 from blizzard.model.settings import LookLimits, RollingPolicy, Sizing
 from blizzard.model.source.form import split
@@ -21,7 +20,8 @@ from blizzard.notices.queue import Inbox
 from blizzard.pipeline import Pipeline
 from lakebed.errors import StoreDenied, StoreUnavailable
 from lakebed.listing.lookback import Window
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.options import Location, ObjectFacts
+from lakebed.storage.store import Reader
 from lakebed.types import OnChange
 from tests.support.builders import (
     Bench,

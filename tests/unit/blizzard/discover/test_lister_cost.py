@@ -15,7 +15,7 @@ from blizzard.model.settings import LookLimits
 from blizzard.model.source.form import SourcePattern
 from lakebed.listing.lookback import Window
 from lakebed.listing.watermark import Range
-from lakebed.storage.store import ObjectFacts
+from lakebed.storage.options import ObjectFacts
 from tests.support.bucket import LONG_AGO
 from tests.support.builders import NOON
 from tests.support.site import HOUR, QUICK, SECOND, Backlog, Site, flat, taken

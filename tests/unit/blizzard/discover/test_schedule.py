@@ -13,10 +13,11 @@ from blizzard.discover.schedule import THINK_AGAIN_SECS, Pace
 from blizzard.events import SourceFileOverwritten
 from blizzard.execute.runner import RunFailed
 from blizzard.journal.ledger import Ledger
-from blizzard.model.files import Location, UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import LookLimits, RollingPolicy, Sizing
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.pipeline import Pipeline
 from lakebed.errors import StoreUnavailable
+from lakebed.storage.options import Location
 from lakebed.storage.store import Reader
 from tests.support.builders import (
     Bench,

@@ -9,8 +9,8 @@ import pytest
 from blizzard.events import JobSplit
 from blizzard.execute.bisect import may_be_a_death
 from blizzard.execute.runner import Attempts, RunFailed, RunnerDied, WorkersDied
-from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Report
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from lakebed.errors import JournalConflict, LakeError, StoreDenied
 from lakebed.storage.store import AlreadyThere, Created, Store
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows

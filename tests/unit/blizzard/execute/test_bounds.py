@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from blizzard.events import BatchHandedIn
-from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Bounds, Instruction, Overseer, Progress, instruction
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.progress import ProgressChannel, ProgressClient, ProgressServer
 from blizzard.worker.unit import run_unit

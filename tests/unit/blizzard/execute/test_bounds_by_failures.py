@@ -10,9 +10,9 @@ import pytest
 
 from blizzard.events import BatchHandedIn, UnitsLeft
 from blizzard.execute.runner import RunFailed, WorkersDied
-from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Bounds, Overseer
 from blizzard.model.settings import RollingPolicy
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.outcomes import TooManyFailures
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.progress import ProgressClient, ProgressServer

@@ -10,8 +10,8 @@ import pytest
 
 from blizzard.events import ColumnsFound, JobSplit, UnitsLeft
 from blizzard.execute.runner import RunFailed, WorkersDied
-from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import DecodeLimits, RollingPolicy, Sizing
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.outcomes import TooManyFailures
 from lakebed.columns.schema import Schema
 from lakebed.types import RESCUED, OnMismatch, UnknownFields

@@ -8,10 +8,9 @@ from typer.testing import CliRunner
 
 from blizzard.cli.app import app
 from blizzard.handoff import dead_letters
-from blizzard.model.files import Location
 from lakebed.errors import LakeError
 from lakebed.layout import journal_entry
-from lakebed.storage.options import StorageOptions
+from lakebed.storage.options import Location, StorageOptions
 from tests.support.builders import (
     put,
 )

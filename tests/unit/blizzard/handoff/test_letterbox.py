@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from blizzard.handoff import dead_letters
-from blizzard.model.files import Location
 from lakebed.errors import LakeError
-from lakebed.storage.options import StorageOptions
+from lakebed.storage.options import Location, StorageOptions
 from tests.support.builders import ndjson, put, rows
 from tests.support.runner import InProcessRunner
 

@@ -5,7 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from blizzard.answers.answer import Answer
-from blizzard.answers.lifecycle import LANDED, FileState
+from blizzard.answers.file_state import LANDED, FileState
 from blizzard.answers.words import SAYS, WAYS
 from blizzard.discover.finding import Reason
 

@@ -16,13 +16,13 @@ from blizzard.journal.books import Books as JournalBooks
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.journal import Journal
 from blizzard.journal.segments import NAMES, TABLES, merged
-from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from blizzard.rewrite import replay
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.errors import StoreUnavailable
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.options import Location, ObjectFacts
+from lakebed.storage.store import Reader
 from tests.support.bucket import Bucket
 from tests.support.builders import (
     ID_AND_NAME,

@@ -13,7 +13,7 @@ from blizzard.journal.journal import Journal
 from blizzard.journal.ledger import LedgerState
 from blizzard.journal.segments import NAMES, merged
 from blizzard.journal.source_names import KnownSources
-from blizzard.model.files import Before, IngestedFile
+from blizzard.model.source.file import Before, IngestedFile
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Receipt, digest, encode

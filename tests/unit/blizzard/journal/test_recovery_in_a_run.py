@@ -13,7 +13,8 @@ from blizzard.model.settings import Sizing
 from lakebed import layout
 from lakebed.documents.entry import decode_entry, digest, encode
 from lakebed.errors import JournalConflict, StoreUnavailable
-from lakebed.storage.store import ObjectFacts, Store
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Store
 from lakebed.types import OnChange
 from tests.support.bucket import Bucket
 from tests.support.builders import (

@@ -10,7 +10,7 @@ from blizzard.handoff.publish import HandedOn, Publisher
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.fence import TRIES, append_what_is_found
 from blizzard.journal.journal import Journal
-from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from lakebed.documents.entry import Entry, digest, encode
 from lakebed.errors import JournalConflict, JournalLost, ProtocolConflict
 from lakebed.storage.store import AlreadyThere, Created, Store

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from blizzard.journal.ledger import Ledger
-from blizzard.model.files import Before
+from blizzard.model.source.file import Before
 from lakebed.documents.entry import Entry, Kind, encode
 from lakebed.documents.records import SourceRecord
 from lakebed.types import Handoff

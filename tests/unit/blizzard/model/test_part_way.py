@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from blizzard.journal.ledger import Ledger
-from blizzard.model.files import Before
+from blizzard.model.source.file import Before
 from blizzard.model.source.part_way import (
     can_be_given_up,
     changed_part_way,

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from blizzard.execute.merge import settle
-from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Overseer
 from blizzard.model.settings import DecodeLimits, QuarantineLimits, Sizing
 from blizzard.model.source.byte_range import cut
 from blizzard.model.source.form import Form
+from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.lines import Decoded

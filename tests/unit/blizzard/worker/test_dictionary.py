@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
+from blizzard.model.work import ClosedFile
 from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.rewrite_group import closed_file
 from lakebed.clock import Clock

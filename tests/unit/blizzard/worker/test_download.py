@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blizzard.model.files import SourceFile
+from blizzard.model.source.file import SourceFile
 from blizzard.worker.download import (
     BUNDLE_BYTES,
     BUNDLES_PER_THREAD,

@@ -12,9 +12,9 @@ import pytest
 
 from blizzard.events import RowsWithoutTime
 from blizzard.model.event_time import row_partitions
-from blizzard.model.files import UnitOutcome
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.model.source.form import Form, SkipRule
+from blizzard.model.work import UnitOutcome
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.columns.schema import Field, Schema

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from blizzard.model.event_time import row_partitions
-from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy, Sizing
+from blizzard.model.work import ClosedFile
 from blizzard.worker.output.encoding import SAMPLE_ROWS
 from blizzard.worker.output.fan_out import PartitionedWriter
 from blizzard.worker.output.parquet import RollingWriter, batch_cost

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from blizzard.answers.explain import explain
-from blizzard.model.files import Location
 from blizzard.model.settings import Sizing
 from lakebed.clock import Clock
 from lakebed.errors import StoreUnavailable
+from lakebed.storage.options import Location
 from lakebed.storage.store import Reader
 from lakebed.types import Compression
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows

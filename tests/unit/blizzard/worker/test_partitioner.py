@@ -6,8 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from blizzard.model.event_time import RowPartitions, row_partitions
-from blizzard.worker.ndjson.decoder import RefusedRow
+from blizzard.model.event_time import RefusedRow, RowPartitions, row_partitions
 from blizzard.worker.output.partitioner import Values, grouped, refused_rows
 from lakebed.columns.schema import Field, Schema
 from lakebed.layout import NULL_FOLDER

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from blizzard.model.event_time import row_partitions
-from blizzard.model.files import UnitOutcome
 from blizzard.model.settings import QuarantineLimits, Sizing
 from blizzard.model.source.form import Form, SkipRule
+from blizzard.model.work import UnitOutcome
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.columns.schema import Field, Schema

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard.model.files import Stamp, UnitOutcome
 from blizzard.model.settings import DecodeLimits, QuarantineLimits, RollingPolicy, Sizing
+from blizzard.model.work import Stamp, UnitOutcome
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.together import Together

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from blizzard.model.files import UnitOutcome
 from blizzard.model.settings import BLOCK_BYTES, RollingPolicy, Sizing
+from blizzard.model.work import UnitOutcome
 from blizzard.worker.compression import decompress
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.output.parquet import RollingWriter

@@ -13,7 +13,8 @@ from blizzard.model.settings import UploadSettings
 from blizzard.worker.output.upload import TRIES, Uploads
 from lakebed.documents.records import FinishedFile
 from lakebed.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable
-from lakebed.storage.store import ObjectFacts, Store
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Store
 from tests.support.builders import closed_file, no_options
 from tests.support.stores import RefusesUploads, local
 

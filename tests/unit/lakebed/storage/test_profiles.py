@@ -12,7 +12,7 @@ from deltalake.exceptions import DeltaError
 
 from lakebed.deltalog.library import location, options_for
 from lakebed.errors import ConfigInvalid, LakeError, StoreMisconfigured
-from lakebed.storage import odd_names, remote
+from lakebed.storage import odd_names, settings
 from lakebed.storage.options import OptionOrigin, StorageOptions
 from lakebed.storage.store import Store
 from tests.support.answering import Answering, Asked, answering, error
@@ -200,7 +200,9 @@ def test_a_web_identity_comes_before_profiles_that_the_section_does_not_name(
 ):
     monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "token"))
     monkeypatch.setenv("AWS_PROFILE", "nobody")
-    config, _client = remote.split(given(place).plain(), uri="s3://lake/in", environment=os.environ)
+    config, _client = settings.split(
+        given(place).plain(), uri="s3://lake/in", environment=os.environ
+    )
     assert "aws_access_key_id" not in config
 
 

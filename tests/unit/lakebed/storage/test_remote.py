@@ -10,9 +10,10 @@ from typer.testing import CliRunner
 
 from blizzard.cli.app import app as blizzard
 from lakebed.errors import ConfigInvalid
-from lakebed.storage import remote
+from lakebed.storage import settings
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.remote import RETRY, TIMEOUTS, for_delta, split
+from lakebed.storage.remote import RETRY, for_delta
+from lakebed.storage.settings import TIMEOUTS, split
 from lakebed.storage.store import Reader
 from lakebed.storage.trouble import explained, in_words, name_in, without_urls
 from penguin.cli.app import app as penguin
@@ -135,7 +136,7 @@ def test_each_scheme_opens_its_store_without_asking_it_anything(uri, options, op
     assert reader.local_root is None
 
 
-@pytest.mark.parametrize("name", sorted(remote.CLIENT_OPTIONS))
+@pytest.mark.parametrize("name", sorted(settings.CLIENT_OPTIONS))
 def test_every_option_of_the_client_reaches_the_client(name):
     """W17: handed to the store itself, it would end the thread in a panic."""
     values = {"proxy_url": "http://127.0.0.1:1", "user_agent": "x", "proxy_excludes": "h"}

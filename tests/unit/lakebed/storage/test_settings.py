@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from lakebed.deltalog.library import location, options_for, translated
 from lakebed.errors import ConfigInvalid, LakeError
 from lakebed.storage.options import OptionOrigin, StorageOptions
-from lakebed.storage.remote import split
+from lakebed.storage.settings import split
 from lakebed.storage.store import Reader
 
 KEYS = {

@@ -16,8 +16,8 @@ from lakebed.errors import (
     StoreDenied,
     StoreUnavailable,
 )
-from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import AlreadyThere, Created, ObjectFacts, Reader, Store, local_path
+from lakebed.storage.options import ObjectFacts, StorageOptions
+from lakebed.storage.store import AlreadyThere, Created, Reader, Store, local_path
 from tests.support.builders import no_options, put
 from tests.support.stores import local
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lakebed.storage.store import ObjectFacts
+from lakebed.storage.options import ObjectFacts
 from penguin.delta.maintenance import find_expired, log_retention, removes_expired, spacing
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)

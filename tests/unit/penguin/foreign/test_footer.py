@@ -11,7 +11,8 @@ import pytest
 from lakebed.documents.parquet_footer import TAIL
 from lakebed.documents.records import ColumnStatistics
 from lakebed.errors import ObjectChanged
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.options import ObjectFacts
+from lakebed.storage.store import Reader
 from penguin.foreign.footer import Footer, read_footer
 from penguin.foreign.rules import as_the_table_sees_it
 from penguin.model.settings import FileUnfit

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from blizzard.model.bad_lines import any_element, member_path
-from blizzard.model.files import SourceFile
 from blizzard.model.seen import MOST_MEMBERS, NOTHING, Integers, Objects, Seen, Text
 from blizzard.model.settings import MAX_LINE_BYTES
+from blizzard.model.source.file import SourceFile
 from blizzard.worker.ndjson.compiled import scalars, syntax
 from blizzard.worker.ndjson.compiled.columns import Bytes, Doubtful, Tokens, texts_of, tokens_of
 from blizzard.worker.ndjson.compiled.fast import page_of

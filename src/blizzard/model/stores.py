@@ -1,0 +1,47 @@
+"""Where the stores of a pipeline are, and how they are opened."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from blizzard.model.settings import PipelineSettings, SourceSettings
+from lakebed.errors import ObjectMissing
+from lakebed.locations import written_out
+from lakebed.storage.options import Location
+from lakebed.storage.store import Reader, Store
+
+OpenReader = Callable[[Location], Reader]
+OpenStore = Callable[[Location], Store]
+R = TypeVar("R", bound=Reader)
+
+
+def open_reader(location: Location) -> Reader:
+    """Open a store that can only be read."""
+    return Reader(location.uri, location.options)
+
+
+def open_store(location: Location) -> Store:
+    """Open a store that can be written."""
+    return Store(location.uri, location.options)
+
+
+def open_table(settings: PipelineSettings, opening: Callable[[Location], R]) -> R | None:
+    """Open the table's directory; None where there is none yet, and so no journal either."""
+    try:
+        return opening(sink_location(settings))
+    except ObjectMissing:
+        return None
+
+
+def source_uris_of(settings: PipelineSettings) -> dict[str, str]:
+    """Return where the sources are, by their names, as the journal remembers it."""
+    return {source.name: written_out(source.uri) for source in settings.sources}
+
+
+def source_location(source: SourceSettings) -> Location:
+    """Return where a source is."""
+    return Location(uri=source.uri, options=source.storage_options)
+
+
+def sink_location(settings: PipelineSettings) -> Location:
+    """Return where the table's directory is."""
+    return Location(uri=settings.sink.table_uri, options=settings.sink.storage_options)
