@@ -88,7 +88,7 @@ class ConfigInvalid(LakeError, code="config_invalid", whose=Whose.USER):
 
 
 class ArgumentInvalid(LakeError, whose=Whose.USER):
-    """What was typed cannot be used."""
+    """Base of errors about what was typed; each has a code of its own."""
 
 
 class ProtocolConflict(LakeError, code="protocol_conflict", whose=Whose.USER):

@@ -247,7 +247,7 @@ def test_a_signal_while_a_line_is_written_does_not_block():
 import io, signal, sys
 from lakebed.polling import Stop, stop_on_signals
 from lakebed.telemetry.events import MetricsServed
-from lakebed.telemetry.events import LogFormat, LogLevel
+from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 class Raises(io.StringIO):
     first = True

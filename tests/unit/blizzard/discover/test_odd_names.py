@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from blizzard import events
+from blizzard.answers.answer import CommandPrefix
 from blizzard.answers.explain import explain
 from blizzard.answers.status import StatusReader
-from blizzard.cli.status import status_lines
+from blizzard.cli.status import ShownStatus, status_lines
 from blizzard.model.source.form import SourcePattern
 from lakebed.clock import Clock
 from lakebed.errors import StoreDenied
@@ -113,7 +114,8 @@ def test_what_is_passed_over_is_told_once_and_shown_by_the_status(bench, folder,
     assert gauges == {"link": 1, "unreadable": 0, "unusable_name": 0}
     _asked, found = StatusReader(bench.settings, Clock()).read()
     assert [one.files for one in found.sources[0].passed_over] == [1]
-    lines = map(str, status_lines(bench.settings, found, Clock()))
+    shown = ShownStatus(bench.settings, found, CommandPrefix())
+    lines = map(str, status_lines(shown, found, Clock()))
     assert "1 name ignored: a link to a folder" in " ".join(lines)
 
 

@@ -5,7 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from typer import Typer
 from typer.testing import CliRunner
 
@@ -38,6 +40,7 @@ def file(tmp_path: Path) -> str:
     )
     for name in ("a", "b"):
         (tmp_path / "in" / name).mkdir()
+        DeltaTable.create(str(tmp_path / name), pa.schema([("id", pa.int64())]))
     return str(path)
 
 
