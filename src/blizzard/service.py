@@ -4,14 +4,12 @@ The pipelines share one Spark session, one line to its tasks and one wish to sto
 thread, a journal and a lease of its own, so the trouble of one is none of another's.
 """
 
-import os
 import random
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import assert_never
 
 from blizzard.discover.schedule import Pace
 from blizzard.events import (
@@ -19,15 +17,12 @@ from blizzard.events import (
     BatchStarted,
     DriverNotReached,
     InferenceEnded,
-    SparkComplained,
-    SparkMurmured,
-    SparkSaid,
     SparkStarting,
     UnitReported,
     UnitsEnded,
 )
 from blizzard.execute.runner import Attempts, MakeRunner, Runner
-from blizzard.execute.spark.jvm_output import Severity
+from blizzard.execute.spark.jvm_output import SPARK_SAID
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.lease import Lease, renewed
@@ -37,12 +32,10 @@ from blizzard.model.progress import Progress, Report
 from blizzard.model.settings import (
     BlizzardSettings,
     PipelineSettings,
-    QueueService,
-    QueueSettings,
 )
 from blizzard.model.stores import open_reader
-from blizzard.notices.listener import Subscription, has_queue
-from blizzard.notices.queue import OpenQueue, Queue
+from blizzard.notices.listener import Subscription, has_queue, open_queue
+from blizzard.notices.queue import OpenQueue
 from blizzard.outcomes import Statistics
 from blizzard.pipeline import Pipeline
 from blizzard.pipeline_log import PipelineLog
@@ -120,13 +113,6 @@ class Running:
         self._emit(BatchProgress(pipeline=pipeline, **asdict(total)))
 
 
-SPARK_SAID: Mapping[Severity, type[SparkSaid]] = {
-    Severity.NOISE: SparkMurmured,
-    Severity.WARNING: SparkSaid,
-    Severity.ERROR: SparkComplained,
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """What a pipeline did in a run, and the error that ended it, if one did."""
@@ -134,27 +120,6 @@ class Result:
     settings: PipelineSettings
     statistics: Statistics
     error: BaseException | None
-
-
-def open_queue(settings: QueueSettings) -> Queue:
-    """Open a queue of notifications of new files."""
-    match settings.service:
-        case QueueService.SQS:
-            from blizzard.notices.sqs import SqsQueue  # noqa: PLC0415 - botocore is optional
-
-            return SqsQueue(settings)
-        case QueueService.AZURE:
-            from blizzard.notices.azure import AzureQueue  # noqa: PLC0415 - it is optional, too
-
-            return AzureQueue(settings)
-        case QueueService.PUBSUB:
-            # Once it is imported, it writes to the terminal what it thinks of a connection.
-            os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-            from blizzard.notices.pubsub import PubSubQueue  # noqa: PLC0415 - and so is this
-
-            return PubSubQueue(settings)
-        case never:
-            assert_never(never)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ from lakebed.config.files import Given
 from lakebed.deltalog import tables
 from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict
 from lakebed.types import CommitMode
-from penguin import inline
 from penguin.config.load import load
 from penguin.model.settings import TableSettings
+from penguin.rules import check_schema, refused_properties
 
 TableOf = Callable[[str], TableSettings | None]
 """Returns the settings of a pipeline's inline commits; None if it has none of its own."""
@@ -53,7 +53,7 @@ def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[],
             tables.require_writable(rules.table_uri, rules.storage_options)
             if settings.infer:
                 return  # What is found in the data fits the table, or is rescued.
-            inline.check_schema(
+            check_schema(
                 rules,
                 identity.table_schema,
                 identity.partition_columns,
@@ -85,7 +85,7 @@ def uncommitted(
     if pipeline.sink.commit is not CommitMode.PENGUIN or pipeline.name in settings.tables:
         return None
     try:
-        tables = load(files, folders, os.environ, inline.refused_properties).tables
+        tables = load(files, folders, os.environ, refused_properties).tables
     except ConfigInvalid:
         return None  # Nothing in it is for penguin, which may have a configuration of its own.
     return not_among(pipeline, tables)
@@ -100,7 +100,7 @@ def tables_of(
         name = settings.tables.get(pipeline)
         if name is None:
             return None
-        loaded = load(files, folders, os.environ, inline.refused_properties)
+        loaded = load(files, folders, os.environ, refused_properties)
         return next(each for each in loaded.tables if each.name == name)
 
     return table_of

@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 from blizzard.cli import app as blizzard_cli
 from blizzard.cli.surroundings import Surroundings
 from blizzard.repair.gc import Garbage, GarbageKind, GarbagePiece, collect, find_garbage
-from lakebed.deltalog import tables
+from lakebed.deltalog.files import named_files
 from lakebed.errors import LakeError, NoExclusiveCreate, StoreUnavailable
 from lakebed.layout import TablePath
 from lakebed.storage import create_only
@@ -74,7 +74,7 @@ class Cleaner:
 
     def names(self) -> frozenset[str]:
         sink = self.settings.sink
-        return tables.named_files(sink.table_uri, sink.storage_options)
+        return named_files(sink.table_uri, sink.storage_options)
 
     def look(self, *, hours: float = 0.0) -> Garbage:
         now = hurried(hours=hours).now()

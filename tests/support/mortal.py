@@ -9,7 +9,7 @@ from typing import Any
 from blizzard.handoff.publish import Publisher
 from blizzard.repair.gc import WITH_MARK, collect, find_garbage
 from lakebed.clock import Clock
-from lakebed.deltalog import tables
+from lakebed.deltalog.files import named_files
 from lakebed.storage.store import Store
 from lakebed.types import Handoff
 from penguin.config import load as penguin_config
@@ -71,7 +71,7 @@ class Mortal(OpenTable):
         return commit_table(table, store, lambda _event: None, Clock())
 
     def named_by_the_log(self) -> frozenset[str]:
-        return tables.named_files(str(self.table), self.sink.storage_options)
+        return named_files(str(self.table), self.sink.storage_options)
 
     def garbage(self) -> list[str]:
         """Name the data files and quarantine files that nobody names."""

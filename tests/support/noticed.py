@@ -11,8 +11,9 @@ import yaml
 
 from blizzard.config.load import load
 from blizzard.events import FilesFoundBy
+from blizzard.notices.listener import open_queue
 from blizzard.notices.queue import OpenQueue
-from blizzard.service import Service, open_queue
+from blizzard.service import Service
 from lakebed.documents.entry import decode_entry
 from lakebed.layout import entry_sequence, journal_folder
 from lakebed.polling import Stop

@@ -12,12 +12,14 @@ import typer
 
 from lakebed.errors import ObjectMissing
 from lakebed.terminal.call import Call, refuse
+from lakebed.terminal.console import print_error
 
 if TYPE_CHECKING:
     from blizzard.answers.answer import CommandPrefix
     from blizzard.cli.surroundings import Surroundings
     from blizzard.model.settings import BlizzardSettings, PipelineSettings
     from blizzard.table_rules import TableOf
+    from lakebed.telemetry.events import Event
 
 
 def _names(ctx: typer.Context) -> list[str]:
@@ -129,3 +131,8 @@ def failed_at(stage: str, line: int | None, field: str | None) -> str:
     """Return where a file failed: the stage and, as far as known, the line and the field."""
     known = (("line", line), ("field", field))
     return ", ".join((stage, *(f"{name} {at}" for name, at in known if at is not None)))
+
+
+def report_event(event: "Event") -> None:
+    """Print an event for a person who waits."""
+    print_error(event.sentence())

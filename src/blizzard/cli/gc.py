@@ -9,7 +9,7 @@ from blizzard.model.stores import open_reader, open_store, open_table, sink_loca
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.gc import Collected, Garbage, GarbageKind, GarbagePiece, collect, find_garbage
 from lakebed.clock import Clock
-from lakebed.deltalog import tables
+from lakebed.deltalog.files import named_files
 from lakebed.terminal.call import reading, refuse
 from lakebed.terminal.console import Line, Table, first, picked
 from lakebed.units import in_words, parse_span, plural
@@ -55,7 +55,7 @@ def _collect(
     clock, place, fates = Clock(), sink_location(settings), PipelineLog(settings).fates
 
     def log_names() -> frozenset[str]:
-        return tables.named_files(place.uri, place.options)
+        return named_files(place.uri, place.options)
 
     found, done = Garbage(), None
     with reading(settings.name, call.output):

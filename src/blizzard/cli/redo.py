@@ -20,7 +20,7 @@ from lakebed.clock import Clock
 from lakebed.terminal.call import DONE, FAILED, Confirmed, refuse
 from lakebed.terminal.console import first, picked
 from lakebed.units import plural
-from penguin import inline
+from penguin.rules import came_back
 
 
 def redo(
@@ -63,7 +63,7 @@ def _redo(
     settings: PipelineSettings, wanted: RedoRequest | None, *, sure: bool
 ) -> tuple[RedoPlan, int | None]:
     name, fates = settings.name, PipelineLog(settings).fates
-    back = partial(inline.came_back, settings.sink.table_uri, settings.sink.storage_options)
+    back = partial(came_back, settings.sink.table_uri, settings.sink.storage_options)
     reader = open_table(settings, open_reader)
     if reader is None:
         return RedoPlan(), None

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from blizzard.cli.call import PipelineCall
-from blizzard.cli.journal.new import report_event
+from blizzard.cli.call import PipelineCall, report_event
 from blizzard.journal.checkpoint import past_damage, read_ledger
 from blizzard.journal.lease import refuse_while_alive_here, turn_of
 from blizzard.journal.lease_record import this_machine

@@ -19,8 +19,8 @@ from blizzard.cli.call import PipelineCall, document_of, failed_at
 from blizzard.discover.finding import IN_WORDS as WHY
 from blizzard.journal.lease_record import Life, moment
 from blizzard.model.settings import PipelineSettings
+from blizzard.notices.listener import open_queue
 from blizzard.pipeline_log import PipelineLog
-from blizzard.service import open_queue
 from blizzard.table_rules import checks_schema
 from lakebed.clock import Clock
 from lakebed.errors import LakeError

@@ -17,7 +17,7 @@ from blizzard.execute.spark.cds_archive import require_java
 from blizzard.handoff.dead_letters import DeadLetterWriter, dlq_location_of
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.model.stores import open_reader, sink_location
-from blizzard.service import open_queue
+from blizzard.notices.listener import open_queue
 from blizzard.table_rules import TableOf, not_among, tables_of
 from lakebed.clock import Clock
 from lakebed.config.files import options_of
@@ -33,9 +33,9 @@ from lakebed.telemetry.events import code_of
 from lakebed.terminal.call import DONE, Call, exit_code_of
 from lakebed.types import CommitMode
 from lakebed.units import in_words, plural
-from penguin import inline
 from penguin.config import load as penguin_config
 from penguin.model.settings import PenguinSettings
+from penguin.rules import refused_properties
 
 
 class Verdict(StrEnum):
@@ -100,7 +100,7 @@ def _loaded(files: list[Path], folders: list[Path]) -> _Loaded:
             faults += invalid.faults
     if document.tables:
         try:
-            penguin = penguin_config.load(files, folders, os.environ, inline.refused_properties)
+            penguin = penguin_config.load(files, folders, os.environ, refused_properties)
         except ConfigInvalid as invalid:
             faults += invalid.faults
     if faults:

@@ -5,7 +5,7 @@ that goes on from a snapshot come to the same.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,6 @@ from blizzard.journal.table import LedgerTable
 from blizzard.model.bad_lines import WaitingFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.records import Resolved, SourceRecord
-from lakebed.journal import JournalReader
 from lakebed.layout import file_name
 
 MOST_PLACES = 10_000
@@ -145,7 +144,7 @@ class Books:
             self._sizes = Counter(":".join(key.split(":", 2)[:2]) for key in self.places)
         return self._sizes
 
-    def settle(self, journal: JournalReader) -> None:
+    def settle(self, entry_of: Callable[[int], Entry]) -> None:
         """Take out what the units wrote whose files were given up: it is read and counted again.
 
         An entry says only how the files are called, so the entries before it are read, the newest
@@ -157,7 +156,7 @@ class Books:
             found: list[Entry] = []
             while names and number > 0:
                 number -= 1
-                entry = journal.listed(number).entry
+                entry = entry_of(number)
                 met = names & {file_name(file.filename) for file in entry.files}
                 names -= met
                 found += [entry] if met else []

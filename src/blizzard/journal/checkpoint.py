@@ -100,7 +100,7 @@ class SnapshotWriter:
         self._not_before = history.sequence + self.limits.entries // 10
         if history.sequence < 0:
             return
-        history.books.settle(history.reader)
+        history.settle_books()
         self._write_rows(history, changed_rows(history.tables))
         for table in history.tables.values():
             table.changed.clear()
@@ -194,7 +194,7 @@ def refresh(ledger: Ledger, store: Reader, pipeline: str) -> None:
         ledger.store = store
         ledger.receipt = ledger.reader.receipt()
         read_on(ledger)
-    ledger.books.settle(ledger.reader)
+    ledger.settle_books()
 
 
 def reread(ledger: Ledger, why: SegmentBroken) -> None:
@@ -207,7 +207,7 @@ def reread(ledger: Ledger, why: SegmentBroken) -> None:
     fresh = read_ledger(ledger.store, ledger.pipeline, passed_over=ledger.passed_over)
     if fresh.kept == ledger.kept:
         fresh = rebuild(fresh, why=str(why))
-    fresh.books.settle(fresh.reader)
+    fresh.settle_books()
     ledger.become(fresh)
 
 

@@ -240,6 +240,10 @@ class Ledger(LedgerState):
                 self.recent[one.after.key] = one.after
             take_back(self.earlier, one)
 
+    def settle_books(self) -> None:
+        """Take out of the books what was given up: entries before it say what that was."""
+        self.books.settle(lambda number: self.reader.listed(number).entry)
+
     @property
     def bad_lines(self) -> int:
         """Count the lines in quarantine that were neither replayed nor discarded."""

@@ -5,16 +5,17 @@ and hides those that are not. A queue that does not answer is tried again with b
 found by looking meanwhile, as they are without a queue.
 """
 
+import os
 import random
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Self, assert_never
 
 from blizzard.events import NoticeUnreadable, QueueAnswers, QueueFailed
 from blizzard.model.notices import Hint, NoticeKind
-from blizzard.model.settings import PipelineSettings, QueueSettings, SourceSettings
+from blizzard.model.settings import PipelineSettings, QueueService, QueueSettings, SourceSettings
 from blizzard.notices.messages import contents_of, hint_for, place_of_source
 from blizzard.notices.queue import Inbox, Message, OpenQueue, Queue
 from lakebed.clock import Clock
@@ -258,3 +259,24 @@ def _by_queue(
             queue = source.notifications
             found.setdefault(queue.url, (queue, []))[1].append(source)
     return found
+
+
+def open_queue(settings: QueueSettings) -> Queue:
+    """Open a queue of notifications of new files."""
+    match settings.service:
+        case QueueService.SQS:
+            from blizzard.notices.sqs import SqsQueue  # noqa: PLC0415 - botocore is optional
+
+            return SqsQueue(settings)
+        case QueueService.AZURE:
+            from blizzard.notices.azure import AzureQueue  # noqa: PLC0415 - it is optional, too
+
+            return AzureQueue(settings)
+        case QueueService.PUBSUB:
+            # Once it is imported, it writes to the terminal what it thinks of a connection.
+            os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+            from blizzard.notices.pubsub import PubSubQueue  # noqa: PLC0415 - and so is this
+
+            return PubSubQueue(settings)
+        case never:
+            assert_never(never)

@@ -16,7 +16,8 @@ from blizzard.model.source.file import SourceFile
 from blizzard.model.stores import OpenReader
 from blizzard.rewrite.compact import CompactionPlan, KnownOrigins, compact
 from blizzard.rewrite.replace import Renewed, renew
-from blizzard.rewrite.transaction import PromotionWaits, RewriteDone
+from blizzard.rewrite.table_state import PromotionWaits
+from blizzard.rewrite.transaction import RewriteDone
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, code_of

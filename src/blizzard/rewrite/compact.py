@@ -20,10 +20,10 @@ from blizzard.model.rewriting import (
 )
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.trigger import MergeGroup, Policy, SmallFile, groups_of, is_small
+from blizzard.rewrite.table_state import TableState
 from blizzard.rewrite.transaction import (
     RewriteDone,
     RewritePlan,
-    TableState,
     commit,
     drop,
     old_file,

@@ -21,10 +21,10 @@ from blizzard.model.rewriting import (
 )
 from blizzard.model.seen import is_column_name
 from blizzard.model.settings import PipelineSettings
+from blizzard.rewrite.table_state import TableState
 from blizzard.rewrite.transaction import (
     RewriteDone,
     RewritePlan,
-    TableState,
     commit,
     entries_of_table,
     superseded,

@@ -28,7 +28,8 @@ from blizzard.rewrite.retract import (
     retract,
 )
 from blizzard.rewrite.source_rows import has_rows
-from blizzard.rewrite.transaction import NothingCommitted, PromotionWaits, RewriteDone
+from blizzard.rewrite.table_state import PromotionWaits
+from blizzard.rewrite.transaction import NothingCommitted, RewriteDone
 from lakebed.documents.records import Failure, FailureStage, SourceRecord
 from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.storage.store import Reader, Store

@@ -22,14 +22,20 @@ from lakebed.deltalog.log_contents import (
     kept_by_all,
 )
 from lakebed.deltalog.segment import unbroken, versions_in, whole_segment
-from lakebed.deltalog.snapshot import Snapshot
+from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.ahead import ahead
-from lakebed.storage.options import ObjectFacts
-from lakebed.storage.store import Reader
+from lakebed.storage.options import ObjectFacts, StorageOptions
+from lakebed.storage.store import Reader, is_there
 
 AT_A_TIME = 100
 """Older versions that are read between two checks of whether they reach back far enough."""
+
+
+def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
+    """Return every file that a table's log adds or removes; empty without a log."""
+    table = LogReader(Reader(uri, options)).look() if is_there(uri) else None
+    return frozenset() if table is None else frozenset(read_log(table.store, table).paths)
 
 
 def read_log(

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from lakebed.deltalog.actions import LogActions, LogHistory
-from lakebed.deltalog.files import read_log
 from lakebed.deltalog.log_contents import retention
 from lakebed.deltalog.segment import Checkpoint, checkpoints, read_versions, unbroken, versions_in
 from lakebed.deltalog.snapshot import LogReader, Snapshot
@@ -62,12 +61,6 @@ def file_retention(uri: str, options: StorageOptions) -> timedelta:
     """Return the retention of files that a table's log does not name; the default without one."""
     table = look_at(uri, options)
     return retention({} if table is None else table.facts.configuration)
-
-
-def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
-    """Return every file that a table's log adds or removes; empty without a log."""
-    table = look_at(uri, options)
-    return frozenset() if table is None else frozenset(read_log(table.store, table).paths)
 
 
 HISTORY_COLUMNS = (

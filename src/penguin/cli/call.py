@@ -58,3 +58,8 @@ LEFT_OUT = "file=path code reason"
 def document_of(table: "TableSettings") -> dict[str, str]:
     """Return what every document about a table begins with."""
     return {"table": table.name, "table_uri": table.table_uri}
+
+
+def sentence(error: BaseException | None) -> str | None:
+    """Return an error in words; None without one."""
+    return None if error is None else str(error) or type(error).__name__

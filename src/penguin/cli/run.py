@@ -15,7 +15,7 @@ from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import DONE, FAILED, exit_code_of_run
 from lakebed.terminal.console import Line, Table, cells, fields_of
 from lakebed.units import is_are, plural
-from penguin.cli.call import TableCall, document_of
+from penguin.cli.call import TableCall, document_of, sentence
 from penguin.model.settings import PenguinSettings
 from penguin.service import TableOutcome, commit_tables, tracing
 
@@ -55,11 +55,6 @@ def commit_all_tables(call: TableCall, log_level: LogLevel, *, once: bool) -> No
     held = FAILED if once and any(each.result.held_files for each in runs) else DONE
     errors = [each.error for each in runs if each.error]
     call.at_least(exit_code_of_run(errors, stopped=around.stop.requested, otherwise=held))
-
-
-def sentence(error: BaseException | None) -> str | None:
-    """Return an error in words; None without one."""
-    return None if error is None else str(error) or type(error).__name__
 
 
 def _results(runs: list[TableOutcome]) -> Iterator[Line]:

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from blizzard.repair.gc import collect
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.deltalog import tables
+from lakebed.deltalog.files import named_files
 from tests.support.audits import assert_balanced, audited, told
 from tests.support.desk import Desk
 
@@ -110,7 +110,7 @@ def test_it_outlives_a_clean_up_and_is_no_pipeline(desk: Desk) -> None:
     collect(
         desk.store,
         "default",
-        lambda: tables.named_files(str(desk.table), desk.sink.storage_options),
+        lambda: named_files(str(desk.table), desk.sink.storage_options),
         clock=Clock(),
         older_than=timedelta(0),
     )

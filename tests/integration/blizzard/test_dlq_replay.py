@@ -10,7 +10,7 @@ import yaml
 
 from blizzard.repair.gc import GarbageKind, collect
 from lakebed.clock import Clock
-from lakebed.deltalog import tables
+from lakebed.deltalog.files import named_files
 from tests.support.builders import entries
 from tests.support.open_table import ID, OpenTable
 
@@ -150,7 +150,7 @@ def test_what_waits_no_longer_is_collected_and_the_rest_stays(desk: OpenTable) -
         found = collect(
             desk.store,
             "default",
-            lambda: tables.named_files(str(desk.table), log),
+            lambda: named_files(str(desk.table), log),
             clock=Clock(),
             older_than=timedelta(0),
         )

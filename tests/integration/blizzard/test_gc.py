@@ -19,6 +19,7 @@ from blizzard.model.work import UnitOutcome
 from blizzard.repair.gc import Garbage, GarbageKind, collect, find_garbage, gc_entry
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
+from lakebed.deltalog.files import named_files
 from lakebed.documents.entry import encode
 from lakebed.errors import FilesCollected, JournalConflict, LakeError, TableUnreadable
 from lakebed.journal import JournalReader
@@ -49,7 +50,7 @@ class Meanwhile(InProcessRunner):
 
 
 def log_of(desk: Desk) -> Callable[[], frozenset[str]]:
-    return lambda: tables.named_files(str(desk.table), no_options())
+    return lambda: named_files(str(desk.table), no_options())
 
 
 def store_of(desk: Desk) -> Store:

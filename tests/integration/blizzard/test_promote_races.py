@@ -10,8 +10,8 @@ from deltalake.schema import PrimitiveType
 from blizzard.handoff.publish import HandedOn, Publisher
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.repair.gc import collect, find_garbage
-from blizzard.rewrite.transaction import NotRewritten, PromotionWaits
-from lakebed.deltalog import tables
+from blizzard.rewrite.table_state import NotRewritten, PromotionWaits
+from lakebed.deltalog.files import named_files
 from lakebed.errors import ColumnsPromoted, JournalConflict
 from penguin.delta.table import Log
 from penguin.events.commits import PromotionPassedOver
@@ -90,7 +90,7 @@ def test_of_two_promotions_at_once_one_wins(desk):
 
 
 def names(desk):
-    return lambda: tables.named_files(str(desk.table), desk.sink.storage_options)
+    return lambda: named_files(str(desk.table), desk.sink.storage_options)
 
 
 def clean_up(desk):

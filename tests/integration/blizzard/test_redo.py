@@ -13,7 +13,7 @@ from blizzard.model.settings import Sizing, SnapshotLimits
 from blizzard.repair.gc import collect
 from blizzard.repair.redo import plan_redo
 from lakebed import layout
-from lakebed.deltalog import tables
+from lakebed.deltalog.files import named_files
 from lakebed.errors import JournalConflict
 from penguin.cli.app import app as penguin_app
 from tests.support.builders import AtEveryStep, entries
@@ -117,7 +117,7 @@ def test_a_clean_up_after_a_redo_gives_up_nothing_again(desk):
     done = collect(
         desk.store,
         desk.settings.name,
-        lambda: tables.named_files(str(desk.table), desk.sink.storage_options),
+        lambda: named_files(str(desk.table), desk.sink.storage_options),
         clock=desk.clock,
         older_than=timedelta(0),
     )

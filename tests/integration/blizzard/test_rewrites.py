@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.gc import find_garbage
-from lakebed.deltalog import tables
+from lakebed.deltalog.files import named_files
 from lakebed.errors import TableUnsupported
 from penguin.delta.table import Log, WritableTable
 from penguin.events.commits import EntryRejected
@@ -130,7 +130,7 @@ def garbage(desk: Crowded, older_than: timedelta = AT_ONCE) -> tuple[set[str], s
     found = find_garbage(
         desk.store,
         "default",
-        lambda: tables.named_files(sink.table_uri, sink.storage_options),
+        lambda: named_files(sink.table_uri, sink.storage_options),
         now=desk.clock.now(),
         older_than=older_than,
         fates=PipelineLog(desk.settings).fates,

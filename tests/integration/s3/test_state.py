@@ -15,6 +15,7 @@ from blizzard.repair.gc import collect
 from blizzard.repair.new_journal import take_over
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
+from lakebed.deltalog.files import named_files
 from lakebed.deltalog.tables import preview
 from lakebed.errors import ObjectMissing
 from lakebed.journal import JournalReader
@@ -75,7 +76,7 @@ def test_garbage_is_taken_and_a_rolled_back_journal_is_replaced(settings, tmp_pa
     done = collect(
         store,
         "default",
-        lambda: tables.named_files(uri, given),
+        lambda: named_files(uri, given),
         clock=Clock(),
         older_than=timedelta(seconds=-60),
     )
@@ -97,9 +98,7 @@ def test_garbage_is_taken_and_a_rolled_back_journal_is_replaced(settings, tmp_pa
     assert commit() >= 1
     _asked, found = StatusReader(settings, Clock()).read()
     assert (found.last_entry, found.committed_entry, found.totals.rows) == (2, 2, 2)
-    assert tables.named_files(uri, given) >= {
-        one.path for one in store.objects() if file_id(one.path)
-    }
+    assert named_files(uri, given) >= {one.path for one in store.objects() if file_id(one.path)}
     assert len(list(store.objects(journal_folder("default")))) == 3
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from blizzard.cli.call import PipelineCall
+from blizzard.cli.call import PipelineCall, report_event
 from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.publish import LastCommitted
 from blizzard.journal.checkpoint import read_ledger
@@ -22,8 +22,7 @@ from lakebed.documents.entry import Entry
 from lakebed.errors import DocumentUnreadable, JournalLost
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
-from lakebed.telemetry.events import Event
-from lakebed.terminal.console import fields_of, print_error
+from lakebed.terminal.console import fields_of
 from lakebed.units import plural
 
 AGAIN = (
@@ -154,8 +153,3 @@ def _is_wanted_again(history: Ledger, old: str | None) -> bool:
     if old is None:
         return begun and history.receipt is not None and history.sequence == 0
     return begun and history.sequence == history.awaits > 0
-
-
-def report_event(event: Event) -> None:
-    """Print an event for a person who waits."""
-    print_error(event.sentence())

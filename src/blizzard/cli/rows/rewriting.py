@@ -9,12 +9,12 @@ from functools import partial
 from blizzard.cli.call import PipelineCall
 from blizzard.events import SparkStarting
 from blizzard.execute.runner import ServiceRunner
+from blizzard.execute.spark.jvm_output import SPARK_SAID
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.stores import open_reader, sink_location
 from blizzard.rewrite.promote import SchemaCheck
 from blizzard.rewrite.transaction import Plan, RewriteDone
-from blizzard.service import SPARK_SAID
 from blizzard.table_rules import table_entry, table_rules
 from lakebed.deltalog import tables
 from lakebed.storage.store import Reader, Store
@@ -26,6 +26,7 @@ from lakebed.types import CommitMode
 from lakebed.units import in_words, plural
 from penguin import inline
 from penguin.model.settings import TableSettings
+from penguin.rules import check_schema
 
 
 def file_documents(files: Sequence[ActiveFile]) -> list[dict[str, object]]:
@@ -99,12 +100,14 @@ def rewriter(
 
     `write` takes the lines of the log while something else is drawn on the terminal.
     """
+    from blizzard.execute.spark.runner import SparkRunner  # noqa: PLC0415 - a plan starts no Spark
+
     emit, spark, stop = (
         log_events(LogLevel.INFO, LogFormat.TEXT, write=write),
         call.loaded.spark,
         call.around.stop,
     )
-    runner = call.around.make_runner(
+    runner = (call.around.make_runner or SparkRunner)(
         spark,
         starting=lambda: emit(SparkStarting(master=spark.master)),
         stop_requested=lambda: stop.requested,
@@ -137,4 +140,4 @@ def commit_inline(call: PipelineCall, settings: PipelineSettings, entry: int | N
 def schema_check(settings: PipelineSettings, table: TableSettings | None = None) -> SchemaCheck:
     """Return the check whether penguin would change the table to a schema, by its settings."""
     rules, mode_is_known = table_rules(settings, table)
-    return partial(inline.check_schema, rules, mode_is_known=mode_is_known)
+    return partial(check_schema, rules, mode_is_known=mode_is_known)

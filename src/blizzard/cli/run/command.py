@@ -11,6 +11,7 @@ from blizzard.answers.phrases import quarantine_hint
 from blizzard.answers.source_status import failed_files
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.execute.spark.cds_archive import require_java
+from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.held_rows import Aside, Counts, read_aside
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.listeners import BatchDisplay, exporting
@@ -70,7 +71,7 @@ def run_pipelines(call: PipelineCall, log_level: LogLevel, *, once: bool) -> Non
             once=once,
             table_of=call.table_of,
             clock=around.clock,
-            make_runner=around.make_runner,
+            make_runner=around.make_runner or SparkRunner,
         ).run()
     _report(call, results, once=once)
 

@@ -12,7 +12,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.file import SourceFile
 from blizzard.model.source.forecast import weight
 from blizzard.model.stores import open_reader, source_uris_of
-from blizzard.service import open_queue
+from blizzard.notices.listener import open_queue
 from blizzard.table_rules import TableOf, checks_schema
 from lakebed.clock import Clock
 from lakebed.layout import PartitionValues

@@ -44,7 +44,7 @@ from lakebed.terminal.call import Confirmed, refuse
 from lakebed.terminal.console import Line, Table, Verbatim, more, picked, second
 from lakebed.terminal.program import program
 from lakebed.units import plural
-from penguin import inline
+from penguin.rules import reasons_to_hold
 
 Promoted = RewriteDone[PromotionPlan]
 
@@ -248,7 +248,7 @@ def _waiting(settings: PipelineSettings, most: int) -> tuple[GuessedColumn, ...]
 def _diff(call: PipelineCall, settings: PipelineSettings) -> None:
     present, sink = _present(settings), settings.sink
     rules, mode_is_known = table_rules(settings, call.table_of(settings.name))
-    held = inline.reasons_to_hold(
+    held = reasons_to_hold(
         rules,
         present.schema.delta(),
         sink.template.keys if sink.template else (),

@@ -10,9 +10,11 @@ import re
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
+
+from blizzard.events import SparkComplained, SparkMurmured, SparkSaid
 
 KEPT_LINES = 30
 """The last lines of a JVM that ended before it could say why."""
@@ -26,6 +28,13 @@ class Severity(Enum):
     WARNING = "warning"
     ERROR = "error"
 
+
+SPARK_SAID: Mapping[Severity, type[SparkSaid]] = {
+    Severity.NOISE: SparkMurmured,
+    Severity.WARNING: SparkSaid,
+    Severity.ERROR: SparkComplained,
+}
+"""The event for a line, by how much it matters."""
 
 NOISE = (
     "WARNING: Using incubator modules",

@@ -8,10 +8,9 @@ import json
 import re
 from typing import NoReturn
 
-from blizzard.worker.ndjson.values import JsonValue, Nested, Number
+from blizzard.worker.ndjson.values import NUMBER, JsonValue, Nested, Number
 
 _SPACE = re.compile(r"[ \t\r]*")
-NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _PLAIN_MEMBER = re.compile(
     r'[ \t\r]*"(?P<name>[^"\\\x00-\x1f]*+)"[ \t\r]*:[ \t\r]*'
     r'(?P<source>"(?P<text>[^"\\\x00-\x1f]*+)"|(?P<number>' + NUMBER.pattern + r")"

@@ -15,11 +15,11 @@ from blizzard.model.time_pattern import (
     pattern_of,
 )
 from blizzard.worker.ndjson import values
-from blizzard.worker.ndjson.grammar import NUMBER
 from blizzard.worker.ndjson.values import (
     DAY_MICROS,
     EPOCH_DAY,
     FIRST_MICROS,
+    NUMBER,
     TAKE,
     TAKE_EXACT,
     Cell,

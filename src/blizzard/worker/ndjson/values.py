@@ -23,6 +23,7 @@ FIRST_DAY = date(1, 1, 1).toordinal() - EPOCH_DAY
 FIRST_MICROS = FIRST_DAY * DAY_MICROS
 LAST_MICROS = (date(9999, 12, 31).toordinal() - EPOCH_DAY + 1) * DAY_MICROS - 1
 
+NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIMESTAMP = re.compile(
     r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"

@@ -19,9 +19,14 @@ from blizzard.execute.spark.cds_archive import (
     settle,
     unfinished,
 )
-from blizzard.execute.spark.jvm_output import JvmOutput, Severity, graded, on_standard_error
+from blizzard.execute.spark.jvm_output import (
+    SPARK_SAID,
+    JvmOutput,
+    Severity,
+    graded,
+    on_standard_error,
+)
 from blizzard.execute.spark.session import LOG_SETTINGS, did_not_start
-from blizzard.service import SPARK_SAID
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.events import Level
 from tests.unit.blizzard.config.test_settings_reach_the_work import written
