@@ -29,10 +29,7 @@ from blizzard.journal.lease import Lease, renewed
 from blizzard.journal.lease_record import this_machine
 from blizzard.model.notices import Hints
 from blizzard.model.progress import Progress, Report
-from blizzard.model.settings import (
-    BlizzardSettings,
-    PipelineSettings,
-)
+from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.model.stores import open_reader
 from blizzard.notices.listener import Subscription, has_queue, open_queue
 from blizzard.notices.queue import OpenQueue

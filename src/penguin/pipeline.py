@@ -15,7 +15,8 @@ from lakebed.documents.pending_meta import HeldMeta
 from lakebed.errors import CommitUnconfirmed
 from lakebed.layout import CREATE_ONLY_PROOF, OURS, log_version, protocol, receipt
 from lakebed.storage.create_only import probe, prove
-from lakebed.storage.store import Reader, Store, is_there
+from lakebed.storage.remote import is_there
+from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import FEW, Emit
 from penguin.announcer import Announcer
 from penguin.backlog.look import LookCache, TableView, delete_metas, look

@@ -14,7 +14,7 @@ import pytest
 from lakebed.clock import Clock
 from lakebed.errors import LakeError
 from lakebed.retry import may_mend
-from lakebed.storage.store import Unseen
+from lakebed.storage.aws.uploads import Unseen
 from lakebed.types import Handoff
 from tests.support.dying import Fate
 from tests.support.faulty import Cut, Drop, Fault, LoseAnswer, Proxy, Refuse, Request, in_front_of

@@ -25,8 +25,9 @@ from lakebed.deltalog.files import named_files
 from lakebed.errors import LakeError, NoExclusiveCreate, StoreUnavailable
 from lakebed.layout import TablePath
 from lakebed.storage import create_only
+from lakebed.storage.aws.uploads import Unseen
 from lakebed.storage.options import ObjectFacts
-from lakebed.storage.store import AlreadyThere, Created, Store, Unseen
+from lakebed.storage.store import AlreadyThere, Created, Store
 from lakebed.types import Handoff
 from penguin.cli import app as penguin_cli
 from penguin.cli.run import PenguinSurroundings

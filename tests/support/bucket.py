@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from lakebed.errors import StoreUnavailable
+from lakebed.storage.aws.uploads import OpenUpload
 from lakebed.storage.options import ObjectFacts, StorageOptions
-from lakebed.storage.store import AlreadyThere, Created, OpenUpload, Store
+from lakebed.storage.store import AlreadyThere, Created, Store
 from tests.support.builders import NOON
 
 PAGE = 1000

@@ -5,13 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from blizzard.answers.answer import (
-    Answer,
-    DataFile,
-    FailedSource,
-    Read,
-    Resolution,
-)
+from blizzard.answers.answer import Answer, DataFile, FailedSource, Read, Resolution
 from blizzard.answers.entry_search import parts_until, reading
 from blizzard.answers.evidence import JournalEvidence
 from blizzard.answers.file_history import erasures_of, is_running, resolutions, retraction_of

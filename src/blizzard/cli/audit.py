@@ -24,7 +24,8 @@ from lakebed.documents.reading import encode_document
 from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.locations import written_out
 from lakebed.storage.options import Location
-from lakebed.storage.store import AlreadyThere, Store, local_path
+from lakebed.storage.remote import local_path
+from lakebed.storage.store import AlreadyThere, Store
 from lakebed.terminal.call import DONE, FAILED, USAGE, reading, refuse
 from lakebed.terminal.console import FEW, Line, Table, picked
 from lakebed.units import plural

@@ -103,7 +103,7 @@ class PipelineCall(Call):
 
         An error about a table's missing folder says that nothing has been journaled yet.
         """
-        from lakebed.storage.store import local_path  # noqa: PLC0415
+        from lakebed.storage.remote import local_path  # noqa: PLC0415
 
         found = self.pipelines()
         if len(found) > 1:

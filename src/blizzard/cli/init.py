@@ -23,7 +23,7 @@ from lakebed.config.models import Document
 from lakebed.config.section import location, source_location
 from lakebed.errors import LakeError
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import local_path
+from lakebed.storage.remote import local_path
 from lakebed.terminal.call import FAILED, Output, complain, exit_code_of, reading, refuse
 from lakebed.terminal.console import print_error
 from lakebed.units import in_words, plural

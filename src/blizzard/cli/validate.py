@@ -27,7 +27,8 @@ from lakebed.errors import ConfigInvalid, LakeError, ObjectMissing, StoreDenied
 from lakebed.layout import CREATE_ONLY_PROOF, DELTA_LOG
 from lakebed.storage.create_only import prove
 from lakebed.storage.options import Location
-from lakebed.storage.store import Store, local_path
+from lakebed.storage.remote import local_path
+from lakebed.storage.store import Store
 from lakebed.storage.trouble import READ_ONLY
 from lakebed.telemetry.events import code_of
 from lakebed.terminal.call import DONE, Call, exit_code_of

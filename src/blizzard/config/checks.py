@@ -24,7 +24,7 @@ from lakebed.config.models import (
 from lakebed.config.schema import DeclaredSchema
 from lakebed.locations import place_of
 from lakebed.partition import PARTITION_TYPES, Template
-from lakebed.storage.store import local_path
+from lakebed.storage.remote import local_path
 from lakebed.types import FieldType, OnBadRecord, Provenance, SourceFormat
 from lakebed.units import mebibytes
 

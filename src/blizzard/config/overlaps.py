@@ -19,7 +19,7 @@ from lakebed.config.faults import ConfigFault, key_path
 from lakebed.config.models import Document, KeyPath, place_in
 from lakebed.locations import ByPlace, Place
 from lakebed.storage.options import is_endpoint
-from lakebed.storage.store import local_path
+from lakebed.storage.remote import local_path
 
 HERE = re.compile(r"local(-cluster)?(\[.*\])?")
 LOOPBACK = re.compile(r"localhost|127(\.\d+){3}|\[?::1\]?", re.IGNORECASE)

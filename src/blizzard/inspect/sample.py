@@ -25,7 +25,8 @@ from blizzard.model.source.form import (
 from blizzard.worker.compression import decompress, recognised
 from lakebed.errors import ArgumentInvalid, LakeError, ObjectMissing, Whose
 from lakebed.storage.options import ObjectFacts, StorageOptions
-from lakebed.storage.store import Reader, local_path
+from lakebed.storage.remote import local_path
+from lakebed.storage.store import Reader
 from lakebed.types import Codec
 
 OTHER_FORMATS = frozenset([

@@ -20,7 +20,8 @@ from lakebed.errors import LakeError, NameUnusable, ObjectMissing, Whose, printa
 from lakebed.listing.sort import Guide
 from lakebed.locations import below
 from lakebed.storage.options import ObjectFacts
-from lakebed.storage.store import Reader, is_there
+from lakebed.storage.remote import is_there
+from lakebed.storage.store import Reader
 from lakebed.units import typed
 
 FEW = 10

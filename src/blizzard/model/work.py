@@ -13,12 +13,7 @@ from blizzard.model.bad_lines import LineReplay
 from blizzard.model.event_time import RowPartitions
 from blizzard.model.progress import Bounds, Done
 from blizzard.model.seen import Seen
-from blizzard.model.settings import (
-    QuarantineLimits,
-    RollingPolicy,
-    Sizing,
-    UploadSettings,
-)
+from blizzard.model.settings import QuarantineLimits, RollingPolicy, Sizing, UploadSettings
 from blizzard.model.source.file import SourceFile
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping

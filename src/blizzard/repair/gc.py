@@ -29,9 +29,10 @@ from lakebed.documents.pending_meta import HeldState, decode_meta
 from lakebed.errors import JournalLost
 from lakebed.journal import JournalReader, StoredEntry, entries_in, journals_aside
 from lakebed.listing import sort
+from lakebed.storage.aws.uploads import Unseen
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.parquet_tail import born, mark_of
-from lakebed.storage.store import Reader, Store, Unseen
+from lakebed.storage.store import Reader, Store
 
 CONCURRENT = 16
 WRITING = timedelta(hours=1)

@@ -11,13 +11,7 @@ from datetime import datetime, timedelta
 
 from blizzard.execute.runner import Rewriter
 from blizzard.journal.origins import RowOrigins
-from blizzard.model.rewriting import (
-    ActiveFile,
-    Concatenate,
-    FileGroup,
-    RewriteFailed,
-    Rewritten,
-)
+from blizzard.model.rewriting import ActiveFile, Concatenate, FileGroup, RewriteFailed, Rewritten
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.trigger import MergeGroup, Policy, SmallFile, groups_of, is_small
 from blizzard.rewrite.table_state import TableState

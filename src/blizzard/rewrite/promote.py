@@ -12,13 +12,7 @@ from blizzard.execute.runner import Rewriter
 from blizzard.journal.origins import FileOrigins, RowOrigins
 from blizzard.model.bad_lines import steps
 from blizzard.model.columns import with_found
-from blizzard.model.rewriting import (
-    ActiveFile,
-    FillColumn,
-    FillTarget,
-    find_target,
-    with_target,
-)
+from blizzard.model.rewriting import ActiveFile, FillColumn, FillTarget, find_target, with_target
 from blizzard.model.seen import is_column_name
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.table_state import TableState

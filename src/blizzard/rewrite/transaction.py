@@ -15,11 +15,7 @@ from blizzard.handoff.held_rows import passed_over
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import last_entry
 from blizzard.journal.fence import append_what_is_found, refuse_collected_since
-from blizzard.model.rewriting import (
-    ActiveFile,
-    RewriteFailed,
-    Rewritten,
-)
+from blizzard.model.rewriting import ActiveFile, RewriteFailed, Rewritten
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.table_state import NOUNS, PromotionWaits, TableState
 from lakebed import layout

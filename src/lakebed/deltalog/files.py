@@ -14,19 +14,14 @@ from datetime import datetime
 from lakebed import layout
 from lakebed.deltalog.actions import LogActions, read_actions
 from lakebed.deltalog.file_names import path_resolver
-from lakebed.deltalog.log_contents import (
-    CLOCKS_DIFFER,
-    LONG_AGO,
-    NEVER,
-    LogContents,
-    kept_by_all,
-)
+from lakebed.deltalog.log_contents import CLOCKS_DIFFER, LONG_AGO, NEVER, LogContents, kept_by_all
 from lakebed.deltalog.segment import unbroken, versions_in, whole_segment
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.ahead import ahead
 from lakebed.storage.options import ObjectFacts, StorageOptions
-from lakebed.storage.store import Reader, is_there
+from lakebed.storage.remote import is_there
+from lakebed.storage.store import Reader
 
 AT_A_TIME = 100
 """Older versions that are read between two checks of whether they reach back far enough."""

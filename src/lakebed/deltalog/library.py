@@ -16,7 +16,8 @@ from lakebed.errors import (
 )
 from lakebed.locations import openable
 from lakebed.storage import remote, trouble
-from lakebed.storage.store import Reader, local_path
+from lakebed.storage.remote import local_path
+from lakebed.storage.store import Reader
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -15,7 +15,8 @@ from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.errors import ObjectMissing, TableUnsupported
 from lakebed.layout import DELTA_LOG
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import Reader, is_there
+from lakebed.storage.remote import is_there
+from lakebed.storage.store import Reader
 
 
 def look_at(uri: str, options: StorageOptions) -> Snapshot | None:

@@ -27,19 +27,8 @@ from lakebed.storage.aws import uploads
 from lakebed.storage.aws.uploads import OpenUpload, Unseen
 from lakebed.storage.objects import ObjectReader, facts_of
 from lakebed.storage.options import ObjectFacts, StorageOptions
-from lakebed.storage.remote import check_readable, is_there, local_path
+from lakebed.storage.remote import check_readable, local_path
 from lakebed.storage.trouble import is_no_object
-
-__all__ = [
-    "AlreadyThere",
-    "Created",
-    "OpenUpload",
-    "Reader",
-    "Store",
-    "Unseen",
-    "is_there",
-    "local_path",
-]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from lakebed.deltalog.segment import find_segment, read_checkpoint_hint
 from lakebed.deltalog.snapshot import LogCache, LogReader, Snapshot
 from lakebed.deltalog.versions import Commit, read_commit
 from lakebed.layout import log_version
-from lakebed.storage.store import Reader, is_there
+from lakebed.storage.remote import is_there
+from lakebed.storage.store import Reader
 from liveview.looks.window import DocumentWindow
 from liveview.versions import ObservedTable, TableSize
 from penguin.model.settings import TableSettings

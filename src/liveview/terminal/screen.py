@@ -14,13 +14,7 @@ from lakebed.errors import printable
 from lakebed.terminal.console import UNBOUNDED
 from lakebed.units import in_words, plural, took
 from lakebed.units import span as in_full
-from liveview.model import (
-    Overview,
-    PipelineSummary,
-    Program,
-    SharedProblem,
-    TableSummary,
-)
+from liveview.model import Overview, PipelineSummary, Program, SharedProblem, TableSummary
 
 BARS = "▁▂▃▄▅▆▇█"
 STYLES = {

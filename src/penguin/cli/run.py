@@ -112,7 +112,7 @@ def _watched(call: TableCall, settings: PenguinSettings, log: Emit) -> Iterator[
 
 def _known(settings: PenguinSettings) -> "Iterator[Measure]":
     """Yield what metrics show from the start: what is running, and the room for its tables."""
-    from lakebed.storage.store import local_path  # noqa: PLC0415
+    from lakebed.storage.remote import local_path  # noqa: PLC0415
     from lakebed.telemetry.observed import build_info, disk_room  # noqa: PLC0415
 
     yield build_info(PartKind.TABLE)

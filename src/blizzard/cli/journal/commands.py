@@ -18,16 +18,7 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import by_reason
 from lakebed.documents.records import Rewrite, SourceRecord
 from lakebed.terminal.call import Confirmed, refuse
-from lakebed.terminal.console import (
-    Line,
-    Table,
-    fields_of,
-    first,
-    more,
-    picked,
-    second,
-    text_width,
-)
+from lakebed.terminal.console import Line, Table, fields_of, first, more, picked, second, text_width
 from lakebed.terminal.program import CommandLine, ForwardingGroup
 from lakebed.units import in_words, plural
 

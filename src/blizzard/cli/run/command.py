@@ -22,7 +22,7 @@ from blizzard.outcomes import BatchFailed
 from blizzard.pipeline_log import PipelineLog
 from blizzard.service import Result, Service
 from lakebed.errors import LakeError
-from lakebed.storage.store import local_path
+from lakebed.storage.remote import local_path
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.levels import LogFormat, LogLevel

@@ -6,14 +6,7 @@ from datetime import date
 from decimal import Context, Decimal
 from functools import lru_cache, partial
 
-from blizzard.model.time_pattern import (
-    EPOCHS,
-    ISO,
-    MONTHS,
-    WEEKDAYS,
-    TimePattern,
-    pattern_of,
-)
+from blizzard.model.time_pattern import EPOCHS, ISO, MONTHS, WEEKDAYS, TimePattern, pattern_of
 from blizzard.worker.ndjson import values
 from blizzard.worker.ndjson.values import (
     DAY_MICROS,

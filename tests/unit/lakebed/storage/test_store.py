@@ -17,7 +17,8 @@ from lakebed.errors import (
     StoreUnavailable,
 )
 from lakebed.storage.options import ObjectFacts, StorageOptions
-from lakebed.storage.store import AlreadyThere, Created, Reader, Store, local_path
+from lakebed.storage.remote import local_path
+from lakebed.storage.store import AlreadyThere, Created, Reader, Store
 from tests.support.builders import no_options, put
 from tests.support.stores import local
 

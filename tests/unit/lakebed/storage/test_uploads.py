@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakebed.errors import StoreDenied, StoreUnavailable
-from lakebed.storage.aws.uploads import client_settings, last_written
+from lakebed.storage.aws.uploads import Unseen, client_settings, last_written
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import Store, Unseen
+from lakebed.storage.store import Store
 from tests.support.answering import Answering, answering, error
 from tests.support.s3 import options
 from tests.support.stores import local

@@ -36,12 +36,7 @@ from blizzard.worker.ndjson.compiled.columns import (
 )
 from blizzard.worker.ndjson.compiled.syntax import SIZE, TEXT
 from blizzard.worker.ndjson.taking import INTEGERS
-from blizzard.worker.ndjson.values import (
-    FIRST_MICROS,
-    LAST_MICROS,
-    JsonValue,
-    Number,
-)
+from blizzard.worker.ndjson.values import FIRST_MICROS, LAST_MICROS, JsonValue, Number
 from lakebed.columns.schema import AS_WRITTEN, Field
 from lakebed.types import FieldType
 
