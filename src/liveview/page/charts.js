@@ -116,11 +116,10 @@ function plot(series, { label, now, narrow, hover, onHover, top, show, layers, t
   const spanOf = (step) => `${timeOf(step)} – ${timeOf(step + 1)}`;
   return h(
     "div.chart",
-    null,
     h(
       "div.chart-y",
       { "aria-hidden": "true" },
-      lines.map((share) => h("span", null, share ? show(top * share) : "0")).reverse(),
+      lines.map((share) => h("span", share ? show(top * share) : "0")).reverse(),
     ),
     h(
       "div.chart-plot",
@@ -153,8 +152,8 @@ function plot(series, { label, now, narrow, hover, onHover, top, show, layers, t
             "aria-hidden": "true",
             share: String((picked + 0.5) / steps),
           },
-          tip(picked).map((text) => h("b", null, text)),
-          h("span", null, spanOf(picked)),
+          tip(picked).map((text) => h("b", text)),
+          h("span", spanOf(picked)),
         ),
     ),
     h(

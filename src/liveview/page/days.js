@@ -38,9 +38,9 @@ export function days(name, summary, ctx) {
     "days",
     "Days",
     choice,
-    entry.data.note && h("p.caption", null, h("bdi", null, entry.data.note)),
+    entry.data.note && h("p.caption", h("bdi", entry.data.note)),
     all.length > 0 && calendar(weeksOf(all), words, ctx.now),
-    words && h("p.caption", null, w.words(`${words} ${COVERS}`)),
+    words && h("p.caption", w.words(`${words} ${COVERS}`)),
     w.grid({
       label: "Days",
       rows: picked,
@@ -62,7 +62,7 @@ export function days(name, summary, ctx) {
           title: "Failed",
           num: true,
           cell: (day) => [
-            day.failed ? h("span.tone-bad", null, w.number(day.failed)) : quiet(0),
+            day.failed ? h("span.tone-bad", w.number(day.failed)) : quiet(0),
             part(day.lost, "lost"),
           ],
         },
@@ -94,9 +94,9 @@ function calendar(weeks, words, now) {
   return h(
     "div.calendar",
     { role: "img", "aria-label": words, class: few ? "few" : "" },
-    ["", ...WEEKDAYS].map((name) => h("span.weekday", null, name)),
+    ["", ...WEEKDAYS].map((name) => h("span.weekday", name)),
     weeks.map((week, at) => [
-      h("span.month", null, label(week, at)),
+      h("span.month", label(week, at)),
       week.map((day) =>
         day === null
           ? h("span")
@@ -114,5 +114,5 @@ function calendar(weeks, words, now) {
 }
 
 const files = (state) => ({ title: w.FILE_WORDS[state], num: true, cell: (day) => quiet(day[state]) });
-const part = (count, word) => count > 0 && h("span.sub", null, `${format.exact(count)} ${word}`);
-const quiet = (value) => (value ? w.number(value) : h("span.dim", null, "0"));
+const part = (count, word) => count > 0 && h("span.sub", `${format.exact(count)} ${word}`);
+const quiet = (value) => (value ? w.number(value) : h("span.dim", "0"));

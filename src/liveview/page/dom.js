@@ -8,10 +8,12 @@ import { shown } from "./shown.js";
 const SVG = "http://www.w3.org/2000/svg";
 const SEEN = Symbol("what this node shows");
 
-/** Return an element as a value: `h("p.note", {title: "…"}, "text", child)`. */
-export function h(name, attrs, ...children) {
+/** Return an element as a value: `h("p.note", {title: "…"}, "text", child)`, or without attributes. */
+export function h(name, ...children) {
   const [tag, ...classes] = name.split(".");
-  const { key = null, class: more = "", ...rest } = attrs ?? {};
+  const [first] = children;
+  const attrs = first?.constructor === Object && !("tag" in first) ? children.shift() : {};
+  const { key = null, class: more = "", ...rest } = attrs;
   const all = [...classes, ...String(more || "").split(" ")].filter(Boolean).join(" ");
   if (all) rest.class = all;
   for (const read of ["title", "aria-label"]) if (rest[read]) rest[read] = shown(String(rest[read]), "\n");

@@ -27,7 +27,7 @@ export function currentBatch(batch, ctx) {
   return w.section(
     "current",
     `Batch ${format.exact(batch.entry)} ${ctx.stale ? "was" : "is"} running`,
-    !ctx.stale && ["for ", h("span.num", null, format.duration(Math.floor(elapsed)))],
+    !ctx.stale && ["for ", h("span.num", format.duration(Math.floor(elapsed)))],
     h(
       "ol.stages",
       { "aria-label": "Stages" },
@@ -40,13 +40,8 @@ export function currentBatch(batch, ctx) {
             "aria-current": stage.state === "running" ? "step" : null,
           },
           h("span.stage-mark", { "aria-hidden": "true" }),
-          h(
-            "span.stage-name",
-            null,
-            STAGE_WORDS[stage.name] ?? stage.name,
-            h("span.sr", null, `, ${stage.state}`),
-          ),
-          h("span.stage-time.num", null, stage.seconds === null ? "" : format.duration(stage.seconds)),
+          h("span.stage-name", STAGE_WORDS[stage.name] ?? stage.name, h("span.sr", `, ${stage.state}`)),
+          h("span.stage-time.num", stage.seconds === null ? "" : format.duration(stage.seconds)),
         ),
       ),
     ),
@@ -63,8 +58,7 @@ export function currentBatch(batch, ctx) {
     ),
     h(
       "p.progress-words",
-      null,
-      h("b.num", null, `${done} %`),
+      h("b.num", `${done} %`),
       " · ",
       w.size(batch.read_bytes),
       " of ",
@@ -98,8 +92,7 @@ function units(batch, ctx) {
   const all = open ? [...busy, ...per.waiting, ...per.done] : busy.slice(0, UNITS_SHOWN);
   return h(
     "div.units",
-    null,
-    h("p.units-words", null, "Units: ", words.join(", ")),
+    h("p.units-words", "Units: ", words.join(", ")),
     h(
       "div.cells",
       { "aria-hidden": "true" },
@@ -117,11 +110,11 @@ function units(batch, ctx) {
       rows: all,
       keyOf: (unit) => unit.id,
       columns: [
-        { title: "Unit", cell: (unit) => h("code", null, w.name(unit.id)) },
+        { title: "Unit", cell: (unit) => h("code", w.name(unit.id)) },
         { title: "State", cell: (unit) => w.badge(UNIT_TONES[unit.state], UNIT_WORDS[unit.state]) },
         batch.units.some((unit) => unit.worker) && {
           title: "Worker",
-          cell: (unit) => (unit.worker ? w.name(unit.worker) : h("span.dim", null, format.NONE)),
+          cell: (unit) => (unit.worker ? w.name(unit.worker) : w.none),
         },
         {
           title: "Read",
@@ -130,7 +123,6 @@ function units(batch, ctx) {
           cell: (unit) =>
             h(
               "span.mini",
-              null,
               h("span.bar", { share: String(unit.total_bytes ? unit.read_bytes / unit.total_bytes : 0) }),
               w.size(unit.read_bytes),
             ),
@@ -149,20 +141,12 @@ function units(batch, ctx) {
 /** Show the last batches, each with its books when it is opened; older ones on demand. */
 export function batches(detail, ctx) {
   const { name } = detail.summary;
-  const asked = ctx.route.asked.entry === undefined ? null : Number(ctx.route.asked.entry);
-  const oldest = detail.recent_batches.at(-1)?.entry ?? 0;
-  const marks = ctx.ui.get(`older batches ${asked}`, asked !== null && asked < oldest ? [asked + 1] : []);
-  const pages = marks.map((before) =>
-    ctx.documents.get(`${routes.api("pipelines", name, "batches")}?before=${before}&limit=50`),
-  );
-  const all = [...detail.recent_batches, ...pages.flatMap((page) => page.data?.batches ?? [])];
-  const known = [...new Map(all.map((batch) => [batch.entry, batch])).values()];
-  const few = marks.length === 0 && !ctx.ui.get("all batches", false);
-  const rows = few ? known.slice(0, LISTED) : known;
-  const last = known.at(-1)?.entry;
-  const lastPage = pages.at(-1);
-  const more = lastPage ? lastPage.data?.next_before : last > 0 ? last : null;
-  const open = ctx.ui.get(`open batch ${asked}`, asked);
+  const path = routes.api("pipelines", name, "batches");
+  const asked = ctx.route.asked.entry;
+  const older = w.paged(ctx, detail.recent_batches, { path, list: "batches", number: "entry", asked });
+  const isCut = older.isRecent && older.rows.length > LISTED && !ctx.ui.get("all batches", false);
+  const rows = isCut ? older.rows.slice(0, LISTED) : older.rows;
+  const open = ctx.ui.get(`open batch ${asked}`, asked === undefined ? null : Number(asked));
   const toggle = (batch) => ctx.ui.set(`open batch ${asked}`, open === batch.entry ? null : batch.entry);
   return w.section(
     "batches",
@@ -182,7 +166,7 @@ export function batches(detail, ctx) {
             h(
               "button.entry.row-link",
               { type: "button", "aria-expanded": String(open === batch.entry), onclick: () => toggle(batch) },
-              h("span.num", null, format.exact(batch.entry)),
+              h("span.num", format.exact(batch.entry)),
               batch.kind !== "batch" && [
                 " ",
                 h("span.tag", { title: batch.kind === "open" ? "Begins the journal" : null }, batch.kind),
@@ -197,17 +181,16 @@ export function batches(detail, ctx) {
           cell: (batch) =>
             h(
               "span",
-              null,
               w.number(batch.files),
               batch.files_failed > 0 &&
-                h("span.sub.tone-bad", null, format.exact(batch.files_failed), " failed"),
+                h("span.sub.tone-bad", format.exact(batch.files_failed), " failed"),
             ),
         },
         { title: "Rows", num: true, cell: (batch) => w.number(batch.rows) },
         {
           title: "Bad lines",
           num: true,
-          cell: (batch) => (batch.bad_lines ? w.number(batch.bad_lines) : h("span.dim", null, "0")),
+          cell: (batch) => (batch.bad_lines ? w.number(batch.bad_lines) : h("span.dim", "0")),
         },
         { title: "Read", num: true, cell: (batch) => w.size(batch.bytes_read) },
         { title: "Written", num: true, cell: (batch) => w.size(batch.bytes_written) },
@@ -216,26 +199,20 @@ export function batches(detail, ctx) {
           num: true,
           cell: (batch) =>
             batch.committed_version === null
-              ? h("span.dim", null, batch.data_files ? "not yet" : format.NONE)
+              ? h("span.dim", batch.data_files ? "not yet" : format.NONE)
               : w.versionLink(detail.summary.table, batch.committed_version),
         },
         { title: "Books", cell: (batch) => balance(batch) },
       ],
       empty: w.empty("No batch has run yet."),
     }),
-    lastPage?.error && w.pending({ ...lastPage, data: null }, "Older batches"),
-    (lastPage?.loading || more || rows.length < known.length) &&
-      w.older("Older batches", lastPage?.loading, () =>
-        rows.length < known.length
-          ? ctx.ui.set("all batches", true)
-          : ctx.ui.set(`older batches ${asked}`, [...marks, more]),
-      ),
+    isCut ? w.older("Older batches", false, () => ctx.ui.set("all batches", true)) : older.more,
   );
 }
 
 function balance(batch) {
   if (batch.kind === "unknown") return w.badge("bad", "Cannot be read");
-  if (!batch.books.length) return h("span.dim", null, format.NONE);
+  if (!batch.books.length) return w.none;
   return batch.balanced ? w.badge("ok", "Balanced") : w.badge("bad", "Differ");
 }
 
@@ -243,32 +220,28 @@ function books(batch, ctx) {
   const sum = equation(batch.books);
   return h(
     "div.books",
-    null,
-    batch.error && h("p.tone-bad", null, w.words(format.sentence(batch.error))),
+    batch.error && h("p.tone-bad", w.words(format.sentence(batch.error))),
     sum
       ? h(
           "p.equation",
-          null,
           term(sum.whole),
-          h("span.op", null, "="),
-          sum.parts.map((line, at) => [at > 0 && h("span.op", null, "+"), term(line)]),
+          h("span.op", "="),
+          sum.parts.map((line, at) => [at > 0 && h("span.op", "+"), term(line)]),
           sum.difference !== 0 &&
             !batch.balanced && [
-              h("span.op", null, "+"),
+              h("span.op", "+"),
               h(
                 "span.term.tone-bad",
-                null,
-                h("b.num", null, format.exact(sum.difference)),
-                h("span", null, "not accounted for"),
+                h("b.num", format.exact(sum.difference)),
+                h("span", "not accounted for"),
               ),
             ],
         )
       : batch.books.length
-        ? h("p.equation", null, batch.books.map(term))
+        ? h("p.equation", batch.books.map(term))
         : null,
     h(
       "p.facts",
-      null,
       format.count(batch.lines, "line"),
       " · ",
       format.count(batch.data_files, "data file"),
@@ -286,4 +259,4 @@ function lag(batch) {
 }
 
 const term = (line) =>
-  h("span.term", null, h("b.num", null, format.exact(line.value)), h("span", null, line.label));
+  h("span.term", h("b.num", format.exact(line.value)), h("span", line.label));

@@ -66,17 +66,11 @@ export function help(close) {
     h("h2", { id: "keys-title" }, "Keys"),
     h(
       "dl.keys",
-      null,
       KEYS.map(([key, what]) =>
         h(
           "div",
-          null,
-          h(
-            "dt",
-            null,
-            key.split(" ").map((each) => (each === "then" ? " then " : h("kbd", null, each))),
-          ),
-          h("dd", null, what),
+          h("dt", key.split(" ").map((each) => (each === "then" ? " then " : h("kbd", each)))),
+          h("dd", what),
         ),
       ),
     ),

@@ -35,7 +35,7 @@ export function top(state, actions, now) {
       "a.brand",
       { href: routes.overview(), "aria-label": "Blizzard and Penguin: overview" },
       mark(),
-      h("span.brand-words", { "aria-hidden": "true" }, "Blizzard ", h("i", null, "&"), " Penguin"),
+      h("span.brand-words", { "aria-hidden": "true" }, "Blizzard ", h("i", "&"), " Penguin"),
     ),
     h(
       "nav",
@@ -49,7 +49,6 @@ export function top(state, actions, now) {
     ),
     h(
       "div.right",
-      null,
       programs(state.overview),
       h(
         "span.link-state",
@@ -60,7 +59,7 @@ export function top(state, actions, now) {
         h("span.pulse", { "aria-hidden": "true" }),
         LINK_WORDS[state.link.kind],
         state.link.kind === "lost" &&
-          h("span.sr", null, `, since ${format.clock(new Date(state.link.since).toISOString(), now)}`),
+          h("span.sr", `, since ${format.clock(new Date(state.link.since).toISOString(), now)}`),
       ),
       h(
         "button.tool",
@@ -103,7 +102,7 @@ function programs(overview) {
         isGone(program) ? w.icon("bad") : h("span.dot", { "aria-hidden": "true" }),
         program.name,
         " ",
-        h(program.reachable ? "span.sr" : "span", null, answerOf(program)),
+        h(program.reachable ? "span.sr" : "span", answerOf(program)),
       ),
     ),
   );
@@ -144,54 +143,33 @@ export function banner(state, actions, now) {
   const wait = Math.max(0, Math.ceil((state.link.retryAt - now) / 1000));
   return h(
     "div.banner",
-    null,
     w.icon("warn"),
     h(
       "p",
-      null,
       h(
         "b",
-        null,
         "Connection lost since ",
         w.clock(since, now),
         state.overview ? ", showing what was known." : ".",
       ),
       " ",
-      h("span", null, wait ? `Trying again in ${wait} s.` : "Trying again …"),
+      h("span", wait ? `Trying again in ${wait} s.` : "Trying again …"),
     ),
     h("button.button", { type: "button", onclick: actions.retry }, "Try now"),
   );
 }
 
 export function waiting(link) {
-  return link.kind === "lost"
-    ? h(
-        "section.block.first-run",
-        { key: "nobody" },
-        h("h1", null, "No connection"),
-        h(
-          "p",
-          null,
-          "The program that serves this page is not running, or cannot be reached. The page fills by itself as soon as it is there.",
-        ),
-      )
-    : h(
-        "section.block.first-run",
-        { key: "reading" },
-        h("h1", null, "Reading journals and logs …"),
-        h("p.dim", null, "A long history takes a moment."),
-      );
+  if (link.kind !== "lost")
+    return w.alone("reading", "Reading journals and logs …", h("p.dim", "A long history takes a moment."));
+  const why =
+    "The program that serves this page is not running, or cannot be reached. The page fills by itself as soon as it is there.";
+  return w.alone("nobody", "No connection", h("p", why));
 }
 
 export function missing() {
-  return [
-    h(
-      "section.block.first-run",
-      { key: "missing" },
-      h("h1", null, "There is no such page"),
-      h("p", null, h("a", { href: routes.overview() }, "Back to the overview")),
-    ),
-  ];
+  const back = h("a", { href: routes.overview() }, "Back to the overview");
+  return w.alone("missing", "There is no such page", h("p", back));
 }
 
 export function tokenForm(tried, give) {
@@ -204,20 +182,19 @@ export function tokenForm(tried, give) {
         give(new FormData(event.target).get("token").trim());
       },
     },
-    h("h1", null, "This address asks for a token"),
+    h("h1", "This address asks for a token"),
     h(
       "p",
       { id: "token-why" },
       "It is the one that the configuration names under ",
-      h("code", null, "metrics.token"),
+      h("code", "metrics.token"),
       " or ",
-      h("code", null, "metrics.token_file"),
+      h("code", "metrics.token_file"),
       ". It stays in this tab and is forgotten with it.",
     ),
     tried && h("p.tone-bad", { role: "alert" }, "That token was refused."),
     h(
       "div.tools",
-      null,
       h("input", {
         type: "password",
         name: "token",
@@ -236,11 +213,10 @@ export function foot(overview, now) {
   const gone = overview.programs.filter((program) => !program.reachable && program.needed && program.note);
   return [
     gone.map((program) =>
-      h("p", { key: program.name }, h("b", null, program.name), ": ", h("bdi", null, program.note)),
+      h("p", { key: program.name }, h("b", program.name), ": ", h("bdi", program.note)),
     ),
     h(
       "p",
-      null,
       overview.programs.map((program) => `${program.name} ${program.version ?? answerOf(program)}`).join(" · "),
       " · as of ",
       w.clock(overview.at, now),

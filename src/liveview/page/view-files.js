@@ -18,7 +18,7 @@ export function filesView(ctx) {
   const names = ctx.overview.pipelines.map((item) => item.name);
   const typed = ctx.ui.get("typed", q);
   return [
-    h("header.lead", { key: "lead" }, h("h1", null, "Where is my file?")),
+    h("header.lead", { key: "lead" }, h("h1", "Where is my file?")),
     h(
       "form.tools.search",
       {
@@ -107,7 +107,7 @@ function results(q, names, ctx) {
             .filter(Boolean)
             .join(" "),
     ),
-    notes.map((note) => h("p.caption", null, h("bdi", null, note))),
+    notes.map((note) => h("p.caption", h("bdi", note))),
     w.grid({
       label: "Files",
       rows,
@@ -120,13 +120,11 @@ function results(q, names, ctx) {
           cell: (file) =>
             h(
               "div.name-cell",
-              null,
               h("a.row-link.file", { href: routes.journey(file.pipeline, file.path) }, w.path(file.path)),
               h(
                 "span.sub",
-                null,
                 names.length > 1 && [w.name(file.pipeline), file.reason && " · "],
-                file.reason && h("bdi", null, file.reason),
+                file.reason && h("bdi", file.reason),
               ),
             ),
         },
@@ -172,7 +170,7 @@ export function journeyView(ctx) {
       "header.lead",
       { key: "lead" },
       w.crumbs(w.pipelineLink(name), h("a", { href: routes.files({ pipeline: name }) }, "Files")),
-      h("h1.file-name", null, h("bdi", null, path)),
+      h("h1.file-name", h("bdi", path)),
     ),
     !journey
       ? w.pending(entry, "The journey")
@@ -181,10 +179,9 @@ export function journeyView(ctx) {
           { key: "journey" },
           h(
             "div.answer",
-            null,
-            h("div.answer-top", null, w.fileBadge(journey.state), numbers(journey)),
-            h("p.answer-words", null, w.words(format.sentence(journey.answer))),
-            journey.next.map((way) => h("div.way-out", null, w.wayOut(way))),
+            h("div.answer-top", w.fileBadge(journey.state), numbers(journey)),
+            h("p.answer-words", w.words(format.sentence(journey.answer))),
+            journey.next.map((way) => h("div.way-out", w.wayOut(way))),
           ),
           w.section(
             "steps",
@@ -193,7 +190,6 @@ export function journeyView(ctx) {
             steps.length
               ? h(
                   "ol.journey",
-                  null,
                   steps.map((step) =>
                     h(
                       "li",
@@ -201,23 +197,20 @@ export function journeyView(ctx) {
                       h("span.step-mark", { "aria-hidden": "true" }, w.icon(STEP_TONES[step.state])),
                       h(
                         "div",
-                        null,
                         h(
                           "p.step-what",
-                          null,
                           w.words(format.sentence(step.what)),
                           step.entry !== undefined && [" ", w.entryLink(name, step.entry)],
                           step.version !== undefined && [" ", w.versionLink(told?.table, step.version)],
-                          h("span.sr", null, ` (${STEP_WORDS[step.state]})`),
+                          h("span.sr", ` (${STEP_WORDS[step.state]})`),
                         ),
-                        step.detail && h("p.step-detail", null, w.words(step.detail)),
+                        step.detail && h("p.step-detail", w.words(step.detail)),
                       ),
                       h(
                         "span.step-time",
-                        null,
                         step.at
-                          ? [w.clock(step.at, ctx.now), h("span.sub", null, w.ago(step.at, ctx.now))]
-                          : h("span.dim", null, STEP_WORDS[step.state]),
+                          ? [w.clock(step.at, ctx.now), h("span.sub", w.ago(step.at, ctx.now))]
+                          : h("span.dim", STEP_WORDS[step.state]),
                       ),
                     ),
                   ),
@@ -294,7 +287,6 @@ function numbers(answer) {
   const bad = sum((read) => read.quarantined);
   return h(
     "span.dim",
-    null,
     format.count(sum((read) => read.rows), "row"),
     bad ? `, ${format.count(bad, "bad line")}` : "",
   );

@@ -29,7 +29,7 @@ export function view(ctx) {
         said.text,
       ),
       w.wayOut(said.way_out),
-      said.covers && h("p.caption", null, w.words(said.covers)),
+      said.covers && h("p.caption", w.words(said.covers)),
     ),
     problems(ctx),
     figures(ctx),
@@ -39,12 +39,8 @@ export function view(ctx) {
 }
 
 function nothingYet() {
-  return h(
-    "section.block.first-run",
-    { key: "nothing" },
-    h("h1", null, "No pipelines are configured"),
-    h("p", null, "The configuration names no pipeline and no table. Once it does, they appear here after a restart."),
-  );
+  const then = "The configuration names no pipeline and no table. Once it does, they appear here after a restart.";
+  return w.alone("nothing", "No pipelines are configured", h("p", then));
 }
 
 function figures(ctx) {
@@ -97,11 +93,7 @@ function problems(ctx) {
     "problems",
     "Problems",
     format.count(all.length, "problem"),
-    h(
-      "ul.problems",
-      null,
-      shown.map((each) => w.problem(each.problem, ctx, names(each, ctx))),
-    ),
+    h("ul.problems", shown.map((each) => w.problem(each.problem, ctx, names(each, ctx)))),
     all.length > PROBLEMS_SHOWN && w.fold(ctx, "problems", `Show all ${all.length}`),
   );
 }
@@ -128,7 +120,6 @@ function pipelines(ctx) {
     rows.length < all.length ? `${rows.length} of ${all.length}` : String(all.length),
     h(
       "div.tools",
-      null,
       h("input", {
         type: "search",
         "data-search": true,
@@ -166,7 +157,6 @@ function pipelines(ctx) {
           cell: (item) =>
             h(
               "span.with-spark",
-              null,
               spark(item.spark, `Rows over the last 24 hours: ${format.exact(item.rows_24h)} in all`),
               w.number(item.rows_24h),
             ),
@@ -181,10 +171,7 @@ function pipelines(ctx) {
           cell: (item) => w.span(item.freshness.median_secs),
         },
         { title: "Worst", key: "worst", num: true, cell: (item) => w.span(item.freshness.worst_secs) },
-        {
-          title: "Yesterday",
-          cell: (item) => w.dayBadge(item.yesterday.standing, item.yesterday.sentence),
-        },
+        { title: "Yesterday", cell: (item) => w.dayBadge(item.yesterday.standing, item.yesterday.sentence) },
         { title: "Last batch", key: "last", num: true, cell: (item) => w.ago(item.last_batch_at, ctx.now) },
       ],
       empty: w.empty(
@@ -216,16 +203,15 @@ function chip(label, number, on, click) {
     { type: "button", "aria-pressed": String(on), onclick: click },
     label,
     " ",
-    h("span.num", null, String(number)),
+    h("span.num", String(number)),
   );
 }
 
 function nameCell(item, address, below) {
   return h(
     "div.name-cell",
-    null,
-    h("span.named", null, w.healthSign(item.health), w.link(address(item.name), item.name, "row-link")),
-    h("span.sub", null, below),
+    h("span.named", w.healthSign(item.health), w.link(address(item.name), item.name, "row-link")),
+    h("span.sub", below),
   );
 }
 
@@ -239,21 +225,19 @@ function stateCell(item, now) {
   const done = format.percent(batch.read_bytes, batch.bytes);
   return h(
     "div.state-cell",
-    null,
     badge,
-    h("span.mini", null, h("span.bar", { share: `${done / 100}` }), h("span.num", null, `${done} %`)),
+    h("span.mini", h("span.bar", { share: `${done / 100}` }), h("span.num", `${done} %`)),
   );
 }
 
 function toReadCell(item) {
   if (item.waiting_files === null)
     return h("span.dim", { title: "The source has not been listed yet" }, format.NONE);
-  if (!item.waiting_files) return h("span.dim", null, "0");
+  if (!item.waiting_files) return h("span.dim", "0");
   return h(
     "span",
-    null,
     w.number(item.waiting_files),
-    item.oldest_waiting_secs !== null && h("span.sub", null, w.span(item.oldest_waiting_secs)),
+    item.oldest_waiting_secs !== null && h("span.sub", w.span(item.oldest_waiting_secs)),
   );
 }
 
@@ -281,7 +265,7 @@ function tables(ctx) {
           title: "Version",
           key: "version",
           num: true,
-          cell: (item) => h("span.num", null, format.exact(item.version)),
+          cell: (item) => h("span.num", format.exact(item.version)),
         },
         {
           title: "Committed",
@@ -298,19 +282,13 @@ function tables(ctx) {
           cell: (item) =>
             h(
               "span",
-              null,
               w.size(item.bytes),
               item.size_version !== null &&
                 item.size_version !== item.version &&
-                h("span.sub", null, `version ${format.exact(item.size_version)}`),
+                h("span.sub", `version ${format.exact(item.size_version)}`),
             ),
         },
-        {
-          title: "To commit",
-          key: "entries",
-          num: true,
-          cell: (item) => w.number(item.waiting_entries),
-        },
+        { title: "To commit", key: "entries", num: true, cell: (item) => w.number(item.waiting_entries) },
       ],
       empty: w.empty("No table matches."),
     }),

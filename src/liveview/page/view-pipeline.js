@@ -61,23 +61,13 @@ function lead(summary) {
     "Pipeline",
     summary,
     h("a.button", { href: routes.files({ pipeline: summary.name }) }, "Find a file"),
-    h(
-      "div",
-      null,
-      h("dt", null, summary.sources.length === 1 ? "Source" : "Sources"),
-      summary.sources.map((source) => h("dd", null, w.path(source))),
-    ),
-    h(
-      "div",
-      null,
-      h("dt", null, "Table"),
-      h("dd", null, summary.table ? w.tableLink(summary.table) : w.path(summary.table_uri)),
-    ),
+    w.fact(summary.sources.length === 1 ? "Source" : "Sources", ...summary.sources.map(w.path)),
+    w.fact("Table", summary.table ? w.tableLink(summary.table) : w.path(summary.table_uri)),
     h(
       "div",
       { title: "How penguin learns of new entries" },
-      h("dt", null, "Hand-off"),
-      h("dd", null, h("bdi", null, summary.hand_off)),
+      h("dt", "Hand-off"),
+      h("dd", h("bdi", summary.hand_off)),
     ),
   );
 }
@@ -177,7 +167,6 @@ function chart(summary, ctx) {
   const kinds = ["rows", "bytes", "files"].map((each) => [each, each]);
   const choices = h(
     "div.choices",
-    null,
     spanChoice(ctx),
     w.segmented("Measure", kinds, kind, (each) => ctx.ui.set("chart", each)),
   );
@@ -189,7 +178,7 @@ function chart(summary, ctx) {
     title,
     choices,
     throughput(entry.data, kind, pointer(ctx, "hover", words)),
-    h("p.caption", null, words),
+    h("p.caption", words),
   );
 }
 
@@ -202,28 +191,18 @@ function trend(summary, ctx) {
   if (!entry.data) return w.pending(entry, "Freshness over time");
   const words = logic.describeFreshness(entry.data, (at) => when(at, ctx.now));
   const options = { ...pointer(ctx, "fresh hover", `Freshness over ${word}. ${words}`), narrow: true };
-  return [freshnessTrend(entry.data, options), h("p.caption", null, words)];
+  return [freshnessTrend(entry.data, options), h("p.caption", words)];
 }
 
 function freshness(summary, ctx) {
-  const behind = h("p.caption", null, "Now behind: ", w.span(summary.behind_secs));
+  const behind = h("p.caption", "Now behind: ", w.span(summary.behind_secs));
   const { median_secs: median, worst_secs: worst, measured_files: files } = summary.freshness;
-  if (median === null || worst === null) {
-    return w.section(
-      "freshness",
-      "Freshness",
-      null,
-      w.empty("No file reached the table in the last 24 h, so there is nothing to measure."),
-      behind,
-    );
-  }
-  return w.section(
-    "freshness",
-    "Freshness",
-    null,
+  const nothing = "No file reached the table in the last 24 h, so there is nothing to measure.";
+  const section = (...body) => w.section("freshness", "Freshness", null, ...body);
+  if (median === null || worst === null) return section(w.empty(nothing), behind);
+  return section(
     h(
       "dl.figures.two",
-      null,
       w.figure([h("span.dot.median"), "Median"], w.span(median)),
       w.figure([h("span.dot.worst"), "Worst"], w.span(worst)),
     ),
@@ -231,7 +210,6 @@ function freshness(summary, ctx) {
     freshnessScale(median, worst),
     h(
       "p.caption",
-      null,
       `From a file's arrival at the source to its commit; ${format.count(files, "file")} of the last 24 h.`,
     ),
     trend(summary, ctx),
@@ -240,124 +218,66 @@ function freshness(summary, ctx) {
 
 function needsHands(detail, ctx) {
   const { name } = detail.summary;
+  const failed = format.count(detail.summary.failed_files, "file");
+  const held = format.count(detail.held.length, "entry", "entries");
+  const bad = format.count(
+    detail.bad_lines.reduce((sum, group) => sum + group.lines, 0),
+    "line",
+  );
   return [
-    detail.failed.length > 0 &&
-      w.section(
-        "failed",
-        "Failed files",
-        format.count(detail.summary.failed_files, "file"),
-        h(
-          "ul.cases",
-          null,
-          capped(ctx, "failed", detail.failed, (file) =>
-            h(
-              "li",
-              { key: file.path },
-              h("p.what", null, w.fileLink(name, file.path)),
-              h("p", null, w.words(format.sentence(file.reason))),
-              w.wayOut(file.way_out),
-              h(
-                "p.facts",
-                null,
-                h("code", null, file.code),
-                ` · ${format.count(file.attempts, "attempt")}`,
-                file.since && [" · failing since ", w.clock(file.since, ctx.now)],
-                file.next_try_at && [" · next try ", w.due(file.next_try_at, ctx.now)],
-              ),
-            ),
-          ),
-        ),
+    cases(ctx, "failed", "Failed files", failed, detail.failed, (file) => file.path, (file) => [
+      h("p.what", w.fileLink(name, file.path)),
+      h("p", w.words(format.sentence(file.reason))),
+      w.wayOut(file.way_out),
+      h(
+        "p.facts",
+        h("code", file.code),
+        ` · ${format.count(file.attempts, "attempt")}`,
+        file.since && [" · failing since ", w.clock(file.since, ctx.now)],
+        file.next_try_at && [" · next try ", w.due(file.next_try_at, ctx.now)],
       ),
-    detail.held.length > 0 &&
-      w.section(
-        "held",
-        "Held entries",
-        format.count(detail.held.length, "entry", "entries"),
-        h(
-          "ul.cases",
-          null,
-          capped(ctx, "held", detail.held, (entry) =>
-            h(
-              "li",
-              { key: `${entry.entry} ${entry.reason}` },
-              h(
-                "p.what",
-                null,
-                entry.entry === null ? "The pipeline" : ["Entry ", w.entryLink(name, entry.entry)],
-                h(
-                  "span.dim",
-                  null,
-                  ` · ${format.count(entry.files, "file")}, ${format.count(entry.rows, "row")}`,
-                ),
-              ),
-              h("p", null, w.words(format.sentence(entry.reason))),
-              w.wayOut(entry.way_out),
-              entry.since &&
-                h(
-                  "p.facts",
-                  null,
-                  "held since ",
-                  w.clock(entry.since, ctx.now),
-                  " (",
-                  w.ago(entry.since, ctx.now),
-                  ")",
-                ),
-            ),
-          ),
-        ),
+    ]),
+    cases(ctx, "held", "Held entries", held, detail.held, (entry) => `${entry.entry} ${entry.reason}`, (entry) => [
+      h(
+        "p.what",
+        entry.entry === null ? "The pipeline" : ["Entry ", w.entryLink(name, entry.entry)],
+        h("span.dim", ` · ${format.count(entry.files, "file")}, ${format.count(entry.rows, "row")}`),
       ),
-    detail.bad_lines.length > 0 &&
-      w.section(
-        "bad",
-        "Bad lines",
-        format.count(
-          detail.bad_lines.reduce((sum, group) => sum + group.lines, 0),
-          "line",
-        ),
-        h(
-          "ul.cases",
-          null,
-          capped(ctx, "bad", detail.bad_lines, (group) => badLines(group, name, ctx)),
-        ),
+      h("p", w.words(format.sentence(entry.reason))),
+      w.wayOut(entry.way_out),
+      entry.since && h("p.facts", "held ", w.since(entry.since, ctx.now)),
+    ]),
+    cases(ctx, "bad", "Bad lines", bad, detail.bad_lines, (group) => `${group.code} ${group.field}`, (group) => [
+      h(
+        "p.what",
+        h("code", group.code),
+        group.field && [" in ", h("code", h("bdi", group.field))],
+        h("span.dim", ` · ${format.count(group.lines, "line")} in ${format.count(group.files, "file")}`),
       ),
+      w.wayOut(group.way_out),
+      group.sample_path &&
+        h(
+          "p.facts",
+          "for example ",
+          w.fileLink(name, group.sample_path),
+          group.sample_line !== null && ` line ${format.exact(group.sample_line)}`,
+        ),
+    ]),
   ];
 }
 
-function badLines(group, name, ctx) {
-  return h(
-    "li",
-    { key: `${group.code} ${group.field}` },
+/** List what needs a person, the first of it until all is asked for; nothing where there is none. */
+function cases(ctx, id, title, count, all, keyOf, show) {
+  if (!all.length) return null;
+  const open = ctx.ui.get(`all ${id}`, false);
+  return w.section(
+    id,
+    title,
+    count,
     h(
-      "p.what",
-      null,
-      h("code", null, group.code),
-      group.field && [" in ", h("code", null, h("bdi", null, group.field))],
-      h(
-        "span.dim",
-        null,
-        " · ",
-        format.count(group.lines, "line"),
-        " in ",
-        format.count(group.files, "file"),
-      ),
-    ),
-    w.wayOut(group.way_out),
-    h(
-      "p.facts",
-      null,
-      group.sample_path && [
-        "for example ",
-        w.fileLink(name, group.sample_path),
-        group.sample_line !== null && ` line ${format.exact(group.sample_line)}`,
-      ],
+      "ul.cases",
+      all.slice(0, open ? all.length : LISTED).map((one) => h("li", { key: keyOf(one) }, show(one))),
+      all.length > LISTED && h("li.cap", { key: "cap" }, w.fold(ctx, `all ${id}`, `Show all ${all.length}`)),
     ),
   );
-}
-
-function capped(ctx, key, all, show) {
-  const open = ctx.ui.get(`all ${key}`, false);
-  return [
-    ...(open ? all : all.slice(0, LISTED)).map(show),
-    all.length > LISTED && h("li.cap", { key: "cap" }, w.fold(ctx, `all ${key}`, `Show all ${all.length}`)),
-  ];
 }

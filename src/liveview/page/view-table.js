@@ -50,14 +50,9 @@ function lead(summary) {
     "Table",
     summary,
     null,
-    h("div", null, h("dt", null, "Place"), h("dd", null, w.path(summary.uri))),
+    w.fact("Place", w.path(summary.uri)),
     summary.pipelines.length > 0 &&
-      h(
-        "div",
-        null,
-        h("dt", null, summary.pipelines.length === 1 ? "Pipeline" : "Pipelines"),
-        summary.pipelines.map((name) => h("dd", null, w.pipelineLink(name))),
-      ),
+      w.fact(summary.pipelines.length === 1 ? "Pipeline" : "Pipelines", ...summary.pipelines.map(w.pipelineLink)),
   );
 }
 
@@ -99,28 +94,21 @@ function figures(summary, ctx) {
 function versions(detail, ctx) {
   const { name } = detail.summary;
   const asked = ctx.route.asked.version;
-  const marks = ctx.ui.get(`older versions ${asked}`, askedBefore(asked, detail.recent_versions));
-  const pages = marks.map((before) =>
-    ctx.documents.get(`${routes.api("tables", name, "versions")}?before=${before}&limit=50`),
-  );
-  const all = [...detail.recent_versions, ...pages.flatMap((page) => page.data?.versions ?? [])];
-  const rows = [...new Map(all.map((version) => [version.version, version])).values()];
-  const lastPage = pages.at(-1);
-  const last = rows.at(-1)?.version;
-  const more = lastPage ? lastPage.data?.next_before : last > 0 ? last : null;
+  const path = routes.api("tables", name, "versions");
+  const older = w.paged(ctx, detail.recent_versions, { path, list: "versions", number: "version", asked });
   return w.section(
     "versions",
     "Versions",
     null,
     w.grid({
       label: "Versions",
-      rows,
+      rows: older.rows,
       keyOf: (version) => version.version,
       rowClass: (version) => (String(version.version) === asked ? "is-open" : ""),
       columns: [
         { title: "Version", num: true, cell: (version) => w.versionLink(name, version.version) },
         { title: "Committed", num: true, cell: (version) => w.clock(version.at, ctx.now) },
-        { title: "Operation", cell: (version) => h("bdi", null, version.operation) },
+        { title: "Operation", cell: (version) => h("bdi", version.operation) },
         { title: "By", cell: (version) => by(version) },
         {
           title: "Files",
@@ -128,7 +116,6 @@ function versions(detail, ctx) {
           cell: (version) =>
             h(
               "span",
-              null,
               signed(version.files_added, "+"),
               version.files_removed > 0 && [" ", signed(version.files_removed, "−")],
             ),
@@ -139,7 +126,7 @@ function versions(detail, ctx) {
           num: true,
           cell: (version) =>
             version.bytes_added === null
-              ? h("span.dim", null, format.NONE)
+              ? w.none
               : h(
                   "span.num",
                   { title: format.exactBytes(version.bytes_added) },
@@ -149,33 +136,22 @@ function versions(detail, ctx) {
         },
       ],
     }),
-    lastPage?.error && w.pending({ ...lastPage, data: null }, "Older versions"),
-    (lastPage?.loading || more) &&
-      w.older("Older versions", lastPage?.loading, () =>
-        ctx.ui.set(`older versions ${asked}`, [...marks, more]),
-      ),
+    older.more,
   );
-}
-
-/** Return where to go on reading so that a version that a link names is shown. */
-function askedBefore(asked, recent) {
-  const known = recent.at(-1)?.version ?? 0;
-  return asked !== undefined && Number(asked) < known ? [Number(asked) + 1] : [];
 }
 
 function by(version) {
   if (version.pipeline)
     return h(
       "span",
-      null,
       version.entry === null ? w.name(version.pipeline) : w.pipelineLink(version.pipeline),
       version.entry !== null && [" entry ", w.entryLink(version.pipeline, version.entry)],
     );
-  return version.by ? h("bdi", null, version.by) : h("span.dim", null, format.NONE);
+  return version.by ? h("bdi", version.by) : w.none;
 }
 
 function signed(value, sign) {
-  if (value === null || value === undefined) return h("span.dim", null, format.NONE);
+  if (value === null || value === undefined) return w.none;
   return h("span.num", { title: format.exact(value) }, value ? `${sign}${format.compact(value)}` : "0");
 }
 
@@ -187,13 +163,11 @@ function changes(detail, ctx) {
     detail.schema_changes.length
       ? h(
           "ol.changes",
-          null,
           detail.schema_changes.map((change) =>
             h(
               "li",
-              null,
-              h("span.num.dim", null, "v", w.versionLink(detail.summary.name, change.version)),
-              h("bdi", null, change.what),
+              h("span.num.dim", "v", w.versionLink(detail.summary.name, change.version)),
+              h("bdi", change.what),
               w.clock(change.at, ctx.now),
             ),
           ),
@@ -210,19 +184,12 @@ function facts(detail) {
     null,
     h(
       "p.features",
-      null,
       detail.features.length
         ? detail.features.map((feature) => h("span.tag", { key: feature }, feature))
-        : h("span.dim", null, "No table feature is in use."),
+        : h("span.dim", "No table feature is in use."),
     ),
     properties.length > 0 &&
-      h(
-        "dl.properties",
-        null,
-        properties.map(([key, value]) =>
-          h("div", { key }, h("dt", null, h("code", null, key)), h("dd", null, h("bdi", null, value))),
-        ),
-      ),
+      h("dl.properties", properties.map(([key, value]) => w.fact(h("code", key), h("bdi", value)))),
   );
 }
 
@@ -230,7 +197,7 @@ function columns(all, narrow) {
   return h(
     "details.fold",
     { open: all.length <= 12 && !narrow },
-    h("summary", null, "Names and types"),
+    h("summary", "Names and types"),
     w.grid({
       label: "Columns",
       rows: all,
@@ -240,15 +207,10 @@ function columns(all, narrow) {
           title: "Column",
           wide: true,
           cell: (column) =>
-            h(
-              "span",
-              null,
-              h("code", null, w.name(column.name)),
-              column.partition && h("span.tag", null, "partition"),
-            ),
+            h("span", h("code", w.name(column.name)), column.partition && h("span.tag", "partition")),
         },
-        { title: "Type", cell: (column) => h("code", null, h("bdi", null, column.type)) },
-        { title: "Null", cell: (column) => (column.nullable ? h("span.dim", null, "allowed") : "never") },
+        { title: "Type", cell: (column) => h("code", h("bdi", column.type)) },
+        { title: "Null", cell: (column) => (column.nullable ? h("span.dim", "allowed") : "never") },
         { title: "Since version", num: true, cell: (column) => format.exact(column.since_version) },
       ],
     }),

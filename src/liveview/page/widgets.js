@@ -87,7 +87,7 @@ export const healthSign = (health) =>
     "span.health-sign",
     { title: `${format.sentence(HEALTH_WORDS[health])}. ${HEALTH_COVERS[health]}` },
     icon(TONE_OF_HEALTH[health]),
-    h("span.sr", null, `${HEALTH_WORDS[health]}: `),
+    h("span.sr", `${HEALTH_WORDS[health]}: `),
   );
 
 export function fileBadge(state) {
@@ -109,27 +109,23 @@ export const span = (secs) =>
     format.duration(secs),
   );
 
-export const ago = (at, now) =>
-  at
-    ? h("time.num", { datetime: at, title: format.exactTime(at) }, format.age(at, now))
-    : h("span.dim", null, format.NONE);
+/** What stands for a value that is not there. */
+export const none = h("span.dim", format.NONE);
+
+const time = (at, words) => (at ? h("time.num", { datetime: at, title: format.exactTime(at) }, words) : none);
+export const ago = (at, now) => time(at, format.age(at, now));
 /** How long it is until a time; what is past is due. */
 export const due = (at, now) => (Date.parse(at) <= now ? "due now" : ago(at, now));
-export const clock = (at, now) =>
-  at
-    ? h("time.num", { datetime: at, title: format.exactTime(at) }, format.clock(at, now))
-    : h("span.dim", null, format.NONE);
+export const clock = (at, now) => time(at, format.clock(at, now));
+
+export const since = (at, now) => ["since ", clock(at, now), " (", ago(at, now), ")"];
 
 /** A name from data, which may be written from right to left, and of any length. */
 export const name = (text) => h("bdi", { title: text }, middle(text));
 
 /** A sentence from the server; what stands between backticks is a command or a name to type. */
 export const words = (text) =>
-  h(
-    "bdi",
-    null,
-    text.split("`").map((part, at) => (at % 2 ? h("code", null, part) : part)),
-  );
+  h("bdi", text.split("`").map((part, at) => (at % 2 ? h("code", part) : part)));
 
 /** A path that is cut where there is no space for all of it, but never at its end. */
 export function path(text) {
@@ -137,8 +133,8 @@ export function path(text) {
   return h(
     "span.path",
     { title: text },
-    folder && h("bdi.folder", null, folder),
-    h("bdi.base", null, head && h("span.head", null, head), h("span", null, tail)),
+    folder && h("bdi.folder", folder),
+    h("bdi.base", head && h("span.head", head), h("span", tail)),
   );
 }
 
@@ -147,20 +143,20 @@ const block = (text) =>
   h(
     "div.fix",
     { key: text },
-    h("pre", null, h("code", null, text)),
+    h("pre", h("code", text)),
     h(
       "button.copy",
       { type: "button" },
-      h("span.todo", null, "Copy"),
-      h("span.done", null, "Copied"),
-      h("span.sr", null, `: ${text.replace(/\s+/g, " ")}`),
+      h("span.todo", "Copy"),
+      h("span.done", "Copied"),
+      h("span.sr", `: ${text.replace(/\s+/g, " ")}`),
     ),
   );
 
 /** Commands, each with its button, after what to change in the configuration; words stand above. */
 export const wayOut = (way) =>
   way && [
-    way.advice && h("p.advice", null, words(format.sentence(way.advice))),
+    way.advice && h("p.advice", words(format.sentence(way.advice))),
     [way.yaml, ...way.commands].filter(Boolean).map(block),
   ];
 
@@ -170,25 +166,21 @@ export const link = (href, text, classes = "") =>
 
 export const pipelineLink = (text) => link(routes.pipeline(text), text);
 export const tableLink = (text) => link(routes.table(text), text);
-export const entryLink = (pipeline, entry) =>
-  entry === null || entry === undefined
-    ? h("span.dim", null, format.NONE)
-    : h("a.num", { href: routes.entry(pipeline, entry) }, format.exact(entry));
-export const versionLink = (table, version) =>
-  version === null || version === undefined
-    ? h("span.dim", null, format.NONE)
-    : table
-      ? h("a.num", { href: routes.version(table, version) }, format.exact(version))
-      : format.exact(version);
+/** A link to one entry or version; its number alone where it is not known of what. */
+const numbered = (address, owner, number) => {
+  if (number === null || number === undefined) return none;
+  return owner ? h("a.num", { href: address(owner, number) }, format.exact(number)) : format.exact(number);
+};
+export const entryLink = (pipeline, entry) => numbered(routes.entry, pipeline, entry);
+export const versionLink = (table, version) => numbered(routes.version, table, version);
 export const fileLink = (pipeline, text) => h("a.file", { href: routes.journey(pipeline, text) }, path(text));
 
 /** One figure with its name, and a line below that says more. */
 export function figure(label, value, ...more) {
   return h(
     "div.figure",
-    null,
-    h("dt", null, label),
-    h("dd", null, h("span.value", null, value), more.length ? h("span.more", null, more) : null),
+    h("dt", label),
+    h("dd", h("span.value", value), more.length ? h("span.more", more) : null),
   );
 }
 
@@ -204,21 +196,18 @@ export function problem(item, ctx, subject) {
     icon(tone),
     h(
       "div",
-      null,
       h(
         "p.what",
-        null,
-        h("span.sr", null, item.severity === "error" ? "Error: " : "Warning: "),
+        h("span.sr", item.severity === "error" ? "Error: " : "Warning: "),
         subject && [subject, ": "],
         words(format.sentence(item.message)),
       ),
       wayOut(item.way_out),
       h(
         "p.facts",
-        null,
-        h("code", null, item.code),
-        item.subject && [" · ", h("bdi", null, item.subject)],
-        item.since && [" · since ", clock(item.since, ctx.now), " (", ago(item.since, ctx.now), ")"],
+        h("code", item.code),
+        item.subject && [" · ", h("bdi", item.subject)],
+        item.since && [" · ", since(item.since, ctx.now)],
       ),
     ),
   );
@@ -234,6 +223,12 @@ export function problems(summary, ctx) {
     summary.problems.map((item) => problem(item, ctx)),
   );
 }
+
+/** A term with what it is: where a pipeline reads, say. */
+export const fact = (term, ...values) => h("div", h("dt", term), values.map((value) => h("dd", value)));
+
+/** A page with nothing else than a few words. */
+export const alone = (key, title, ...body) => h("section.block.first-run", { key }, h("h1", title), body);
 
 /** The way from the overview to what is shown. */
 export function crumbs(...steps) {
@@ -254,13 +249,12 @@ export function lead(what, summary, action, ...where) {
     crumbs(what),
     h(
       "div.title-row",
-      null,
-      h("h1", null, h("bdi", null, summary.name)),
+      h("h1", h("bdi", summary.name)),
       stateBadge(summary.state),
       healthBadge(summary.health),
       action,
     ),
-    h("dl.where", null, where),
+    h("dl.where", where),
   );
 }
 
@@ -273,8 +267,7 @@ export function verdictLine(verdict) {
     icon(tone),
     h(
       "span",
-      null,
-      h("span.question", null, "Is everything of yesterday in? "),
+      h("span.question", "Is everything of yesterday in? "),
       words(format.sentence(verdict.sentence)),
     ),
   );
@@ -343,17 +336,43 @@ function focusFirstNew(button) {
   change.observe(block, { childList: true, subtree: true });
 }
 
+/**
+ * The rows of a list of a document, with those of older pages, and the button that asks for more of them.
+ *
+ * `list` names the rows in a page, and `number` what they are numbered by; older pages are read until the
+ * row that is `asked` for.
+ */
+export function paged(ctx, recent, { path, list, number, asked }) {
+  const key = `older ${list} ${asked}`;
+  const isBefore = asked !== undefined && Number(asked) < (recent.at(-1)?.[number] ?? 0);
+  const marks = ctx.ui.get(key, isBefore ? [Number(asked) + 1] : []);
+  const pages = marks.map((before) => ctx.documents.get(`${path}?before=${before}&limit=50`));
+  const all = [...recent, ...pages.flatMap((page) => page.data?.[list] ?? [])];
+  const rows = [...new Map(all.map((row) => [row[number], row])).values()];
+  const last = pages.at(-1);
+  const next = last ? last.data?.next_before : rows.at(-1)?.[number];
+  const more = () => ctx.ui.set(key, [...marks, next]);
+  return {
+    rows,
+    isRecent: !marks.length,
+    more: [
+      last?.error && pending({ ...last, data: null }, `Older ${list}`),
+      (last?.loading || next) && older(`Older ${list}`, last?.loading, more),
+    ],
+  };
+}
+
 /** A block with a heading that is part of the outline. */
 export function section(id, title, aside, ...body) {
   return h(
     "section.block",
     { "aria-labelledby": `${id}-title`, key: id },
-    h("header", null, h("h2", { id: `${id}-title` }, title), aside && h("div.aside", null, aside)),
+    h("header", h("h2", { id: `${id}-title` }, title), aside && h("div.aside", aside)),
     body,
   );
 }
 
-export const empty = (text, ...more) => h("p.empty", null, text, more.length ? [" ", more] : null);
+export const empty = (text, ...more) => h("p.empty", text, more.length ? [" ", more] : null);
 
 /** What stands where a document is not there yet, or could not be had. */
 export function pending(entry, what) {
@@ -364,13 +383,11 @@ export function pending(entry, what) {
       icon("bad"),
       h(
         "div",
-        null,
         h(
           "p",
-          null,
           entry.error.status ? words(format.sentence(entry.error.message)) : `${what} could not be fetched.`,
         ),
-        entry.error.wayOut && h("p.advice", null, words(format.sentence(entry.error.wayOut))),
+        entry.error.wayOut && h("p.advice", words(format.sentence(entry.error.wayOut))),
       ),
     );
   }
@@ -393,11 +410,7 @@ export function grid({ label, columns, rows, keyOf, sort, onSort, extra, onOpen,
       h(
         "thead",
         { role: "rowgroup" },
-        h(
-          "tr",
-          { role: "row" },
-          columns.map((column, place) => heading(column, sort, onSort, place === 0)),
-        ),
+        h("tr", { role: "row" }, columns.map((column, place) => heading(column, sort, onSort, place === 0))),
       ),
       h(
         "tbody",
@@ -462,7 +475,7 @@ function heading(column, sort, onSort, first) {
             order === "ascending" ? "↑" : order === "descending" ? "↓" : "",
           ),
         )
-      : column.title || h("span.sr", null, column.label ?? "More"),
+      : column.title || h("span.sr", column.label ?? "More"),
   );
 }
 
