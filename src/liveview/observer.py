@@ -5,7 +5,6 @@ few threads; what lists sources, or adds up a table, runs in one of its own, so 
 never delays the rest. What is not known in time is marked as such.
 """
 
-import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
@@ -14,7 +13,7 @@ from typing import Any
 from blizzard.answers.answer import Problem
 from blizzard.answers.file_counts import DayOrPartition, Reconciliation
 from blizzard.answers.problems import late_steps, of_error
-from blizzard.answers.report import Question, Reconciler
+from blizzard.answers.report import Question
 from blizzard.model.stores import OpenReader, open_reader
 from lakebed.clock import Clock
 from lakebed.deltalog.versions import Commit
@@ -43,7 +42,6 @@ from liveview.summaries import (
     running,
     stuck_of,
     table_summary,
-    unknown_pipeline,
     verdict_of,
     yesterday_of,
 )
@@ -105,12 +103,19 @@ class Observer:
             name: TableLook(settings, clock=clock, opening=opening_table)
             for name, settings in lake.tables.items()
         }
+        self._unknown = {
+            name: PipelineSummary(
+                name=name,
+                table=lake.table_of[name],
+                table_uri=settings.sink.table_uri,
+                sources=[source.uri for source in settings.sources],
+                hand_off=settings.sink.handoff.value,
+            )
+            for name, settings in lake.pipelines.items()
+        }
+        """Pipelines of which only the configuration is known."""
         self._yesterdays: dict[str, tuple[tuple[int, ...], DayOrPartition]] = {}
         """The newest verdict on yesterday, and what was stuck before it was reached."""
-        self._reconciling = {name: threading.Lock() for name in lake.pipelines}
-        self._reconcilers = {
-            name: Reconciler(settings, opening, clock) for name, settings in lake.pipelines.items()
-        }
 
     def close(self) -> None:
         """Let the threads go."""
@@ -176,10 +181,11 @@ class Observer:
 
     def reconciled(self, name: str, question: Question) -> Reconciliation:
         """Compare what landed in the sources of a pipeline with its table, one at a time."""
-        with self._reconciling[name]:
+        look = self.pipelines[name]
+        with look.reconciling:
             # The journal's counts from before are not newer than the comparison.
             before = stuck_of(self.quick.last(("summary", name)))
-            found = self._reconcilers[name].reconcile(question)
+            found = look.reconciler.reconcile(question)
             yesterday = found.day(yesterday_of(self.clock.now()))
             if yesterday is not None:
                 self._yesterdays[name] = before, yesterday
@@ -288,9 +294,8 @@ class Observer:
     def _journaled(self, name: str) -> tuple[PipelineView, PipelineSummary]:
         """Read a journal, and which of its entries the log has."""
         view = self.journal(name)
-        pipeline = unknown_pipeline(self.lake.pipelines[name], self.lake.table_of[name])
-        committed = self.committed(name)
-        return view, journaled(pipeline, view, committed, now=self.clock.seconds())
+        committed, now = self.committed(name), self.clock.seconds()
+        return view, journaled(self._unknown[name], view, committed, now=now)
 
     def _pipeline(self, name: str, end: float) -> PipelineSummary:
         found: tuple[PipelineView, PipelineSummary] | None
@@ -300,10 +305,7 @@ class Observer:
         if compared is not None and compared.name != day:
             compared = None
         stuck = stuck_of(found)
-        view, pipeline = found or (
-            None,
-            unknown_pipeline(self.lake.pipelines[name], self.lake.table_of[name]),
-        )
+        view, pipeline = found or (None, self._unknown[name])
         settings, part = self.lake.pipelines[name], self._part(PartKind.PIPELINE, name)
         return running(
             pipeline,

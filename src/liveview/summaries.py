@@ -64,17 +64,6 @@ def of_table(status: TableStatus, cli: CommandPrefix) -> Iterator[Problem]:
         yield error_found(code="files_wait_too_long", message=message, way_out=once)
 
 
-def unknown_pipeline(settings: PipelineSettings, table: str) -> PipelineSummary:
-    """Return a pipeline of which only the configuration is known."""
-    return PipelineSummary(
-        name=settings.name,
-        table=table,
-        table_uri=settings.sink.table_uri,
-        sources=[source.uri for source in settings.sources],
-        hand_off=settings.sink.handoff.value,
-    )
-
-
 def journaled(
     pipeline: PipelineSummary,
     view: PipelineView,

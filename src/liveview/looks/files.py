@@ -7,6 +7,7 @@ each is that of `blizzard files`.
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, islice
@@ -18,6 +19,7 @@ from blizzard.answers.progress import PipelineEvidence
 from blizzard.discover.finding import why_not_ours
 from blizzard.journal.ledger import Lookup
 from blizzard.journal.segments import SegmentBroken
+from blizzard.model.settings import SourceSettings
 from blizzard.model.source.file import IngestedFile, UnfinishedFile
 from blizzard.model.stores import source_location
 from lakebed.clock import rfc3339
@@ -26,6 +28,7 @@ from lakebed.documents.records import SourceRecord
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from lakebed.listing.sort import Guide
+from lakebed.storage.store import ObjectFacts
 from lakebed.units import typed
 from liveview.details import FileRow, Files
 
@@ -59,8 +62,7 @@ class FileSearch:
         """
         searched, text = text, typed(text) or text
         end = self.seconds() + self.budget_secs
-        known = chain(self._unfinished(text), self._journaled(text), self._named(text, limit))
-        for row in chain(known, self._listed(text)):
+        for row in chain(self._known(text, limit), self._listed(text)):
             if row is not None:
                 self._found.setdefault(row.path, row)
             if len(self._found) > limit or self.seconds() >= end:
@@ -69,31 +71,27 @@ class FileSearch:
         found = list(self._found.values())[:limit]
         return Files(files=found, searched=searched, more=self._more, note=self._note)
 
-    def _unfinished(self, text: str) -> Iterator[FileRow | None]:
-        known = sorted(
-            self.asked.history.unfinished.items(), key=lambda one: one[1].at, reverse=True
-        )
-        for key, one in known:
-            if text in key:
-                yield self._not_done(one)
-
-    def _journaled(self, text: str) -> Iterator[FileRow | None]:
-        """Yield the files of the newest entries; None for an entry without any."""
+    def _known(self, text: str, limit: int) -> Iterator[FileRow | None]:
+        """Yield the files that the journal knows; None now and then, where none is found."""
+        unfinished = list(self.asked.history.unfinished.values())
+        newest = sorted(unfinished, key=lambda one: one.at, reverse=True)
+        yield from (self._not_done(one) for one in newest if text in one.record.key)
         if self.asked.store is None:
             return
-        journal = JournalReader(self.asked.store, self.asked.settings.name)
-        lookup = self.asked.history.lookup()
-        word = text.encode()
+        yield from self._journaled(JournalReader(self.asked.store, self.asked.settings.name), text)
+        if text:
+            yield from map(self._done, self._named(text, limit))
+
+    def _journaled(self, journal: JournalReader, text: str) -> Iterator[FileRow | None]:
+        """Yield the files of the newest entries; None for each entry."""
+        lookup, last = self.asked.history.lookup(), self.asked.history.sequence
         plain = '"' not in text and "\\" not in text and text.isprintable()
-        lowest = max(0, self.asked.history.sequence - MOST_ENTRIES)
-        for number in range(self.asked.history.sequence, lowest, -1):
-            try:
+        for number in range(last, max(0, last - MOST_ENTRIES), -1):
+            entry = None
+            with suppress(LakeError):
                 body = journal.body(number)
-                entry = None
-                if body is not None and (not plain or word in body):
+                if body is not None and (not plain or text.encode() in body):
                     entry = journal.entry(number)
-            except LakeError:
-                entry = None
             yield None
             for record in () if entry is None else entry.readings:
                 is_new = text in record.key and record.key not in self._found
@@ -106,28 +104,21 @@ class FileSearch:
                 at = rfc3339(datetime.fromisoformat(entry.created))
                 yield self._done(done, at=at, read=record if number == done.entry else None)
 
-    def _named(self, text: str, limit: int) -> Iterator[FileRow | None]:
+    def _named(self, text: str, limit: int) -> Iterator[IngestedFile]:
         """Yield the files that the journal knows by name, in any entry."""
-        if self.asked.store is None or not text:
-            return
+        history = self.asked.history
         # Those that were taken over from an earlier journal are in no entry that has read them.
-        yield from (
-            self._done(one) for one in list(self.asked.history.recent.values()) if text in one.key
-        )
-        try:
-            for segment in reversed(self.asked.history.segments):
-                for one in islice(segment.with_text(text), limit + 1):
-                    yield self._done(one)
-        except SegmentBroken:
-            return
-        undecided = self.asked.history.undecided
-        found = (undecided.of(key) for key in list(undecided.files) if text in key)
-        yield from (self._done(one.after) for one in found if one is not None)
+        yield from (one for one in list(history.recent.values()) if text in one.key)
+        with suppress(SegmentBroken):
+            for segment in reversed(history.segments):
+                yield from islice(segment.with_text(text), limit + 1)
+            keys = (key for key in list(history.undecided.files) if text in key)
+            yield from (one.after for one in map(history.undecided.of, keys) if one is not None)
 
     def _listed(self, text: str) -> Iterator[FileRow | None]:
         """Yield the files that only the sources have; note which names were not reached."""
         for source in self.asked.settings.sources if text else ():
-            self._note = f"not all names of source {source.name} were listed"
+            self._note = f"not all names of source {source.name} were looked at"
             try:
                 self.asked.refuse_other_source(source)
                 # Names that no store can be asked for are left out, and hide no others.
@@ -140,18 +131,7 @@ class FileSearch:
                         self._more = True
                         return
                     key = f"{source.name}:{facts.path}"
-                    skip = why_not_ours(facts.path, source) if text in key else None
-                    yield (
-                        None
-                        if text not in key
-                        else FileRow(
-                            path=key,
-                            state=FileState.WAITING if skip is None else FileState.SKIPPED,
-                            at=rfc3339(facts.modified),
-                            bytes=facts.size,
-                            reason=None if skip is None else skip.value,
-                        )
-                    )
+                    yield _unread(key, facts, source) if text in key else None
             except LakeError as trouble:
                 self._note = f"source {source.name} cannot be listed: {trouble}"
                 return
@@ -204,6 +184,17 @@ class FileSearch:
             journal = JournalReader(self.asked.store, self.asked.settings.name)
             self._rows = EntryRows(journal, lambda: self.asked.history.books.replayed)
         return self._rows.count([(key, entry)])[0]
+
+
+def _unread(key: str, facts: ObjectFacts, source: SourceSettings) -> FileRow:
+    skip = why_not_ours(facts.path, source)
+    return FileRow(
+        path=key,
+        state=FileState.WAITING if skip is None else FileState.SKIPPED,
+        at=rfc3339(facts.modified),
+        bytes=facts.size,
+        reason=None if skip is None else skip.value,
+    )
 
 
 def _finished(lookup: Lookup, key: str) -> IngestedFile | None:

@@ -13,6 +13,7 @@ from blizzard.answers.bad_lines import (
     quarantine_of,
     way_out_for,
 )
+from blizzard.answers.report import Reconciler
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import StatusReader
 from blizzard.handoff.held_rows import Aside, read_aside
@@ -38,6 +39,9 @@ class PipelineLook:
         self.window = DocumentWindow[EntryFacts](lambda entry: entry.at)
         self.lock = threading.Lock()
         """Held while the ledger of a view changes."""
+        self.reconciler = Reconciler(settings, opening, clock)
+        self.reconciling = threading.Lock()
+        """Held while it is asked."""
         self._clock = clock
         self._open = opening
         self._listing = threading.Lock()
@@ -113,8 +117,6 @@ class BadLineGroups:
         lines = sum(waiting.file.record_count for waiting in found.files)
         if lines > MOST_LINES:
             return by_first_fault(found.files, self.cli)
-        if not found.files:
-            return []
         return [
             BadLineGroup(
                 code=group.fault.code,
