@@ -14,7 +14,7 @@ from blizzard.answers.file_state import FileProgress
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister, SpotCheck, source_listers
 from blizzard.discover.scan import DiscoveryContext, JournalLookup
-from blizzard.handoff.held_rows import passed_over, read_aside
+from blizzard.handoff.held_rows import Aside, passed_over, read_aside
 from blizzard.journal.checkpoint import read_ledger, refresh
 from blizzard.journal.checks import (
     admit,
@@ -117,6 +117,13 @@ class PipelineEvidence:
             last=self.history.sequence,
             log=self.log.search(),
         )
+
+    @cached_property
+    def aside(self) -> Aside:
+        """Return the files that penguin holds, or that were given up, as the log says by now."""
+        if self.store is None:
+            return Aside()
+        return read_aside(self.store, self.settings.name, self.log.fates)
 
     def lister(self, source: SourceSettings) -> SourceLister:
         """Return a new lister of a source."""

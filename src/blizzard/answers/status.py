@@ -10,7 +10,6 @@ from datetime import datetime
 
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_status import SourceStatus, source_status
-from blizzard.handoff.held_rows import Aside, read_aside
 from blizzard.journal.books import Retraction
 from blizzard.journal.checkpoint import past_damage
 from blizzard.journal.lease_record import WriterStatus, this_machine, writer_status
@@ -128,14 +127,13 @@ def pipeline_status(
 
     Without `listed` the sources are not listed, and what waits in them is not known.
     """
-    aside, handoff, writer = Aside(), None, None
+    aside, handoff, writer = asked.aside, None, None
     settings, store, log = asked.settings, asked.store, asked.log
     history, sums = asked.history, asked.history.books.sums
     if store is not None:
         protocol = latest_protocol(store)
         handoff = None if protocol is None else protocol.handoff
         writer = writer_status(store, settings.name, this_machine())
-        aside = read_aside(store, settings.name, log.fates)
     last = asked.last_committed(log.committed)
     uncommitted = max(0, history.sequence - (last.entry or 0)) * last.receipt_fits
     rows, since = (None, None) if last.unsure else _waiting_rows(asked, uncommitted)

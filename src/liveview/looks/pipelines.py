@@ -16,7 +16,6 @@ from blizzard.answers.bad_lines import (
 from blizzard.answers.report import Reconciler
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import StatusReader
-from blizzard.handoff.held_rows import Aside, read_aside
 from blizzard.model.bad_lines import Meant, WaitingFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.stores import OpenReader, open_reader
@@ -59,7 +58,7 @@ class PipelineLook:
             if status.journal != self._journal:
                 window.forget()
                 self._journal = status.journal
-            store, name, aside = asked.store, self.settings.name, Aside()
+            store, name = asked.store, self.settings.name
             journal = None if store is None else JournalReader(store, name)
             last = -1 if status.last_entry is None else status.last_entry
             window.look(
@@ -67,8 +66,6 @@ class PipelineLook:
                 last,
                 since=since,
             )
-            if store is not None and status.held_files:
-                aside = read_aside(store, name, asked.log.fates)
             entries = tuple(window.since(since))
             return PipelineView(
                 asked=replace(asked),  # Without what it has read of the log.
@@ -76,7 +73,7 @@ class PipelineLook:
                 entries=entries,
                 since=None if window.covered else entries[0].at if entries else now,
                 unreadable=tuple(sorted(window.missing)),
-                aside=aside,
+                aside=asked.aside,
                 refusal=asked.refusal(),
             )
 
