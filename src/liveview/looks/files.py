@@ -28,7 +28,7 @@ from lakebed.documents.records import SourceRecord
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from lakebed.listing.sort import Guide
-from lakebed.storage.store import ObjectFacts
+from lakebed.storage.options import ObjectFacts
 from lakebed.units import typed
 from liveview.details import FileRow, Files
 
