@@ -37,7 +37,7 @@ HeldMetas = Mapping[str, HeldMeta]
 
 
 @dataclass(slots=True)
-class Documents(Generic[Kind]):
+class KnownDocuments(Generic[Kind]):
     """What was read of a folder, bound to the objects: one that is written anew is read anew."""
 
     asked: bool = False
@@ -124,13 +124,13 @@ def keep_in_mind(store: Store, files: Iterable[HeldMeta]) -> None:
 
 
 def read_held(
-    store: Reader, known: Documents[HeldMeta] | None = None, folder: str = layout.HELD
+    store: Reader, known: KnownDocuments[HeldMeta] | None = None, folder: str = layout.HELD
 ) -> HeldMetas:
     """List the metas of held files and read those that are not known, or written anew since."""
     # A name that cannot be used is none that this program gave a meta.
     found = {each.path: each for each in objects(store, folder, odd=lambda _name, _oddity: None)}
     listed = (facts for path, facts in sorted(found.items()) if layout.is_meta(path, folder))
-    return (known or Documents()).read(store, listed, decode_held, _unreadable)
+    return (known or KnownDocuments()).read(store, listed, decode_held, _unreadable)
 
 
 def _unreadable(path: str, why: DocumentUnreadable) -> HeldMeta:

@@ -118,7 +118,7 @@ class FileSearch:
     def _listed(self, text: str) -> Iterator[FileRow | None]:
         """Yield the files that only the sources have; note which names were not reached."""
         for source in self.asked.settings.sources if text else ():
-            self._note = f"not all names of source {source.name} were looked at"
+            self._note = f"not all names of source {source.name} were listed"
             try:
                 self.asked.refuse_other_source(source)
                 # Names that no store can be asked for are left out, and hide no others.

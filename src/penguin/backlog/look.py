@@ -18,7 +18,7 @@ from lakebed.types import DiscoverBy, Handoff
 from penguin.backlog.journals import TablePipelines, read_journals, read_pipelines
 from penguin.foreign.rules import WHY_UNUSABLE, wait_since, why_not_a_data_file
 from penguin.foreign.search import ForeignFiles, ForeignSearch
-from penguin.held import Documents, HeldFiles, read_held, sort_out
+from penguin.held import KnownDocuments, HeldFiles, read_held, sort_out
 from penguin.model.backlog import (
     Danger,
     LeftOut,
@@ -45,7 +45,7 @@ Metas = Mapping[str, Pending]
 """What waits in `_staging/pending/`, by path."""
 
 
-def read_metas(store: Reader, known: Documents[Pending]) -> Metas:
+def read_metas(store: Reader, known: KnownDocuments[Pending]) -> Metas:
     """List the metas that wait and read those that are not known yet, or written anew since."""
     odd: dict[str, Pending] = {}
 
@@ -243,8 +243,8 @@ class TableView:
 class LookCache:
     """What one look leaves to the next: documents that are read once, as long as they stay."""
 
-    metas: Documents[Pending] = field(default_factory=Documents)
-    held: Documents[HeldMeta] = field(default_factory=Documents)
+    metas: KnownDocuments[Pending] = field(default_factory=KnownDocuments)
+    held: KnownDocuments[HeldMeta] = field(default_factory=KnownDocuments)
     protocol: int | None = None
     """The number of the document that says how files are handed off."""
 
