@@ -18,7 +18,7 @@ from lakebed.types import DiscoverBy, Handoff
 from penguin.backlog.journals import TablePipelines, read_journals, read_pipelines
 from penguin.foreign.rules import WHY_UNUSABLE, wait_since, why_not_a_data_file
 from penguin.foreign.search import ForeignFiles, ForeignSearch
-from penguin.held import KnownDocuments, HeldFiles, read_held, sort_out
+from penguin.held import HeldFiles, KnownDocuments, read_held, sort_out
 from penguin.model.backlog import (
     Danger,
     LeftOut,
