@@ -1,5 +1,6 @@
 """What all pipelines and tables add up to: one sentence, and their problems by cause. Pure."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -18,7 +19,9 @@ from liveview.model import (
 
 Summary = PipelineSummary | TableSummary
 FEW = 3
-"""How many commands a problem of several pipelines has."""
+"""How many commands a problem of several pipelines has if none serves them all."""
+OF_ONE = re.compile(r" -p \S+(?= (--dry-run|dlq list|files)\b)")
+"""The pipeline in a command that without it lists the same of all of them."""
 UP_TO_DATE = (
     "Nothing failed, nothing is held, and nothing waits for longer than `sink.late_after_secs` "
     "allows. Rows are not compared with the table: `blizzard audit` does that."
@@ -67,7 +70,8 @@ def _together(group: Sequence[tuple[Summary, Problem]]) -> SharedProblem:
     first = min(problems, key=urgency)
     if len(problems) > 1:
         ways = [one.way_out for one in problems if one.way_out is not None]
-        commands = tuple(dict.fromkeys(each for way in ways for each in way.commands))
+        each = (OF_ONE.sub("", command) for way in ways for command in way.commands)
+        commands = tuple(dict.fromkeys(each))
         counts = tuple(map(sum, zip(*(one.counts for one in problems), strict=True)))
         first = replace(
             first,

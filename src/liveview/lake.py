@@ -116,7 +116,7 @@ def fetched(
     except ConfigInvalid:
         return Unreachable("the token or the certificate of the configuration cannot be read")
     except (OSError, http.client.HTTPException):
-        return Unreachable(f"nobody answers at {address}")
+        return Unreachable(f"no answer at {address}")
     except ValidationError:
         return Unreachable(f"what answers at {address} is another version, or another program")
 

@@ -207,7 +207,7 @@ class Observer:
                 stale_wait=min(wait, self.patience.stale),
             )
         except Busy:
-            return Unreachable(f"nobody answers at {address}")
+            return Unreachable(f"no answer at {address}")
         if isinstance(heard, Process) and heard.program != self._other:
             return Unreachable(f"another program answers at {address}")
         return heard

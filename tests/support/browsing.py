@@ -27,6 +27,12 @@ HIDE = """(hidden) => {
   document.dispatchEvent(new Event("visibilitychange"));
 }"""
 
+STRAY = """[...document.querySelectorAll("main, section, table, tbody, tr, ul, ol, dl")]
+  .flatMap((block) => [...block.childNodes])
+  .filter((node) => node.nodeType === Node.TEXT_NODE && node.data.trim())
+  .map((node) => node.data)"""
+"""Texts beside blocks: a number, for example, that stood for whether to draw something."""
+
 
 def clock() -> samples.Clock:
     """Return the clock of a test's documents: the real one, for the browser has no other."""
@@ -88,6 +94,7 @@ class Visit:
         assert self.page.evaluate("window.hacked") is None
         assert [one for one in self.faults if not any(each in one for each in self.expected)] == []
         assert self.outside == []
+        assert self.page.evaluate(STRAY) == []
 
 
 @dataclass

@@ -119,7 +119,7 @@ class Program:
         return self.pages.get("/metrics")[2] if self.alive else None
 
     def die(self) -> None:
-        """Be gone: nobody answers any more."""
+        """Stop answering."""
         self.alive = False
         self.server.close()
 

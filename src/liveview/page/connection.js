@@ -25,7 +25,7 @@ export const token = {
   forget: () => sessionStorage.removeItem(TOKEN),
 };
 
-/** Return a document of the API; throw `Refused`, or `TypeError` where nobody answers. */
+/** Return a document of the API; throw `Refused`, or `TypeError` if nothing answers. */
 export async function fetchDocument(path, signal) {
   const limit = AbortSignal.timeout(ANSWER_MS);
   const answer = await asked(path, "application/json", signal ? AbortSignal.any([signal, limit]) : limit);

@@ -219,7 +219,7 @@ function stateCell(item, now) {
   const batch = item.current_batch;
   const badge = w.stateBadge(item.state);
   if (!batch) {
-    const looks = item.next_look_at ? `looks again at ${format.clock(item.next_look_at, now)}` : null;
+    const looks = item.next_look_at ? `lists again at ${format.clock(item.next_look_at, now)}` : null;
     return h("div.state-cell", { title: looks }, badge);
   }
   const done = format.percent(batch.read_bytes, batch.bytes);

@@ -117,7 +117,7 @@ function figures(summary, ctx) {
           : "none yet",
     ),
     w.figure(
-      "Next look",
+      "Next listing",
       summary.state === "running" ? "after this batch" : next ? w.due(next, ctx.now) : "not known",
       summary.state !== "running" && (next ? ["at ", w.clock(next, ctx.now)] : silence(ctx.overview)),
     ),

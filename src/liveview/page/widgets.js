@@ -357,7 +357,7 @@ export function paged(ctx, recent, { path, list, number, asked }) {
     isRecent: !marks.length,
     more: [
       last?.error && pending({ ...last, data: null }, `Older ${list}`),
-      (last?.loading || next) && older(`Older ${list}`, last?.loading, more),
+      (last?.loading || next > 0) && older(`Older ${list}`, last?.loading, more),
     ],
   };
 }

@@ -300,7 +300,7 @@ def test_either_program_serves_and_asks_the_other_for_its_part(tmp_path):
             found = asked(pages, "/api/v1/overview")
             programs = {one["name"]: one for one in found["programs"]}
             assert not programs["penguin"]["reachable"]
-            assert "nobody answers" in programs["penguin"]["note"]
+            assert "no answer" in programs["penguin"]["note"]
         guard = Guard(token=TOKEN)
         with (
             lake.served("penguin", guard=guard, port=penguin) as (_pages, _site, of_penguin),

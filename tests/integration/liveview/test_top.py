@@ -97,8 +97,8 @@ def test_when_the_program_is_gone_the_watch_goes_on_without_it(lake, ports):
     feed.close()
     assert seen.note == NOBODY
     assert [each.note for each in seen.overview.programs] == [
-        f"nobody answers at 127.0.0.1:{ports[0]}",
-        f"nobody answers at 127.0.0.1:{ports[1]}",
+        f"no answer at 127.0.0.1:{ports[0]}",
+        f"no answer at 127.0.0.1:{ports[1]}",
     ]
 
 

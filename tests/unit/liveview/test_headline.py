@@ -100,18 +100,13 @@ def test_with_something_else_as_bad_the_sentence_counts_all_that_fail() -> None:
     )
 
 
-def test_a_problem_of_several_pipelines_counts_for_all_and_has_the_command_of_each() -> None:
+def test_a_problem_of_several_pipelines_counts_for_all_and_has_one_command_for_them() -> None:
     found = overview(
         pipeline("orders", failed("orders", 2)), pipeline("clicks", failed("clicks", 3))
     )
     (shared,) = found.problems
     assert shared.problem.message == "5 source files failed (wrong_type)"
-    assert shared.problem.way_out == WayOut(
-        commands=(
-            "blizzard -c lake.yaml -p orders dlq list",
-            "blizzard -c lake.yaml -p clicks dlq list",
-        )
-    )
+    assert shared.problem.way_out == WayOut(commands=("blizzard -c lake.yaml dlq list",))
     assert found.headline.text == "Both pipelines are failing: 5 source files failed (wrong_type)"
 
 
