@@ -33,10 +33,10 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit
 from lakebed.types import Handoff
+from liveview.answer_cache import Patience
 from liveview.answers import Answers
 from liveview.lake import joined
 from liveview.live import Live
-from liveview.looks.desk import Patience
 from liveview.observer import Observer
 from penguin.config import load as penguin_config
 from tests.support.builders import ID_AND_NAME

@@ -164,15 +164,25 @@ class Service:
     ) -> list[Result]:
         """Run all pipelines on a runner that the caller starts and stops."""
         run_id = str(self.clock.fresh_id())
-        told = {each.name: self._subscription(each, emit) for each in self.settings.pipelines}
+        subscriptions = {
+            each.name: self._subscription(each, emit) for each in self.settings.pipelines
+        }
         pipelines = {
             each.name: self._pipeline(
-                each, runner, emit, run_id, (attempts or {}).get(each.name), told[each.name]
+                each,
+                runner,
+                emit,
+                run_id,
+                (attempts or {}).get(each.name),
+                subscriptions[each.name],
             )
             for each in self.settings.pipelines
         }
         errors = run_together(
-            {name: partial(self._poll, each, told[name], emit) for name, each in pipelines.items()},
+            {
+                name: partial(self._poll, each, subscriptions[name], emit)
+                for name, each in pipelines.items()
+            },
             emit,
         )
         for each in pipelines.values():
@@ -193,7 +203,7 @@ class Service:
         return Subscription(settings, self.open_queue, stop=self.stop, clock=self.clock, emit=emit)
 
     def _poll(
-        self, pipeline: Pipeline, told: Subscription | None, emit: Emit
+        self, pipeline: Pipeline, subscription: Subscription | None, emit: Emit
     ) -> BaseException | None:
         """Let one pipeline take steps, and its lease beat, until it is done or stopped."""
         lease = pipeline.lease
@@ -201,7 +211,7 @@ class Service:
             raise AssertionError("every pipeline of a service has a lease")
         with (
             renewed(lease, keep=lambda: pipeline.opened),
-            told or nullcontext(),
+            subscription or nullcontext(),
         ):
             return run_step(
                 pipeline.step,
@@ -211,7 +221,7 @@ class Service:
                 once=self.once,
                 interval=pipeline.until_next_look,
                 delay=self._pace().first(),
-                wait=told.wait if told else None,
+                wait=subscription.wait if subscription else None,
             )
 
     def _pace(self) -> Pace:
@@ -224,7 +234,7 @@ class Service:
         emit: Emit,
         run_id: str,
         attempts: Attempts | None = None,
-        told: Subscription | None = None,
+        subscription: Subscription | None = None,
     ) -> Pipeline:
         return Pipeline(
             settings=settings,
@@ -249,7 +259,7 @@ class Service:
             pause=self.stop.wait,
             total_concurrency=self.settings.total_concurrency,
             attempts=attempts,
-            hints=told.hints if told else Hints(),
+            hints=subscription.hints if subscription else Hints(),
         )
 
     def _publisher(self, settings: PipelineSettings, emit: Emit) -> Publisher:

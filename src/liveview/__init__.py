@@ -1,1 +1,1 @@
-"""What blizzard and penguin are doing, for a page, a terminal and a machine. Read-only."""
+"""The live page, `blizzard top` and the JSON API: what both programs are doing. Read-only."""

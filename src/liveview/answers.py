@@ -1,4 +1,4 @@
-"""The documents of the API, each entered under its route. Read-only."""
+"""The documents of the API, each registered under its route. Read-only."""
 
 import re
 import sys
@@ -33,15 +33,20 @@ from liveview.details import (
     TableDetail,
     Versions,
 )
-from liveview.entries import (
+from liveview.file_search import FileSearch
+from liveview.followers import BadLineGroups
+from liveview.history import (
+    ObservedTable,
     PipelineView,
     batch_of,
+    changes_of,
+    columns_of,
     committed_in,
     freshness_series,
     series_of,
+    since_versions,
+    version_of,
 )
-from liveview.looks.files import FileSearch
-from liveview.looks.pipelines import BadLineGroups
 from liveview.model import Overview, Process, of_text
 from liveview.observer import Observer
 from liveview.routes import (
@@ -60,7 +65,6 @@ from liveview.routes import (
     text,
 )
 from liveview.summaries import days_of
-from liveview.versions import ObservedTable, changes_of, columns_of, since_versions, version_of
 
 RECENT = 10
 MOST_FAILED = 200
@@ -77,7 +81,7 @@ class Answers:
         }
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Release the threads."""
         self._on.close()
 
     def document(self, route: Route, name: str, values: Values) -> bytes:
@@ -98,7 +102,7 @@ class Answers:
 
         if route.max_age == 0:
             return compute()
-        return on.asked.ask(
+        return on.documents.ask(
             (route.path, name, *values.values()),
             compute,
             max_age=route.max_age,
@@ -114,12 +118,12 @@ class Answers:
 
     @route("process", "What this process knows by itself; the other program asks for it", max_age=0)
     def process(self) -> Process:
-        """Return what this process knows by itself."""
+        """Return what this process reports about itself."""
         return self._on.live.process()
 
     @route("pipelines/{name}", "One pipeline in full")
     def pipeline(self, name: str) -> PipelineDetail:
-        """Return one pipeline in full; a note says what cannot be read."""
+        """Return one pipeline in full, with a note about anything unreadable."""
         notes: list[str] = []
         summary = self._on.pipeline(name)
         batches: list[Batch] = []
@@ -148,9 +152,9 @@ class Answers:
         LIMIT,
     )
     def batches(self, name: str, *, before: int | None, limit: int) -> Batches:
-        """Return entries of a journal, the newest first."""
+        """Return a page of journal entries, newest first."""
         look, view = self._on.pipelines[name], self._on.journal(name)
-        store, last = view.asked.store, view.status.last_entry
+        store, last = view.evidence.store, view.status.last_entry
         if store is None or last is None:
             return Batches(batches=[], next_before=None)
         journal = JournalReader(store, name)
@@ -172,11 +176,12 @@ class Answers:
         LIMIT,
     )
     def files(self, name: str, *, search: str, limit: int) -> Files:
-        """Return source files with a text in their names, the newest first."""
-        asked = replace(self._on.journal(name).asked)  # With the newest version of the log.
-        progress, unsure = settled_progress(asked)
+        """Return source files whose names contain a text, newest first."""
+        evidence = replace(self._on.journal(name).evidence)  # With the newest version of the log.
+        progress, unsure = settled_progress(evidence)
         committed = self._on.committed(name).get
-        found = FileSearch(asked=asked, committed=committed, progress=progress).find(search, limit)
+        searching = FileSearch(evidence=evidence, committed=committed, progress=progress)
+        found = searching.find(search, limit)
         notes = [*unsure, *(() if found.note is None else (found.note,))]
         return replace(found, note="; ".join(notes) or None)
 
@@ -186,7 +191,7 @@ class Answers:
         PATH,
     )
     def journey(self, name: str, *, path: str) -> Answer:
-        """Return where one source file is; raise Refused if there is no such file."""
+        """Return the answer of `why` for one source file; raise RequestRefused if it is unknown."""
         settings = self._on.lake.pipelines[name]
         if _leads_out(path):
             raise _no_such_file("a file is named by its path below a source, without `..`")
@@ -196,11 +201,11 @@ class Answers:
             if len(names) > 1:
                 raise _no_such_file(f"name the source: {', '.join(f'{one}:PATH' for one in names)}")
             key = f"{names[0]}:{path}"
-        asked = PipelineEvidence.read(
+        evidence = PipelineEvidence.read(
             settings, self._on.clock, opening=self._on.opening, cli=self._on.lake.line(name)
         )
         try:
-            answers = why(key, Pipelines((settings,), lambda _settings: asked))
+            answers = why(key, Pipelines((settings,), lambda _settings: evidence))
         except FileUnknown as unknown:
             raise _no_such_file(unknown.message) from unknown
         return without_quotes(answers[0]) if settings.show_values else answers[0]
@@ -212,7 +217,7 @@ class Answers:
         max_age=15.0,
     )
     def days(self, name: str, *, limit: int) -> Days:
-        """Return the last days: what landed, and what of it is in the table."""
+        """Return how many files landed on each recent day, and how many are in the table."""
         now = self._on.clock.now()
         days = Question(most=limit).window(now)
         found = self._on.reconciled(name, Question(days=days, most=limit))
@@ -222,7 +227,7 @@ class Answers:
         "pipelines/{name}/throughput", "Rows, bytes and files over time", HOURS, POINTS, max_age=5.0
     )
     def throughput(self, name: str, *, hours: int, points: int) -> Series:
-        """Return rows, bytes and files over the last hours."""
+        """Return rows, bytes and files per time step."""
         view = self._on.journal(name, hours * 3600)
         now = self._on.clock.seconds()
         return series_of(view.entries, now=now, hours=hours, points=points)
@@ -235,7 +240,7 @@ class Answers:
         max_age=5.0,
     )
     def freshness(self, name: str, *, hours: int, points: int) -> FreshnessSeries:
-        """Return how long files took into the table, over the last hours."""
+        """Return the delay from arrival to commit per time step."""
         view, now = self._on.journal(name, hours * 3600), self._on.clock.seconds()
         committed = self._on.committed(name, hours * 3600)
         return freshness_series(
@@ -272,7 +277,7 @@ class Answers:
 
     @route("tables/{name}/versions", "Versions of a table, the newest first", BEFORE, LIMIT)
     def versions(self, name: str, *, before: int | None, limit: int) -> Versions:
-        """Return versions of a table, the newest first."""
+        """Return a page of table versions, newest first."""
         version = self._on.log(name).version
         if version is None:
             return Versions(versions=[], next_before=None)
@@ -282,7 +287,7 @@ class Answers:
         return Versions(versions=[version_of(one) for one in commits], next_before=last or None)
 
     def _failed(self, view: PipelineView) -> Iterator[FailedFile]:
-        settings, history = view.asked.settings, view.asked.history
+        settings, history = view.evidence.settings, view.evidence.history
         with self._on.pipelines[settings.name].lock:
             failed = [
                 (f"{source.name}:{one.path}", one)
@@ -331,7 +336,7 @@ def _held(view: PipelineView, cli: CommandPrefix) -> Iterator[HeldEntry]:
 
 
 def _read(journal: JournalReader, number: int) -> Batch:
-    """Return an entry; one that cannot be read has the reason as its error."""
+    """Return an entry; if it is unreadable, `error` says why."""
     try:
         entry = journal.entry(number)
     except LakeError as trouble:
@@ -342,7 +347,7 @@ def _read(journal: JournalReader, number: int) -> Batch:
 
 
 def without_quotes(answer: Answer) -> Answer:
-    """Return an answer that names a failure by its code: the message may quote a line."""
+    """Replace a failure's message, which may quote a line, by its code."""
     if answer.failure is None:
         return answer
     return replace(
@@ -354,7 +359,7 @@ def without_quotes(answer: Answer) -> Answer:
 
 
 def _leads_out(path: str) -> bool:
-    """Whether a path could lead out of its source."""
+    """Whether a path could point outside its source."""
     below = path.partition(":")[2] or path
     parts = re.split(r"[/\\]", below)
     return ".." in parts or "." in parts or below.startswith(("/", "\\", "~")) or "://" in path
@@ -366,7 +371,7 @@ def _no_such_file(message: str) -> RequestRefused:
 
 @contextmanager
 def _noting(notes: list[str], what: str) -> Iterator[None]:
-    """Note what cannot be read, and go on without it."""
+    """Turn a read error within the block into a note."""
     try:
         yield
     except LakeError as trouble:

@@ -1,4 +1,4 @@
-"""Requests in, documents out. Every failure is a document, too, and never a traceback."""
+"""Requests in, documents out. Errors are documents too, never tracebacks."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ from lakebed.errors import LakeError
 from lakebed.telemetry.events import Emit, Event, Level
 from lakebed.telemetry.http import METHODS, HttpAnswer, Request
 from liveview import routes
-from liveview.looks.desk import Busy
+from liveview.answer_cache import Busy
 from liveview.model import Fault, Overview, Refusal
 from liveview.routes import (
     OPENAPI,
@@ -37,15 +37,15 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One state of the overview."""
+    """The overview at one moment."""
 
     mark: object
-    """Equal if nothing has changed but the time."""
+    """Equal for two frames that differ only in time."""
     body: bytes
 
 
 class Streams:
-    """All streams that are open."""
+    """The open event streams."""
 
     def __init__(
         self,
@@ -68,15 +68,15 @@ class Streams:
 
     @property
     def full(self) -> bool:
-        """Whether no more can be opened."""
+        """Whether the limit of open streams is reached."""
         return self._free <= 0
 
     def close(self) -> None:
-        """End all streams."""
+        """Close all streams."""
         self._closed.set()
 
     def pieces(self) -> Generator[bytes, None, None]:
-        """Yield what one client is sent, until it goes, the program ends, or the time is up."""
+        """Yield one client's events until it disconnects, the program ends, or time is up."""
         with self._lock:
             if self.full:
                 return
@@ -108,13 +108,13 @@ class Streams:
 
 
 class ViewFailed(Event, level=Level.ERROR):
-    """A request to the live page could not be answered: a fault of the program."""
+    """A request to the live page failed because of a bug."""
 
     route: str
     error: str
 
     def sentence(self) -> str:
-        """Return which, and why."""
+        """Name the route and the error."""
         return f"the live page: {self.route} could not be answered: {self.error}"
 
 
@@ -132,7 +132,7 @@ class Documents(Protocol):
 
 
 class Api:
-    """Answers the requests to one configuration's API."""
+    """The API of one configuration."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class Api:
         self.streams = Streams(self._frame, failed=lambda error: self._log(STREAM, error))
 
     def close(self) -> None:
-        """End the streams, and let the threads go."""
+        """Close the streams and release the threads."""
         self.streams.close()
         self._documents.close()
 
@@ -216,7 +216,7 @@ class Api:
         return HttpAnswer(HTTPStatus.OK, "text/event-stream", b"", NO_STORE, pieces)
 
     def _frame(self) -> Frame:
-        """Return the overview as it is, made once for all requests within a second."""
+        """Return the current overview, computed at most once a second for all clients."""
         with self._frame_lock:
             if self._last_frame is None or self._seconds() - self._frame_at >= FRAME_SECS:
                 found: Overview = self._documents.overview()
@@ -248,7 +248,7 @@ def _refusal(refused: RequestRefused) -> HttpAnswer:
 
 
 def place_of(error: BaseException) -> str:
-    """Return what an error is and where it was raised, without its text, which may hold values."""
+    """Return an error's type and location, without its text, which may hold values."""
     at = error.__traceback__
     while at is not None and at.tb_next is not None:
         at = at.tb_next

@@ -1,4 +1,4 @@
-"""Documents about one pipeline, file or table: what the live page shows in full. Pure."""
+"""Detail documents about one pipeline, file or table. Pure."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ from liveview.model import PipelineSummary, TableSummary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookLine:
-    """One line of the books of an entry: the first one is the sum of the others."""
+    """One line of an entry's balance; the first line is the sum of the others."""
 
     label: str
     value: int
@@ -18,7 +18,7 @@ class BookLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """One entry of a journal, with its books."""
+    """A journal entry with its line and row counts."""
 
     entry: int
     kind: str
@@ -43,7 +43,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batches:
-    """Entries of a journal, the newest first."""
+    """A page of journal entries, newest first."""
 
     batches: list[Batch]
     next_before: int | None
@@ -52,7 +52,7 @@ class Batches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadLineGroup:
-    """Lines in quarantine with the same fault. What they say is not shown."""
+    """Quarantined lines with the same fault, without their content."""
 
     code: str
     field: str | None
@@ -78,7 +78,7 @@ class FailedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldEntry:
-    """An entry with files that penguin has set aside, or that stops its pipeline."""
+    """An entry with files that penguin holds, or that stops its pipeline."""
 
     entry: int | None
     reason: str
@@ -127,18 +127,18 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """Source files, the newest first."""
+    """Source files, newest first."""
 
     files: list[FileRow]
     searched: str
     more: bool
-    """Whether the search ended before everything was looked at."""
+    """Whether the search ended before it covered everything."""
     note: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Days:
-    """The last days of a pipeline, the newest first."""
+    """The recent days of a pipeline, newest first."""
 
     days: list[DayOrPartition]
     note: str | None
@@ -146,7 +146,7 @@ class Days:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Rows, bytes and files over time; one number per step, the oldest first."""
+    """Rows, bytes and files per time step, oldest first."""
 
     start: str
     step_secs: float
@@ -157,9 +157,9 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshnessSeries:
-    """How long files took from their arrival to the Delta commit, by when they were committed.
+    """Delay from a file's arrival to its Delta commit, per time step of the commit.
 
-    One value per step, the oldest first; null where no file was committed in a step.
+    Oldest first; null for a step without commits.
     """
 
     start: str
@@ -197,7 +197,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versions:
-    """Versions of a table, the newest first."""
+    """A page of table versions, newest first."""
 
     versions: list[Version]
     next_before: int | None

@@ -1,4 +1,4 @@
-"""What all pipelines and tables add up to: one sentence, and their problems by cause. Pure."""
+"""The overview: a headline for all pipelines and tables, and their problems by cause. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -19,9 +19,9 @@ from liveview.model import (
 
 Summary = PipelineSummary | TableSummary
 FEW = 3
-"""How many commands a problem of several pipelines has if none serves them all."""
+"""The most commands shown for a problem of several pipelines, unless one command serves all."""
 OF_ONE = re.compile(r" -p \S+(?= (--dry-run|dlq list|files)\b)")
-"""The pipeline in a command that without it lists the same of all of them."""
+"""The pipeline option in a command that also works for all pipelines without it."""
 UP_TO_DATE = (
     "Nothing failed, nothing is held, and nothing waits for longer than `sink.late_after_secs` "
     "allows. Rows are not compared with the table: `blizzard audit` does that."
@@ -39,7 +39,7 @@ def overview_of(
     pipelines: Sequence[PipelineSummary],
     tables: Sequence[TableSummary],
 ) -> Overview:
-    """Return all pipelines and tables, with what they add up to."""
+    """Return all pipelines and tables with the headline and the shared problems."""
     shared = _shared([*pipelines, *tables])
     return Overview(
         at=at,
@@ -52,7 +52,7 @@ def overview_of(
 
 
 def _shared(items: Iterable[Summary]) -> list[SharedProblem]:
-    """Return the problems of one cause together, with their counts added up."""
+    """Merge problems with the same cause, adding up their counts."""
     found: dict[tuple[str, str, str], list[tuple[Summary, Problem]]] = {}
     for item in items:
         for one in item.problems:
@@ -64,7 +64,7 @@ def _shared(items: Iterable[Summary]) -> list[SharedProblem]:
 
 
 def _together(group: Sequence[tuple[Summary, Problem]]) -> SharedProblem:
-    """Return a problem that several pipelines and tables have; a table repeats its pipelines'."""
+    """Merge a group of problems; those of tables repeat their pipelines' and are not counted."""
     of_pipelines = [one for item, one in group if isinstance(item, PipelineSummary)]
     problems = of_pipelines or [one for _item, one in group]
     first = min(problems, key=urgency)
@@ -95,9 +95,9 @@ def headline(
     tables: Sequence[TableSummary],
     shared: Sequence[SharedProblem],
 ) -> Headline:
-    """Return all pipelines and tables in one sentence: the worst, and never better than known.
+    """Summarize all pipelines and tables in one sentence, led by the worst problem.
 
-    What is late is the sentence, if nothing else is as bad.
+    Lateness is spelled out if it is the only cause.
     """
     items: list[Summary] = [*pipelines, *tables]
     failing = [each for each in items if each.health == "failing"]
@@ -121,7 +121,7 @@ def _troubled(
     bad: Sequence[Summary],
     causes: Sequence[SharedProblem],
 ) -> Headline:
-    """Return what is wrong with some pipelines and tables: what is late, or the first of it all."""
+    """Return what is late, or else who is in trouble and the first cause."""
     health, count = bad[0].health, sum(isinstance(each, PipelineSummary) for each in bad)
     way_out = causes[0].problem.way_out if causes else None
     if causes and all(one.problem.code in LATE for one in causes):
@@ -151,7 +151,7 @@ def _unless_troubled(
     pipelines: Sequence[PipelineSummary],
     tables: Sequence[TableSummary],
 ) -> Headline:
-    """Return the sentence where nothing is wrong: what is not known is not said to be well."""
+    """Return the headline when no problem is known; anything unknown is not called ok."""
     all_in = len(pipelines)
     unknown = sum(
         one.health == "unknown" or None in (one.waiting_files, one.uncommitted_entries)
@@ -176,7 +176,7 @@ def _unless_troubled(
 
 
 def _is_missed(program: Program) -> bool:
-    """Whether a program should answer and does not; without an address it cannot."""
+    """Whether a program that is needed and has an address does not answer."""
     return program.needed and not program.reachable and program.address is not None
 
 
@@ -187,7 +187,7 @@ def _share(all_in: int, some: int) -> str:
 
 
 def _late(now: datetime, programs: Sequence[Program], all_in: int, shared: SharedProblem) -> str:
-    """Return what has waited too long, how long, and why."""
+    """Say what has waited too long, since when, and why."""
     problem = shared.problem
     (command, *_more) = (WayOut() if problem.way_out is None else problem.way_out).commands
     program = next((one for one in programs if one.name == command.partition(" ")[0]), None)

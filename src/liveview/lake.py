@@ -1,8 +1,7 @@
-"""The pipelines and tables of one configuration, and the programs that serve them.
+"""The pipelines and tables of one configuration, and requests to the programs that serve them.
 
-A program is asked at its metrics address. No proxy is used and no redirect is followed: the token
-goes to the address that the configuration names, and nowhere else. With TLS, the certificate must
-be the configured one.
+Requests go to a program's metrics address, without proxies or redirects: the token is sent only to
+the configured address. With TLS, only the configured certificate is trusted.
 """
 
 import http.client
@@ -33,7 +32,7 @@ from penguin.model.settings import PenguinSettings, TableSettings
 ProgramName = Literal["blizzard", "penguin"]
 LARGEST = 64 << 20
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - to be asked, not bound
-"""A server that listens everywhere is asked on this machine."""
+"""Wildcard listen addresses and the loopback address to connect to instead."""
 
 Document = TypeVar("Document")
 _READERS: dict[type[Any], TypeAdapter[Any]] = {}
@@ -41,25 +40,25 @@ _READERS: dict[type[Any], TypeAdapter[Any]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """Why a program does not answer, in words."""
+    """The reason why a program does not answer."""
 
     note: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lake:
-    """What is looked at."""
+    """The pipelines, tables and program addresses of one configuration."""
 
     pipelines: Mapping[str, PipelineSettings] = field(default_factory=dict)
     tables: Mapping[str, TableSettings] = field(default_factory=dict)
-    """By the names in the routes; one that no `tables:` entry names goes by its pipeline."""
+    """By route name; a table without a `tables:` entry is named after its pipeline."""
     table_of: Mapping[str, str] = field(default_factory=dict)
     """The table of each pipeline."""
     addresses: Mapping[ProgramName, str | None] = field(default_factory=dict)
-    """Where each program serves; None where it serves nothing."""
+    """Each program's metrics address; None if it serves none."""
     guard: Guard = field(default_factory=Guard)
     notes: Mapping[ProgramName, str] = field(default_factory=dict)
-    """Why nothing is expected of a program."""
+    """Why a program is not needed or cannot run."""
     options: str = ""
     """The options that name the configuration in a command."""
 
@@ -68,11 +67,11 @@ class Lake:
         return [name for name, of in self.table_of.items() if of == table]
 
     def line(self, pipeline: str | None = None) -> CommandPrefix:
-        """Return how commands name the configuration, and a pipeline of several."""
+        """Return the command prefix, with the pipeline if the configuration has several."""
         return CommandPrefix(self.options, pipeline if len(self.pipelines) > 1 else None)
 
     def unreachable(self, program: ProgramName, note: str | None) -> Program:
-        """Return a program that does not answer, with the reason."""
+        """Return a program's record as not reachable."""
         return Program(
             name=program,
             reachable=False,
@@ -84,7 +83,7 @@ class Lake:
     def ask(
         self, program: ProgramName, path: str, kind: type[Document], *, timeout: float
     ) -> Document | Unreachable:
-        """Return a document of a program, or why there is none."""
+        """Request a document from a program."""
         address, note = self.addresses.get(program), self.notes.get(program)
         if note is not None:
             return Unreachable(note)
@@ -96,7 +95,7 @@ class Lake:
 def fetched(
     address: str, guard: Guard, path: str, kind: type[Document], *, timeout: float
 ) -> Document | Unreachable:
-    """Return a document of the program at an address, or why there is none."""
+    """Request a document from the program at an address."""
     host, _colon, port = address.rpartition(":")
     host = EVERYWHERE.get(host.strip("[]"), host.strip("[]"))
     if not int(port):
@@ -109,7 +108,7 @@ def fetched(
             answer = connection.getresponse()
             if answer.status != HTTPStatus.OK:
                 return Unreachable(f"it answers {answer.status} at {address}")
-            if kind not in _READERS:  # Made when a program first answers: it costs a bit.
+            if kind not in _READERS:  # Building a validator is slow, so it waits for an answer.
                 _READERS[kind] = TypeAdapter(kind)
             found: Document = _READERS[kind].validate_json(answer.read(LARGEST))
             return found
@@ -124,8 +123,7 @@ def fetched(
 def _connection(host: str, port: int, guard: Guard, timeout: float) -> http.client.HTTPConnection:
     if guard.tls_cert_file is None:
         return http.client.HTTPConnection(host, port, timeout=timeout)
-    # Both programs serve with the same certificate. It is the one that is trusted, with any
-    # issuer and name.
+    # Both programs serve the same certificate, which is trusted with any issuer and name.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
@@ -142,7 +140,7 @@ def lake_of(
     folders: Sequence[Path],
     environment: Mapping[str, str],
 ) -> Lake:
-    """Return what a program looks at: its own settings, and those of the other as they are now."""
+    """Combine a program's own settings with the other program's, loaded now."""
     notes: dict[ProgramName, str] = {}
     blizzard = own if isinstance(own, BlizzardSettings) else None
     penguin = own if isinstance(own, PenguinSettings) else None
@@ -166,7 +164,7 @@ def joined(
     penguin: PenguinSettings | None,
     notes: Mapping[ProgramName, str] | None = None,
 ) -> Lake:
-    """Put the settings of both programs together. Pure."""
+    """Combine the settings of both programs. Pure."""
     tables = {} if penguin is None else _by_route(penguin.tables)
     routes = {table.name: name for name, table in tables.items()}
     pipelines = {} if blizzard is None else {each.name: each for each in blizzard.pipelines}
@@ -186,10 +184,10 @@ def joined(
             )
             by_uri[sink.table_uri] = known
         table_of[name] = known
-    told = dict(notes or {})
+    reasons = dict(notes or {})
     theirs = {table_of[n] for n, p in pipelines.items() if p.sink.commit is not CommitMode.INLINE}
     if pipelines and not theirs and set(tables) == set(table_of.values()):
-        told["penguin"] = "not needed: blizzard commits itself (sink.commit: inline)"
+        reasons["penguin"] = "not needed: blizzard commits itself (sink.commit: inline)"
     some = blizzard if blizzard is not None else penguin
     return Lake(
         pipelines=pipelines,
@@ -200,12 +198,12 @@ def joined(
             "penguin": None if penguin is None else penguin.metrics_address,
         },
         guard=Guard() if some is None else some.metrics_guard,
-        notes=told,
+        notes=reasons,
     )
 
 
 def _by_route(tables: Sequence[TableSettings]) -> dict[str, TableSettings]:
-    """Return tables by names that can stand in a path; nearly all of them are such."""
+    """Return tables by names that are valid in a URL path."""
     found: dict[str, TableSettings] = {}
     for table in tables:
         name = table.name

@@ -1,7 +1,7 @@
-"""What runs now in this process, from its events: assignments, and nothing else, while it runs.
+"""The current activity of this process, from its events.
 
-The threads of the pipelines call `emit`. It computes nothing and waits for nothing; a look makes a
-document of what it finds, and may find a batch half way between two events.
+Pipeline threads call `emit`, which only assigns fields and never blocks. Documents are built on
+request, and may show a batch between two events.
 """
 
 from collections.abc import Callable
@@ -31,9 +31,9 @@ from penguin.events.backlog import BacklogSeen, PipelineMended, PipelineStopped
 from penguin.events.commits import CommittedByOther, EntriesCommitted, FilesHeld
 
 MOST_UNITS = 200
-"""Units of a batch that a document has."""
+"""The most units of a batch in a document."""
 MOST_KEPT = 10_000
-"""Units of a batch that are kept in memory."""
+"""The most units of a batch in memory."""
 
 ORDER: dict[str, int] = {"running": 0, "failed": 1, "waiting": 2, "done": 3}
 
@@ -50,19 +50,19 @@ class _LiveBatch:
     began: float
     units: dict[str, Unit]
     more: int
-    """Units beyond those that are kept."""
+    """Units beyond those in memory."""
     starts: dict[str, float] = field(default_factory=dict)
     """When each unit first reported."""
     total: blizzard.BatchProgress | None = None
     seconds: dict[str, float] = field(default_factory=dict)
-    """How long each stage took that is done."""
+    """The duration of each finished stage."""
     since: float = 0.0
-    """When the stage began that is running."""
+    """When the current stage began."""
 
 
 @dataclass(slots=True)
 class LivePart:
-    """What is known of one pipeline or table."""
+    """The current activity of one pipeline or table."""
 
     batch: _LiveBatch | None = None
     discovered: float | None = None
@@ -73,11 +73,11 @@ class LivePart:
     waiting: int | None = None
     oldest: float | None = None
     changed: dict[str, int] = field(default_factory=dict)
-    """Files that changed after they were ingested, by source, as its last whole listing found."""
+    """Files that changed after ingestion, by source, as of its last full listing."""
     changes: int = 0
 
     def report(self, now: float) -> PartReport:
-        """Return what is known, as a document."""
+        """Return it as a document."""
         return PartReport(
             state=_state(self),
             problems=[*([] if self.problem is None else [self.problem]), *self.halted.values()],
@@ -129,17 +129,17 @@ class Live:
         }
 
     def emit(self, event: Event) -> None:
-        """Take in an event."""
+        """Record an event."""
         handler = self._handlers.get(type(event))
         if handler is not None:
             handler(event)
 
     def expect(self, kind: PartKind, name: str) -> None:
-        """Know a pipeline or table before anything has happened to it."""
+        """Register a pipeline or table before its first event."""
         (self.pipelines if kind is PartKind.PIPELINE else self.tables)[name] = LivePart()
 
     def process(self) -> Process:
-        """Return what is known now."""
+        """Return the report of this process."""
         now = self._seconds()
         return Process(
             program=self.program,
@@ -150,7 +150,7 @@ class Live:
         )
 
     def part(self, kind: PartKind, name: str) -> PartReport | None:
-        """Return what is known of a pipeline or table; None if this process does not run it."""
+        """Return the report on a pipeline or table; None if this process does not run it."""
         part = (self.pipelines if kind is PartKind.PIPELINE else self.tables).get(name)
         return None if part is None else part.report(self._seconds())
 
@@ -198,7 +198,7 @@ class Live:
 
     def _progressed(self, event: blizzard.BatchProgress) -> None:
         batch = self._of(event).batch
-        # After the last report comes one of zeros: no unit is running any more.
+        # The last report is all zeros, as no unit is running any more.
         if batch is not None and event.bytes_read:
             batch.total = event
 
@@ -265,7 +265,7 @@ class Live:
 def _problem(
     event: StepFailed | PipelineStopped, since: str | None, subject: str | None = None
 ) -> Problem:
-    """Return the reason of a failure; the text of an unforeseen error may hold values."""
+    """Return a failure as a problem; the text of an unforeseen error may hold values."""
     message = event.error
     if event.code == "internal_error":
         message = "an internal error; the log has the details"
@@ -305,7 +305,7 @@ def _batch(batch: _LiveBatch, now: float) -> CurrentBatch:
 
 
 def _stages(batch: _LiveBatch, now: float) -> list[Stage]:
-    """Return every stage of a batch: those that are done, the one that runs, and the others."""
+    """Return every stage of a batch with its state."""
     found: list[Stage] = []
     running = False
     for name in STAGES:
@@ -320,7 +320,7 @@ def _stages(batch: _LiveBatch, now: float) -> list[Stage]:
 
 
 def _unit(unit: Unit, now: float, batch: _LiveBatch, *, over: bool) -> Unit:
-    """Return a unit as it is now: those that run go on, and none does when the run is over."""
+    """Return a unit with its current duration; once the run is over, every unit is done."""
     if over and unit.state in ("waiting", "running"):
         return replace(unit, state="done")
     if unit.state != "running":

@@ -1,8 +1,7 @@
-"""What the live page shows, as plain values: the documents of the JSON API. Pure.
+"""The documents of the JSON API as plain values. Pure.
 
-The names of the fields are the keys of the documents. Times are RFC 3339 in UTC and end in `Z`,
-ages and durations are in seconds, sizes in bytes. None is what is not known. No value holds
-anything of the data: no row, no line, no value of a field.
+Field names are the JSON keys. Times are RFC 3339 in UTC and end in `Z`, ages and durations are in
+seconds, sizes in bytes; None means unknown. No document holds data: no rows, lines or field values.
 """
 
 from dataclasses import dataclass, field
@@ -14,24 +13,24 @@ from blizzard.answers.file_counts import Standing
 from lakebed.clock import rfc3339
 
 State = Literal["running", "idle", "to_read", "to_commit", "failing", "stopped", "unknown"]
-"""`to_commit`: entries wait for their commit; `to_read`: none does, and files wait."""
+"""`to_commit`: entries are uncommitted; `to_read`: none are, but files are unread."""
 SPARK_BUCKETS = 48
 
 DAY_SECS = 86_400.0
 
 
 def of_seconds(seconds: float) -> str:
-    """Return a number of seconds since the epoch as a time."""
+    """Format seconds since the epoch."""
     return rfc3339(datetime.fromtimestamp(seconds, UTC))
 
 
 def of_ms(milliseconds: int | None) -> str | None:
-    """Return a number of milliseconds since the epoch as a time; None where there is none."""
+    """Format milliseconds since the epoch; None for None."""
     return None if milliseconds is None else of_seconds(milliseconds / 1000)
 
 
 def of_text(text: str | None) -> str | None:
-    """Return a time that a document wrote in its own way; None where it is none."""
+    """Reformat an ISO 8601 time; None if it is not one."""
     try:
         return None if text is None else rfc3339(datetime.fromisoformat(text))
     except ValueError:
@@ -40,7 +39,7 @@ def of_text(text: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freshness:
-    """How long files took from their arrival in the source to the Delta commit, in the last day."""
+    """Delay from a file's arrival in the source to its Delta commit, over the last day."""
 
     median_secs: float | None = None
     worst_secs: float | None = None
@@ -50,7 +49,7 @@ class Freshness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One part of a batch."""
+    """One stage of a batch."""
 
     name: Literal["discover", "plan", "run", "journal", "publish", "commit"]
     state: Literal["done", "running", "waiting"]
@@ -65,7 +64,7 @@ class Unit:
     files: int
     state: Literal["waiting", "running", "done", "failed"]
     worker: str | None = None
-    """Where it runs, or ran last: the host and the process; None before its first report."""
+    """The host and process that run it, or ran it last; None before its first report."""
     read_bytes: int = 0
     total_bytes: int = 0
     rows: int = 0
@@ -75,7 +74,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentBatch:
-    """The batch that is running now."""
+    """The running batch."""
 
     entry: int
     started_at: str
@@ -86,12 +85,12 @@ class CurrentBatch:
     stages: list[Stage] = field(default_factory=list)
     units: list[Unit] = field(default_factory=list)
     units_left_out: int = 0
-    """There are at most 200 units, those that run first."""
+    """At most 200 units are listed, running ones first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayVerdict:
-    """Whether everything of a day is in the table; None where that is not known."""
+    """Whether all files of a day are in the table; None if unknown."""
 
     day: str
     complete: bool | None
@@ -101,7 +100,7 @@ class DayVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSummary:
-    """One pipeline at a glance; without more, one that has not been looked at."""
+    """One pipeline at a glance; the defaults are those of one not observed yet."""
 
     name: str
     table: str | None
@@ -117,28 +116,27 @@ class PipelineSummary:
     waiting_bytes: int | None = None
     oldest_waiting_secs: float | None = None
     uncommitted_entries: int | None = None
-    """Entries that wait for their commit."""
+    """Journal entries that are not committed yet."""
     uncommitted_rows: int | None = None
     uncommitted_since: str | None = None
     """When the first of them was written."""
     behind_secs: float | None = None
-    """How long the oldest file or entry that is not in the table has waited by now."""
+    """The age of the oldest file or entry that is not in the table."""
     failed_files: int | None = None
     changed_files: int | None = None
-    """Files that changed after they were ingested, and are not read as they are now; None where
-    no source was listed yet."""
+    """Files that changed after ingestion and are not read again; None before the first listing."""
     held_entries: int | None = None
     quarantined_lines: int | None = None
     freshness: Freshness = Freshness()
     last_entry: int | None = None
     last_batch: int | None = None
-    """The last entry that a batch has written."""
+    """The last entry of a batch."""
     last_batch_at: str | None = None
     rows_24h: int | None = None
     files_24h: int | None = None
     bytes_24h: int | None = None
     spark: list[float] = field(default_factory=list)
-    """Rows per half hour of the last day, the oldest first; empty where they are not known."""
+    """Rows per half hour of the last day, oldest first; empty if unknown."""
     yesterday: DayVerdict = field(
         default_factory=lambda: DayVerdict(day="", complete=None, sentence="")
     )
@@ -146,7 +144,7 @@ class PipelineSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSummary:
-    """One table at a glance; without more, one that has not been looked at."""
+    """One table at a glance; the defaults are those of one not observed yet."""
 
     name: str
     uri: str
@@ -159,13 +157,12 @@ class TableSummary:
     bytes: int | None = None
     rows: int | None = None
     size_version: int | None = None
-    """The version that files, bytes and rows are of: an earlier one than `version` where commits
-    come faster than they are added up, or where the table is so large that this is done at
-    checkpoints."""
+    """The version to which files, bytes and rows refer: older than `version` if commits come faster
+    than sizes are computed, or if the table is so large that only checkpoints are sized."""
     size_at: str | None = None
-    """When that version was committed, as far as it is known."""
+    """When that version was committed, if known."""
     waiting_entries: int | None = None
-    """None until the journals of all its pipelines have been looked at."""
+    """None until the journals of all its pipelines were read."""
     pipelines: list[str]
 
 
@@ -177,7 +174,7 @@ class Program:
     version: str | None = None
     reachable: bool
     needed: bool = True
-    """False where blizzard commits by itself, so that no penguin has to run."""
+    """False for penguin if blizzard commits by itself."""
     started_at: str | None = None
     address: str | None = None
     note: str | None = None
@@ -191,12 +188,12 @@ class Headline:
     text: str
     way_out: WayOut | None = None
     covers: str | None = None
-    """What "up to date" covers, and what it does not."""
+    """What the headline "up to date" covers, and what it does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedProblem:
-    """A problem, and the pipelines and tables that have it."""
+    """A problem with the pipelines and tables that have it."""
 
     problem: Problem
     pipelines: list[str]
@@ -210,7 +207,7 @@ class Overview:
     at: str
     headline: Headline
     problems: list[SharedProblem]
-    """Those of one cause together, the worst first."""
+    """Grouped by cause, worst first."""
     programs: list[Program]
     pipelines: list[PipelineSummary]
     tables: list[TableSummary]
@@ -218,7 +215,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartReport:
-    """What one process knows of a pipeline that it runs, or of a table that it commits to."""
+    """One process's report on a pipeline that it runs or a table that it commits to."""
 
     state: State
     problems: list[Problem] = field(default_factory=list)
@@ -228,14 +225,14 @@ class PartReport:
     """Source files of a pipeline, or entries of a table."""
     oldest_waiting_at: str | None = None
     changed_files: dict[str, int] = field(default_factory=dict)
-    """Files that changed after they were ingested and are not read, by source."""
+    """Files that changed after ingestion and are not read again, by source."""
     changes: int = 0
-    """Rises with each change that the journal or the log shows."""
+    """Incremented with each change to the journal or the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """What one process knows by itself; a process of the other program asks for it."""
+    """What one process reports about itself; the other program requests it."""
 
     program: Literal["blizzard", "penguin"]
     version: str
@@ -255,6 +252,6 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The document of every answer that is not 200."""
+    """The document of every response other than 200."""
 
     error: Fault

@@ -1,8 +1,8 @@
-"""Everything that can be asked of one configuration, for both programs. Read-only.
+"""Observe the pipelines and tables of one configuration on request, for both programs. Read-only.
 
-Results are kept, and nothing is looked at without a request. Looks at journals and logs run in a
-few threads; what lists sources, or adds up a table, runs in one of its own, so that a slow listing
-never delays the rest. What is not known in time is marked as such.
+Results are cached. Journals and logs are read in a few threads; listing sources and sizing tables
+have a thread of their own, so a slow listing delays nothing else. Anything not known in time is
+marked unknown.
 """
 
 import time
@@ -19,14 +19,18 @@ from lakebed.clock import Clock
 from lakebed.deltalog.versions import Commit
 from lakebed.errors import LakeError
 from lakebed.telemetry.health import PartKind
-from liveview.entries import PipelineView
+from liveview.answer_cache import AnswerCache, Busy, Patience
+from liveview.followers import (
+    DocumentWindow,
+    OpenTable,
+    PipelineFollower,
+    TableFollower,
+    open_table,
+)
 from liveview.headline import overview_of
+from liveview.history import ObservedTable, PipelineView, TableSize, committed_entries
 from liveview.lake import Lake, ProgramName, Unreachable
 from liveview.live import Live
-from liveview.looks.desk import Busy, Desk, Patience
-from liveview.looks.pipelines import PipelineLook
-from liveview.looks.tables import OpenTable, TableLook, open_table
-from liveview.looks.window import DocumentWindow
 from liveview.model import (
     DAY_SECS,
     Overview,
@@ -45,29 +49,28 @@ from liveview.summaries import (
     verdict_of,
     yesterday_of,
 )
-from liveview.versions import ObservedTable, TableSize, committed_entries
 
 MAX_AGE_SECS = 1.0
 UNREACHABLE_SECS = 5.0
-"""The time after which a program that has not answered is asked again."""
+"""Retry interval for a program that does not answer."""
 KNOWN_SECS = 60.0
-"""The age of a look at a pipeline whose process reports every change."""
+"""Maximum age of a view if the pipeline's process reports its changes."""
 UNKNOWN_SECS = 10.0
-"""The age of a look if no process does."""
+"""Maximum age of a view if no process does."""
 ANSWER_SECS = 5.0
-"""The age of a look for a question about one pipeline or table, unless a change is reported."""
+"""Maximum age of a view for a request about one pipeline or table, unless it changed."""
 GOING_ON_SECS = 2.0
-"""The time after which a look that ran out of time goes on."""
+"""Interval after which a view that ran out of time continues."""
 LISTED_SECS = 30.0
 MANY = 5
-"""With more pipelines or tables than this, looks may be older, so that all of them cost as much."""
+"""With more pipelines or tables than this, maximum ages grow, so the total cost stays the same."""
 DAY_AGE_SECS = 300.0
 SLOW_SHARE = 100
-"""What lists sources or adds up a table takes a hundredth of the time at most."""
+"""Listing sources and sizing tables use at most 1/SLOW_SHARE of the time."""
 
 
 class Observer:
-    """Looks at one configuration. Its methods may be called from any thread."""
+    """Observes one configuration. Thread-safe."""
 
     def __init__(
         self,
@@ -82,7 +85,7 @@ class Observer:
         patience: Patience | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`failed` is called with every error that a look ends with."""
+        """`failed` is called with every error of an observation."""
         self.lake = lake
         self.clock = clock
         self.opening = opening
@@ -90,17 +93,17 @@ class Observer:
         self.patience = patience or Patience()
         self.live = live
         self._other: ProgramName = "penguin" if program == "blizzard" else "blizzard"
-        self.quick = Desk(seconds=monotonic)
-        self.slow = Desk(threads=1, seconds=monotonic)
-        self.asked = Desk(seconds=monotonic)
-        """For documents, which wait for the others."""
-        self._others = Desk(threads=1, seconds=monotonic)
+        self.quick = AnswerCache(seconds=monotonic)
+        self.slow = AnswerCache(threads=1, seconds=monotonic)
+        self.documents = AnswerCache(seconds=monotonic)
+        """For API documents, which wait for the other caches."""
+        self._others = AnswerCache(threads=1, seconds=monotonic)
         self.pipelines = {
-            name: PipelineLook(settings, clock=clock, opening=opening)
+            name: PipelineFollower(settings, clock=clock, opening=opening)
             for name, settings in lake.pipelines.items()
         }
         self.tables = {
-            name: TableLook(settings, clock=clock, opening=opening_table)
+            name: TableFollower(settings, clock=clock, opening=opening_table)
             for name, settings in lake.tables.items()
         }
         self._unknown = {
@@ -113,17 +116,17 @@ class Observer:
             )
             for name, settings in lake.pipelines.items()
         }
-        """Pipelines of which only the configuration is known."""
+        """Summaries from the configuration alone."""
         self._yesterdays: dict[str, tuple[tuple[int, ...], DayOrPartition]] = {}
-        """The newest verdict on yesterday, and what was stuck before it was reached."""
+        """The latest verdict on yesterday, and what was stuck before it was computed."""
 
     def close(self) -> None:
-        """Let the threads go."""
-        for desk in (self.quick, self.slow, self.asked, self._others):
+        """Release the threads."""
+        for desk in (self.quick, self.slow, self.documents, self._others):
             desk.close()
 
     def settle(self, wait: float) -> None:
-        """Wait up to `wait` seconds for looks in progress."""
+        """Wait up to `wait` seconds for observations in progress."""
         end = time.monotonic() + wait
         for desk in (self.quick, self.slow):
             desk.settle(_left(end))
@@ -143,35 +146,35 @@ class Observer:
         return self._pipeline(name, self._begin([name], [self.lake.table_of[name]]))
 
     def table(self, name: str, view: ObservedTable | None) -> TableSummary:
-        """Return one table at a glance, as its log has just been found."""
+        """Return one table at a glance, given a fresh view of its log."""
         pipelines = self.lake.pipelines_of(name)
         end = self._begin(pipelines, [name])
         return self._table(name, end, {one: self._pipeline(one, end) for one in pipelines}, view)
 
     def journal(self, name: str, span_secs: float = DAY_SECS) -> PipelineView:
-        """Return the journal of a pipeline; one look serves all requests before it changes."""
+        """Return the view of a pipeline's journal, shared by requests until it changes."""
         look = self.pipelines[name]
         age = self._answer_age(look.window, span_secs)
         return self.quick.now(("journal", name), look.view, max_age=age, mark=self.mark(name))
 
     def log(self, name: str, span_secs: float = DAY_SECS) -> ObservedTable:
-        """Return the log of a table; one look serves all requests before it changes."""
+        """Return the view of a table's log, shared by requests until it changes."""
         look = self.tables[name]
         age = self._answer_age(look.window, span_secs)
         return self.quick.now(("log", name), look.view, max_age=age, mark=self.mark(name))
 
     def committed(self, name: str, span_secs: float = DAY_SECS) -> dict[int, Commit]:
-        """Return the versions of a pipeline's last entries, as far as they are known."""
+        """Map a pipeline's recent entries to the versions that committed them, where known."""
         try:
             view = self.log(self.lake.table_of[name], span_secs)
         except LakeError:
-            return {}  # The table has the reason.
+            return {}  # The table's summary shows the reason.
         return committed_entries(view.commits.values(), name)
 
     def mark(self, name: str) -> Hashable:
-        """Return a value that changes when a program reports a change of a pipeline or table.
+        """Return a value that changes whenever a program reports a change.
 
-        The changes of a pipeline include those of its table.
+        For a pipeline that includes changes to its table.
         """
         names = [name, self.lake.table_of.get(name, name)]
         called = {*names, *(self.lake.tables[one].name for one in names if one in self.tables)}
@@ -180,10 +183,10 @@ class Observer:
         return tuple(each[one].changes for each in parts for one in sorted(called) if one in each)
 
     def reconciled(self, name: str, question: Question) -> Reconciliation:
-        """Compare what landed in the sources of a pipeline with its table, one at a time."""
+        """Reconcile a pipeline's sources with its table, one request at a time."""
         look = self.pipelines[name]
         with look.reconciling:
-            # The journal's counts from before are not newer than the comparison.
+            # Read the journal's counts first: they must not be newer than the comparison.
             before = stuck_of(self.quick.last(("summary", name)))
             found = look.reconciler.reconcile(question)
             yesterday = found.day(yesterday_of(self.clock.now()))
@@ -192,7 +195,7 @@ class Observer:
             return found
 
     def _heard(self, wait: float = 0.0) -> Process | Unreachable:
-        """Return what the other program reports, or why it does not; the last known by default."""
+        """Return the other program's report; without `wait`, the last known one."""
         address, note = (one.get(self._other) for one in (self.lake.addresses, self.lake.notes))
         if address is None or note is not None:
             return Unreachable(note)
@@ -213,9 +216,9 @@ class Observer:
         return heard
 
     def _answering(self) -> list[str]:
-        """Name the programs that run: the other one if it answers, and this one unless it is top.
+        """Name the running programs: the other one if it answers, and this one.
 
-        `top` has no version of its own.
+        A `top` process, which has an empty version, does not count.
         """
         hears = isinstance(self._heard(), Process)
         return [*[self.live.program] * bool(self.live.version), *[self._other] * hears]
@@ -236,7 +239,7 @@ class Observer:
         )
 
     def _begin(self, pipelines: Iterable[str], tables: Iterable[str]) -> float:
-        """Begin looks at pipelines and tables, and return until when to wait for them."""
+        """Start observing pipelines and tables; return the deadline for waiting."""
         self._heard(self.patience.other)
         for name in tables:
             self._begin_table(name)
@@ -254,7 +257,7 @@ class Observer:
         age = self._look_age(look.window, reported=part is not None)
         settings, now = self.lake.pipelines[name], self.clock.now()
         if last is not None and any(late_steps(settings, last[0].status, now)):
-            # The program that commits may report nothing here.
+            # The committing program may not report its changes here.
             age = min(age, self._age(ANSWER_SECS))
         self.quick.begin(
             ("summary", name),
@@ -263,7 +266,7 @@ class Observer:
             mark=mark,
         )
         if part is None or (part.waiting is None and part.state in ("idle", "stopped")):
-            # A process that runs the pipeline reports what it has listed.
+            # The process that runs the pipeline reports its own listings.
             self.slow.begin(
                 ("sources", name),
                 look.sources,
@@ -292,7 +295,7 @@ class Observer:
         )
 
     def _journaled(self, name: str) -> tuple[PipelineView, PipelineSummary]:
-        """Read a journal, and which of its entries the log has."""
+        """Read a journal, and which of its entries are committed."""
         view = self.journal(name)
         committed, now = self.committed(name), self.clock.seconds()
         return view, journaled(self._unknown[name], view, committed, now=now)
@@ -343,7 +346,7 @@ class Observer:
         )
 
     def _result(self, key: Hashable, end: float, what: str) -> tuple[Any, Problem | None]:
-        """Return the result of a look, or None and the problem: one pipeline hides no other."""
+        """Return an observation, or None and the problem: one failure hides no other result."""
         try:
             return self._awaited(key, end), None
         except Busy:
@@ -359,7 +362,7 @@ class Observer:
         return self.quick.result(key, wait=left, stale_wait=stale)
 
     def _size(self, name: str, version: int | None) -> TableSize:
-        """Return how large a table is, or was at the last version that was added up."""
+        """Return a table's size as of the last version that was sized."""
         self.slow.begin(
             ("size", name),
             self.tables[name].size,
@@ -368,12 +371,12 @@ class Observer:
             slow_share=SLOW_SHARE,
         )
         size: TableSize | None = self.slow.last(("size", name))
-        # One of a later version is of another table, which was in this place before.
+        # A later version means that the size is of a previous table at this location.
         is_of_it = size is not None and (size.version or 0) <= (-1 if version is None else version)
         return size if size is not None and is_of_it else TableSize()
 
     def _age(self, seconds: float) -> float:
-        """Return how old a look may be: the more there is to look at, the older."""
+        """Scale a maximum age with the number of pipelines and tables."""
         return seconds * max(1.0, max(len(self.pipelines), len(self.tables)) / MANY)
 
     def _look_age(self, window: DocumentWindow[Any], *, reported: bool) -> float:
@@ -381,14 +384,14 @@ class Observer:
         return min(age, GOING_ON_SECS) if window.out_of_time else age
 
     def _answer_age(self, window: DocumentWindow[Any], span_secs: float) -> float:
-        """Return how old a look may be that answers a request, and have it cover the span."""
+        """Return the maximum age of a view for a request, and widen its span to cover it."""
         is_short = window.out_of_time or window.span_secs < span_secs
         window.span_secs = max(window.span_secs, span_secs)
         return 0.0 if is_short else ANSWER_SECS
 
     def _part(self, kind: PartKind, name: str) -> PartReport | None:
-        """Return what the process reports that runs a pipeline, or commits to a table."""
-        # blizzard knows a table that it commits to itself by its URI, if nothing else names it.
+        """Return the report of the process that runs a pipeline or commits to a table."""
+        # blizzard names a table that it commits itself by URI if it has no `tables:` entry.
         called = name if kind is PartKind.PIPELINE else self.lake.tables[name].name
         own, heard = self.live.part(kind, called), self._heard()
         if own is not None or not isinstance(heard, Process):

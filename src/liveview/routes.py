@@ -1,7 +1,7 @@
-"""Routes of the API, the methods that answer them, and the OpenAPI document. Pure.
+"""Routes of the API, their handlers, and the OpenAPI document. Pure.
 
-`route` enters a method in `ROUTES`, the one list from which requests are dispatched, parameters are
-checked, and the OpenAPI document is made.
+`route` registers a method in `ROUTES`, which drives dispatch, parameter validation and the OpenAPI
+document.
 """
 
 import json
@@ -23,16 +23,16 @@ OPENAPI = "/api/openapi.json"
 LONGEST = 4096
 NUMBER = re.compile(r"[0-9]{1,18}")
 TEXT = r"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]*$"
-"""Values of a text parameter, as JSON Schema writes them: no control characters."""
+"""JSON Schema pattern of text parameters: no control characters."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
-"""Names in a path."""
+"""Pattern of names in a path."""
 
 Answering = TypeVar("Answering", bound=Callable[..., Any])
 
 
 @dataclass(eq=False)
 class RequestRefused(Exception):
-    """A request that is not answered, with the reason."""
+    """A rejected request, with the reason."""
 
     code: str
     message: str
@@ -43,7 +43,7 @@ class RequestRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One parameter of a query: a number if it has a lowest value, else a text."""
+    """A query parameter: a number if `least` is set, else text."""
 
     name: str
     what: str
@@ -53,7 +53,7 @@ class Parameter:
     required: bool = False
 
     def value(self, text: str) -> int | str:
-        """Return the value of a text; raise Refused if it is not allowed."""
+        """Parse a value; raise RequestRefused if it is not allowed."""
         if self.least is not None:
             number = int(text) if NUMBER.fullmatch(text) else None
             if number is None or not self.least <= number <= (self.most or number):
@@ -90,19 +90,19 @@ PATH = Parameter(
 
 
 def encoded(document: object) -> bytes:
-    """Return a document as JSON. Pure; by its fields, since a schema of it would cost more."""
+    """Serialize a document as JSON by its fields, which is cheaper than by schema."""
     return to_json(document, inf_nan_mode="null")
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One route. A name in its path is that of a pipeline or a table."""
+    """A route; `{name}` in its path is a pipeline or table."""
 
     path: str
     what: str
     parameters: tuple[Parameter, ...]
     max_age: float
-    """How many seconds an answer may be old."""
+    """Maximum age of an answer in seconds."""
     answer: Callable[..., Any]
 
     @property
@@ -129,7 +129,7 @@ ROUTES: list[Route] = []
 def route(
     path: str, what: str, *parameters: Parameter, max_age: float = 2.0
 ) -> Callable[[Answering], Answering]:
-    """Enter a method as the answer to a path: it takes the name, then the parameters by name."""
+    """Register a method as the handler of a path: it takes the name, then parameters by name."""
 
     def enter(answer: Answering) -> Answering:
         ROUTES.append(Route(f"/api/v1/{path}", what, parameters, max_age, answer))
@@ -139,7 +139,7 @@ def route(
 
 
 def values_of(query: str, parameters: Sequence[Parameter]) -> Values:
-    """Return the parameters of a query, each once; raise Refused for any other."""
+    """Parse a query; raise RequestRefused for unknown, repeated or missing parameters."""
     known = {one.name: one for one in parameters}
     values: dict[str, int | str | None] = {}
     try:
@@ -163,7 +163,7 @@ def values_of(query: str, parameters: Sequence[Parameter]) -> Values:
 
 
 def segments_of(path: str) -> list[str]:
-    """Return the parts of a path, decoded; raise Refused if one could mean more than a name."""
+    """Return the decoded segments of a path; raise RequestRefused if one is not a plain name."""
     return [_segment(part) for part in path.split("/")[1:]]
 
 
@@ -204,7 +204,7 @@ TOKEN = {
 
 
 def document(version: str) -> dict[str, Any]:
-    """Return the whole document."""
+    """Return the OpenAPI document."""
     schemas: dict[str, Any] = {}
     for kind in (*dict.fromkeys(route.document for route in ROUTES), Refusal):
         schema = TypeAdapter(kind).json_schema(ref_template=REFERENCE, mode="serialization")
@@ -238,7 +238,7 @@ def document(version: str) -> dict[str, Any]:
 
 
 def text(version: str) -> str:
-    """Return the document as it is stored and served."""
+    """Return the OpenAPI document as JSON text."""
     return json.dumps(document(version), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -300,7 +300,7 @@ def _described(
 
 
 def _closed(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema in which every field is there, and no other is."""
+    """Mark every property of a schema required, and allow no others."""
     if schema.get("type") != "object" or "properties" not in schema:
         return schema
     return {**schema, "required": list(schema["properties"]), "additionalProperties": False}

@@ -1,7 +1,7 @@
-"""The live page of one process: it listens from the start, and looks when somebody asks.
+"""The live page of one process: it records events from the start and reads data on request.
 
-The programs load this module by its name. What answers requests, and everything that reads journals
-and logs, is loaded with the first request.
+The programs import this module by name. Request handling and everything that reads journals and
+logs are imported with the first request.
 """
 
 import hashlib
@@ -21,8 +21,8 @@ from lakebed.config.files import Given
 from lakebed.telemetry.events import Emit, Event
 from lakebed.telemetry.health import HealthPart
 from lakebed.telemetry.http import HttpAnswer, Request
+from liveview.answer_cache import Patience
 from liveview.live import Live
-from liveview.looks.desk import Patience
 
 if TYPE_CHECKING:
     from liveview.api import Api
@@ -33,7 +33,7 @@ TYPES = {"css": "text/css", "html": "text/html", "js": "text/javascript"}
 
 @cache
 def asset(name: str) -> tuple[bytes, str, str] | None:
-    """Return a file of the page with its type and its tag; None if there is none of this name."""
+    """Return a file of the page with its content type and ETag; None if it does not exist."""
     found = files("liveview") / "page" / name
     if not NAME.fullmatch(name) or not found.is_file():
         return None
@@ -43,7 +43,7 @@ def asset(name: str) -> tuple[bytes, str, str] | None:
 
 
 def served(request: Request, name: str) -> HttpAnswer | None:
-    """Answer with a file of the page; None if there is none."""
+    """Serve a file of the page; None if it does not exist."""
     found = asset(name)
     if found is None:
         return None
@@ -66,7 +66,7 @@ HEADERS = {
 
 
 class LiveSite:
-    """What one process serves beside its metrics."""
+    """The page and the API that one process serves beside its metrics."""
 
     def __init__(
         self,
@@ -94,25 +94,25 @@ class LiveSite:
         self._api: Api | None = None
         self._log: Emit = lambda _event: None
         self.looks = 0
-        """How many requests for data there were."""
+        """The number of API requests."""
 
     def emit(self, event: Event) -> None:
-        """Take in what happens."""
+        """Record an event."""
         self._live.emit(event)
 
     def log_to(self, log: Emit) -> None:
-        """Report faults of the page there."""
+        """Set where errors of the page are logged."""
         self._log = log
 
     def __call__(self, request: Request) -> HttpAnswer | None:
-        """Answer a request to the page or the API; None where it is to neither."""
+        """Answer a request to the page or the API; None for any other path."""
         answer = self._answer(request)
         if answer is None:
             return None
         return replace(answer, headers={**HEADERS, **answer.headers})
 
     def close(self) -> None:
-        """End what is still being sent."""
+        """Close open streams."""
         with self._lock:
             if self._api is not None:
                 self._api.close()

@@ -1,4 +1,4 @@
-"""Pipelines and tables at a glance, with what a person should know about them. Pure."""
+"""Summaries of pipelines and tables, with their problems. Pure."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ from lakebed.clock import rfc3339
 from lakebed.deltalog.versions import Commit
 from lakebed.units import is_are, plural
 from liveview.details import Days
-from liveview.entries import PipelineView, freshness_of, series_of
+from liveview.history import ObservedTable, PipelineView, TableSize, freshness_of, series_of
 from liveview.model import (
     DAY_SECS,
     SPARK_BUCKETS,
@@ -36,7 +36,6 @@ from liveview.model import (
     of_ms,
     of_text,
 )
-from liveview.versions import ObservedTable, TableSize
 from penguin.status import TableStatus
 
 
@@ -71,7 +70,7 @@ def journaled(
     *,
     now: float,
 ) -> PipelineSummary:
-    """Return a pipeline with what its journal says."""
+    """Add what a pipeline's journal says."""
     status, held = view.status, view.held
     day = [one for one in view.entries if one.at >= now - DAY_SECS]
     read = [one.batch for one in day if one.batch.kind in ("batch", "replay")]
@@ -100,7 +99,7 @@ def journaled(
 
 
 def stuck_of(found: tuple[PipelineView, PipelineSummary] | None) -> tuple[int, ...]:
-    """Count what keeps a day from being complete: failed and lost files, and held entries."""
+    """Count what keeps a day incomplete: failed files, lost files and held entries."""
     if found is None:
         return ()
     view, summary = found
@@ -121,9 +120,9 @@ def running(
     yesterday: DayVerdict,
     now: float,
 ) -> PipelineSummary:
-    """Return a pipeline with what waits for it, what its process reports, and all its problems.
+    """Add the waiting files, the process's report and all problems.
 
-    `sources` are those that were listed last; `answering` are the programs that run for it.
+    `sources` are the last listings; `answering` are the running programs.
     """
     unread, status = UnreadFiles.of(sources), None if view is None else view.status
     size = sum(one.pending_bytes or 0 for one in sources) if unread.files is not None else None
@@ -132,7 +131,7 @@ def running(
             at = part.oldest_waiting_at
             since, size = None if at is None else datetime.fromisoformat(at), None
             unread = replace(unread, files=part.waiting, since=since)
-        # The run has listed later than we have.
+        # The run's listing is newer than ours.
         unread = replace(unread, changed={**unread.changed, **part.changed_files})
     problems = of_pipeline(
         settings,
@@ -175,7 +174,7 @@ def _behind(
     batch: CurrentBatch | None,
     now: float,
 ) -> float | None:
-    """Return how long the oldest data that is not in the table has waited, as far as is known."""
+    """Return the age of the oldest data that is not in the table; None if unknown."""
     began = None if batch is None else datetime.fromisoformat(batch.started_at)
     since = (oldest, began, None if status is None else status.uncommitted_since)
     waiting = [one for one in since if one is not None]
@@ -197,7 +196,7 @@ def _state(part: PartReport | None, status: PipelineStatus | None, files: int | 
         return "to_commit"
     if files:
         return "to_read"
-    # Without a report, a process writes that does not answer here.
+    # Without a report, a process runs that does not answer here.
     return "unknown" if part is None else "idle"
 
 
@@ -212,9 +211,9 @@ def table_summary(
     pipelines: Sequence[PipelineSummary],
     cli: CommandPrefix,
 ) -> TableSummary:
-    """Return a table at a glance; without a view, its log is not known.
+    """Add a table's state and problems; lateness comes from its pipelines.
 
-    What is late for it is what its pipelines say.
+    Without a view, its log is unknown.
     """
     usual = WayOut(commands=(f"{cli.penguin} status",))
     problems = [
@@ -260,14 +259,14 @@ def _committed_at(view: ObservedTable, version: int | None) -> str | None:
 
 
 def yesterday_of(now: datetime) -> str:
-    """Return the day before, in UTC."""
+    """Return the previous day in UTC."""
     return f"{now - timedelta(days=1):%Y-%m-%d}"
 
 
 def verdict_of(day: str, group: DayOrPartition | None, *, outdated: bool = False) -> DayVerdict:
-    """Return whether everything of a day is in the table, in words.
+    """Return the verdict on a day, with its sentence.
 
-    Files that have failed or are held since may be of a day that was complete.
+    `outdated` means that files failed or were held since: a complete day may no longer be.
     """
     if group is None or (outdated and group.complete):
         doubt = "not known yet" if group is None else "being read"
@@ -279,7 +278,7 @@ def verdict_of(day: str, group: DayOrPartition | None, *, outdated: bool = False
 
 
 def days_of(found: Reconciliation) -> Days:
-    """Return the last days that have files, the newest first."""
+    """Return the recent days with files, newest first."""
     notes = list(found.errors)
     if found.left_out:
         notes.append(

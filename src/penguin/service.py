@@ -58,13 +58,13 @@ class TableOutcome:
 
 def watched(table: TableRun) -> Callable[[], bool]:
     """Return the step of a table that is run for good: it tells once that it has begun to wait."""
-    is_told = False
+    is_traced = False
 
     def step() -> bool:
-        nonlocal is_told
+        nonlocal is_traced
         worked = table.step()
-        if not (worked or is_told):
-            is_told = True
+        if not (worked or is_traced):
+            is_traced = True
             settings = table.settings
             table.emit(
                 TableWatched(

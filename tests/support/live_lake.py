@@ -18,7 +18,7 @@ from lakebed.telemetry.guard import Guard
 from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.http import HttpLimits
 from lakebed.telemetry.observed import observed
-from liveview.looks.desk import Patience
+from liveview.answer_cache import Patience
 from liveview.site import LiveSite
 from penguin.config import load as penguin_config
 from penguin.metrics import METRICS as PENGUIN_METRICS

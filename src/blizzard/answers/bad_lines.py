@@ -57,9 +57,9 @@ class QuarantineFiles:
                     yield waiting, line
 
 
-def quarantine_of(asked: PipelineEvidence) -> QuarantineFiles:
+def quarantine_of(evidence: PipelineEvidence) -> QuarantineFiles:
     """Return the quarantine of a pipeline, as its journal was read. Pure."""
-    settings, history = asked.settings, asked.history
+    settings, history = evidence.settings, evidence.history
     known = with_found(settings.schema, history.columns)
     template = settings.sink.template
     by = row_partitions(template, settings.schema, settings.sink.timestamp_field)
@@ -67,7 +67,7 @@ def quarantine_of(asked: PipelineEvidence) -> QuarantineFiles:
     inside = known.without(frozenset(template.keys if template else ())).fields
     schema = Schema(inside + (by.read if by else ()))
     return QuarantineFiles(
-        store=asked.store,
+        store=evidence.store,
         rules=Rules(
             schema=schema,
             unknown=settings.unknown_fields,

@@ -73,11 +73,11 @@ class JournalEvidence:
         ]
         if not bare:
             return ()
-        told = self.committed(entry)
-        if not told.committed:
+        in_log = self.committed(entry)
+        if not in_log.committed:
             return tuple(bare)
         lineage = self.follow([one.path for one in bare])
-        found = (self._standing(one, lineage, told) for one in bare)
+        found = (self._standing(one, lineage, in_log) for one in bare)
         return tuple(self._for_source(one, key) for one in found)
 
     def follow(self, paths: Iterable[str]) -> Lineage:
@@ -106,10 +106,10 @@ class JournalEvidence:
                     lineage.journaled(path, came_for(entry, path))
                     return
 
-    def _standing(self, one: DataFile, lineage: Lineage, told: "EntryInLog") -> DataFile:
+    def _standing(self, one: DataFile, lineage: Lineage, in_log: "EntryInLog") -> DataFile:
         name = layout.file_name(one.path)
         # A file that was held at first came with a later version than the rest of its entry.
-        first = None if name in told.held else told.version
+        first = None if name in in_log.held else in_log.version
         if one.path in lineage.active:
             added = lineage.added(one.path)
             return replace(one, state=FileState.IN_TABLE, version=first if added < 0 else added)

@@ -47,8 +47,8 @@ def explain(
 
     `beside` are the sources of other pipelines that are started with this one, on the same table.
     """
-    asked = PipelineEvidence.read(settings, clock, check_schema, opening=open_reader)
-    store, history, refusal = asked.store, asked.history, asked.refusal()
+    evidence = PipelineEvidence.read(settings, clock, check_schema, opening=open_reader)
+    store, history, refusal = evidence.store, evidence.history, evidence.refusal()
     if refusal is None and history.sequence < 0:
         try:
             refuse_beside(settings.name, source_uris_of(settings), beside)
@@ -57,7 +57,8 @@ def explain(
     number, last = max(history.sequence, 0) + 1, history.last
 
     found = past_damage(
-        history, lambda: BatchProposal.of({one.name: asked.swept(one) for one in settings.sources})
+        history,
+        lambda: BatchProposal.of({one.name: evidence.swept(one) for one in settings.sources}),
     )
     units: tuple[WorkUnit, ...] = ()
     try:
@@ -67,7 +68,7 @@ def explain(
                 settings.name,
                 last=last.sequence,
                 now=clock.now(),
-                retention=asked.log.retention,
+                retention=evidence.log.retention,
             )
     except CommitsBehind as behind:
         refusal = behind

@@ -155,13 +155,13 @@ class SourceCounts:
         """Describe in words what is not in the table."""
         missing = _counts(self.states, (*_MISSING, *_ASIDE))
         files = plural(sum(self.states.values()), "source file")
-        told = [f"of {files}, {missing}; see blizzard files"] if missing else []
+        sentences = [f"of {files}, {missing}; see blizzard files"] if missing else []
         names = sum(one.files for one in self.unread)
         if names:
             which = f"{plural(names, 'name is', 'names are')} not read"
-            told.append(f"{which}, such as {self.unread[0].some[0]}; blizzard status says why")
+            sentences.append(f"{which}, such as {self.unread[0].some[0]}; blizzard status says why")
         unsure = "may be missing from this count" if self.states else "are not counted"
-        return [*told, *(f"source files {unsure}: {error}" for error in self.errors)]
+        return [*sentences, *(f"source files {unsure}: {error}" for error in self.errors)]
 
 
 _MISSING = (

@@ -24,7 +24,7 @@ from lakebed.documents.records import QuarantineFile
 
 
 def retraction_of(
-    asked: PipelineEvidence,
+    evidence: PipelineEvidence,
     table: JournalEvidence,
     done: IngestedFile,
     data_files: Sequence[DataFile],
@@ -48,7 +48,7 @@ def retraction_of(
     def takes(other: Entry) -> bool:
         return any(one.key == done.key and one.retracted for one in other.sources)
 
-    taken = _taken_out(asked, table, entry, rows, had_them, takes)
+    taken = _taken_out(evidence, table, entry, rows, had_them, takes)
     others = () if own else tuple(one.path for one in out)
     return replace(taken, replaced=entry.has_read(done.key), others=others)
 
@@ -64,20 +64,20 @@ def _files_before(table: JournalEvidence, entry: Entry, key: str) -> dict[str, i
     }
 
 
-def erasures_of(asked: PipelineEvidence, key: str, answer: Answer) -> tuple[FileRetraction, ...]:
+def erasures_of(evidence: PipelineEvidence, key: str, answer: Answer) -> tuple[FileRetraction, ...]:
     """Return what was asked to take rows of a file out of the table by what they hold.
 
     Entries name rows by where the source was when they were read, or when they were erased: it may
     have been moved since.
     """
-    table = asked.table
+    table = evidence.table
     if table is None:
         return ()
-    numbers = [int(at) for at, one in asked.history.books.retractions.items() if one.erased]
+    numbers = [int(at) for at, one in evidence.history.books.retractions.items() if one.erased]
     if not numbers:
         return ()
     read_in = filter(None, map(table.journal.entry, sorted({one.entry for one in answer.read})))
-    uris = uris_of(key, asked.settings, asked.history) | {one.uri_of(key) for one in read_in}
+    uris = uris_of(key, evidence.settings, evidence.history) | {one.uri_of(key) for one in read_in}
     found = []
 
     def erased(entry: Entry) -> int:
@@ -94,12 +94,12 @@ def erasures_of(asked: PipelineEvidence, key: str, answer: Answer) -> tuple[File
             return again or any(one.key == key and one.retracted for one in other.sources)
 
         had_them = {one.path: one.entry for one in answer.data_files if one.entry < number}
-        found.append(_taken_out(asked, table, entry, rows, had_them, takes))
+        found.append(_taken_out(evidence, table, entry, rows, had_them, takes))
     return tuple(found)
 
 
 def _taken_out(
-    asked: PipelineEvidence,
+    evidence: PipelineEvidence,
     table: JournalEvidence,
     entry: Entry,
     rows: int,
@@ -111,11 +111,11 @@ def _taken_out(
     They may be back, with the files that it took out, or with those that were compacted into
     these: `had_them` says which had rows of the source file at first, with their entries.
     """
-    told, mark = table.committed(entry), entry.replacement_mark
+    in_log, mark = table.committed(entry), entry.replacement_mark
     passed_over = table.log.fates([mark]).get(mark) == HeldState.GONE
     olds = [one.filename for one in entry.outgoing]
-    taken_out = olds if told.committed and not passed_over else []
-    at, version = told.at, told.version
+    taken_out = olds if in_log.committed and not passed_over else []
+    at, version = in_log.at, in_log.version
     lineage = table.follow(olds)
     left = [old for old in olds if lineage.forward(old).active]
     came_back = bool(taken_out) and any(
@@ -134,15 +134,15 @@ def _taken_out(
         entry=entry.sequence,
         at=datetime.fromisoformat(entry.created),
         rows=rows,
-        committed=told.committed,
+        committed=in_log.committed,
         passed_over=passed_over,
-        reasons=told.reasons_against if passed_over else (),
+        reasons=in_log.reasons_against if passed_over else (),
         came_back=came_back,
         is_out=not taken_out and bool(olds) and not left,
         is_altered=passed_over and any(lineage.forward(old).altered for old in olds),
         version=version,
         committed_at=at,
-        deleted_from=None if at is None else at + asked.log.retention(),
+        deleted_from=None if at is None else at + evidence.log.retention(),
     )
 
 
@@ -170,7 +170,7 @@ def resolutions(
             if one.left is not None:
                 waiting[one.left.filename] = one.left
         if lines:
-            told = table.committed(entry)
+            in_log = table.committed(entry)
             yield (
                 entry,
                 Resolution(
@@ -180,8 +180,8 @@ def resolutions(
                     lines=lines,
                     filtered=filtered,
                     rows=lines - filtered if entry.kind == REPLAY else 0,
-                    version=told.version,
-                    committed=told.committed,
+                    version=in_log.version,
+                    committed=in_log.committed,
                 ),
             )
 
@@ -190,11 +190,11 @@ def _lines(file: QuarantineFile | None, key: str) -> int:
     return 0 if file is None else sum(one.lines for one in file.sources if one.source == key)
 
 
-def is_running(asked: PipelineEvidence) -> bool | None:
+def is_running(evidence: PipelineEvidence) -> bool | None:
     """Return whether a blizzard runs; None where it runs on another machine, if it does."""
-    if asked.store is None:
+    if evidence.store is None:
         return False
-    writer = writer_status(asked.store, asked.settings.name, this_machine())
+    writer = writer_status(evidence.store, evidence.settings.name, this_machine())
     if writer is None or writer.state in (Life.ENDED, Life.GONE):
         return False
     return True if writer.state is Life.ALIVE else None

@@ -151,8 +151,8 @@ class Reconciler:
         )
 
     def _summed_up(self, question: Question, found: "SurveyedSources") -> Reconciliation:
-        asked = question.days if question.by == "day" else ()
-        groups = {name: DayOrPartition(name=name) for name in asked}
+        evidence = question.days if question.by == "day" else ()
+        groups = {name: DayOrPartition(name=name) for name in evidence}
         for each in found.sources:
             for name, group in each.groups.items():
                 groups.setdefault(name, DayOrPartition(name=name)).add(group)
@@ -191,22 +191,22 @@ class Reconciler:
 
     def _survey(self, question: Question, keeps: Keeps) -> "SurveyedSources":
         """List every source; names that turn out damaged, or were replaced, are not believed."""
-        asked = PipelineEvidence.read(
+        evidence = PipelineEvidence.read(
             self.settings, self.clock, opening=self.open_reader, ledger=self.ledger
         )
-        if asked.store is not None and self._rows is None:
-            journal = JournalReader(asked.store, self.settings.name)
+        if evidence.store is not None and self._rows is None:
+            journal = JournalReader(evidence.store, self.settings.name)
             self._rows = EntryRows(journal, lambda: self.ledger.books.replayed)
-        return past_damage(self.ledger, lambda: self._surveyed(asked, question, keeps))
+        return past_damage(self.ledger, lambda: self._surveyed(evidence, question, keeps))
 
     def _surveyed(
-        self, asked: PipelineEvidence, question: Question, keeps: Keeps
+        self, evidence: PipelineEvidence, question: Question, keeps: Keeps
     ) -> "SurveyedSources":
         if not self._listers:
             self._listers = {each.source.name: each for each in source_listers(self.settings)}
-        progress, errors = settled_progress(asked)
+        progress, errors = settled_progress(evidence)
         found = SurveyedSources(errors=errors)
-        refusal = asked.refusal_without_journal()
+        refusal = evidence.refusal_without_journal()
         if refusal is not None:
             found.refuse(refusal)
         days = question.window(self.clock.now())
@@ -214,7 +214,7 @@ class Reconciler:
 
         def counted(lister: SourceLister) -> CountedFiles:
             survey = SourceSurvey(
-                asked=asked,
+                evidence=evidence,
                 lister=lister,
                 progress=progress,
                 written=written,
@@ -230,7 +230,7 @@ class Reconciler:
         for name, lister in self._listers.items():
             if question.source in (None, name):
                 with found.sparing(name):
-                    asked.refuse_other_source(lister.source)
+                    evidence.refuse_other_source(lister.source)
                     # A store that turns out to list names in no order is listed once more.
                     found.sources.append(lister.lister.attempt(partial(counted, lister)))
         return found

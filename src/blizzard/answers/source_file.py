@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from lakebed.deltalog.search import EntryInLog
 
 
-def failure_of(asked: PipelineEvidence, known: UnfinishedFile) -> FailedSource | None:
+def failure_of(evidence: PipelineEvidence, known: UnfinishedFile) -> FailedSource | None:
     """Return where and since when a file fails; None where it has not failed.
 
     A later entry may say that it is gone, was given up, or is to be read again.
     """
-    sources = {source.name: source for source in asked.settings.sources}
-    found = FailedSource.of(known, bases_of(asked.settings, sources[known.record.source]))
+    sources = {source.name: source for source in evidence.settings.sources}
+    found = FailedSource.of(known, bases_of(evidence.settings, sources[known.record.source]))
     number = known.entry if known.failed_in is None else known.failed_in
     is_later = number != known.entry or known.record.gone
-    table = asked.table if is_later else None
+    table = evidence.table if is_later else None
     failed = None if table is None or number is None else table.journal.entry(number)
     if found is None or failed is None:
         return found
@@ -66,24 +66,24 @@ DECISIONS = {
 """What becomes of a file that is not taken for a reason; of all others, nothing more."""
 
 
-def why_source_file(asked: PipelineEvidence, source: SourceSettings, path: str) -> Answer:
+def why_source_file(evidence: PipelineEvidence, source: SourceSettings, path: str) -> Answer:
     """Return why a file of a source is where it is."""
     key = f"{source.name}:{path}"
-    spot, before = asked.spot_check(source), asked.known(key)
+    spot, before = evidence.spot_check(source), evidence.known(key)
     facts, found = _head(spot.context.store, path), spot.of(path)
     answer = Answer(
         kind="source",
         state=FileState.MISSING,
         uri=spot.context.store.describe(path),
-        pipeline=asked.settings.name,
-        table_uri=asked.settings.sink.table_uri,
+        pipeline=evidence.settings.name,
+        table_uri=evidence.settings.sink.table_uri,
         source=source.name,
         path=path,
         answer="",
         stored=facts,
     )
-    progress, unsure = asked.progress()
-    life = Lifecycle(source=source, ledger=asked.history, progress=progress)
+    progress, unsure = evidence.progress()
+    life = Lifecycle(source=source, ledger=evidence.history, progress=progress)
     standing = _standing(life, facts, before, found, key)
     passed = _passed(found, path)
     if standing is not None:
@@ -93,21 +93,23 @@ def why_source_file(asked: PipelineEvidence, source: SourceSettings, path: str) 
     elif passed is not None:
         reason, detail = passed.reason.value, passed.detail
         answer = replace(answer, state=FileState.SKIPPED, reason=reason, detail=detail)
-    answer = _with_history(asked, answer, before)
+    answer = _with_history(evidence, answer, before)
     answer = replace(
         answer,
-        erased=erasures_of(asked, key, answer),
-        read_before=_read_before(asked, key),
-        taken_back_by=asked.history.undecided.taking_back(key),
-        other_bad_lines=max(0, _waiting_in_all(asked, key) - max(0, waiting_lines(answer))),
+        erased=erasures_of(evidence, key, answer),
+        read_before=_read_before(evidence, key),
+        taken_back_by=evidence.history.undecided.taking_back(key),
+        other_bad_lines=max(0, _waiting_in_all(evidence, key) - max(0, waiting_lines(answer))),
     )
-    refusal = asked.refusal() if answer.state is FileState.WAITING else None
+    refusal = evidence.refusal() if answer.state is FileState.WAITING else None
     if refusal is not None:
         answer = replace(answer, reason=code_of(refusal), detail=str(refusal))
     elif answer.state is FileState.WAITING and answer.reason not in (PART_READ, REDO):
-        answer = replace(answer, running=is_running(asked))
-    now, cli = asked.clock.now(), asked.cli
-    answer = worded(Case(answer=answer, settings=asked.settings, source=source, now=now, cli=cli))
+        answer = replace(answer, running=is_running(evidence))
+    now, cli = evidence.clock.now(), evidence.cli
+    answer = worded(
+        Case(answer=answer, settings=evidence.settings, source=source, now=now, cli=cli)
+    )
     doubt = "".join(f" This is not known for sure: {one}." for one in unsure)
     return replace(answer, answer=f"{answer.answer}{doubt}")
 
@@ -140,25 +142,25 @@ def _is_over(before: Before) -> bool:
     return is_gone and before.finished is not None
 
 
-def _read_before(asked: PipelineEvidence, key: str) -> tuple[Read, ...]:
+def _read_before(evidence: PipelineEvidence, key: str) -> tuple[Read, ...]:
     """Return what was read under a name as other objects, and whose rows are still in the table."""
-    table, found = asked.table, list[Read]()
+    table, found = evidence.table, list[Read]()
     if table is None:
         return ()
-    for each in asked.history.earlier.get(key, ()):
+    for each in evidence.history.earlier.get(key, ()):
         last = None if each.file.entry is None else table.journal.entry(each.file.entry)
         for entry in parts_until(table.journal, key, last):
-            told = table.committed(entry)
+            in_log = table.committed(entry)
             files = [file for file in entry.files if key in file.source_files]
             states = {one.state for one in table.data_files(entry, files)}
             if states != {FileState.REMOVED}:
-                found += [_read(entry, one, told) for one in entry.readings if one.key == key]
+                found += [_read(entry, one, in_log) for one in entry.readings if one.key == key]
     return tuple(found)
 
 
-def _waiting_in_all(asked: PipelineEvidence, key: str) -> int:
+def _waiting_in_all(evidence: PipelineEvidence, key: str) -> int:
     """Count the waiting bad lines of a file, of earlier content too."""
-    files = (each.file for each in asked.history.books.waiting_files())
+    files = (each.file for each in evidence.history.books.waiting_files())
     return sum(one.lines for file in files for one in file.sources if one.source == key)
 
 
@@ -182,52 +184,52 @@ def _passed(found: Finding, path: str) -> SkippedFile | None:
     )
 
 
-def _with_history(asked: PipelineEvidence, answer: Answer, before: Before) -> Answer:
+def _with_history(evidence: PipelineEvidence, answer: Answer, before: Before) -> Answer:
     """Add what entries say of a file, by the state that it is in."""
     known, done = before.unfinished, before.finished
     if known is not None and not (_is_over(before) or (done and answer.state is FileState.CHANGED)):
-        unfinished = _with_unfinished(asked, answer, known)
+        unfinished = _with_unfinished(evidence, answer, known)
         is_replaced = done is not None and not done.retracted and not unfinished.read
         if done is None or not is_replaced:
             return unfinished
-        return replace(unfinished, replaces_rows=_rows_before(asked, answer, done))
-    return answer if done is None else _with_finished(asked, answer, done)
+        return replace(unfinished, replaces_rows=_rows_before(evidence, answer, done))
+    return answer if done is None else _with_finished(evidence, answer, done)
 
 
-def _with_unfinished(asked: PipelineEvidence, answer: Answer, known: UnfinishedFile) -> Answer:
+def _with_unfinished(evidence: PipelineEvidence, answer: Answer, known: UnfinishedFile) -> Answer:
     record = known.record
-    answer = _with_parts(asked, answer, _parts_of_unfinished(asked, known), record.key)
+    answer = _with_parts(evidence, answer, _parts_of_unfinished(evidence, known), record.key)
     unseen = record.records_read - sum(one.lines for one in answer.read)
-    answer = replace(answer, earlier_lines=_earlier_lines(asked, unseen))
+    answer = replace(answer, earlier_lines=_earlier_lines(evidence, unseen))
     if answer.reason in (PART_READ, REDO):
         return answer
     is_there = answer.state is FileState.WAITING or answer.reason == ChangedPartWay.code
     gone = record.gone and not is_there
-    return replace(answer, failure=failure_of(asked, known), gone=gone)
+    return replace(answer, failure=failure_of(evidence, known), gone=gone)
 
 
-def _rows_before(asked: PipelineEvidence, bare: Answer, done: IngestedFile) -> int | None:
+def _rows_before(evidence: PipelineEvidence, bare: Answer, done: IngestedFile) -> int | None:
     """Count the rows in the table of what a file was before; None where that is not known."""
-    before = _with_finished(asked, replace(bare, state=FileState.IN_TABLE, reason=None), done)
+    before = _with_finished(evidence, replace(bare, state=FileState.IN_TABLE, reason=None), done)
     if before.state is FileState.ALTERED or before.reason == INHERITED:
         return None
     is_there = before.state in (FileState.IN_TABLE, FileState.REMOVED)
     return present_count(before) if is_there else 0
 
 
-def _parts_of_unfinished(asked: PipelineEvidence, known: UnfinishedFile) -> tuple[Entry, ...]:
+def _parts_of_unfinished(evidence: PipelineEvidence, known: UnfinishedFile) -> tuple[Entry, ...]:
     """Return the entries whose rows of a file are in the table, though it is not done."""
-    table, record = asked.table, known.record
+    table, record = evidence.table, known.record
     if table is None or not record.records_read:
         return ()
     said = last_entry(known)
-    last = asked.history.sequence if said is None else said
+    last = evidence.history.sequence if said is None else said
     newest = reading(table.journal, record.key, last)
     return parts_until(table.journal, record.key, newest)
 
 
-def _with_finished(asked: PipelineEvidence, answer: Answer, done: IngestedFile) -> Answer:
-    table, undone = asked.table, asked.history.undecided.of(done.key)
+def _with_finished(evidence: PipelineEvidence, answer: Answer, done: IngestedFile) -> Answer:
+    table, undone = evidence.table, evidence.history.undecided.of(done.key)
     if table is None:
         return answer
     if undone is not None and answer.reason == NOT_APPLIED:
@@ -235,11 +237,11 @@ def _with_finished(asked: PipelineEvidence, answer: Answer, done: IngestedFile) 
     entry = _entry_of(table, done)
     if entry is not None and entry.has_read(done.key):
         parts = parts_until(table.journal, done.key, entry)
-        answer = _with_parts(asked, answer, parts, done.key)
+        answer = _with_parts(evidence, answer, parts, done.key)
         before = (one.skipped for one in parts[0].readings if one.key == done.key)
-        answer = replace(answer, earlier_lines=_earlier_lines(asked, max(before, default=0)))
+        answer = replace(answer, earlier_lines=_earlier_lines(evidence, max(before, default=0)))
     said = done.entry if undone is None else undone.entry
-    taken = retraction_of(asked, table, replace(done, entry=said), answer.data_files)
+    taken = retraction_of(evidence, table, replace(done, entry=said), answer.data_files)
     answer = replace(answer, retraction=taken)
     is_back = taken is not None and taken.came_back
     states = {one.state for one in answer.data_files}
@@ -252,26 +254,26 @@ def _with_finished(asked: PipelineEvidence, answer: Answer, done: IngestedFile) 
     return replace(answer, state=state, reason=reason)
 
 
-def settled_progress(asked: PipelineEvidence) -> tuple[FileProgress, tuple[str, ...]]:
+def settled_progress(evidence: PipelineEvidence) -> tuple[FileProgress, tuple[str, ...]]:
     """Return the progress of files with what other writers did, and why that is not known for sure.
 
     The state of each file that they may have touched is the one that `why` gives.
     """
-    progress, errors = asked.progress()
-    if asked.table is None or progress.committed is None:
+    progress, errors = evidence.progress()
+    if evidence.table is None or progress.committed is None:
         return progress, errors
     try:
-        altered = dict(_altered(asked, asked.table, progress))
+        altered = dict(_altered(evidence, evidence.table, progress))
     except LakeError as trouble:
         return progress, tuple(dict.fromkeys((*errors, str(trouble))))
     return replace(progress, altered=altered), errors
 
 
 def _altered(
-    asked: PipelineEvidence, table: JournalEvidence, progress: FileProgress
+    evidence: PipelineEvidence, table: JournalEvidence, progress: FileProgress
 ) -> Iterator[tuple[tuple[str, int], FileState]]:
     """Yield what other writers have made of the rows of source files, by key and entry."""
-    history, lookup = asked.history, asked.history.lookup()
+    history, lookup = evidence.history, evidence.history.lookup()
     made = ((int(at), one) for at, one in history.books.retractions.items() if not one.erased)
     retractions = [entry for entry, _one in made if entry not in progress.passed_over]
     for key in sorted(table.altered_sources() | table.returned_sources(retractions)):
@@ -283,7 +285,7 @@ def _altered(
             state = progress.of(done)
             if state is FileState.RETRACTED:
                 bare = Answer(kind="source", state=state, uri=key, answer="")
-                state = _with_finished(asked, bare, done).state
+                state = _with_finished(evidence, bare, done).state
             else:
                 replayed = f"{done.entry}:{key}" in history.books.replayed
                 found = table.states_of(key, done.entry, replayed=replayed)
@@ -304,17 +306,17 @@ def _entry_of(table: JournalEvidence, done: IngestedFile) -> Entry | None:
     return reading(table.journal, done.key, last) or entry
 
 
-def _earlier_lines(asked: PipelineEvidence, lines: int) -> int:
+def _earlier_lines(evidence: PipelineEvidence, lines: int) -> int:
     """Return how many lines were read under an earlier journal, of those that this one lacks."""
-    opening = None if asked.table is None or lines <= 0 else asked.table.journal.entry(0)
+    opening = None if evidence.table is None or lines <= 0 else evidence.table.journal.entry(0)
     return 0 if opening is None or opening.inherits is None else lines
 
 
 def _with_parts(
-    asked: PipelineEvidence, bare: Answer, parts: tuple[Entry, ...], key: str
+    evidence: PipelineEvidence, bare: Answer, parts: tuple[Entry, ...], key: str
 ) -> Answer:
     """Add what entries say of the reading of a file, and how its data files stand."""
-    table = asked.table
+    table = evidence.table
     if table is None or not parts:
         return bare
     reads: list[Read] = []
@@ -322,9 +324,9 @@ def _with_parts(
     for entry in parts:
         files = [file for file in entry.files if key in file.source_files]
         data_files += table.data_files(entry, files, key)
-        told = table.committed(entry)
+        in_log = table.committed(entry)
         records = (record for record in entry.readings if record.key == key)
-        reads += [_read(entry, record, told) for record in records]
+        reads += [_read(entry, record, in_log) for record in records]
     since: list[Resolution] = []
     for entry, one in resolutions(table, parts, key):
         since.append(one)
@@ -334,7 +336,7 @@ def _with_parts(
     return replace(bare, read=tuple(reads), resolved=tuple(since), data_files=tuple(data_files))
 
 
-def _read(entry: Entry, record: SourceRecord, told: "EntryInLog") -> Read:
+def _read(entry: Entry, record: SourceRecord, in_log: "EntryInLog") -> Read:
     return Read(
         entry=entry.sequence,
         at=datetime.fromisoformat(entry.created),
@@ -345,8 +347,8 @@ def _read(entry: Entry, record: SourceRecord, told: "EntryInLog") -> Read:
         rescued=sum(record.rescued.values()),
         dropped=sum(record.dropped.values()),
         rows=record.rows,
-        version=told.version,
-        committed=told.committed,
-        committed_at=told.at,
+        version=in_log.version,
+        committed=in_log.committed,
+        committed_at=in_log.at,
         counted="records" if record.form else "lines",
     )

@@ -92,16 +92,16 @@ class DeadLetterQueue:
     """Files that were not given up: their days stay open. The newest first."""
 
 
-def dead_letter_queue(asked: PipelineEvidence) -> DeadLetterQueue:
+def dead_letter_queue(evidence: PipelineEvidence) -> DeadLetterQueue:
     """Read a pipeline's dead letter queue. It is handed readers only, so it cannot write.
 
     Only objects with letters of files that are failed now are read: the newest snapshot and the
     entries after it say which entries name those.
     """
-    settings, ledger = asked.settings, asked.history
-    if asked.store is None:
+    settings, ledger = evidence.settings, evidence.history
+    if evidence.store is None:
         return DeadLetterQueue(pipeline=settings.name)
-    journal = JournalReader(asked.store, settings.name)
+    journal = JournalReader(evidence.store, settings.name)
     lost = lost_among(ledger)
     failed_in = {
         key: known.failed_in
@@ -112,7 +112,7 @@ def dead_letter_queue(asked: PipelineEvidence) -> DeadLetterQueue:
     }
     there = {key: entry for key, entry in failed_in.items() if key not in lost}
     entries = [journal.listed(one).entry for one in sorted(set(there.values()))]
-    found, gone = _read(entries, lambda uri: asked.open_reader(queue_at(settings, uri)))
+    found, gone = _read(entries, lambda uri: evidence.open_reader(queue_at(settings, uri)))
     current = (one for one, entry in found if there.get(_key(one, entry)) == entry.sequence)
     return DeadLetterQueue(
         pipeline=settings.name,
@@ -245,7 +245,7 @@ class SourceStatus:
 
 
 def source_status(
-    asked: PipelineEvidence,
+    evidence: PipelineEvidence,
     source: SourceSettings,
     *,
     open_queue: OpenQueue | None = None,
@@ -255,14 +255,14 @@ def source_status(
 
     Without being `listed`, it is not known what waits in it.
     """
-    history, name, now = asked.history, source.name, asked.clock.now()
-    failed = failed_files(asked.settings, source, history)
+    history, name, now = evidence.history, source.name, evidence.clock.now()
+    failed = failed_files(evidence.settings, source, history)
     found: Finding | None = None
     error: str | None = None
     try:
         if listed:
-            asked.refuse_other_source(source)
-            found = asked.swept(source)
+            evidence.refuse_other_source(source)
+            found = evidence.swept(source)
             failed = as_found(failed, found, now)
     except SegmentBroken:
         raise  # Nothing is wrong with the source: the entries say the same.
@@ -334,5 +334,5 @@ def failed_files(
         return []  # A look that finds nothing amiss does not work out which settings matter.
     bases = bases_of(settings, source)
     found = filter(None, (FailedSource.of(known, bases) for known in failed))
-    told = sorted(found, key=lambda one: one.path)
-    return sorted(told, key=lambda one: one.failed_at, reverse=True)
+    by_path = sorted(found, key=lambda one: one.path)
+    return sorted(by_path, key=lambda one: one.failed_at, reverse=True)

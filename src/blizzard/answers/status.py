@@ -107,42 +107,42 @@ class StatusReader:
             # After an error no ledger is kept: it may be of another journal.
             ledger, self._ledger = self._ledger, Ledger()
             try:
-                asked = PipelineEvidence.read(
+                evidence = PipelineEvidence.read(
                     self.settings, self.clock, opening=opening, ledger=ledger, log=self.log
                 )
-                found = pipeline_status(asked, open_queue=open_queue, listed=listed)
+                found = pipeline_status(evidence, open_queue=open_queue, listed=listed)
             except StoreUnavailable:
                 if attempt == TRIES - 1:
                     raise
             else:
                 self._ledger = ledger
-                return asked, found
+                return evidence, found
         raise AssertionError("unreachable")
 
 
 def pipeline_status(
-    asked: PipelineEvidence, *, open_queue: OpenQueue | None, listed: bool
+    evidence: PipelineEvidence, *, open_queue: OpenQueue | None, listed: bool
 ) -> PipelineStatus:
     """Return the status of a pipeline. It is handed readers only, so it cannot write.
 
     Without `listed` the sources are not listed, and what waits in them is not known.
     """
-    aside, handoff, writer = asked.aside, None, None
-    settings, store, log = asked.settings, asked.store, asked.log
-    history, sums = asked.history, asked.history.books.sums
+    aside, handoff, writer = evidence.aside, None, None
+    settings, store, log = evidence.settings, evidence.store, evidence.log
+    history, sums = evidence.history, evidence.history.books.sums
     if store is not None:
         protocol = latest_protocol(store)
         handoff = None if protocol is None else protocol.handoff
         writer = writer_status(store, settings.name, this_machine())
-    last = asked.last_committed(log.committed)
+    last = evidence.last_committed(log.committed)
     uncommitted = max(0, history.sequence - (last.entry or 0)) * last.receipt_fits
-    rows, since = (None, None) if last.unsure else _waiting_rows(asked, uncommitted)
+    rows, since = (None, None) if last.unsure else _waiting_rows(evidence, uncommitted)
     with suppress(LakeError):  # What cannot be asked is reported where retractions are counted.
         history.settle(log.passed_over)
 
     def sources() -> tuple[SourceStatus, ...]:
         return tuple(
-            source_status(asked, source, open_queue=open_queue, listed=listed)
+            source_status(evidence, source, open_queue=open_queue, listed=listed)
             for source in settings.sources
         )
 
@@ -178,16 +178,16 @@ def pipeline_status(
         aside_error=aside.error or error or (last.unsure if last.receipt_fits else None),
         uncommitted_rows=rows,
         uncommitted_since=since,
-        last_commit_at=None if since is None else _last_commit_at(asked, since),
+        last_commit_at=None if since is None else _last_commit_at(evidence, since),
     )
 
 
-def _waiting_rows(asked: PipelineEvidence, count: int) -> tuple[int | None, datetime | None]:
+def _waiting_rows(evidence: PipelineEvidence, count: int) -> tuple[int | None, datetime | None]:
     """Return the rows of the last entries of a journal, and when the first was written."""
-    if asked.store is None or not count:
+    if evidence.store is None or not count:
         return 0, None
-    last, known = asked.history.sequence, asked.history.newest
-    journal = JournalReader(asked.store, asked.settings.name)
+    last, known = evidence.history.sequence, evidence.history.newest
+    journal = JournalReader(evidence.store, evidence.settings.name)
     waiting = range(last - count + 1, last + 1)
     for number in waiting if count <= NEWEST else waiting[:1]:
         if number not in known:
@@ -206,11 +206,13 @@ def commit_patience(settings: PipelineSettings) -> float:
     return min(POLLS * poll, sink.late_after)
 
 
-def _last_commit_at(asked: PipelineEvidence, since: datetime) -> datetime | None:
+def _last_commit_at(evidence: PipelineEvidence, since: datetime) -> datetime | None:
     """Return when entries of the pipeline were committed last, if one waits longer than usual."""
-    waited = (asked.clock.now() - since).total_seconds()
+    waited = (evidence.clock.now() - since).total_seconds()
     with suppress(LakeError):
-        return asked.log.last_commit_at() if waited > commit_patience(asked.settings) else None
+        return (
+            evidence.log.last_commit_at() if waited > commit_patience(evidence.settings) else None
+        )
     return None
 
 
@@ -218,10 +220,12 @@ def _retractions(history: Ledger, passed_over: PassedOver) -> tuple[list[Retract
     """Return the retractions with an effect, or why that is not known."""
     made = {int(entry): one for entry, one in history.books.retractions.items()}
     try:
-        told = passed_over(history.journal or "", {entry: one.mark for entry, one in made.items()})
+        rejected = passed_over(
+            history.journal or "", {entry: one.mark for entry, one in made.items()}
+        )
     except LakeError as trouble:
         return [], str(trouble)
-    return [made[entry] for entry, is_over in told.items() if not is_over], None
+    return [made[entry] for entry, is_over in rejected.items() if not is_over], None
 
 
 def _not_applied(history: Ledger) -> list[Retraction]:

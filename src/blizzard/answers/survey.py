@@ -34,7 +34,7 @@ BadLines = dict[int, int]
 class SourceSurvey:
     """One pass over one source."""
 
-    asked: PipelineEvidence
+    evidence: PipelineEvidence
     lister: SourceLister
     progress: FileProgress
     written: DayOf
@@ -54,14 +54,14 @@ class SourceSurvey:
     @cached_property
     def scan(self) -> Scan:
         """Return what decides about each listed object."""
-        context = self.asked.context(self.lister.source, lambda _key: Before())
+        context = self.evidence.context(self.lister.source, lambda _key: Before())
         return self.lister.scan(context, sweep=True)
 
     @cached_property
     def _life(self) -> Lifecycle:
         return Lifecycle(
             source=self.lister.source,
-            ledger=self.asked.history,
+            ledger=self.evidence.history,
             progress=self.progress,
             partition=partitions_of(self.lister),
             written=self.written,
@@ -71,7 +71,7 @@ class SourceSurvey:
         """Yield how each file stands, after what was read under its name before."""
         for one in self._now():
             key = one.key
-            history = self.asked.history
+            history = self.evidence.history
             has_more = key in history.earlier or key in history.undecided.files
             if has_more and key not in self._met:
                 self._met.add(key)
@@ -92,8 +92,8 @@ class SourceSurvey:
         """Yield how each file stands, those that are no longer there in between."""
         plan = self._plan()
         start = f"{self.lister.source.name}:{self.prefix}"
-        self._sought = {key for key in self.asked.history.unfinished if key.startswith(start)}
-        known = known_between(self.asked.history, start, start + LAST)
+        self._sought = {key for key in self.evidence.history.unfinished if key.startswith(start)}
+        known = known_between(self.evidence.history, start, start + LAST)
         known_next = next(known, None)
         listing = self.lister.lister.files(
             self.scan.context.store, plan, self._guide(), left_out=lambda _facts: None
@@ -161,7 +161,7 @@ class SourceSurvey:
     def _unfinished(self, plan: ListingPlan) -> Iterator[FileStanding]:
         """Yield the files that are not done and were not listed."""
         for key in sorted(self._sought):
-            known = self.asked.history.unfinished[key]
+            known = self.evidence.history.unfinished[key]
             if self._would_be_listed(known.record.path, plan):
                 yield self._life.unfinished_and_gone(known)
 

@@ -103,11 +103,11 @@ def subjects(name: str, pipelines: Pipelines) -> list[Subject]:
 
 
 def _of_sources(found: Sequence[tuple[PipelineEvidence, str]]) -> Iterator[Subject]:
-    for asked, key in found:
+    for evidence, key in found:
         name, _, path = key.partition(":")
-        for source in asked.settings.sources:
+        for source in evidence.settings.sources:
             if source.name == name:
-                yield asked, source, path
+                yield evidence, source, path
 
 
 def _placed_data_file(name: str, pipelines: Pipelines) -> Iterator[Subject]:
@@ -115,10 +115,10 @@ def _placed_data_file(name: str, pipelines: Pipelines) -> Iterator[Subject]:
     for settings in pipelines.settings:
         path = below(settings.sink.table_uri, name)
         if path is not None and layout.is_parquet(path):
-            asked = pipelines.ask(settings)
-            there = asked.store is not None and asked.store.head(path) is not None
+            evidence = pipelines.ask(settings)
+            there = evidence.store is not None and evidence.store.head(path) is not None
             if is_place(name) or there:
-                yield asked, None, path
+                yield evidence, None, path
 
 
 def _data_files(name: str, pipelines: Pipelines) -> Iterator[Subject]:
@@ -127,10 +127,10 @@ def _data_files(name: str, pipelines: Pipelines) -> Iterator[Subject]:
     if not is_ours and not UUID.search(name) and not layout.is_parquet(name):
         return
     tables = {place_of(each.sink.table_uri): each for each in reversed(pipelines.settings)}
-    for asked in pipelines.opened(tables.values()):
-        path = name if is_ours else path_in_log(asked, name)
+    for evidence in pipelines.opened(tables.values()):
+        path = name if is_ours else path_in_log(evidence, name)
         if path is not None:
-            yield asked, None, path
+            yield evidence, None, path
 
 
 NOT_TAKEN = (FileState.SKIPPED, FileState.MISSING)
@@ -146,9 +146,9 @@ def why(name: str, pipelines: Pipelines) -> list[Answer]:
     try:
         found = subjects(name, pipelines)
         answers = []
-        for asked, source, path in found:
-            with pipelines.sparing(asked.settings):
-                answers.append(_answer(asked, source, path))
+        for evidence, source, path in found:
+            with pipelines.sparing(evidence.settings):
+                answers.append(_answer(evidence, source, path))
     except FileUnknown:
         _raise_unread(pipelines)
         raise
@@ -164,10 +164,10 @@ def why(name: str, pipelines: Pipelines) -> list[Answer]:
                 next=(way("Check where each pipeline reads from."),),
             )
         ]
-    told = [each for each in answers if each is not None]
-    if not told:
+    known = [each for each in answers if each is not None]
+    if not known:
         raise FileUnknown(f"no entry of a journal names the data file {name!r}")
-    return [each for each in told if each.state not in NOT_TAKEN] or told
+    return [each for each in known if each.state not in NOT_TAKEN] or known
 
 
 def _raise_unread(pipelines: Pipelines) -> None:
@@ -176,31 +176,31 @@ def _raise_unread(pipelines: Pipelines) -> None:
         raise trouble
 
 
-def _answer(asked: PipelineEvidence, source: SourceSettings | None, path: str) -> Answer | None:
+def _answer(evidence: PipelineEvidence, source: SourceSettings | None, path: str) -> Answer | None:
     if source is not None:
-        return why_source_file(asked, source, path)
-    return None if asked.store is None else why_data_file(asked, asked.store, path)
+        return why_source_file(evidence, source, path)
+    return None if evidence.store is None else why_data_file(evidence, evidence.store, path)
 
 
 GC_AGE = timedelta(hours=24)
 """How old a file must be for `blizzard gc` by default."""
 
 
-def why_data_file(asked: PipelineEvidence, store: Reader, path: str) -> Answer | None:
+def why_data_file(evidence: PipelineEvidence, store: Reader, path: str) -> Answer | None:
     """Return why a data file is where it is; None where only an unknown UUID is given."""
     name, is_path = file_name(path), layout.is_parquet(path)
     facts = store.head(path) if is_path else None
     mark = None if facts is None else mark_of(store, facts)
-    for table in _journals(asked, store, mark):
+    for table in _journals(evidence, store, mark):
         entry = naming_data_file(table.journal, name, table.last)
         if entry is not None:
-            return _of_entry(asked, store, table, entry, name)
+            return _of_entry(evidence, store, table, entry, name)
     if not is_path:
-        found = path_in_log(asked, name)
+        found = path_in_log(evidence, name)
         if found is None:
             return None
         path, facts = found, store.head(found)
-    bare, log = _bare(asked, store, path, facts), asked.log.search()
+    bare, log = _bare(evidence, store, path, facts), evidence.log.search()
     lineage = log.follow([path])
     if path in lineage.active or path in lineage.removed:
         removed = log.commit(lineage.removed.get(path))
@@ -224,7 +224,7 @@ def why_data_file(asked: PipelineEvidence, store: Reader, path: str) -> Answer |
             "and the table's log does not either. blizzard gc leaves it alone.",
             next=(way("penguin commits such files where the table's configuration lets it."),),
         )
-    at, gc = born(facts) + GC_AGE, f"{asked.cli.blizzard} gc"
+    at, gc = born(facts) + GC_AGE, f"{evidence.cli.blizzard} gc"
     return replace(
         bare,
         state=FileState.ORPHAN,
@@ -236,35 +236,37 @@ def why_data_file(asked: PipelineEvidence, store: Reader, path: str) -> Answer |
     )
 
 
-def path_in_log(asked: PipelineEvidence, name: str) -> str | None:
+def path_in_log(evidence: PipelineEvidence, name: str) -> str | None:
     """Return the path of a file of another program in the log, by its name or a UUID in that."""
-    table = asked.log.snapshot()
+    table = evidence.log.snapshot()
     if table is None:
         return None
     bare = file_name(name)
     paths = sorted(path for path in table.files if bare in file_name(path))
     if not paths:
-        removed = asked.log.search().follow([f"{bare}{layout.PARQUET_SUFFIX}"]).removed
+        removed = evidence.log.search().follow([f"{bare}{layout.PARQUET_SUFFIX}"]).removed
         paths = [path for path in removed if file_name(path) == bare]
     return next(iter(paths), None)
 
 
 def _journals(
-    asked: PipelineEvidence, store: Reader, mark: tuple[str, str] | None
+    evidence: PipelineEvidence, store: Reader, mark: tuple[str, str] | None
 ) -> Iterator[JournalEvidence]:
     """Yield the journals that may name a file: the one of its mark, or else all of them."""
-    log = asked.log.search() if asked.table is None else asked.table.log
-    known = {asked.settings.name: asked.history}
+    log = evidence.log.search() if evidence.table is None else evidence.table.log
+    known = {evidence.settings.name: evidence.history}
     for pipeline, journal, last in journals_of(store, mark, known):
         yield JournalEvidence(store=store, pipeline=pipeline, journal=journal, last=last, log=log)
 
 
-def _bare(asked: PipelineEvidence, store: Reader, path: str, facts: ObjectFacts | None) -> Answer:
+def _bare(
+    evidence: PipelineEvidence, store: Reader, path: str, facts: ObjectFacts | None
+) -> Answer:
     return Answer(
         kind="data",
         state=FileState.MISSING,
         uri=store.describe(path),
-        table_uri=asked.settings.sink.table_uri,
+        table_uri=evidence.settings.sink.table_uri,
         path=path,
         answer="",
         stored=facts,
@@ -272,7 +274,7 @@ def _bare(asked: PipelineEvidence, store: Reader, path: str, facts: ObjectFacts 
 
 
 def _of_entry(
-    asked: PipelineEvidence, store: Reader, table: JournalEvidence, entry: Entry, name: str
+    evidence: PipelineEvidence, store: Reader, table: JournalEvidence, entry: Entry, name: str
 ) -> Answer:
     file = data_file_of(entry, name)
     path = (
@@ -280,7 +282,7 @@ def _of_entry(
         if file is None
         else file.filename
     )
-    bare = replace(_bare(asked, store, path, store.head(path)), pipeline=table.pipeline)
+    bare = replace(_bare(evidence, store, path, store.head(path)), pipeline=table.pipeline)
     if file is None:
         is_there = "it is still there" if bare.stored is not None else "it is gone"
         return replace(
@@ -291,14 +293,14 @@ def _of_entry(
             next=(
                 ()
                 if bare.stored is None
-                else (way("Finish the deletion.", f"{asked.cli.blizzard} gc --delete"),)
+                else (way("Finish the deletion.", f"{evidence.cli.blizzard} gc --delete"),)
             ),
         )
     (one,) = table.data_files(entry, (file,))
     if entry.replaces and one.state is FileState.REMOVED and one.removed_at is None:
         one = replace(one, state=FileState.DISCARDED)
     sources = file.source_files
-    sentence, ways = _told(one, entry, asked.settings.sink, asked.cli)
+    sentence, ways = _sentence_of(one, entry, evidence.settings.sink, evidence.cli)
     if bare.stored is None and one.state in (
         FileState.IN_TABLE,
         FileState.JOURNALED,
@@ -306,10 +308,10 @@ def _of_entry(
     ):
         if store.head(layout.outbox(table.pipeline, file.filename)) is not None:
             sentence += " It is still in the outbox; blizzard moves it from there when it starts."
-            ways = (way("Run blizzard.", asked.cli.start("blizzard")),)
+            ways = (way("Run blizzard.", evidence.cli.start("blizzard")),)
         else:
             sentence += " The file itself is not in the store any more."
-            redo = confirmed(f"{asked.cli.blizzard} redo --held {name}")
+            redo = confirmed(f"{evidence.cli.blizzard} redo --held {name}")
             ways = (*ways, way("Read its sources again, if penguin holds it.", *redo))
     return replace(
         bare,
@@ -327,7 +329,7 @@ def _sources(sources: tuple[str, ...]) -> str:
     return f"Its rows are from {plural(len(sources), 'source file')}: {some}." if sources else ""
 
 
-def _told(
+def _sentence_of(
     one: DataFile, entry: Entry, sink: SinkSettings, cli: CommandPrefix
 ) -> tuple[str, tuple[WayOut, ...]]:
     rows, named = plural(one.rows, "row"), f"entry {entry.sequence} ({entry.kind})"
@@ -369,10 +371,10 @@ def _told(
             heir = f" {one.replaced_by} has them." if one.replaced_by else ""
             return f"Its {rows} {are} in other files now: {removed}.{heir}", ()
         case _:
-            told = f"has been removed: {removed}."
+            fate = f"has been removed: {removed}."
             if one.state is FileState.ALTERED:
-                told = (
+                fate = (
                     f"has been rewritten: {removed}. Some of them may have been removed by that, "
                     "and the log does not say which."
                 )
-            return f"It was in the table with {rows} and {told}", ()
+            return f"It was in the table with {rows} and {fate}", ()

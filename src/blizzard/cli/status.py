@@ -131,8 +131,8 @@ class WatchedPipelines:
         cli = self.call.line(settings)
         try:
             with reading(settings.name, self.call.output):
-                asked, found = self.readers[settings.name].read(open_queue=open_queue)
-                refusal = replace(asked, check_schema=self.checks[settings.name]).refusal()
+                evidence, found = self.readers[settings.name].read(open_queue=open_queue)
+                refusal = replace(evidence, check_schema=self.checks[settings.name]).refusal()
         except LakeError as trouble:
             self.call.at_least(exit_code_of(trouble))
             return ShownStatus(settings, trouble, cli)

@@ -21,7 +21,7 @@ from blizzard.model.source.part_way import (
     changed_part_way,
     failed,
     is_part_way,
-    is_told,
+    is_traced,
     lacks_its_object,
     read_otherwise,
 )
@@ -194,7 +194,7 @@ class FileFilter:
 
     def _lose_rest(self, facts: ObjectFacts, record: SourceRecord) -> Decision:
         """Enter once that the rest of an object which was begun is not there any more."""
-        is_new = not is_told(record, ChangedPartWay)
+        is_new = not is_traced(record, ChangedPartWay)
         if is_new and self.is_full:
             return self._leave_over(facts)
         told = (read_otherwise if same_object(record, facts) else changed_part_way)(record)

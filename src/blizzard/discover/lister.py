@@ -17,7 +17,7 @@ from blizzard.model.event_time import from_path
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.settings import LookLimits, PipelineSettings, SourceSettings
 from blizzard.model.source.file import UnfinishedFile
-from blizzard.model.source.part_way import GonePartWay, is_told
+from blizzard.model.source.part_way import GonePartWay, is_traced
 from lakebed.columns.schema import Field
 from lakebed.documents.records import FailureStage, SourceRecord
 from lakebed.errors import StoreDenied
@@ -274,7 +274,7 @@ class SourceLister:
 
 def _is_ended(record: SourceRecord) -> bool:
     """Whether the books say already that a file is gone; one that is begun fails by that."""
-    return record.gone or is_told(record, GonePartWay)
+    return record.gone or is_traced(record, GonePartWay)
 
 
 def source_listers(settings: PipelineSettings) -> list[SourceLister]:

@@ -44,12 +44,12 @@ class LeaseRecord:
         return f"run {self.run} on {self.host}, process {self.process}, since {moment(self.since)}"
 
 
-def moment(told: str) -> str:
+def moment(text: str) -> str:
     """Format a time for people; return any other text unchanged."""
     try:
-        return f"{datetime.fromisoformat(told).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     except ValueError:
-        return told
+        return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

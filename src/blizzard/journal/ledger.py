@@ -234,8 +234,8 @@ class Ledger(LedgerState):
     def settle(self, passed_over: PassedOver | None = None) -> None:
         """Learn what became of retractions: one that was passed over has changed nothing."""
         marks, ask = self.undecided.marks, passed_over or self.passed_over
-        told = ask(self.journal, marks) if marks and self.journal is not None else {}
-        for one in self.undecided.settle(told, self.unfinished) if told else ():
+        rejected = ask(self.journal, marks) if marks and self.journal is not None else {}
+        for one in self.undecided.settle(rejected, self.unfinished) if rejected else ():
             if not one.read_since:
                 self.recent[one.after.key] = one.after
             take_back(self.earlier, one)

@@ -27,7 +27,7 @@ class RowOrigins:
     """Whether the origins of a file that an entry wrote are of interest."""
     written: dict[str, FileOrigins] = field(default_factory=dict)
     """The files of batches, replays and compactions, by their paths."""
-    told: set[str] = field(default_factory=set)
+    traced: set[str] = field(default_factory=set)
     """Every data file of which an entry says where its rows came from, of interest or not."""
     steps: dict[str, tuple[str, FinishedFile]] = field(default_factory=dict)
     """The file that each replaced that took the place of one other, and itself."""
@@ -36,7 +36,7 @@ class RowOrigins:
         """Add an entry; without effect, it has not put files in the place of others."""
         is_step = entry.operation != "rewrite"
         for file in entry.data_files if in_effect and not is_step else entry.files:
-            self.told.add(file.filename)
+            self.traced.add(file.filename)
             if self.keeps(entry, file):
                 self.written[file.filename] = FileOrigins(file=file, entry=entry)
         for one in entry.rewrites if in_effect and is_step else ():
@@ -48,9 +48,9 @@ class RowOrigins:
             path = self.steps[path][0]
         return path
 
-    def is_told(self, path: str) -> bool:
+    def is_traced(self, path: str) -> bool:
         """Whether an entry says where the rows of a data file came from."""
-        return self.first(path) in self.told
+        return self.first(path) in self.traced
 
     def file(self, path: str) -> FinishedFile | None:
         """Return a data file with the origins of its rows; None where they are unknown."""

@@ -93,14 +93,14 @@ class UndecidedFiles:
         if open_still:
             self.files[key] = tuple(replace(one, read_since=True) for one in open_still)
 
-    def settle(self, told: Mapping[int, bool], unfinished: Unfinished) -> list[Undecided]:
+    def settle(self, rejected: Mapping[int, bool], unfinished: Unfinished) -> list[Undecided]:
         """Enter which entries were passed over; return what the others have made of files."""
         done: list[Undecided] = []
         kept: dict[str, tuple[Undecided, ...]] = {}
         for one in [one for those in self.files.values() for one in those]:
             key = one.after.key
             left = None if one.read_since else _taken(unfinished, key, one.entry) or one.left
-            match True if one.passed_over else told.get(one.entry):
+            match True if one.passed_over else rejected.get(one.entry):
                 case None:
                     kept[key] = (*kept.get(key, ()), replace(one, left=left))
                 case True if one.read_since:

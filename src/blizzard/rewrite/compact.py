@@ -236,7 +236,7 @@ def _candidates(
 
 
 def _small(file: ActiveFile, known: FinishedFile | None, policy: Policy) -> SmallFile:
-    told = None if known is None else known.statistics.get(FILE)
+    uris = None if known is None else known.statistics.get(FILE)
     values = sorted((name, value or None) for name, value in file.partition_values.items())
     begun = named_at(file.path) if layout.file_id(file.path) is not None else None
     return SmallFile(
@@ -246,7 +246,7 @@ def _small(file: ActiveFile, known: FinishedFile | None, policy: Policy) -> Smal
         rows=0 if begun is None else file.live_rows or 0,
         partition=tuple(values),
         written=begun or 0,
-        sortable=bool(policy.cluster_by) and told is not None and told.null_count == 0,
+        sortable=bool(policy.cluster_by) and uris is not None and uris.null_count == 0,
     )
 
 

@@ -94,7 +94,7 @@ def plan_promotion(
         state=state,
         target=target,
         files=files,
-        unknown=frozenset(file.path for file in files if not origins.is_told(file.path)),
+        unknown=frozenset(file.path for file in files if not origins.is_traced(file.path)),
         waiting=max(0, state.last.sequence - state.committed),
         # If batches add columns, one must not find this column with another type.
         columns=known if adds else history.columns,
@@ -216,7 +216,7 @@ def _candidates(state: TableState, origins: RowOrigins, target: FillTarget) -> I
         if found is not None and _may_hold(found, target):
             named = replace(file, partition_values=found.file.partition_values)
             yield named.with_origins(found.file)
-        elif not origins.is_told(path):
+        elif not origins.is_traced(path):
             yield file
 
 

@@ -260,7 +260,7 @@ class RowSearch:
         unnamed = {
             path: replace(file, without=condition)
             for path, file in sorted(active.items())
-            if not journals.origins.is_told(path)
+            if not journals.origins.is_traced(path)
         }
         around = {_partition(file.partition_values) for file in unnamed.values()}
         is_there = False

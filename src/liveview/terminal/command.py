@@ -19,16 +19,16 @@ from blizzard.config import load as config
 from lakebed.clock import Clock
 from lakebed.terminal.call import Call, Output
 from lakebed.terminal.console import console, print_json
+from liveview.answer_cache import Patience
 from liveview.headline import overview_of
 from liveview.lake import Lake, ProgramName, lake_of
 from liveview.live import Live
-from liveview.looks.desk import Patience
 from liveview.model import Overview, Program
 from liveview.observer import Observer
 from liveview.terminal.screen import ORDERS, View, listed, screen
 
 TIMEOUT_SECS = 10.0
-"""A first look at many pipelines takes its time."""
+"""A first overview of many pipelines takes a while."""
 SETTLE_SECS = 30.0
 NOBODY = "neither program answers, so this is what journals and tables say"
 KEYS = "↑↓ choose   / filter   s sort by {order}   p pause   q quit"
@@ -43,7 +43,7 @@ PRESSED = {
     "pause": ("p", " "),
     "quit": ("q", "Q", ""),
 }
-"""What each key sends; a terminal that is gone sends nothing."""
+"""The sequences that each key sends; a closed terminal sends an empty one."""
 NAMES = {sent: name for name, sequences in PRESSED.items() for sent in sequences}
 SEQUENCE = re.compile(r"\x1b[\[O][0-9;]*[@-~]|.", re.DOTALL)
 
@@ -56,11 +56,11 @@ def top(
     """Watch all pipelines and tables in the terminal.
 
     It asks the program that runs, at its metrics address. Where none answers, it reads journals
-    and tables itself. Nothing is written. Without a terminal, and as JSON, it prints one look.
+    and tables itself. Nothing is written. Without a terminal, and as JSON, it prints once and ends.
 
     Args:
         pipeline NAME: Show only this pipeline.
-        interval SECONDS: Time between two looks.
+        interval SECONDS: Time between refreshes.
     """
     files, folders = call.files or [], call.folders or []
     loaded = config.load(files, folders, os.environ)
@@ -85,14 +85,14 @@ BLANK_END = re.compile(r"[ \t]+((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
 
 
 class ShownOverview(NamedTuple):
-    """An overview, and what is to be said about it."""
+    """An overview with a note about its origin."""
 
     overview: Overview
     note: str = ""
 
 
 class Feed:
-    """Asks the program that answers; if neither does, it reads journals and tables itself."""
+    """Gets the overview from a running program, or reads journals and tables itself."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Feed:
         self._observer: Observer | None = None
 
     def __call__(self) -> ShownOverview:
-        """Return how things are now."""
+        """Return the current overview."""
         found, note = self._seen()
         if self._only is not None:
             pipelines = [each for each in found.pipelines if each.name == self._only]
@@ -120,7 +120,7 @@ class Feed:
         return ShownOverview(found, note)
 
     def settled(self) -> ShownOverview:
-        """Return how things are, with what takes longer to find out."""
+        """Return the overview once slow observations are done."""
         seen = self()
         if self._observer is None:
             return seen
@@ -128,7 +128,7 @@ class Feed:
         return self()
 
     def close(self) -> None:
-        """Let go of what was opened to look."""
+        """Release what was opened for reading."""
         if self._observer is not None:
             self._observer.close()
 
@@ -144,7 +144,7 @@ class Feed:
 
     def _looked(self) -> Observer:
         if self._observer is None:
-            # Nothing happens in this process, so it has nothing to tell of itself.
+            # This process runs no pipeline, so it reports none.
             live = Live("blizzard", version="", seconds=self._clock.seconds)
             self._observer = Observer(
                 self._lake, live, "blizzard", clock=self._clock, patience=self._patience
@@ -153,7 +153,7 @@ class Feed:
 
 
 def _watch(feed: Feed, clock: Clock, interval: float) -> None:
-    """Draw what there is, and look again after every interval, until a key asks to quit."""
+    """Draw the overview and refresh it after every interval, until quit."""
     shown = Console(markup=False, highlight=False, emoji=False)
     display = Display(console=shown, screen=True, auto_refresh=False, transient=True)
     view = View()
@@ -177,24 +177,24 @@ def _watch(feed: Feed, clock: Clock, interval: float) -> None:
                         return
                     view = after_key(view, key, seen.overview)
         except KeyboardInterrupt:
-            return  # This is how a watch is ended; it is not a failure.
+            return  # Ctrl-C is a normal way to quit.
 
 
 def keys_line(view: View) -> str:
-    """Return what the keys do."""
+    """Return the help line for the keys."""
     if view.typing:
         return TYPING.format(search=view.search)
     return KEYS.format(order=view.order) + (f"   filter: {view.search}" if view.search else "")
 
 
 def marked(view: View, overview: Overview) -> View:
-    """Mark the first pipeline if the marked one is not shown."""
+    """Select the first pipeline if the selected one is not shown."""
     names = [each.name for each in listed(overview, view)]
     return view if view.chosen in names else replace(view, chosen=names[0] if names else None)
 
 
 def after_key(view: View, key: str, overview: Overview) -> View:
-    """Return what to show after a key was pressed."""
+    """Return the view after a key press."""
     if view.typing:
         return marked(_after_letter(view, key), overview)
     view, name = marked(view, overview), NAMES.get(key)
@@ -223,7 +223,7 @@ def _after_letter(view: View, key: str) -> View:
 
 
 def keys_of(typed: str) -> list[str]:
-    """Return the keys in what a terminal sent, an empty one where it is gone. Pure."""
+    """Split terminal input into keys; a closed terminal gives one empty key. Pure."""
     return SEQUENCE.findall(typed) or [""]
 
 
@@ -234,7 +234,7 @@ def _pressed(descriptor: int, seconds: float) -> list[str]:
 
 @contextmanager
 def _single_keys() -> Iterator[int]:
-    """Take each key at once and show none of them, until the block ends."""
+    """Read single keys without echo until the block ends."""
     import termios  # noqa: PLC0415 - only a terminal has keys
     import tty  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""One screen of `blizzard top`: an overview as tables of the terminal's width. Pure."""
+"""One screen of `blizzard top`: an overview as tables in the terminal's width. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -37,13 +37,13 @@ HEALTH_WORDS = {
 }
 WORST_FIRST = {"failing": 0, "unknown": 1, "warning": 2, "ok": 3}
 SIGNS = {"ok": "✓", "warning": "!", "failing": "✗", "unknown": "?"}
-"""Health, before the name; the state is a column of its own."""
+"""Symbols for the health, before the name; the state has its own column."""
 LEFT = ("", "PIPELINE", "TABLE", "STATE", "LAST 24 HOURS")
 MOST_PROBLEMS = 5
 OTHERS = 62
-"""The width of all columns beside that of the name, in a terminal of 80."""
+"""The width of all columns but the name in an 80-column terminal."""
 HEAD_AND_PANE = 17
-"""Lines of a screen that are not for pipelines."""
+"""Lines of a screen that do not show pipelines."""
 ORDERS: dict[str, Callable[[PipelineSummary], float]] = {
     "trouble": lambda each: WORST_FIRST.get(each.health, 1),
     "name": lambda _each: 0,
@@ -52,25 +52,25 @@ ORDERS: dict[str, Callable[[PipelineSummary], float]] = {
     "to commit": lambda each: -(each.uncommitted_entries or 0),
     "rows": lambda each: -(each.rows_24h or 0),
 }
-"""What the pipelines can be sorted by, and then by name."""
+"""The sort orders of pipelines; ties are sorted by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What a person has chosen to see."""
+    """What the user has chosen to see."""
 
     chosen: str | None = None
-    """The name of the marked pipeline."""
+    """The name of the selected pipeline."""
     paused: bool = False
     search: str = ""
-    """Parts of names, sources and states; all must be there."""
+    """Words that must all occur in the names, sources or state."""
     typing: bool = False
-    """Whether keys are letters of the search."""
+    """Whether keys edit the search."""
     order: str = "trouble"
 
 
 def listed(overview: Overview, view: View) -> list[PipelineSummary]:
-    """Return the pipelines that the search finds, in the chosen order."""
+    """Return the pipelines that match the search, in the chosen order."""
     found = (each for each in overview.pipelines if _is_meant(each, view.search))
     return sorted(found, key=lambda each: (ORDERS[view.order](each), each.name))
 
@@ -90,7 +90,7 @@ def screen(
     height: int | None = None,
     note: str = "",
 ) -> Group:
-    """Return what to draw; with a height, the pipelines around the marked one in half of it."""
+    """Return what to draw; with a height, only the pipelines around the selected one."""
     return Group(*_head(overview, view, now, note), *_body(overview, view, now, width, height))
 
 
@@ -138,7 +138,7 @@ def _summary(overview: Overview) -> str:
 def _body(
     overview: Overview, view: View, now: datetime, width: int, height: int | None
 ) -> Iterator[RenderableType]:
-    """Yield the pipelines, the marked one or all problems, and the tables, which give way first."""
+    """Yield the pipelines, then the selected one or all problems, then the tables."""
     pipelines = listed(overview, view)
     room = len(pipelines) if height is None else max(3, height - HEAD_AND_PANE)
     at = next((at for at, each in enumerate(pipelines) if each.name == view.chosen), 0)
@@ -191,7 +191,7 @@ def _pipelines(pipelines: Iterable[PipelineSummary], view: View, width: int) -> 
 
 
 def _name(name: str, width: int) -> Text:
-    """Return a name in one line; of a long one the middle is left out."""
+    """Return a name, with the middle of a long one elided."""
     shown, most = printable(name), max(12, width - OTHERS)
     if len(shown) > most:
         head = most // 2
@@ -217,13 +217,13 @@ def _delta_tables(tables: Iterable[TableSummary], now: datetime, width: int) -> 
 
 
 def _as_of(table: TableSummary) -> Text:
-    """Return the version that a size is of, if a newer one is shown beside it."""
+    """Return the version to which a size refers, if it is not the one shown."""
     is_old = table.size_version not in (None, table.version)
     return Text(f" at {table.size_version:,}" if is_old else "", "dim")
 
 
 def _pane(pipeline: PipelineSummary, now: datetime) -> Iterator[Text]:
-    """Yield the problems of the marked pipeline, and what it does."""
+    """Yield the problems and the activity of the selected pipeline."""
     state = _text(pipeline.state.replace("_", " "), pipeline.state)
     health = _text(f"{SIGNS[pipeline.health]} {HEALTH_WORDS[pipeline.health]}", pipeline.health)
     yield Text.assemble(_text(pipeline.name, "bold"), "  ", state, "  ", health)
@@ -244,7 +244,7 @@ def _pane(pipeline: PipelineSummary, now: datetime) -> Iterator[Text]:
 
 
 def _shared(found: Sequence[SharedProblem], now: datetime) -> Iterator[Text]:
-    """Yield the worst problems, each once for all that have it."""
+    """Yield the worst problems, each once."""
     if found:
         yield Text("")
     for each in found[:MOST_PROBLEMS]:
@@ -266,7 +266,7 @@ def _way_out(way: WayOut | None) -> Iterator[Text]:
 
 
 def _table(*titles: str) -> Table:
-    """Return a table without lines, with one line for each row."""
+    """Return a borderless table with one line per row."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for title in titles:
         justify = "left" if title in LEFT else "right"
@@ -275,7 +275,7 @@ def _table(*titles: str) -> Table:
 
 
 def _text(said: str, style: str | None = None) -> Text:
-    """Return a text that controls no terminal, in a style or in that of the state it names."""
+    """Return printable text in a style, by default that of the state it names."""
     return Text(printable(said), STYLES.get(said if style is None else style, style or ""))
 
 
@@ -284,7 +284,7 @@ def _count(number: int | None, style: str = "") -> Text:
 
 
 def _span(seconds: float | None, after: str = "") -> Text:
-    """Return a time span in its largest unit: `41 s`, `12 min`, `3 h`."""
+    """Format a time span in its largest unit: `41 s`, `12 min`, `3 h`."""
     return Text("-" if seconds is None else " ".join(in_full(seconds).split()[:2]) + after)
 
 
@@ -293,7 +293,7 @@ def _age(at: str | None, now: datetime) -> float | None:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Draw values as bars, one character each; nothing at all is a blank."""
+    """Draw values as bars, one character each; zero is a blank."""
     most = max(values, default=0.0)
     last = len(BARS) - 1
     return "".join(
@@ -302,7 +302,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def percent(done: float, whole: float) -> str:
-    """Return the share that is done; it is 100 only if everything is."""
+    """Return the finished share; 100% only if everything is done."""
     if whole <= 0:
         return "-"
     return f"{min(99 if done < whole else 100, int(done / whole * 100))}%"

@@ -14,12 +14,12 @@ from lakebed.clock import Clock
 from lakebed.storage.store import Reader
 from lakebed.telemetry.health import PartKind
 from lakebed.telemetry.http import Request
+from liveview.answer_cache import AnswerCache
 from liveview.answers import Answers
 from liveview.api import Api
+from liveview.followers import DocumentWindow
 from liveview.lake import joined
 from liveview.live import Live
-from liveview.looks.desk import Desk
-from liveview.looks.window import DocumentWindow
 from liveview.observer import ANSWER_SECS, Observer
 from liveview.routes import ROUTES
 from penguin.events.commits import EntriesCommitted
@@ -192,7 +192,7 @@ def test_an_open_page_keeps_no_more_with_every_batch(
     monkeypatch.setattr(EntryRows.__init__, "__defaults__", few)
     monkeypatch.setattr("blizzard.journal.ledger.NEWEST", 10)
     monkeypatch.setitem(DocumentWindow.__init__.__kwdefaults__, "most", 10)  # type: ignore[arg-type]
-    monkeypatch.setattr(Desk, "_is_young", lambda *_given, **_named: False)
+    monkeypatch.setattr(AnswerCache, "_is_young", lambda *_given, **_named: False)
     lake = LiveLake(tmp_path, ("orders",))
     paths = [
         route.path.replace("{name}", "orders-t" if route.of == "tables" else "orders")

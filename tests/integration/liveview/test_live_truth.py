@@ -20,8 +20,8 @@ from lakebed.clock import Clock
 from lakebed.layout import writer
 from lakebed.telemetry.events import StepFailed
 from lakebed.telemetry.health import PartKind
+from liveview.followers import TableFollower
 from liveview.lake import lake_of
-from liveview.looks.tables import TableLook
 from liveview.observer import ANSWER_SECS
 from penguin.config import load as penguin_config
 from tests.integration.liveview.test_live_trouble import Asking
@@ -129,8 +129,8 @@ def test_a_large_table_is_as_large_as_at_its_last_checkpoint(lake):
     lake.commit("orders")
     (settings,) = lake.penguin.tables
 
-    large = TableLook(settings, clock=Clock(), most_files=0).size()
-    small = TableLook(settings, clock=Clock()).size()
+    large = TableFollower(settings, clock=Clock(), most_files=0).size()
+    small = TableFollower(settings, clock=Clock()).size()
 
     assert (large.version, large.files, large.rows) == (at, 1, 2)
     assert (small.version, small.files, small.rows) == (at + 1, 2, 7)
@@ -162,11 +162,11 @@ def test_a_table_that_changes_faster_than_it_is_added_up_keeps_its_last_size(lak
 
 def test_the_status_of_a_table_that_is_looked_at_again_is_that_of_a_first_look(lake):
     (settings,), clock = lake.penguin.tables, Clock(lambda: 1_700_000_000.0)
-    look = TableLook(settings, clock=clock)
+    look = TableFollower(settings, clock=clock)
 
     def version() -> int | None:
         found = look.status()
-        assert found == TableLook(settings, clock=clock).status()
+        assert found == TableFollower(settings, clock=clock).status()
         return None if found is None else found.version
 
     for number in range(3):

@@ -15,9 +15,16 @@ from lakebed.documents.records import Failure, FailureStage, FinishedFile, Sourc
 from lakebed.layout import TablePath
 from lakebed.types import Handoff
 from liveview.answers import without_quotes
-from liveview.entries import EntryFacts, batch_of, freshness_of
+from liveview.history import (
+    EntryFacts,
+    batch_of,
+    changes_of,
+    committed_entries,
+    freshness_of,
+    since_versions,
+    version_of,
+)
 from liveview.summaries import days_of, verdict_of
-from liveview.versions import changes_of, committed_entries, since_versions, version_of
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 READ = SourceRecord(

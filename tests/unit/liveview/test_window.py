@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from liveview.looks.window import DocumentWindow
+from liveview.followers import DocumentWindow
 
 
 @dataclass

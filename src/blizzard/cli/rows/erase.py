@@ -166,19 +166,19 @@ def _data_files(why: Why, files: list[OtherFile], committer: str) -> Iterator[st
     if not files:
         return
     them = "it" if len(files) == 1 else "them"
-    told = WHY.get(why, "").format(committer=committer, them=them)
+    reason = WHY.get(why, "").format(committer=committer, them=them)
     if why in HISTORY:
         latest = max((one.deleted_from for one in files if one.deleted_from), default=None)
-        told = f"{HISTORY[why]} until VACUUM deletes {them}"
+        reason = f"{HISTORY[why]} until VACUUM deletes {them}"
         if latest is not None:
             last = "it" if len(files) == 1 else "the last of them"
-            told += f"; it can delete {last} from {second(latest)} UTC"
-    yield f"  {plural(len(files), 'data file')} {told}:"
+            reason += f"; it can delete {last} from {second(latest)} UTC"
+    yield f"  {plural(len(files), 'data file')} {reason}:"
     yield from _first([f"{one.path}: {plural(one.rows, 'row')}" for one in files])
 
 
 def _bad_lines(left: StillHeld) -> Iterator[str]:
-    for waits, told in (
+    for waits, where in (
         (True, "waiting in quarantine"),
         (False, "in quarantine files that are done with; blizzard gc --delete deletes those"),
     ):
@@ -187,7 +187,7 @@ def _bad_lines(left: StillHeld) -> Iterator[str]:
             continue
         sure, maybe = sum(one.lines for one in some), sum(one.maybe for one in some)
         also = f", and {maybe:,} that may hold it" if maybe else ""
-        yield f"  {plural(sure, 'bad line')}{also}, {told}:"
+        yield f"  {plural(sure, 'bad line')}{also}, {where}:"
         names = dict.fromkeys(one.source for one in some)
         if waits:
             # All lines of a file go: single lines have no name.
@@ -232,5 +232,5 @@ def _not_searched(left: StillHeld) -> Iterator[str]:
 
 def _source(one: SourceLeft) -> str:
     known = {True: "", False: "; it is not there any more"}
-    told = "; whether it is there is not known" if one.is_there is None else known[one.is_there]
-    return f"{one.uri}: {plural(one.rows, 'line')}{told}"
+    presence = "; whether it is there is not known" if one.is_there is None else known[one.is_there]
+    return f"{one.uri}: {plural(one.rows, 'line')}{presence}"

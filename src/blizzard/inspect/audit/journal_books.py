@@ -105,8 +105,8 @@ def waiting_trouble(
     elif size != file.size:
         wrong = f"with {lines} has {size} bytes, but the entry says {file.size}"
     elif rows not in (None, file.record_count):
-        told = "its footer cannot be read" if rows == -1 else f"its footer says {rows}"
-        wrong = f"should hold {lines}, but {told}"
+        message = "its footer cannot be read" if rows == -1 else f"its footer says {rows}"
+        wrong = f"should hold {lines}, but {message}"
     else:
         return None
     return Difference(
@@ -302,9 +302,9 @@ class JournalBooks:
             )
 
     def _check_lines(self, number: int, entry: Entry, record: SourceRecord) -> Iterator[Difference]:
-        told = record.rows + record.blank + record.filtered + record.quarantined
+        counted = record.rows + record.blank + record.filtered + record.quarantined
         is_read = entry.kind in ("batch", "retract")
-        if is_read and (record.rows if record.failure else record.lines != told):
+        if is_read and (record.rows if record.failure else record.lines != counted):
             yield self._differs(
                 FindingKind.BOOKS_DIFFER,
                 f"entry {number}: {record.key} has {plural(record.lines, 'line')}, of which "

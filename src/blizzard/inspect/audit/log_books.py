@@ -143,17 +143,17 @@ class LogBooks:
         if found.info.note.get("step") == ADOPTION_STEP:
             self.adoptions.add(found.version)
         if found.files:
-            told = (
+            ranges = (
                 f"{entries_from(one.first, one.last)} of {name}" for (name, _id), one in settled
             )
-            self.ours[found.version] = " and ".join(told) or "no entry"
+            self.ours[found.version] = " and ".join(ranges) or "no entry"
 
     def _check_turn(self, found: LogActions, one: SettledByVersion, journal: JournalName) -> None:
         """Check that entries are committed in their order, each once, with their transactions."""
         pipeline = journal[0]
         settled = self.settled.get(journal)
         last = settled[-1].last if settled else self.position(journal) or 0
-        told = found.transactions.get(journal_transaction(*journal))
+        transaction = found.transactions.get(journal_transaction(*journal))
 
         def differs(kind: FindingKind, shown: int, why: str, entry: int | None = None) -> None:
             self.differences.append(
@@ -166,12 +166,16 @@ class LogBooks:
                 )
             )
 
-        if told is None:
+        if transaction is None:
             differs(
                 FindingKind.TRANSACTION_MISSING, one.last, ", but does not have its transaction"
             )
-        elif told != one.last:
-            differs(FindingKind.TRANSACTION_DIFFERS, one.last, f", but its transaction says {told}")
+        elif transaction != one.last:
+            differs(
+                FindingKind.TRANSACTION_DIFFERS,
+                one.last,
+                f", but its transaction says {transaction}",
+            )
         if one.first <= last:
             again = f" again: entries up to {last} were settled before"
             differs(FindingKind.ENTRY_COMMITTED_TWICE, one.first, again)
@@ -251,8 +255,8 @@ def _by(version: int) -> str:
 def _settled(found: LogActions) -> Iterator[tuple[JournalName, SettledByVersion]]:
     """Yield the entries that a commit of penguin's settles, by their journals."""
     note = found.info.note
-    for pipeline, told in found.info.entries:
-        match told:
+    for pipeline, settled in found.info.entries:
+        match settled:
             case {"journal": str(journal), "first": int(first), "last": int(last)}:
                 forgotten = _range(note.get("forgotten"), pipeline)
                 remembered = _range(note.get("remembered"), pipeline)
@@ -262,8 +266,8 @@ def _settled(found: LogActions) -> Iterator[tuple[JournalName, SettledByVersion]
                 yield (pipeline, journal), one
 
 
-def _range(told: object, pipeline: str) -> tuple[int, int] | None:
-    match told.get(pipeline) if isinstance(told, dict) else None:
+def _range(ranges: object, pipeline: str) -> tuple[int, int] | None:
+    match ranges.get(pipeline) if isinstance(ranges, dict) else None:
         case [int(first), int(last)]:
             return first, last
     return None

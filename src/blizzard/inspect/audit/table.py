@@ -130,11 +130,11 @@ class _Audit:
         numbers = reader.numbers()
         if not numbers:
             if receipt is not None and with_log:
-                told = (
+                message = (
                     f"the receipt names entry {receipt.sequence} of journal {receipt.journal} of "
                     f"{pipeline}, but there is no journal"
                 )
-                self._add(FindingKind.JOURNAL_MISSING, told, pipeline, entry=receipt.sequence)
+                self._add(FindingKind.JOURNAL_MISSING, message, pipeline, entry=receipt.sequence)
             return
         for number, body in ahead(reader.listed_body, numbers):
             try:
@@ -161,17 +161,19 @@ class _Audit:
         for app_id, last in self.log.transactions.items():
             match app_id.split("/"):
                 case ["blizzard", pipeline, journal] if (pipeline, journal) not in self.seen:
-                    told = (
+                    message = (
                         f"the log has committed entries up to {last} of journal {journal} of "
                         f"{pipeline}, which is not here"
                     )
-                    self._add(FindingKind.JOURNAL_MISSING, told, pipeline, entry=last)
+                    self._add(FindingKind.JOURNAL_MISSING, message, pipeline, entry=last)
 
     def _check_dead_letters(self, entry: Entry) -> None:
         for uri in entry.dlq:
             if not self._is_there(entry.pipeline, uri):
-                told = f"the dead letters of entry {entry.sequence} are gone: {uri}"
-                self._add(FindingKind.DEAD_LETTERS_GONE, told, entry.pipeline, entry=entry.sequence)
+                message = f"the dead letters of entry {entry.sequence} are gone: {uri}"
+                self._add(
+                    FindingKind.DEAD_LETTERS_GONE, message, entry.pipeline, entry=entry.sequence
+                )
 
     def _check_quarantine(self, pipeline: str, books: QuarantineBooks) -> None:
         """Report bad lines that wait in objects which are gone or, looked at deeply, damaged."""
@@ -226,8 +228,8 @@ def look_at_objects(store: Reader, files: FileBooks, *, deep: bool) -> Iterator[
     for facts, footer in ahead(lambda one: footer_of(store, one), there) if deep else unread:
         one = active[facts.path]
         if facts.size != one.size:
-            told = f"the log says {one.size} bytes, but the object has {facts.size}"
-            yield _differs(FindingKind.FILE_SIZE_DIFFERS, facts.path, told)
+            message = f"the log says {one.size} bytes, but the object has {facts.size}"
+            yield _differs(FindingKind.FILE_SIZE_DIFFERS, facts.path, message)
         elif deep:
             yield from compare(facts.path, one, footer, _marks(files, facts.path))
     for path in sorted(unseen):
@@ -265,16 +267,16 @@ def compare(
         yield _differs(FindingKind.FILE_DAMAGED, path, "its footer cannot be read")
     else:
         if one.rows is not None and footer.num_rows != one.rows:
-            told = f"the log's statistics say {one.rows} rows, but its footer {footer.num_rows}"
-            yield _differs(FindingKind.FILE_ROWS_DIFFER, path, told)
+            message = f"the log's statistics say {one.rows} rows, but its footer {footer.num_rows}"
+            yield _differs(FindingKind.FILE_ROWS_DIFFER, path, message)
         known = footer.metadata or {}
         found = tuple(known.get(mark, b"none").decode() for mark in MARKS)
         if marks is not None and found != marks:
-            told = (
+            message = (
                 f"an entry of pipeline {marks[0]}, journal {marks[1]}, names it, but its footer "
                 f"says pipeline {found[0]}, journal {found[1]}"
             )
-            yield _differs(FindingKind.FILE_DAMAGED, path, told)
+            yield _differs(FindingKind.FILE_DAMAGED, path, message)
 
 
 def _marks(files: FileBooks, path: str) -> tuple[str, str] | None:
@@ -300,19 +302,19 @@ def _not_listed(store: Reader, files: Iterable[WaitingDataFile]) -> Iterator[Dif
         pipeline, entry, path, size = one.pipeline, one.entry, one.file.filename, one.file.size
         if found is not None and found.size == size:
             continue
-        told = (
+        message = (
             "it waits for penguin, but is gone"
             if found is None
             else f"it waits for penguin with {size} bytes, but the object has {found.size}"
         )
         yield Difference(
             kind=FindingKind.FILE_GONE if found is None else FindingKind.FILE_SIZE_DIFFERS,
-            message=f"{path} of entry {entry}: {told}",
+            message=f"{path} of entry {entry}: {message}",
             pipeline=pipeline,
             entry=entry,
             file=path,
         )
 
 
-def _differs(kind: FindingKind, path: str, told: str) -> Difference:
-    return Difference(kind=kind, message=f"{path}: {told}", file=path)
+def _differs(kind: FindingKind, path: str, message: str) -> Difference:
+    return Difference(kind=kind, message=f"{path}: {message}", file=path)

@@ -43,7 +43,7 @@ def lacks_its_object(record: SourceRecord) -> bool:
     return record.failure is not None and record.failure.code in CODES
 
 
-def is_told(record: SourceRecord, error: type[LakeError]) -> bool:
+def is_traced(record: SourceRecord, error: type[LakeError]) -> bool:
     """Whether this failure of a file is already recorded, and no retry was requested since."""
     failure = record.failure
     return failure is not None and failure.code == error.code and not (record.retry or record.gone)
@@ -99,7 +99,7 @@ def can_be_given_up(record: SourceRecord) -> bool:
 
     Of one that is in the table in part that is its rest: what is in the table stays there.
     """
-    return not record.discarded and (record.gone or is_told(record, GonePartWay))
+    return not record.discarded and (record.gone or is_traced(record, GonePartWay))
 
 
 def given_up(record: SourceRecord) -> SourceRecord:

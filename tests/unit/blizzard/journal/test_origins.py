@@ -39,5 +39,5 @@ def test_a_file_of_no_interest_is_told_but_its_origins_are_not_kept():
     origins = RowOrigins(keeps=lambda _entry, _file: False)
     for entry in ENTRIES:
         origins.take(entry)
-    assert origins.is_told("left.parquet")
+    assert origins.is_traced("left.parquet")
     assert origins.find("left.parquet") is None

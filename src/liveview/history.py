@@ -1,4 +1,4 @@
-"""A pipeline as its journal says: entries, throughput and freshness as documents. Pure."""
+"""Journal entries and table versions as documents, with throughput and freshness. Pure."""
 
 from array import array
 from collections import Counter
@@ -13,41 +13,46 @@ from blizzard.answers.status import PipelineStatus
 from blizzard.handoff.held_rows import Aside
 from blizzard.journal.standings import EntrySummary, JournalTotals
 from lakebed.clock import rfc3339
+from lakebed.deltalog.delta_types import TableFacts, type_name
 from lakebed.deltalog.versions import Commit
 from lakebed.documents.entry import Entry
 from lakebed.documents.records import SourceRecord
 from lakebed.errors import LakeError
+from lakebed.units import plural
 from liveview.details import (
     Batch,
     BookLine,
+    Column,
     FreshnessSeries,
+    SchemaChange,
     Series,
+    Version,
 )
 from liveview.model import Freshness, of_ms, of_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryFacts:
-    """An entry in so few numbers that a year of them fits into memory."""
+    """The counts of one entry, small enough to keep a year of them in memory."""
 
     at: float
     batch: Batch
     written: "array[int]"
-    """When the source files were written that it has read to their end, in milliseconds."""
+    """Modification times (ms) of the source files that it finished reading."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineView:
-    """A pipeline as its journal was when it was last read."""
+    """A pipeline as of the last read of its journal."""
 
-    asked: PipelineEvidence
+    evidence: PipelineEvidence
     status: PipelineStatus
     entries: tuple[EntryFacts, ...]
-    """Those of the span, the oldest first, as far as they are known."""
+    """The known entries of the time span, oldest first."""
     since: float | None
-    """From when on all entries are known; None if that is the whole span."""
+    """All entries since then are known; None if the whole span is."""
     unreadable: tuple[int, ...] = ()
-    """Entries of the span that could not be read."""
+    """Unreadable entries within the span."""
     aside: Aside = field(default_factory=Aside)
     """Files that penguin holds."""
     refusal: LakeError | None = None
@@ -60,7 +65,7 @@ class PipelineView:
 
 
 def facts_of(entry: Entry | None) -> EntryFacts | None:
-    """Return what a look keeps of an entry; None without one."""
+    """Return the facts to keep in memory about an entry; None for None."""
     if entry is None:
         return None
     written = (
@@ -73,7 +78,7 @@ def facts_of(entry: Entry | None) -> EntryFacts | None:
 
 
 def batch_of(entry: Entry) -> Batch:
-    """Return an entry with its books."""
+    """Return an entry with its line and row counts."""
     sums = EntrySummary.of(entry)
     failed = [one.failure.code for one in entry.readings if one.failure and not one.gone]
     read = JournalTotals.of([record for record in entry.readings if _is_in(record)])
@@ -99,7 +104,7 @@ def batch_of(entry: Entry) -> Batch:
 
 
 def committed_in(batch: Batch, committed: Commit | None) -> Batch:
-    """Return an entry with the version that has it."""
+    """Add the version that committed an entry."""
     if committed is None:
         return batch
     at = of_ms(committed.at_ms)
@@ -107,7 +112,7 @@ def committed_in(batch: Batch, committed: Commit | None) -> Batch:
 
 
 def _books(entry: Entry, read: JournalTotals) -> tuple[list[BookLine], bool]:
-    """Return the books of an entry, the sum first, and whether they balance."""
+    """Return an entry's counts, sum first, and whether they balance."""
     if entry.kind in ("batch", "retract"):
         label, whole, rows = "lines read", read.lines, read.rows
         parts = {
@@ -134,11 +139,11 @@ def _is_in(record: SourceRecord) -> bool:
 
 
 MOST_MEASURED = 10_000
-"""Files whose freshness is measured, the newest."""
+"""Freshness is measured for at most this many of the newest files."""
 
 
 def series_of(entries: Iterable[EntryFacts], *, now: float, hours: float, points: int) -> Series:
-    """Return what came into the journal in each step of the last hours."""
+    """Return rows, bytes and files journaled per time step."""
     start, step = _time_steps(now, hours, points)
     rows, size, files = [0.0] * points, [0.0] * points, [0.0] * points
     for entry in entries:
@@ -151,9 +156,9 @@ def series_of(entries: Iterable[EntryFacts], *, now: float, hours: float, points
 
 
 def _time_steps(now: float, hours: float, points: int) -> tuple[float, float]:
-    """Return when the first step begins, and how long each is.
+    """Return the start of the first step and the step length.
 
-    Steps begin at whole multiples, so that one that is over does not change any more.
+    Steps start at multiples of their length, so the values of past steps are stable.
     """
     step = hours * 3600 / points
     return (now // step + 1) * step - step * points, step
@@ -168,7 +173,7 @@ def freshness_series(
     points: int,
     held: Container[int | None] = (),
 ) -> FreshnessSeries:
-    """Return how long source files took into the table, in each step of the last hours."""
+    """Return the delay from arrival to commit per time step."""
     start, step = _time_steps(now, hours, points)
     found: list[list[float]] = [[] for _ in range(points)]
     for at, secs in _measured(entries, committed, held):
@@ -191,7 +196,7 @@ def freshness_of(
     since: float,
     held: Container[int | None] = (),
 ) -> Freshness:
-    """Return how long source files took into the table, of the newest ones that are in it."""
+    """Return the delay from arrival to commit of the newest committed files."""
     newest = sorted(entries, key=lambda one: -one.batch.entry)
     measured = (one for _at, secs in _measured(newest, committed, held) for one in secs)
     secs = list(islice(measured, MOST_MEASURED))
@@ -210,12 +215,123 @@ def _measured(
     committed: Mapping[int, Commit],
     held: Container[int | None],
 ) -> Iterator[tuple[float, list[float]]]:
-    """Yield when entries were committed, and how long their files took.
+    """Yield each entry's commit time and its files' delays.
 
-    Not all files of an entry with held rows are in the table: none of them is measured.
+    Entries with held rows are skipped: not all of their files are in the table.
     """
     for entry in entries:
         version = committed.get(entry.batch.entry)
         if version is not None and version.at_ms is not None and entry.batch.entry not in held:
             secs = [max(0.0, (version.at_ms - one) / 1000) for one in entry.written]
             yield version.at_ms / 1000, secs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedTable:
+    """One observation of a table; `version` is None if there is no table yet."""
+
+    version: int | None = None
+    facts: TableFacts | None = None
+    commits: dict[int, Commit] = field(default_factory=dict)
+    """The newest versions by number."""
+    oldest: int | None = None
+    """The oldest known version; None if the history is complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSize:
+    """The size of one version of a table."""
+
+    version: int | None = None
+    files: int | None = None
+    bytes: int | None = None
+    rows: int | None = None
+
+
+def version_of(commit: Commit) -> Version:
+    """Return one version; if it commits several pipelines, name all of them and no entry."""
+    names = list(dict.fromkeys(one.pipeline for one in commit.entries))
+    return Version(
+        version=commit.version,
+        at=of_ms(commit.at_ms),
+        operation=commit.operation or "unknown",
+        by=commit.writer,
+        files_added=commit.files_added,
+        files_removed=commit.files_removed,
+        rows_added=commit.rows_added,
+        bytes_added=commit.bytes_added,
+        entry=commit.entries[0].last if len(names) == 1 else None,
+        pipeline=", ".join(names) or None,
+    )
+
+
+def committed_entries(commits: Iterable[Commit], pipeline: str) -> dict[int, Commit]:
+    """Map each entry of a pipeline to the version that committed it."""
+    found: dict[int, Commit] = {}
+    for commit in commits:
+        for settled in commit.entries:
+            if settled.pipeline == pipeline and settled.last - settled.first < 1_000_000:
+                found.update(dict.fromkeys(range(settled.first, settled.last + 1), commit))
+    return found
+
+
+def _steps(commits: Iterable[Commit]) -> Iterator[tuple[Commit, Mapping[str, str] | None]]:
+    """Yield the versions that define columns, oldest first, with the previous columns.
+
+    The first pair has None: what preceded the oldest version is not known.
+    """
+    before: Mapping[str, str] | None = None
+    for commit in sorted(commits, key=lambda one: one.version):
+        if commit.columns is not None:
+            yield commit, before
+            before = commit.columns
+
+
+def changes_of(commits: Iterable[Commit]) -> list[SchemaChange]:
+    """Return the schema changes, newest first."""
+    found: list[SchemaChange] = []
+    for commit, before in _steps(commits):
+        after = commit.columns or {}
+        count = plural(len(after), "column")
+        is_new = commit.version == 0
+        first = f"created with {count}" if is_new else f"wrote the schema anew: {count} since then"
+        found += [
+            SchemaChange(version=commit.version, at=of_ms(commit.at_ms), what=what)
+            for what in ([first] if before is None else _differences(before, after))
+        ]
+    return found[::-1]
+
+
+def since_versions(commits: Iterable[Commit]) -> dict[str, int]:
+    """Return the version that introduced each column, where known."""
+    found: dict[str, int] = {}
+    for commit, before in _steps(commits):
+        if before is not None or commit.version == 0:
+            new = [name for name in commit.columns or {} if name not in (before or {})]
+            found |= dict.fromkeys(new, commit.version)
+    return found
+
+
+def columns_of(facts: TableFacts, since: Mapping[str, int]) -> list[Column]:
+    """Return the columns of a table."""
+    return [
+        Column(
+            name=one["name"],
+            type=type_name(one["type"]),
+            nullable=bool(one.get("nullable", True)),
+            since_version=since.get(one["name"]),
+            partition=one["name"] in facts.partition_columns,
+        )
+        for one in facts.schema["fields"]
+    ]
+
+
+def _differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    added = [f"added column {name}: {kind}" for name, kind in after.items() if name not in before]
+    dropped = [f"dropped column {name}" for name in before if name not in after]
+    changed = [
+        f"changed column {name} from {before[name]} to {kind}"
+        for name, kind in after.items()
+        if name in before and before[name] != kind
+    ]
+    return [*added, *dropped, *changed]

@@ -1,8 +1,8 @@
-"""Answers with an age: one computation at a time for each question, shared by all who ask.
+"""A cache of answers with a maximum age; concurrent requests share one computation.
 
-It runs in a few daemon threads: a store that does not answer delays no request for longer than it
-waits, and never the end of the program. A request that comes meanwhile waits for the computation,
-or gets the last answer.
+Computations run in a few daemon threads, so a store that hangs delays no request beyond its timeout
+and never the exit of the program. A request waits for a running computation, or gets the last
+answer.
 """
 
 import queue
@@ -15,15 +15,15 @@ from typing import Any, TypeVar, cast
 
 THREADS = 3
 MOST = 2000
-"""Answers that are kept, the last used ones."""
+"""The most answers in the cache; the least recently used are evicted."""
 LONGEST_SECS = 3600.0
-"""The age after which an answer is renewed, however long that takes."""
+"""The age after which even a slow answer is renewed."""
 CHANGED_SECS = 30.0
-"""The age after which an answer that took long is renewed if a change is known, unless that would
-take too much of a processor."""
+"""The age after which a slow answer is renewed if its subject changed, unless that costs too much
+CPU."""
 CPU_SHARE = 100
-"""An answer is kept for this many times the CPU seconds that it took, though never longer than
-without a change: waiting for a store costs nothing, a processor does."""
+"""A changed answer is kept for this many times its CPU seconds, but never longer than an unchanged
+one: waiting for a store is free, CPU is not."""
 FAILED_SECS = 5.0
 """The age after which a failed computation is repeated."""
 
@@ -34,12 +34,12 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """Seconds that a request waits; a page asks again soon, so none of them is long."""
+    """Request timeouts in seconds; all are short, since a page repeats its requests."""
 
     first: float = 5.0
-    """For a first look."""
+    """For a first answer."""
     stale: float = STALE_SECS
-    """For a newer answer, if an older one is known."""
+    """For a newer answer when an older one is known."""
     other: float = 1.0
     """For the other program."""
     answer: float = 7.0
@@ -47,11 +47,11 @@ class Patience:
 
 
 class Busy(Exception):
-    """The answer takes longer than the caller waits."""
+    """No answer within the caller's timeout."""
 
 
 class _Slot:
-    """The last answer to a question, and the computation that renews it."""
+    """The last answer for a key, and the computation that renews it."""
 
     __slots__ = ("at", "cpu", "error", "mark", "task", "took", "value")
 
@@ -65,15 +65,15 @@ class _Slot:
 
 
 class _Task:
-    """A computation, which the first thread that claims it runs."""
+    """A computation; the first thread to claim it runs it."""
 
     def __init__(self, slot: _Slot, compute: Callable[[], Any]) -> None:
         self.slot, self.compute = slot, compute
         self.claim, self.done = threading.Lock(), threading.Event()
 
 
-class Desk:
-    """Takes questions, and keeps the last answers."""
+class AnswerCache:
+    """Computes answers on request and keeps the last ones."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Desk:
         cpu: Callable[[], float] = time.process_time,
         most: int = MOST,
     ) -> None:
-        """`cpu` counts the seconds of all threads, since computations start some of their own."""
+        """`cpu` measures all threads, since computations may start their own."""
         self._threads = threads
         self._seconds = seconds
         self._cpu = cpu
@@ -102,10 +102,10 @@ class Desk:
         slow_share: float = 20,
         mark: Hashable = None,
     ) -> None:
-        """Have an answer renewed in a thread of the desk, unless it is young enough.
+        """Renew an answer in a background thread, unless it is young enough.
 
-        An answer that took long is kept for `slow_share` times as long. Another mark reports a
-        change: then it is kept for half a minute at most, or a hundred times its CPU seconds.
+        A slow answer is kept for `slow_share` times the time it took. A new `mark` reports a
+        change: then it is kept for at most CHANGED_SECS, or CPU_SHARE times its CPU seconds.
         """
         with self._lock:
             is_new, task = self._task(key, compute, max_age, slow_share, mark)
@@ -123,8 +123,8 @@ class Desk:
         max_age: float,
         mark: Hashable = None,
     ) -> Value:
-        """Return an answer of at most this age; compute it here unless another thread does."""
-        for _ in range(2):  # A computation that began before a change does not show it.
+        """Return an answer of at most this age, computed in this thread unless another does."""
+        for _ in range(2):  # A computation that began before a change may miss it.
             with self._lock:
                 is_new, task = self._task(key, compute, max_age, 0, mark)
             if task is not None:
@@ -144,14 +144,14 @@ class Desk:
         stale_wait: float = STALE_SECS,
         mark: Hashable = None,
     ) -> Value:
-        """Return an answer that is begun now unless it is young enough or under way."""
+        """Return an answer, starting its computation unless it is young or in progress."""
         self.begin(key, compute, max_age=max_age, mark=mark)
         return cast("Value", self.result(key, wait=wait, stale_wait=stale_wait))
 
     def result(self, key: Hashable, *, wait: float, stale_wait: float) -> Any:  # noqa: ANN401
-        """Return the answer to a question that was begun, or an older one if that takes long.
+        """Return the answer that was begun, or the previous one if that takes too long.
 
-        Raise Busy if there is none after the wait, and any error of the computation.
+        Raise Busy if there is none after `wait`, and any error of the computation.
         """
         with self._lock:
             slot = self._slot(key)
@@ -178,7 +178,7 @@ class Desk:
             task.done.wait(max(0.0, end - self._seconds()))
 
     def close(self) -> None:
-        """Let the threads go, without waiting for what they compute."""
+        """Stop the threads without waiting for computations."""
         for _ in range(self._threads):
             self._queue.put(None)
 
@@ -197,7 +197,7 @@ class Desk:
         slow_share: float,
         mark: Hashable,
     ) -> tuple[bool, _Task | None]:
-        """Return whether a computation is new, and the one that renews the answer, if it is old."""
+        """Return the computation that renews an old answer, and whether it is new."""
         slot = self._slot(key)
         if slot.task is not None:
             return False, slot.task

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from liveview.looks.desk import Busy, Desk
+from liveview.answer_cache import AnswerCache, Busy
 
 LONG = 300.0
 
@@ -24,7 +24,7 @@ def seconds():
 
 @pytest.fixture
 def desk(seconds):
-    desk = Desk(seconds=seconds)
+    desk = AnswerCache(seconds=seconds)
     yield desk
     desk.close()
 
@@ -84,7 +84,7 @@ def test_after_a_change_that_is_known_an_answer_is_soon_asked_for_anew(
 ):
     """Nobody looks at what was before for longer, and a page takes little of a processor."""
     cpu, found = Seconds(), []
-    desk = Desk(seconds=seconds, cpu=cpu)
+    desk = AnswerCache(seconds=seconds, cpu=cpu)
 
     def slow():
         seconds.now += takes
@@ -105,7 +105,7 @@ def test_after_a_change_that_is_known_an_answer_is_soon_asked_for_anew(
 
 
 def test_only_so_many_answers_are_kept(seconds):
-    desk = Desk(seconds=seconds, most=2)
+    desk = AnswerCache(seconds=seconds, most=2)
     for key in "abc":
         desk.ask(key, lambda: 1, max_age=60, wait=LONG)
     assert desk.last("a") is None

@@ -1,8 +1,8 @@
-"""Source files by a part of their names, the newest first, with bounded work.
+"""Search source files by part of their names, newest first, within a time budget.
 
-First those that are not done, then those of the newest entries, then the names that the journal
-keeps, then those that only the sources have. A note says what was not reached in time. The state of
-each is that of `blizzard files`.
+Unfinished files come first, then files of the newest entries, then other names in the journal, then
+names only in the sources. A note says what was not reached in time. States are those of
+`blizzard files`.
 """
 
 import time
@@ -35,18 +35,18 @@ from liveview.details import FileRow, Files
 BUDGET_SECS = 2.0
 MOST_ENTRIES = 2000
 MOST_LISTED = 5000
-"""Names of a source that are listed to find one that the journal does not know."""
+"""The most names of a source to list for names that the journal does not know."""
 VERSIONED = (FileState.IN_TABLE, FileState.RETRACTED)
-"""States that a version of the table has brought about."""
+"""States that come with a version of the table."""
 
 
 @dataclass(slots=True, kw_only=True)
 class FileSearch:
-    """One search through one pipeline."""
+    """One search in one pipeline."""
 
-    asked: PipelineEvidence
+    evidence: PipelineEvidence
     committed: Callable[[int], Commit | None]
-    """Returns the version that has an entry, if known."""
+    """Returns the version that committed an entry, if known."""
     progress: FileProgress
     seconds: Callable[[], float] = time.monotonic
     budget_secs: float = BUDGET_SECS
@@ -56,9 +56,9 @@ class FileSearch:
     _rows: EntryRows | None = None
 
     def find(self, text: str, limit: int) -> Files:
-        """Return files with a text in their names; without one, the newest.
+        """Return files whose names contain a text, or the newest files for an empty one.
 
-        The text may be typed as names are shown.
+        The text may be typed as names are printed.
         """
         searched, text = text, typed(text) or text
         end = self.seconds() + self.budget_secs
@@ -72,19 +72,20 @@ class FileSearch:
         return Files(files=found, searched=searched, more=self._more, note=self._note)
 
     def _known(self, text: str, limit: int) -> Iterator[FileRow | None]:
-        """Yield the files that the journal knows; None now and then, where none is found."""
-        unfinished = list(self.asked.history.unfinished.values())
+        """Yield the files that the journal knows, and None at intervals to check the time."""
+        unfinished = list(self.evidence.history.unfinished.values())
         newest = sorted(unfinished, key=lambda one: one.at, reverse=True)
         yield from (self._not_done(one) for one in newest if text in one.record.key)
-        if self.asked.store is None:
+        if self.evidence.store is None:
             return
-        yield from self._journaled(JournalReader(self.asked.store, self.asked.settings.name), text)
+        journal = JournalReader(self.evidence.store, self.evidence.settings.name)
+        yield from self._journaled(journal, text)
         if text:
             yield from map(self._done, self._named(text, limit))
 
     def _journaled(self, journal: JournalReader, text: str) -> Iterator[FileRow | None]:
-        """Yield the files of the newest entries; None for each entry."""
-        lookup, last = self.asked.history.lookup(), self.asked.history.sequence
+        """Yield the files of the newest entries, after a None for each entry."""
+        lookup, last = self.evidence.history.lookup(), self.evidence.history.sequence
         plain = '"' not in text and "\\" not in text and text.isprintable()
         for number in range(last, max(0, last - MOST_ENTRIES), -1):
             entry = None
@@ -99,15 +100,15 @@ class FileSearch:
                 if done is None or entry is None:
                     continue
                 if done.retracted and self.progress.of(done) is FileState.IN_TABLE:
-                    # Until it is taken back, the last entry that has read it counts.
+                    # Until the retraction is committed, the last entry that read it counts.
                     done = replace(done, entry=number, retracted=False)
                 at = rfc3339(datetime.fromisoformat(entry.created))
                 yield self._done(done, at=at, read=record if number == done.entry else None)
 
     def _named(self, text: str, limit: int) -> Iterator[IngestedFile]:
-        """Yield the files that the journal knows by name, in any entry."""
-        history = self.asked.history
-        # Those that were taken over from an earlier journal are in no entry that has read them.
+        """Yield the files that the journal knows by name, from any entry."""
+        history = self.evidence.history
+        # Files inherited from an earlier journal are in no entry that read them.
         yield from (one for one in list(history.recent.values()) if text in one.key)
         with suppress(SegmentBroken):
             for segment in reversed(history.segments):
@@ -116,14 +117,14 @@ class FileSearch:
             yield from (one.after for one in map(history.undecided.of, keys) if one is not None)
 
     def _listed(self, text: str) -> Iterator[FileRow | None]:
-        """Yield the files that only the sources have; note which names were not reached."""
-        for source in self.asked.settings.sources if text else ():
+        """Yield the files that only the sources have; note a listing that was cut short."""
+        for source in self.evidence.settings.sources if text else ():
             self._note = f"not all names of source {source.name} were listed"
             try:
-                self.asked.refuse_other_source(source)
-                # Names that no store can be asked for are left out, and hide no others.
+                self.evidence.refuse_other_source(source)
+                # Names that no store can be asked for are skipped, without hiding others.
                 past_odd_names = Guide(passes=lambda _path, _oddity: None)
-                names = self.asked.open_reader(source_location(source)).in_order(
+                names = self.evidence.open_reader(source_location(source)).in_order(
                     guide=past_odd_names
                 )
                 for count, facts in enumerate(names):
@@ -140,16 +141,16 @@ class FileSearch:
     def _done(
         self, done: IngestedFile, *, at: str | None = None, read: SourceRecord | None = None
     ) -> FileRow:
-        """Return a file that was read to its end; `read` is what its entry says of it."""
+        """Return a finished file; `read` is its record in the entry."""
         is_over = done.entry in self.progress.passed_over
         state = self.progress.of(done)
-        inherited = done.entry is not None and done.entry <= self.asked.history.awaits
+        inherited = done.entry is not None and done.entry <= self.evidence.history.awaits
         made = None if done.entry is None or inherited else self.committed(done.entry)
         rows = None
         if done.empty or state is FileState.RETRACTED:
             rows = 0
         elif read is not None:
-            later = self.asked.history.books.replayed.get(f"{done.entry}:{read.key}", 0)
+            later = self.evidence.history.books.replayed.get(f"{done.entry}:{read.key}", 0)
             rows = self._rows_upto(done.entry, read.key) if read.skipped else read.rows + later
         return FileRow(
             path=done.key,
@@ -163,7 +164,7 @@ class FileSearch:
         )
 
     def _not_done(self, known: UnfinishedFile) -> FileRow:
-        """Return a file that waits, failed, or was given up, as far as the journal says."""
+        """Return a file that waits, failed, or was given up, by the journal alone."""
         record = known.record
         state, reason = of_unfinished(known, self.progress)
         return FileRow(
@@ -177,12 +178,12 @@ class FileSearch:
         )
 
     def _rows_upto(self, entry: int | None, key: str) -> int | None:
-        """Return how many rows were read of a file up to an entry; None if that is unknown."""
-        if entry is None or self.asked.store is None:
+        """Return the rows read from a file up to an entry; None if unknown."""
+        if entry is None or self.evidence.store is None:
             return None
         if self._rows is None:
-            journal = JournalReader(self.asked.store, self.asked.settings.name)
-            self._rows = EntryRows(journal, lambda: self.asked.history.books.replayed)
+            journal = JournalReader(self.evidence.store, self.evidence.settings.name)
+            self._rows = EntryRows(journal, lambda: self.evidence.history.books.replayed)
         return self._rows.count([(key, entry)])[0]
 
 
@@ -198,7 +199,7 @@ def _unread(key: str, facts: ObjectFacts, source: SourceSettings) -> FileRow:
 
 
 def _finished(lookup: Lookup, key: str) -> IngestedFile | None:
-    """Return how the journal knows a file that is done; None if it is not, or is unknown."""
+    """Return the journal's record of a finished file; None if it is unfinished or unknown."""
     try:
         before = lookup(key)
     except SegmentBroken:
