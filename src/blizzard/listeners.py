@@ -32,8 +32,11 @@ def exporting(
     if traces is None and lineage is None:
         yield emit
         return
-    from blizzard.lineage import LineageListener, tellers_of  # noqa: PLC0415
-    from blizzard.tracing import BatchTracer  # noqa: PLC0415
+    from blizzard.exports import (  # noqa: PLC0415
+        BatchTracer,
+        LineageListener,
+        tellers_of,
+    )
     from lakebed.telemetry.export.courier import CourierLimits, delivered  # noqa: PLC0415
     from lakebed.telemetry.export.spans import encoder  # noqa: PLC0415
     from penguin.tracing import CommitTracer  # noqa: PLC0415

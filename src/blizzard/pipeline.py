@@ -28,7 +28,8 @@ from blizzard.outcomes import RunTotals, Statistics
 from blizzard.pipeline_log import PipelineLog
 from blizzard.plan.trigger import Timing
 from blizzard.proposal import BatchProposal, BatchRun, plan_batch
-from blizzard.rewrite.between_batches import BetweenBatches
+from blizzard.rewrite.compact import Compactor
+from blizzard.rewrite.replace import Replacer
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.documents.records import SourceRecord
@@ -73,7 +74,8 @@ class Pipeline:
     _schedule: Schedule = field(init=False)
     _attempts: Attempts = field(init=False)
     _dead_letters: DeadLetterWriter = field(init=False)
-    _rewrites: BetweenBatches = field(init=False)
+    _compactor: Compactor = field(init=False)
+    _replacer: Replacer = field(default_factory=Replacer)
 
     def __post_init__(self) -> None:
         self.totals = RunTotals(once=self.pace.drain)
@@ -82,7 +84,7 @@ class Pipeline:
         self._attempts = self.attempts or Attempts(self.settings.name, self.emit)
         self._dead_letters = DeadLetterWriter(self.settings, self.clock, self.open_sink)
         compacts_every = self.settings.sink.compact.every
-        self._rewrites = BetweenBatches(self.clock.seconds() + compacts_every)
+        self._compactor = Compactor(self.clock.seconds() + compacts_every)
         self._schedule = Schedule(
             self.settings,
             self.open_source,
@@ -176,7 +178,7 @@ class Pipeline:
     def _renew(self, journal: Journal, proposal: BatchProposal) -> tuple[BatchProposal, bool]:
         """Supersede the rows of changed files; those that cannot be read fail."""
         self._check_lease()
-        renewed = self._rewrites.renew(
+        renewed = self._replacer.renew(
             journal.store, proposal.renew, self._ingest, self.open_source
         )
         self._schedule.journaled(renewed.keys)
@@ -189,7 +191,7 @@ class Pipeline:
         if not self.settings.sink.compact.enabled:
             return
         self._check_lease()
-        if self._rewrites.compact(journal.store, self._ingest, at_end=at_end) is not None:
+        if self._compactor.compact(journal.store, self._ingest, at_end=at_end) is not None:
             self._catch_up(journal)
 
     def _run(self, journal: Journal, proposal: BatchProposal) -> bool:

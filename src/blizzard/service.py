@@ -25,8 +25,7 @@ from blizzard.execute.runner import Attempts, MakeRunner, Runner
 from blizzard.execute.spark.jvm_output import SPARK_SAID
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.publish import Publisher
-from blizzard.journal.lease import Lease, renewed
-from blizzard.journal.lease_record import this_machine
+from blizzard.journal.lease import Lease, renewed, this_machine
 from blizzard.model.notices import Hints
 from blizzard.model.progress import Progress, Report
 from blizzard.model.settings import BlizzardSettings, PipelineSettings

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from blizzard.answers.answer import WayOut
+from blizzard.answers.answer import FileState, WayOut
 from blizzard.answers.file_counts import DayOrPartition
-from blizzard.answers.file_state import FileState
 from liveview.model import PipelineSummary, TableSummary
 
 

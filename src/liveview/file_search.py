@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, islice
 
+from blizzard.answers.answer import NOT_APPLIED, FileProgress, FileState
 from blizzard.answers.file_counts import EntryRows
-from blizzard.answers.file_state import NOT_APPLIED, FileProgress, FileState
 from blizzard.answers.lifecycle import has_a_part_read, of_unfinished
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.discover.finding import why_not_ours

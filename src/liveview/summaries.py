@@ -17,7 +17,7 @@ from blizzard.answers.problems import (
 )
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import PipelineStatus
-from blizzard.journal.lease_record import Life
+from blizzard.journal.lease import Life
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import rfc3339
 from lakebed.deltalog.versions import Commit

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from blizzard.rewrite.table_state import PromotionWaits
+from blizzard.rewrite.transaction import PromotionWaits
 from blizzard.worker.download import OpenedStores
 from lakebed.storage.store import Store
 from tests.support.compactions import crowded

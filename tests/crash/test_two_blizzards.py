@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from blizzard.journal.lease_record import LeaseRecord, read_lease
+from blizzard.journal.lease import LeaseRecord, read_lease
 from tests.support.landing import Landing, config
 from tests.support.processes import Ended, finish, run, start
 from tests.support.readers import ids

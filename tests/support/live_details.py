@@ -3,9 +3,8 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from blizzard.answers.answer import Answer, FailedSource, Read, Resolution, WayOut
+from blizzard.answers.answer import Answer, FailedSource, FileState, Read, Resolution, WayOut
 from blizzard.answers.file_counts import DayOrPartition, Standing
-from blizzard.answers.file_state import FileState
 from lakebed.storage.options import ObjectFacts
 from liveview.details import (
     BadLineGroup,

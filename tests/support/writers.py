@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
-from blizzard.journal.lease import Lease
-from blizzard.journal.lease_record import Machine
+from blizzard.journal.lease import Lease, Machine
 from lakebed.telemetry.events import Emit, Event
 from tests.support.builders import Hands
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from blizzard.answers.explain import NextBatch
-from blizzard.cli.run.dry_run import batch_lines
+from blizzard.cli.run.dry_run import NextBatch, batch_lines
 from blizzard.discover.finding import Finding
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.checkpoint import read_ledger

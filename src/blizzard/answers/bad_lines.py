@@ -4,20 +4,30 @@ The changes are tried from the smallest to the largest. None of them changes the
 times that are cut off none changes a value: what does not fit its column is kept in `_rescued`.
 """
 
-from collections.abc import Iterator, Sequence
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
 
 from blizzard.answers.answer import CommandPrefix, WayOut, confirmed
 from blizzard.answers.progress import PipelineEvidence
-from blizzard.model.bad_lines import LineFault, Meant, WaitingFile, may_have
+from blizzard.journal.source_names import FileUnknown, files_in_full, files_meant
+from blizzard.model.bad_lines import GROUP_DIGITS, LineFault, Meant, WaitingFile, may_have
 from blizzard.model.columns import with_found
 from blizzard.model.event_time import RowPartitions, row_partitions
+from blizzard.model.predicate import Combined, Comparison, Operator, Predicate, PredicateInvalid
 from blizzard.model.settings import MAX_LINE_BYTES
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.output.partitioner import refused_rows
 from blizzard.worker.quarantine.reader import QuarantinedLine, lines_in
+from blizzard.worker.table_file import Columns, matches
 from lakebed.columns.schema import Field, Schema
+from lakebed.layout import file_name
 from lakebed.storage.store import Reader
 from lakebed.types import FieldType, OnBadRecord, OnMismatch, UnknownFields
 
@@ -202,3 +212,145 @@ def _readable(raws: Sequence[bytes], rules: Rules) -> int:
     body = b"".join(raw + b"\n" for raw in raws)
     rows = path.read(Block(text=body, first_line=1, lines=len(raws))).batch
     return rows.num_rows - (0 if rules.by is None else len(refused_rows(rows, rules.by)))
+
+
+class LineMatch(StrEnum):
+    """How far a condition holds for a line that was set aside."""
+
+    HOLDS = "holds"
+    MAY_HOLD = "may_hold"
+    """A value of the condition stands somewhere in it, or it cannot be read."""
+
+
+@dataclass(slots=True)
+class Counted:
+    """How many lines are meant, and how many may be."""
+
+    lines: int = 0
+    maybe: int = 0
+    places: set[tuple[int | None, int | None, bytes]] = field(default_factory=set)
+    """Where they are in the source file, and what they read: of one line in two files, the same."""
+
+
+@dataclass(slots=True)
+class LineSearch:
+    """Searches lines for a condition."""
+
+    predicate: Predicate
+    columns: Schema
+    """The columns as records give them."""
+    _path: ExactPath = field(init=False)
+    _values: re.Pattern[bytes] | None = field(init=False)
+    _kinds: Mapping[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Prepare the reading of lines."""
+        self._path = ExactPath(
+            # A required value that does not fit must not keep the others from being read.
+            Schema(tuple(map(_optional, self.columns.fields))),
+            max_line_bytes=MAX_LINE_BYTES,
+            unknown=UnknownFields.DROP,
+            on_mismatch=OnMismatch.RESCUE,
+            on_bad_record=OnBadRecord.QUARANTINE,
+        )
+        self._values = values_in(self.predicate)
+        self._kinds = {one.name: one.arrow_type() for one in self.columns.fields}
+
+    def count(self, lines: Iterable[QuarantinedLine]) -> dict[str, Counted]:
+        """Count the lines that are meant or may be, by the keys of their source files."""
+        found: dict[str, Counted] = {}
+        for line in lines:
+            how = self.match(line.raw)
+            if how is None:
+                continue
+            counted = found.setdefault(line.key, Counted())
+            counted.lines += how is LineMatch.HOLDS
+            counted.maybe += how is LineMatch.MAY_HOLD
+            counted.places.add((line.line, line.offset, line.raw))
+        return found
+
+    def match(self, raw: bytes) -> LineMatch | None:
+        """Return how far the condition holds for a line; None if it does not."""
+        holds = self._holds(raw)
+        if holds:
+            return LineMatch.HOLDS
+        return LineMatch.MAY_HOLD if self._may_hold(raw, unread=holds is None) else None
+
+    def _holds(self, raw: bytes) -> bool | None:
+        """Whether the condition holds for a line; None where it cannot be read."""
+        rows = self._path.read(Block(text=raw + b"\n", first_line=1, lines=1)).batch
+        if rows.num_rows != 1:
+            return None
+        table: pa.Table = pa.Table.from_batches([rows])
+        try:
+            found: Any = matches(self.predicate, Columns(table, 1, {}, self._kinds))
+        except PredicateInvalid:
+            return None  # The table has another type by now than records give.
+        return bool(found[0].as_py())
+
+    def _may_hold(self, raw: bytes, *, unread: bool) -> bool:
+        if self._values is None:
+            return unread
+        return self._values.search(raw) is not None
+
+
+def _optional(column: Field) -> Field:
+    return replace(column, nullable=True, fields=tuple(map(_optional, column.fields)))
+
+
+def values_in(predicate: Predicate) -> re.Pattern[bytes] | None:
+    """Return what finds the values that a condition asks for in a line; None without any. Pure."""
+    found = set(_texts(predicate))
+    return re.compile(b"|".join(sorted(found))) if found else None
+
+
+def _texts(predicate: Predicate) -> Iterator[bytes]:
+    match predicate:
+        case Combined(parts=parts):
+            for part in parts:
+                yield from _texts(part)
+        case Comparison(operator=Operator.EQUAL, value=str(value)) if value:
+            yield re.escape(value.encode())
+            # As JSON writes it, with or without escapes for other than ASCII.
+            for ascii_only in (True, False):
+                text = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+                yield re.escape(text.encode())
+        case Comparison(operator=Operator.EQUAL, value=value) if not isinstance(value, bool | str):
+            yield rb"(?<![\d.])" + re.escape(str(value).encode()) + rb"(?![\d.])"
+        case _:
+            pass
+
+
+_GROUP = re.compile(f"[0-9a-f]{{{GROUP_DIGITS}}}")
+
+
+def resolved(
+    names: Iterable[str], scopes: Sequence[PipelineEvidence], *, parts: bool = True
+) -> dict[str, dict[str, str]]:
+    """Return what names mean, by pipeline: `source:path`, each with the name that was typed.
+
+    Groups, quarantine files, and names of no source file are returned as they are.
+    """
+    found: dict[str, dict[str, str]] = {scope.settings.name: {} for scope in scopes}
+    for name in names:
+        for pipeline, key in _meant(name, scopes, parts=parts):
+            found[pipeline][key] = name
+    return found
+
+
+def _meant(name: str, scopes: Sequence[PipelineEvidence], *, parts: bool) -> list[tuple[str, str]]:
+    as_it_is = [(scope.settings.name, name) for scope in scopes]
+    if any(_is_quarantine_file(name, scope) for scope in scopes):
+        return as_it_is
+    if _GROUP.fullmatch(name) and not files_in_full(name, scopes):
+        return as_it_is
+    try:
+        files = files_meant(name, scopes, parts=parts)
+    except FileUnknown:
+        return as_it_is
+    return [(scope.settings.name, key) for scope, key in files] or as_it_is
+
+
+def _is_quarantine_file(name: str, scope: PipelineEvidence) -> bool:
+    files = (waiting.file.filename for waiting in scope.history.books.waiting_files())
+    return any(name in (file, file_name(file)) for file in files)

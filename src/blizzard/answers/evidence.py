@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from blizzard.answers.answer import DataFile
-from blizzard.answers.entry_search import (
+from blizzard.answers.answer import DataFile, FileState
+from blizzard.answers.entries import (
     came_for,
     data_file_of,
     dealing_with_lines,
@@ -14,7 +14,6 @@ from blizzard.answers.entry_search import (
     mentioning,
     parts_until,
 )
-from blizzard.answers.file_state import FileState
 from lakebed import layout
 from lakebed.deltalog.lineage import BEFORE, Lineage
 from lakebed.deltalog.versions import Commit

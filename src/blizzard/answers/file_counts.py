@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from blizzard.answers.entry_search import MOST_PARTS
-from blizzard.answers.file_state import DONE, LANDED, NOT_APPLIED, FileStanding, FileState
+from blizzard.answers.answer import DONE, LANDED, NOT_APPLIED, FileStanding, FileState
+from blizzard.answers.entries import MOST_PARTS
 from blizzard.discover.finding import SkipSummary
 from lakebed.documents.entry import Entry
 from lakebed.journal import JournalReader

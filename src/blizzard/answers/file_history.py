@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from blizzard.answers.answer import Answer, DataFile, FileRetraction, Resolution
-from blizzard.answers.entry_search import (
+from blizzard.answers.entries import (
     became,
     dealing_with_lines,
     parts_until,
@@ -16,7 +16,7 @@ from blizzard.answers.evidence import JournalEvidence
 from blizzard.answers.phrases import REPLAY
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.journal.checks import uris_of
-from blizzard.journal.lease_record import Life, this_machine, writer_status
+from blizzard.journal.lease import Life, this_machine, writer_status
 from blizzard.model.source.file import IngestedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import HeldState

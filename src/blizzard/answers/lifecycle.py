@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from blizzard.answers.file_state import (
+from blizzard.answers.answer import (
     NOT_APPLIED,
     PART_READ,
     REDO,

@@ -10,12 +10,12 @@ from blizzard.answers.answer import (
     DataFile,
     FailedSource,
     FileRetraction,
+    FileState,
     Read,
     Resolution,
     WayOut,
     confirmed,
 )
-from blizzard.answers.file_state import FileState
 from blizzard.discover.finding import Reason
 from blizzard.model.settings import PipelineSettings, RollingPolicy, SourceSettings
 from lakebed.deltalog.versions import REPAIR

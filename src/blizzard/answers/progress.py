@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from blizzard.answers.answer import CommandPrefix
+from blizzard.answers.answer import CommandPrefix, FileProgress
 from blizzard.answers.evidence import JournalEvidence
-from blizzard.answers.file_state import FileProgress
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister, SpotCheck, source_listers
 from blizzard.discover.scan import DiscoveryContext, JournalLookup

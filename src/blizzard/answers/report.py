@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 
+from blizzard.answers.answer import LANDED, DayOf, FileStanding, FileState
 from blizzard.answers.file_counts import (
     UNKNOWN,
     By,
@@ -19,7 +20,6 @@ from blizzard.answers.file_counts import (
     Reconciliation,
     SourceCounts,
 )
-from blizzard.answers.file_state import LANDED, DayOf, FileStanding, FileState
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_file import settled_progress
 from blizzard.answers.survey import BadLines, SourceSurvey

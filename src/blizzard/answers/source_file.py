@@ -5,21 +5,25 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from blizzard.answers.answer import Answer, DataFile, FailedSource, Read, Resolution
-from blizzard.answers.entry_search import parts_until, reading
-from blizzard.answers.evidence import JournalEvidence
-from blizzard.answers.file_history import erasures_of, is_running, resolutions, retraction_of
-from blizzard.answers.file_state import (
+from blizzard.answers.answer import (
     INHERITED,
     NO_ROWS,
     NOT_APPLIED,
     PART_READ,
     REDO,
+    Answer,
+    DataFile,
+    FailedSource,
     FileProgress,
     FileStanding,
     FileState,
+    Read,
+    Resolution,
     state_by_log,
 )
+from blizzard.answers.entries import parts_until, reading
+from blizzard.answers.evidence import JournalEvidence
+from blizzard.answers.file_history import erasures_of, is_running, resolutions, retraction_of
 from blizzard.answers.lifecycle import Lifecycle, last_entry, to_be_replaced
 from blizzard.answers.phrases import REPLAY, present_count, waiting_lines
 from blizzard.answers.progress import PipelineEvidence

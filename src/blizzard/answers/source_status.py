@@ -5,8 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from blizzard.answers.answer import FailedSource
-from blizzard.answers.file_state import FileProgress, FileState
+from blizzard.answers.answer import FailedSource, FileProgress, FileState
 from blizzard.answers.lifecycle import is_failed, of_unfinished
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.discover.finding import Finding, Reason, SkipSummary

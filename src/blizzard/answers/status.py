@@ -12,7 +12,7 @@ from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_status import SourceStatus, source_status
 from blizzard.journal.books import Retraction
 from blizzard.journal.checkpoint import past_damage
-from blizzard.journal.lease_record import WriterStatus, this_machine, writer_status
+from blizzard.journal.lease import WriterStatus, this_machine, writer_status
 from blizzard.journal.ledger import NEWEST, Ledger
 from blizzard.journal.standings import EntrySummary, JournalTotals, PassedOver, QuarantineTotals
 from blizzard.model.settings import PipelineSettings

@@ -10,7 +10,7 @@ from functools import cached_property
 from heapq import merge
 from itertools import takewhile
 
-from blizzard.answers.file_state import NOT_APPLIED, DayOf, FileProgress, FileStanding, FileState
+from blizzard.answers.answer import NOT_APPLIED, DayOf, FileProgress, FileStanding, FileState
 from blizzard.answers.lifecycle import Lifecycle, last_entry
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.discover.filter import Decision

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from blizzard.answers.entries import journals_of
-from blizzard.answers.entry_search import naming_data_file
-from blizzard.journal.origins import FileOrigins, RowOrigins
+from blizzard.answers.entries import FileOrigins, RowOrigins, journals_of, naming_data_file
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.byte_range import without_first_lines
 from blizzard.model.source.form import codec_of

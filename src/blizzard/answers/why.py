@@ -6,11 +6,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from blizzard.answers.answer import Answer, CommandPrefix, DataFile, WayOut, confirmed
-from blizzard.answers.entries import journals_of
-from blizzard.answers.entry_search import data_file_of, naming_data_file
+from blizzard.answers.answer import Answer, CommandPrefix, DataFile, FileState, WayOut, confirmed
+from blizzard.answers.entries import data_file_of, journals_of, naming_data_file
 from blizzard.answers.evidence import JournalEvidence
-from blizzard.answers.file_state import FileState
 from blizzard.answers.phrases import removal
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_file import why_source_file

@@ -5,8 +5,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blizzard.answers import phrases
-from blizzard.answers.answer import Answer, CommandPrefix, WayOut, confirmed
-from blizzard.answers.file_state import INHERITED, NO_ROWS, PART_READ, REDO, FileState
+from blizzard.answers.answer import (
+    INHERITED,
+    NO_ROWS,
+    PART_READ,
+    REDO,
+    Answer,
+    CommandPrefix,
+    FileState,
+    WayOut,
+    confirmed,
+)
 from blizzard.answers.phrases import ways_of_waiting
 from blizzard.discover.finding import IN_WORDS, Reason
 from blizzard.model.settings import PipelineSettings, SourceSettings

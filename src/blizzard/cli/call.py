@@ -16,6 +16,7 @@ from lakebed.terminal.console import print_error
 
 if TYPE_CHECKING:
     from blizzard.answers.answer import CommandPrefix
+    from blizzard.answers.progress import PipelineEvidence
     from blizzard.cli.surroundings import Surroundings
     from blizzard.model.settings import BlizzardSettings, PipelineSettings
     from blizzard.table_rules import TableOf
@@ -96,6 +97,16 @@ class PipelineCall(Call):
     def pipelines(self) -> "tuple[PipelineSettings, ...]":
         """Return the pipelines of the configuration, or the one that is named."""
         return self.loaded.only(self.pipeline).pipelines
+
+    def scopes(self) -> "list[PipelineEvidence]":
+        """Open the pipelines that a name may belong to; report those that cannot be opened."""
+        from blizzard.answers.progress import PipelineEvidence  # noqa: PLC0415
+
+        scopes = []
+        for settings in self.pipelines():
+            with self.guard(settings.name):
+                scopes.append(PipelineEvidence.read(settings, self.around.clock))
+        return scopes
 
     @contextmanager
     def one(self) -> "Iterator[PipelineSettings]":

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from blizzard.answers.answer import LANDED, FileStanding, FileState
 from blizzard.answers.file_counts import By, DayOrPartition, Reconciliation
-from blizzard.answers.file_state import LANDED, FileStanding, FileState
 from blizzard.answers.report import DAYS, Question, Reconciler
 from blizzard.cli.call import PipelineCall
 from blizzard.discover.finding import IN_WORDS

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from blizzard.answers.bad_lines import resolved
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.cli.names import resolved, scopes_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.stores import open_reader, open_store, open_table, sink_location
 from blizzard.pipeline_log import PipelineLog
@@ -38,7 +38,7 @@ def redo(
         paths PATH: A source file whose rows are held or discarded; repeatable.
     """
     names, call.who, units = sorted({*(held or ()), *(paths or ())}), "redo", 0
-    scopes = scopes_of(call)
+    scopes = call.scopes()
     asked = resolved(paths or (), scopes)
     for settings in (scope.settings for scope in scopes):
         with call.guard(settings.name):

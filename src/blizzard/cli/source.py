@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 
 from blizzard.cli.call import PipelineCall, report_event
 from blizzard.journal.checkpoint import past_damage, read_ledger
-from blizzard.journal.lease import refuse_while_alive_here, turn_of
-from blizzard.journal.lease_record import this_machine
+from blizzard.journal.lease import refuse_while_alive_here, this_machine, turn_of
 from blizzard.journal.ledger import Ledger
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.stores import open_reader, sink_location, source_location

@@ -17,7 +17,7 @@ from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import PipelineStatus, StatusReader
 from blizzard.cli.call import PipelineCall, document_of, failed_at
 from blizzard.discover.finding import IN_WORDS as WHY
-from blizzard.journal.lease_record import Life, moment
+from blizzard.journal.lease import Life, moment
 from blizzard.model.settings import PipelineSettings
 from blizzard.notices.listener import open_queue
 from blizzard.pipeline_log import PipelineLog

@@ -8,16 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
+from blizzard.answers.bad_lines import LineMatch, LineSearch
+from blizzard.answers.entries import FileOrigins
 from blizzard.answers.trace import RowOrigin, named_by, origin_of, record_of
 from blizzard.cli.call import PipelineCall
 from blizzard.config.columns import columns_from
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.origins import FileOrigins
 from blizzard.model.columns import with_found
 from blizzard.model.predicate import Predicate, parse
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.stores import open_reader, sink_location
-from blizzard.rewrite.line_search import LineMatch, LineSearch
 from blizzard.rewrite.transaction import active_files
 from blizzard.worker.find_rows import Match, check_columns, matching_rows
 from blizzard.worker.quarantine.reader import lines_in

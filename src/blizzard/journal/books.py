@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from blizzard.journal.segments import LedgerTable
 from blizzard.journal.standings import EntrySummary, JournalTotals, QuarantineTotals
-from blizzard.journal.table import LedgerTable
 from blizzard.model.bad_lines import WaitingFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.records import Resolved, SourceRecord

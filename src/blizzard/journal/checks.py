@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.lease_record import Life, life_of, read_lease, this_machine
+from blizzard.journal.lease import Life, life_of, read_lease, this_machine
 from blizzard.journal.ledger import Ledger
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout

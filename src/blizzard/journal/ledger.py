@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from blizzard.journal.books import Books
-from blizzard.journal.segments import Blocks, Cursor, Segment, SegmentBroken
+from blizzard.journal.segments import Blocks, Cursor, LedgerTable, Segment, SegmentBroken
 from blizzard.journal.standings import (
     EarlierObjects,
     EntrySummary,
@@ -20,7 +20,6 @@ from blizzard.journal.standings import (
     nothing_decided,
     take_back,
 )
-from blizzard.journal.table import LedgerTable
 from blizzard.model.source.file import UNKNOWN, Before, IngestedFile, UnfinishedFile
 from lakebed import layout
 from lakebed.columns.schema import Schema

@@ -21,16 +21,16 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice, takewhile
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from blizzard.journal.table import LedgerTable
 from blizzard.model.settings import SnapshotLimits
 from blizzard.model.source.file import IngestedFile
 from lakebed import layout
+from lakebed.documents.reading import adapter_of
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader, Store
 from lakebed.units import mebibytes
@@ -46,6 +46,44 @@ TABLES, NAMES = "!", '"'
 
 Row = list[Any]
 """A line of a segment: a key, and what JSON can hold."""
+
+
+Value = TypeVar("Value")
+
+
+class LedgerTable(dict[str, Value]):
+    """A small table of a ledger: values in memory, and the keys changed since the last segment."""
+
+    def __init__(self, kind: type[Value]) -> None:
+        """`kind` is the type of the values, as pydantic reads and writes them."""
+        super().__init__()
+        self._kind = kind
+        self.changed: set[str] = set()
+
+    def __setitem__(self, key: str, value: Value) -> None:
+        super().__setitem__(key, value)
+        self.changed.add(key)
+
+    def __delitem__(self, key: str) -> None:
+        super().__delitem__(key)
+        self.changed.add(key)
+
+    def pop(self, key: str, *default: Any) -> Any:  # noqa: ANN401
+        """Remove a value and return it, or the default where there is none."""
+        if key in self:
+            self.changed.add(key)
+        return super().pop(key, *default)
+
+    def changes(self) -> Iterator[tuple[str, object]]:
+        """Yield the changed keys with their values as JSON has them; None for what is gone."""
+        dump = adapter_of(self._kind).dump_python
+        for key in self.changed:
+            value = self.get(key)
+            yield key, None if value is None else dump(value, mode="json", exclude_defaults=True)
+
+    def load(self, key: str, value: object) -> None:
+        """Take over a value as a segment has it."""
+        super().__setitem__(key, adapter_of(self._kind).validate_python(value))
 
 
 class SegmentBroken(LakeError, code="known_names_broken"):

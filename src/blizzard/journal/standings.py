@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
-from blizzard.journal.table import LedgerTable
+from blizzard.journal.segments import LedgerTable
 from blizzard.model.source.file import IngestedFile, UnfinishedFile
 from blizzard.model.source.part_way import ChangedPartWay, is_part_way
 from lakebed.documents.entry import Entry

@@ -9,15 +9,23 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from blizzard.answers.entries import RowOrigins
+from blizzard.events import (
+    CompactionFailed,
+    CompactionGaveWay,
+    CompactionStarted,
+    FilesCompacted,
+)
 from blizzard.execute.runner import Rewriter
-from blizzard.journal.origins import RowOrigins
+from blizzard.ingest import Ingest
 from blizzard.model.rewriting import ActiveFile, Concatenate, FileGroup, RewriteFailed, Rewritten
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.trigger import MergeGroup, Policy, SmallFile, groups_of, is_small
-from blizzard.rewrite.table_state import TableState
 from blizzard.rewrite.transaction import (
+    PromotionWaits,
     RewriteDone,
     RewritePlan,
+    TableState,
     commit,
     drop,
     old_file,
@@ -30,10 +38,11 @@ from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry
 from lakebed.documents.records import FinishedFile, Rewrite, Run
-from lakebed.errors import JournalConflict, LakeError, Whose
+from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader
 from lakebed.listing.watermark import named_at
 from lakebed.storage.store import Reader, Store
+from lakebed.telemetry.events import Emit, code_of
 from lakebed.types import FieldType, Provenance
 
 CONCURRENT = 16
@@ -293,3 +302,53 @@ def _still_there(merges: Sequence[Rewrite], now: TableState, journal: str) -> tu
             for old in one.old
         )
     )
+
+
+@dataclass(slots=True)
+class Compactor:
+    """Compacts the table of one pipeline between the batches of a run."""
+
+    next_at: float
+    _known: KnownOrigins = field(default_factory=KnownOrigins)
+
+    def compact(self, store: Store, ingest: Ingest, *, at_end: bool) -> int | None:
+        """Merge small data files if that is due, or at the end of a run; return the entry.
+
+        Errors are reported and fail no batch.
+        """
+        clock, settings, emit = ingest.clock, ingest.settings, ingest.emit
+        name, now = settings.name, clock.seconds()
+        if now < self.next_at and not at_end:
+            return None
+        self.next_at = now + settings.sink.compact.every
+        emit(CompactionStarted(pipeline=name))
+        try:
+            done = compact(store, settings, ingest.runner, clock=clock, known=self._known)
+        except PromotionWaits as waits:
+            emit(CompactionGaveWay(pipeline=name, reason=waits.message))
+        except ObjectMissing:
+            pass  # There is no table yet.
+        except LakeError as error:
+            emit(CompactionFailed(pipeline=name, code=code_of(error), error=str(error)))
+        else:
+            _report(done, name, emit)
+            return done.entry
+        return None
+
+
+def _report(done: RewriteDone[CompactionPlan], name: str, emit: Emit) -> None:
+    if done.gave_way is not None:
+        emit(CompactionGaveWay(pipeline=name, reason=done.gave_way))
+    for one in done.failed:
+        emit(CompactionFailed(pipeline=name, code=one.code, error=one.message))
+    if done.entry is not None:
+        new = [file for one in done.replaced for file in one.new]
+        emit(
+            FilesCompacted(
+                pipeline=name,
+                entry=done.entry,
+                files=sum(len(one.old) for one in done.replaced),
+                into=len(new),
+                bytes=sum(file.size for file in new),
+            )
+        )

@@ -12,9 +12,9 @@ from itertools import accumulate
 
 import numpy as np
 
+from blizzard.answers.entries import FileOrigins
 from blizzard.answers.trace import named_by
 from blizzard.execute.runner import Rewriter
-from blizzard.journal.origins import FileOrigins
 from blizzard.model.predicate import Predicate
 from blizzard.model.rewriting import ActiveFile, DropRows, Rewritten, RowsWhere
 from blizzard.model.settings import PipelineSettings

@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from blizzard.answers.entries import FileOrigins, RowOrigins
 from blizzard.config.columns import columns_from, schema_of
 from blizzard.execute.runner import Rewriter
-from blizzard.journal.origins import FileOrigins, RowOrigins
 from blizzard.model.bad_lines import steps
 from blizzard.model.columns import with_found
 from blizzard.model.rewriting import ActiveFile, FillColumn, FillTarget, find_target, with_target
 from blizzard.model.seen import is_column_name
 from blizzard.model.settings import PipelineSettings
-from blizzard.rewrite.table_state import TableState
 from blizzard.rewrite.transaction import (
     RewriteDone,
     RewritePlan,
+    TableState,
     commit,
     entries_of_table,
     superseded,

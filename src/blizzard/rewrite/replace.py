@@ -11,6 +11,7 @@ from datetime import datetime
 
 from blizzard.discover.filter import Decision, FileFilter
 from blizzard.discover.lister import source_listers
+from blizzard.events import ContentReplaced, ReplacementWaits
 from blizzard.ingest import Ingest
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.source_names import KnownSources
@@ -28,8 +29,7 @@ from blizzard.rewrite.retract import (
     retract,
 )
 from blizzard.rewrite.source_rows import has_rows
-from blizzard.rewrite.table_state import PromotionWaits
-from blizzard.rewrite.transaction import NothingCommitted, RewriteDone
+from blizzard.rewrite.transaction import NothingCommitted, PromotionWaits, RewriteDone
 from lakebed.documents.records import Failure, FailureStage, SourceRecord
 from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.storage.store import Reader, Store
@@ -268,3 +268,40 @@ def _alone(file: SourceFile, trouble: LakeError) -> Renewed:
         return Renewed(waits=trouble.message)
     failure = Failure(stage=FailureStage.DISCOVER, code=trouble.code, message=trouble.message)
     return Renewed(failed=(_record(file, file.form.counted_as, failure),))
+
+
+REST_SECS = 30.0
+"""Time between two attempts to replace the rows of changed files."""
+
+
+@dataclass(slots=True)
+class Replacer:
+    """Replaces the rows of changed files between the batches of a run (`on_change: replace`)."""
+
+    _waiting_since: float = -REST_SECS
+
+    def renew(
+        self, store: Store, files: Sequence[SourceFile], ingest: Ingest, open_source: OpenReader
+    ) -> Renewed:
+        """Supersede the rows of changed files with their new content, and report the outcome.
+
+        While an attempt waits for penguin, pause REST_SECS before reading the journals again.
+        """
+        now, name, emit = ingest.clock.seconds(), ingest.settings.name, ingest.emit
+        if self._waiting_since <= now < self._waiting_since + REST_SECS:
+            return Renewed()
+        renewed = renew(store, files, ingest, open_source)
+        self._waiting_since = now if renewed.waits is not None else -REST_SECS
+        if renewed.entries:
+            emit(
+                ContentReplaced(
+                    pipeline=name,
+                    entry=renewed.entries[0],
+                    files=len(renewed.keys),
+                    rows=renewed.rows,
+                    removed=renewed.removed,
+                )
+            )
+        if renewed.waits is not None:
+            emit(ReplacementWaits(pipeline=name, reason=renewed.waits))
+        return renewed

@@ -27,10 +27,10 @@ from blizzard.rewrite.source_rows import (
     WrittenFile,
     why_not,
 )
-from blizzard.rewrite.table_state import TableState
 from blizzard.rewrite.transaction import (
     RewriteDone,
     RewritePlan,
+    TableState,
     commit,
     entries_of_table,
     superseded,

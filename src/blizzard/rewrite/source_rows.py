@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from blizzard.journal.origins import FileOrigins, RowOrigins
+from blizzard.answers.entries import FileOrigins, RowOrigins
 from blizzard.model.predicate import Combined, Comparison, Operator
 from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
 from blizzard.model.source.file import Before
-from blizzard.rewrite.table_state import TableState
+from blizzard.rewrite.transaction import TableState
 from blizzard.worker.find_rows import Places, deleted_rows, rows_in
 from lakebed.documents.entry import Entry
 from lakebed.documents.records import FinishedFile

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from blizzard.answers.bad_lines import LineSearch
 from blizzard.answers.trace import named_by
 from blizzard.discover.filter import is_same
 from blizzard.discover.finding import why_not_below, why_not_ours
@@ -27,7 +28,6 @@ from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.file import Before
 from blizzard.model.stores import OpenReader, source_location
 from blizzard.rewrite.erase import ErasePlan, sources_of
-from blizzard.rewrite.line_search import LineSearch
 from blizzard.worker.find_rows import RowsInFile, rows_in
 from blizzard.worker.quarantine.reader import lines_of, read_table
 from lakebed import layout

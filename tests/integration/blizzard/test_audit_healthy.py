@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
-from blizzard.answers.file_state import LANDED
+from blizzard.answers.answer import LANDED
 from blizzard.cli.audit import not_covered
 from blizzard.inspect.audit.findings import FilePlace
 from lakebed import layout

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from blizzard.answers.file_state import FileState
+from blizzard.answers.answer import FileState
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.why import Pipelines, why
 from blizzard.handoff.held_rows import read_aside

@@ -3,7 +3,7 @@
 import pytest
 
 from blizzard.model.predicate import PredicateInvalid
-from blizzard.rewrite.table_state import PromotionWaits
+from blizzard.rewrite.transaction import PromotionWaits
 from tests.support.builders import entries
 from tests.support.erasures import FIELDS, USER, Forgetful, landed
 from tests.support.promotions import ID, PRICE

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.rewrite.table_state import PromotionWaits
+from blizzard.rewrite.transaction import PromotionWaits
 from tests.support.erasures import FIELDS, Forgetful, landed
 from tests.support.retractions import overtaken
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from blizzard.answers.answer import LANDED
 from blizzard.answers.file_counts import DayOrPartition, Reconciliation
-from blizzard.answers.file_state import LANDED
 from blizzard.answers.report import Question, Reconciler
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.model.stores import open_reader

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.fence import identity_of
-from blizzard.journal.lease_record import this_machine
+from blizzard.journal.lease import this_machine
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.new_journal import StartedJournal, begin_empty, take_over
 from lakebed.clock import Clock

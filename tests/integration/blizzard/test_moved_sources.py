@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.lease_record import this_machine
+from blizzard.journal.lease import this_machine
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.file import Before, IngestedFile, UnfinishedFile
 from blizzard.model.source.form import SourcePattern

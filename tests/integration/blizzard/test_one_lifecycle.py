@@ -10,8 +10,8 @@ import pytest
 import yaml
 from deltalake import DeltaTable
 
+from blizzard.answers.answer import LANDED
 from blizzard.answers.file_counts import Reconciliation
-from blizzard.answers.file_state import LANDED
 from blizzard.answers.report import Question, Reconciler
 from blizzard.model.stores import open_reader
 from tests.support.erasures import FIELDS, Forgetful

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from blizzard.answers.answer import Answer
 from blizzard.config import load as blizzard_config
-from blizzard.journal.lease_record import LeaseRecord, encode_lease, this_machine
+from blizzard.journal.lease import LeaseRecord, encode_lease, this_machine
 from lakebed.clock import Clock
 from lakebed.errors import StoreUnavailable
 from lakebed.layout import journal_entry, writer

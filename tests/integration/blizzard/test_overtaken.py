@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.rewrite.table_state import PromotionWaits
-from blizzard.rewrite.transaction import MOST_WAITS, TRIES, Overtaken
+from blizzard.rewrite.transaction import MOST_WAITS, TRIES, Overtaken, PromotionWaits
 from tests.support.builders import entries
 from tests.support.compactions import Crowded, crowded
 from tests.support.erasures import FIELDS

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.rewrite.promote import FieldNotPromotable
-from blizzard.rewrite.table_state import PromotionWaits
+from blizzard.rewrite.transaction import PromotionWaits
 from lakebed.errors import SchemaConflict
 from lakebed.types import RESCUED
 from tests.support.promotions import ID, PRICE, Rescued

@@ -10,7 +10,7 @@ from deltalake.schema import PrimitiveType
 from blizzard.handoff.publish import HandedOn, Publisher
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.repair.gc import collect, find_garbage
-from blizzard.rewrite.table_state import NotRewritten, PromotionWaits
+from blizzard.rewrite.transaction import NotRewritten, PromotionWaits
 from lakebed.deltalog.files import named_files
 from lakebed.errors import ColumnsPromoted, JournalConflict
 from penguin.delta.table import Log

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 from blizzard.rewrite.retract import RowsNotToldApart, SourceNotRetractable
-from blizzard.rewrite.table_state import NotRewritten, PromotionWaits
+from blizzard.rewrite.transaction import NotRewritten, PromotionWaits
 from penguin.cli.app import app as penguin_app
 from tests.support.builders import entries
 from tests.support.landing import Landing

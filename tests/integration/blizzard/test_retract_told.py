@@ -7,7 +7,7 @@ import yaml
 from deltalake import DeltaTable
 
 from blizzard.rewrite.retract import RowsNotToldApart, SourceNotRetractable
-from blizzard.rewrite.table_state import PromotionWaits
+from blizzard.rewrite.transaction import PromotionWaits
 from penguin import inline
 from tests.support.builders import entries
 from tests.support.retractions import Taken

@@ -19,7 +19,7 @@ from blizzard.model.work import Work, WorkUnit
 from blizzard.outcomes import TooManyFailures
 from blizzard.pipeline import Pipeline
 from blizzard.rewrite.replay import NotReplayed, _units, replay
-from blizzard.rewrite.table_state import NotRewritten
+from blizzard.rewrite.transaction import NotRewritten
 from lakebed.clock import Clock
 from lakebed.telemetry.events import Event
 from lakebed.types import Handoff

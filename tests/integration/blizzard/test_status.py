@@ -14,7 +14,7 @@ import yaml
 from blizzard.answers.status import StatusReader
 from blizzard.cli.status import headline
 from blizzard.discover.filter import is_due, next_try
-from blizzard.journal.lease_record import this_machine
+from blizzard.journal.lease import this_machine
 from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.layout import entry_sequence, journal_entry, receipt

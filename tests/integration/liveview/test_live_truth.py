@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app
-from blizzard.journal.lease_record import LeaseRecord, encode_lease, this_machine
+from blizzard.journal.lease import LeaseRecord, encode_lease, this_machine
 from lakebed.clock import Clock
 from lakebed.layout import writer
 from lakebed.telemetry.events import StepFailed

@@ -19,7 +19,7 @@ from openlineage.client.facet_v2 import (
 from openlineage.client.serde import Serde
 
 from blizzard.events import BatchStarted
-from blizzard.lineage import LineageListener, Teller, dataset_of, fields_of
+from blizzard.exports import LineageListener, Teller, dataset_of, fields_of
 from lakebed.errors import StoreUnavailable
 from lakebed.polling import Stop, run_step
 from lakebed.telemetry.events import StepFailed, StepFinished

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from blizzard.answers.explain import NextBatch, explain
+from blizzard.cli.run.dry_run import NextBatch, explain
 from blizzard.handoff.publish import CommitsBehind
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from lakebed.partition import Template

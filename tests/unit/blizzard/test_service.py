@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from blizzard.journal.lease_record import read_lease
+from blizzard.journal.lease import read_lease
 from blizzard.model.settings import BlizzardSettings, PipelineSettings, RollingPolicy
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.service import Service

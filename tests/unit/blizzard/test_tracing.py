@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from blizzard.events import BatchStarted, InferenceEnded, UnitReported, UnitsEnded
-from blizzard.tracing import BatchTracer
+from blizzard.exports import BatchTracer
 from lakebed.errors import StoreUnavailable
 from lakebed.polling import Stop, run_step
 from lakebed.telemetry.events import Event, StepFailed, StepFinished

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from blizzard.answers.answer import Answer, FailedSource
+from blizzard.answers.answer import Answer, FailedSource, FileState
 from blizzard.answers.file_counts import DayOrPartition, Reconciliation
-from blizzard.answers.file_state import FileState
 from lakebed.deltalog.versions import Commit, SettledEntries, read_commit
 from lakebed.documents.entry import Entry
 from lakebed.documents.records import Failure, FailureStage, FinishedFile, SourceRecord

@@ -6,14 +6,13 @@ from typing import Annotated
 import typer
 
 from blizzard.answers.answer import CommandPrefix
-from blizzard.answers.bad_lines import groups_of, quarantine_of
+from blizzard.answers.bad_lines import groups_of, quarantine_of, resolved
 from blizzard.answers.phrases import of_lost, quarantine_hint
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_status import DeadLetterQueue, dead_letter_queue
 from blizzard.cli.call import PipelineCall
 from blizzard.cli.dlq import resolve_lines
 from blizzard.cli.dlq.resolve_lines import dlq_discard, dlq_replay
-from blizzard.cli.names import resolved, scopes_of
 from blizzard.handoff.dead_letters import DeadLetter
 from blizzard.model.bad_lines import Meant, meant_by
 from blizzard.model.settings import PipelineSettings
@@ -88,7 +87,7 @@ def dlq_show(
         limit N: Show at most this many lines; as JSON, all.
     """
     call.who, unknown = "dlq", set(names)
-    scopes = scopes_of(call)
+    scopes = call.scopes()
     asked = resolved(names, scopes)
     for scope in scopes:
         settings = scope.settings
@@ -127,7 +126,7 @@ def dlq_retry(
     if same_lines and every:
         refuse("--same-lines needs files that are named with --file")
     call.who, unknown = "dlq", set(paths or ())
-    scopes = scopes_of(call)
+    scopes = call.scopes()
     # A person cannot confirm the lines of a file that the command alone has picked.
     asked = resolved(paths or (), scopes, parts=not same_lines)
     for settings in (scope.settings for scope in scopes):

@@ -12,10 +12,9 @@ from typing import Annotated
 import typer
 
 from blizzard.answers.answer import CommandPrefix
-from blizzard.answers.bad_lines import FaultGroup, Rules, fix_for, way_out_for
+from blizzard.answers.bad_lines import FaultGroup, Rules, fix_for, resolved, way_out_for
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.cli.names import resolved
 from blizzard.cli.rows.rewriting import commit_inline, rewriter
 from blizzard.model.bad_lines import WaitingFile
 from blizzard.model.settings import PipelineSettings

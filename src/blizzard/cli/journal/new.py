@@ -10,8 +10,7 @@ from blizzard.handoff.publish import LastCommitted
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import admit
 from blizzard.journal.fence import identity_of
-from blizzard.journal.lease import refuse_while_alive_here, turn_of
-from blizzard.journal.lease_record import this_machine
+from blizzard.journal.lease import refuse_while_alive_here, this_machine, turn_of
 from blizzard.journal.ledger import Ledger
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.stores import open_reader, sink_location

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from blizzard.answers.explain import explain
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.init import SampleSize, look, warn
 from blizzard.cli.rows.rewriting import RewriteCommand, file_documents, schema_check
+from blizzard.cli.run.dry_run import explain
 from blizzard.inspect import sample
 from blizzard.inspect.columns import (
     ColumnDifference,

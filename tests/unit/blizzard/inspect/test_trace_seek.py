@@ -8,9 +8,9 @@ from datetime import timedelta
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from blizzard.answers.entries import FileOrigins
 from blizzard.answers.trace import named_by
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
-from blizzard.journal.origins import FileOrigins
 from lakebed import layout
 from lakebed.clock import Clock, uuid7
 from lakebed.documents.entry import Entry, digest, encode

@@ -4,8 +4,7 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-from blizzard.answers.answer import Answer
-from blizzard.answers.file_state import LANDED, FileState
+from blizzard.answers.answer import LANDED, Answer, FileState
 from blizzard.answers.words import SAYS, WAYS
 from blizzard.discover.finding import Reason
 

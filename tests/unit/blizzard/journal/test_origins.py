@@ -5,7 +5,7 @@ from itertools import permutations
 
 import pytest
 
-from blizzard.journal.origins import RowOrigins
+from blizzard.answers.entries import RowOrigins
 from lakebed.documents.entry import decode_entry
 from lakebed.documents.records import Run
 from lakebed.layout import TablePath

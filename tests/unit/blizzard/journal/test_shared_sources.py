@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.answers.explain import explain
+from blizzard.cli.run.dry_run import explain
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.journal import Journal
 from lakebed.documents.entry import Entry

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.answers.explain import explain
+from blizzard.cli.run.dry_run import explain
 from blizzard.model.settings import Sizing
 from lakebed.clock import Clock
 from lakebed.errors import StoreUnavailable

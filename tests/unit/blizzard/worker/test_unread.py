@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from blizzard.answers.explain import explain
 from blizzard.answers.status import StatusReader
 from blizzard.cli.journal.commands import _outcome
-from blizzard.cli.run.dry_run import batch_document
+from blizzard.cli.run.dry_run import batch_document, explain
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.repair.old_journal import inherited
 from blizzard.worker.download import OpenedStores

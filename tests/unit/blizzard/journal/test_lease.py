@@ -11,13 +11,16 @@ from pathlib import Path
 import pytest
 
 from blizzard.events import BeatFailed, OtherWriterWatched, TakenOver
-from blizzard.journal.lease import BEAT_SECS, Lease, refuse_while_alive_here, renewed
-from blizzard.journal.lease_record import (
+from blizzard.journal.lease import (
+    BEAT_SECS,
+    Lease,
     LeaseRecord,
     Life,
     Standing,
     life_of,
     read_lease,
+    refuse_while_alive_here,
+    renewed,
     standing,
     this_machine,
 )
