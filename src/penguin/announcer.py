@@ -1,4 +1,4 @@
-"""What is announced about a table: each thing once, not at every poll, and again if it changes."""
+"""Announcements about a table: each is made once, and again only when it changes."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -37,7 +37,7 @@ V = TypeVar("V")
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, tuple[V, ...]]:
-    """Return the values of each key, in their order."""
+    """Group values by key, in order."""
     found: dict[K, list[V]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
@@ -46,13 +46,13 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, tuple[V, ...]]:
 
 @dataclass(slots=True, kw_only=True)
 class Announcer:
-    """Announces what happens to one table, and remembers what it has announced."""
+    """Emits events about one table, and remembers what it has announced."""
 
     table: str
     emit: Emit
     clock: Clock
     stopped: dict[str, Stopped] = field(default_factory=dict)
-    """The pipelines that cannot go on now."""
+    """The pipelines that are stopped now."""
     waiting: tuple[WaitingEntry, ...] = ()
     """The entries that are not handed off now."""
     held_files: tuple[HeldMeta, ...] = ()
@@ -60,11 +60,11 @@ class Announcer:
     is_missing: bool = False
     """Whether there is neither a table nor a journal now."""
     _known: dict[str, frozenset[object]] = field(default_factory=dict)
-    """What was announced last, by subject."""
+    """The last announcement, by subject."""
     _alarmed: bool = False
 
     def _new(self, subject: str, now: Iterable[T]) -> list[T]:
-        """Return what was not announced at the last inspection, and remember what is there now."""
+        """Return items that were absent at the last call, and remember the current ones."""
         there = list(now)
         before, self._known[subject] = self._known.get(subject, frozenset()), frozenset(there)
         return [one for one in there if one not in before]
@@ -76,7 +76,7 @@ class Announcer:
             self.emit(TableWaiting(table=self.table, table_uri=uri))
 
     def backlog(self, view: TableView, seconds: float) -> None:
-        """Announce how much is waiting, and since when; the inspection took so long."""
+        """Announce how much is waiting and since when; `seconds` is the time of the inspection."""
         self.held_files = view.held
         waiting = [ready.entry for backlog in view.backlogs for ready in backlog.entries]
         journaled = (datetime.fromisoformat(entry.created).timestamp() for entry in waiting)
@@ -113,7 +113,7 @@ class Announcer:
                 )
 
     def bounds(self, settings: TableSettings, view: TableView) -> None:
-        """Announce once that a filter of folders leaves out nothing that a journal names."""
+        """Announce once that folder filters do not apply to journaled files."""
         given = {
             "partition_filter": settings.partition_filter is not None,
             "sweep_horizon": settings.sweep_horizon is not None,
@@ -124,31 +124,31 @@ class Announcer:
             self.emit(FilterBoundsOthersOnly(table=self.table, keys=keys, searched=view.searched))
 
     def unnamed(self, view: TableView, find: Callable[[], Iterable[str]]) -> None:
-        """Announce files of blizzard's that no entry names, once: a dead attempt left them."""
+        """Announce once the files of blizzard that no entry names: a dead attempt left them."""
         if not view.others.ours or view.stopped or not self._new("unnamed", [True]):
             return
         if left := sorted(find()):
             self.emit(FilesUnnamed(table=self.table, files=len(left), some=tuple(left[:FEW])))
 
     def looked(self, done: int, files: int) -> None:
-        """Announce how many of the next commit's files are checked."""
+        """Announce the progress of checking the next commit's files."""
         self.emit(FilesLookedAt(table=self.table, done=done, files=files))
 
     def strays(self, strays: Mapping[str, str]) -> None:
-        """Announce metas that are left alone once, those with the same reason together."""
+        """Announce metas that are left alone, once, grouped by reason."""
         new = self._new("strays", sorted(strays.items()))
         for reason, paths in grouped((reason, path) for path, reason in new).items():
             self.emit(MetasLeftAlone(table=self.table, reason=reason, paths=paths))
 
     def left_out(self, now: tuple[LeftOut, ...]) -> None:
-        """Announce files of other programs that are not committed, once, by reason."""
+        """Announce foreign files that are not committed, once, grouped by reason."""
         new = self._new("left out", now)
         by_reason = grouped(((file.code, file.reason), file.path) for file in new)
         for (code, reason), paths in by_reason.items():
             self.emit(FilesLeftOut(table=self.table, code=code, reason=reason, paths=paths))
 
     def waits(self, now: tuple[WaitingEntry, ...]) -> None:
-        """Announce an entry that is not handed off yet, once."""
+        """Announce entries that are not handed off yet, once."""
         self.waiting = now
         for entry in self._new("waiting", now):
             self.emit(
@@ -161,7 +161,7 @@ class Announcer:
             )
 
     def halts(self, now: tuple[Stopped, ...]) -> None:
-        """Announce a stopped pipeline once, not at every poll, and one that continues."""
+        """Announce pipelines that stopped, each once, and those that continue."""
         before, self.stopped = self.stopped, {each.pipeline: each for each in now}
         for stopped in now:
             known = before.get(stopped.pipeline)
@@ -180,7 +180,7 @@ class Announcer:
             self.emit(PipelineMended(table=self.table, pipeline=pipeline, code=code))
 
     def held(self, plan: CommitPlan) -> None:
-        """Announce the files that a commit left out, those with the same reasons together."""
+        """Announce the files that a commit holds, grouped by entry and reasons."""
         holds = (((hold.entry, hold.code, hold.reasons), hold.file) for hold in plan.holds)
         for (entry, code, reasons), files in grouped(holds).items():
             self.emit(
@@ -196,7 +196,7 @@ class Announcer:
             )
 
     def not_promoted(self, plan: CommitPlan) -> None:
-        """Announce the promotions and retractions that a commit settled without effect."""
+        """Announce the entries that a commit rejected: settled without effect."""
         for one in plan.not_promoted:
             rejected = REJECTED.get(one.kind, RetractionPassedOver)
             self.emit(
@@ -221,7 +221,7 @@ class Announcer:
                     danger=danger.sentence(),
                 )
             )
-        # What waits behind a pipeline that stopped is not in sight.
+        # Files behind a stopped pipeline are unseen, so the alarm stays.
         unseen = self._alarmed and bool(view.stopped)
         if danger is None and self._alarmed and not unseen:
             self.emit(FilesWaitNoLonger(table=self.table))

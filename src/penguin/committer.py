@@ -1,7 +1,7 @@
 """Carry out one commit. The log decides what happened, not the exception.
 
-An error may come from a commit that was made: its answer was lost. So after any error the table
-is opened again and its transactions are read, and only then is it decided whether to try again.
+A commit may have been made although an error was raised: its response was lost. So after any error
+the table is opened again and its transactions decide whether to retry.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ from penguin.model.settings import TableExists
 
 MAX_ATTEMPTS = 8
 TELL_EVERY = 500
-"""Files between two words on how far the look at them is."""
+"""Files between two progress reports."""
 BACKOFF = Backoff(first_secs=0.05, limit_secs=5.0)
 TOKEN_RANDOM_BITS = 16
 
@@ -44,17 +44,17 @@ class CommitMade:
 
 
 class PlanOvertaken(CommitUnconfirmed):
-    """The table is not what the plan was made for: plan again."""
+    """The table changed since it was planned: plan again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingFiles:
-    """The files of a plan that are not there, or not as they were written."""
+    """Files of a plan that are missing or differ from what was written."""
 
     gone: Mapping[str, str] = field(default_factory=dict)
     """What is wrong with each, by its path."""
     waiting: tuple[WaitingEntry, ...] = ()
-    """The first entry of each pipeline of which blizzard has yet to move a file."""
+    """The first entry of each pipeline with files that blizzard has yet to move."""
 
 
 def missing_files(
@@ -62,10 +62,10 @@ def missing_files(
     plan: CommitPlan,
     looked: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> MissingFiles:
-    """Look at every file of a plan. What an entry that is not moved yet lacks may still come.
+    """Check every file of a plan; files of an entry that is not moved yet may still come.
 
-    An entry whose files are set aside is waited for, too: blizzard moves nothing of one that is
-    settled. For what was set aside before there is nothing to wait for.
+    An entry with held files is waited for, too: blizzard moves no file of a settled entry. Files
+    held before are not waited for.
     """
     found: list[tuple[Add, str]] = []
     released = set(plan.released)
@@ -106,7 +106,7 @@ def _trouble(store: Reader, path: str, size: int, waits_in: str | None) -> str |
     if facts is None and waits_in is not None:
         if store.head(waits_in) is not None:
             return NOT_MOVED
-        facts = store.head(path)  # It may have been moved between the two looks.
+        facts = store.head(path)  # It may have been moved in between.
     if facts is None:
         return "the file is gone"
     if facts.size != size:
@@ -126,10 +126,10 @@ class Committer:
     on_disk: OnDisk = field(default_factory=OnDisk)
 
     def carry_out(self, plan: CommitPlan) -> CommitMade:
-        """Make the commit once, for any other writers and lost responses, or raise PlanOvertaken.
+        """Commit exactly once despite other writers and lost responses, or raise PlanOvertaken.
 
-        What it leaves out is written down before it, by name and reason; when it is made it is put
-        on disk before the receipts say so.
+        Held files are recorded before the commit, with reasons; the commit is synced to disk before
+        the receipts are written.
         """
         set_aside(self.store, plan.holds, self.clock.now())
         made = self._decide(plan)
@@ -171,7 +171,7 @@ class Committer:
                 failed = error
                 self.pause(BACKOFF.wait(attempt, self._chance))
                 continue
-            # The answer was yes. The log is asked all the same, by the next turn of the loop.
+            # It succeeded. The next iteration confirms it by the log.
             failed = None
         raise CommitUnconfirmed(
             f"the commit could not be made in {MAX_ATTEMPTS} attempts",
@@ -182,14 +182,14 @@ class Committer:
         try:
             self.log.create(plan.table, _metadata("create", token, 1))
         except TableExists:
-            # Somebody was first; theirs is the table, if the plan fits it.
+            # Another writer was first; use its table if the plan fits it.
             return
 
     def _overtaken(self) -> PlanOvertaken:
         return PlanOvertaken("the table changed in the meantime; try again", table=self.store.uri)
 
     def _standing(self, plan: CommitPlan, table: WritableTable, token: str) -> CommitMade | None:
-        """Return what the log already decided; None while the plan can still be made."""
+        """Return the commit that the log already has; None while the plan can still be made."""
         updates = plan.transaction_updates()
         now = (
             [
@@ -203,7 +203,7 @@ class Committer:
             ours = self._version_of(token, plan, table)
             if ours is not None:
                 return CommitMade(ours)
-            # Another's commit counts on by one as ours does, and may hold other files.
+            # Another writer's scan commit advances the counter like ours, with other files perhaps.
             if plan.others is None:
                 return CommitMade(table.version, by_other=True)
             raise self._overtaken()
@@ -221,9 +221,9 @@ class Committer:
     def _is_overtaken(self, plan: CommitPlan, table: WritableTable) -> bool:
         """Whether one of the files was added or removed since the plan was made.
 
-        So is a file that came back and that the plan supersedes. A writer other than penguin
-        leaves no transaction; and a file that was added and then rewritten by an OPTIMIZE is no
-        longer in the table, but its rows are.
+        So is a superseded file that came back. Writers other than penguin leave no transaction, and
+        a file that was added and then rewritten by OPTIMIZE is no longer in the table, but its rows
+        are.
         """
         oldest = -1 if plan.table.version is None else plan.table.version
         touched = touched_since(self.store, oldest, table.version)
@@ -234,7 +234,7 @@ class Committer:
         return brought_back(self.store, plan.supersedes, oldest, table.version) is not None
 
     def _version_of(self, token: str, plan: CommitPlan, table: WritableTable) -> int | None:
-        """Find the version that carries our token among those since the plan was made."""
+        """Find the version with our token among those since the plan was made."""
         oldest = -1 if plan.table.version is None else plan.table.version
         versions = fetch_actions(
             self.store, range(table.version, oldest, -1), only=lambda line: b'"commitInfo"' in line
@@ -248,7 +248,7 @@ class Committer:
         return None
 
     def _settle(self, plan: CommitPlan, version: int) -> None:
-        """Sync the log to disk, where that is ours to do, then write the receipts."""
+        """Sync the log if it is on a local disk, then write the receipts."""
         self.on_disk.up_to(self.store, version)
         for part in plan.advances:
             self.store.replace(receipt(part.before.pipeline), encode(part.entries[-1].receipt()))

@@ -1,8 +1,8 @@
-"""Files that are set aside: not in the table, not lost, each with its reasons.
+"""Held files: not in the table and not lost, each with its reasons.
 
-A file's meta in `_staging/held/` is written first, then the commit that leaves the file out carries
-a mark of it. The mark decides what the meta means: without one the commit was never made, and the
-meta means nothing; with one it is held, was released, or is gone for good.
+A file's meta in `_staging/held/` is written first; then the commit that leaves the file out carries
+a mark of it. The mark decides what the meta means: without one the commit was never made and the
+meta is void; with one the file is held, was released, or is gone for good.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -30,18 +30,18 @@ from penguin.model.backlog import ReadyEntry, Transactions
 from penguin.model.commit import Hold, HoldCode, Releasable
 
 LARGEST = 16 << 20
-"""Bytes of a meta: it names one data file, and the source files of it."""
+"""The most bytes of a meta, which names one data file and its source files."""
 Kind = TypeVar("Kind")
 HeldMetas = Mapping[str, HeldMeta]
-"""What is in `_staging/held/`, by path."""
+"""The metas in `_staging/held/`, by path."""
 
 
 @dataclass(slots=True)
 class KnownDocuments(Generic[Kind]):
-    """What was read of a folder, bound to the objects: one that is written anew is read anew."""
+    """Cached documents of a folder; one whose object changed is read again."""
 
     asked: bool = False
-    """Whether anybody has looked yet."""
+    """Whether the folder was read yet."""
     _read: dict[str, tuple[ObjectFacts, Kind]] = field(default_factory=dict)
 
     def read(
@@ -51,9 +51,9 @@ class KnownDocuments(Generic[Kind]):
         decode: Callable[[bytes, str], Kind],
         unreadable: Callable[[str, DocumentUnreadable], Kind],
     ) -> dict[str, Kind]:
-        """Read those of the listed documents that are not known; one that is gone is left out.
+        """Read listed documents that are not cached; leave out one that is gone.
 
-        `unreadable` replaces one that cannot be decoded, or is too large to be tried.
+        `unreadable` replaces a document that cannot be decoded or is too large.
         """
 
         def look(facts: ObjectFacts) -> tuple[ObjectFacts, Kind] | None:
@@ -83,14 +83,14 @@ def _require_small(facts: ObjectFacts) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldFiles:
-    """The files that are held, and the metas that mean nothing any more."""
+    """The held files, and stale metas."""
 
     held: tuple[HeldMeta, ...] = ()
     stale: tuple[str, ...] = ()
 
 
 def set_aside(store: Store, holds: Iterable[Hold], now: datetime) -> None:
-    """Record which files a commit leaves out, and why, before it does."""
+    """Record which files a commit is about to hold, and why."""
 
     def write(hold: Hold) -> None:
         file, entry = hold.file, hold.entry
@@ -115,9 +115,9 @@ def set_aside(store: Store, holds: Iterable[Hold], now: datetime) -> None:
 
 
 def keep_in_mind(store: Store, files: Iterable[HeldMeta]) -> None:
-    """Record which files are about to be discarded: their own metas are deleted with the commit.
+    """Record which files are about to be discarded: their held metas are deleted with the commit.
 
-    Like those, this decides nothing: a file is discarded if its mark says that it is gone.
+    These records decide nothing: a file is discarded if its mark in the log says so.
     """
     for file in files:
         store.replace(layout.discarded_meta(file.name), encode_meta(file))
@@ -126,15 +126,15 @@ def keep_in_mind(store: Store, files: Iterable[HeldMeta]) -> None:
 def read_held(
     store: Reader, known: KnownDocuments[HeldMeta] | None = None, folder: str = layout.HELD
 ) -> HeldMetas:
-    """List the metas of held files and read those that are not known, or written anew since."""
-    # A name that cannot be used is none that this program gave a meta.
+    """List the metas of held files and read those that are new or changed."""
+    # This program gives no meta an unusable name.
     found = {each.path: each for each in objects(store, folder, odd=lambda _name, _oddity: None)}
     listed = (facts for path, facts in sorted(found.items()) if layout.is_meta(path, folder))
     return (known or KnownDocuments()).read(store, listed, decode_held, _unreadable)
 
 
 def _unreadable(path: str, why: DocumentUnreadable) -> HeldMeta:
-    """Stand in for a meta that cannot be read: its name still says which file is held."""
+    """Return a placeholder for an unreadable meta: its name still says which file is held."""
     name = path.rpartition("/")[2].removesuffix(layout.META_SUFFIX)
     return HeldMeta(
         filename=f"{name}.parquet",
@@ -149,7 +149,7 @@ def _unreadable(path: str, why: DocumentUnreadable) -> HeldMeta:
 
 
 def sort_out(metas: HeldMetas, transactions: Transactions) -> HeldFiles:
-    """Sort metas by what the marks in the log say of them. Pure."""
+    """Sort metas by their marks in the log. Pure."""
     held: list[HeldMeta] = []
     stale: list[str] = []
     for path, meta in sorted(metas.items()):
@@ -165,7 +165,7 @@ def sort_out(metas: HeldMetas, transactions: Transactions) -> HeldFiles:
 
 
 def _is_settled(meta: HeldMeta, transactions: Transactions) -> bool:
-    """Whether the entry of a file is committed, and so the file with it: it has no mark."""
+    """Whether the entry of a file without a mark is committed, and so the file with it."""
     entry = entry_named_by(meta)
     if entry is None:
         return False
@@ -174,7 +174,7 @@ def _is_settled(meta: HeldMeta, transactions: Transactions) -> bool:
 
 
 def releasable(store: Reader, held: Iterable[HeldMeta]) -> tuple[Releasable, ...]:
-    """Find the entries of files that are held; a file whose entry is not there stays held."""
+    """Find the entries of held files; a file whose entry is missing stays held."""
     wanted: dict[EntryName, set[str]] = {}
     for meta in held:
         name = entry_named_by(meta)
@@ -194,12 +194,12 @@ def releasable(store: Reader, held: Iterable[HeldMeta]) -> tuple[Releasable, ...
 
 
 def read_entry(store: Reader, name: EntryName) -> ReadyEntry | None:
-    """Read one entry of a journal; None where it is not there, or not readable, or another's."""
+    """Read one entry of a journal; None if it is missing, unreadable, or of another journal."""
     journal = JournalReader(store, name.pipeline, full_paths=True)
     try:
         stored = journal.stored(name.sequence)
     except DocumentUnreadable:
         return None
     if stored is None or stored.entry.journal != name.journal:
-        return None  # A newer journal has taken the place of the one that named the file.
+        return None  # A newer journal has replaced the one that named the file.
     return ReadyEntry(entry=stored.entry, digest=stored.digest, path=journal.where(name.sequence))

@@ -1,7 +1,4 @@
-"""What blizzard asks of penguin: to commit in its own process, and what penguin's rules allow.
-
-Delta is loaded with the first commit.
-"""
+"""Commit from blizzard's process. Delta is loaded with the first commit."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class InlineCommitter:
-    """Commits what is waiting for a table, and keeps its catalog current, as a penguin would."""
+    """Commits what waits for a table and keeps its catalog current, as penguin does."""
 
     settings: TableSettings
     emit: Emit
@@ -27,7 +24,7 @@ class InlineCommitter:
     """Kept from batch to batch, so that a pipeline that continues is reported."""
 
     def __call__(self) -> int:
-        """Commit, and return how many commits that took."""
+        """Commit everything that waits; return the number of commits."""
         from penguin.pipeline import commit_all  # noqa: PLC0415
 
         if self._run is None:
@@ -35,7 +32,7 @@ class InlineCommitter:
         return commit_all(self._run, self.pipeline)
 
     def finish(self) -> None:
-        """End well: wait for what is under way beside the commits, for some seconds at most."""
+        """Wait for checkpoints and catalog updates in progress, for some seconds at most."""
         if self._run is not None:
             self._run.finish()
 
@@ -63,9 +60,9 @@ def committer(
     clock: Clock,
     pipeline: str | None = None,
 ) -> InlineCommitter:
-    """Return a committer of all that is waiting for a table.
+    """Return a committer for a table.
 
-    Where `pipeline` is named, errors of the table's other pipelines are reported, not raised.
+    With `pipeline`, errors of the table's other pipelines are reported, not raised.
     """
     settings = table or TableSettings(name=table_uri, table_uri=table_uri, storage_options=options)
     return InlineCommitter(settings, emit, clock, pipeline)

@@ -1,4 +1,4 @@
-"""Every metric of penguin. An event may move these and no others."""
+"""All metrics of penguin. Events move these and no others."""
 
 from functools import partial
 
@@ -25,7 +25,7 @@ CATALOG_ERRORS = ("catalog_conflict", "catalog_denied", "catalog_missing", "cata
 STEP_FAILURES = tuple(
     sorted({*codes_in(vars(lakebed.errors)), *codes_in(vars(penguin.model.settings))})
 )
-"""How a step can fail: each is a series that is there before it happens."""
+"""Codes of failed steps: each is a series from the start."""
 
 
 SPECS = Specs("penguin", "table")

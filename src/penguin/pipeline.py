@@ -1,4 +1,4 @@
-"""One table's step: look, propose, commit, maintain. `explain` stops after the proposal."""
+"""One table's step: inspect, propose, commit, maintain."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 SomeReader = TypeVar("SomeReader", bound=Reader)
 MOST_CONFLICTS = 3
-"""Plans in a row that may be overtaken at the same version of the table."""
+"""The most plans in a row that may be overtaken at the same version."""
 
 
 @dataclass(slots=True, kw_only=True)
 class TableTotals:
-    """What was done for one table since the start."""
+    """Totals of one table since the start."""
 
     version: int | None = None
     commits: int = 0
@@ -52,10 +52,9 @@ class TableTotals:
 
 
 def commit_all(run: "TableRun", pipeline: str | None) -> int:
-    """Commit everything that waits for one table, and return how many commits that took.
+    """Commit everything that waits for one table; return the number of commits.
 
-    A pipeline that cannot go on is raised after the others are done: the one that is named, or
-    any where none is.
+    Once the others are done, raise the error of a stopped pipeline: the named one, or any.
     """
     before = run.totals.commits
     while run.step():
@@ -67,19 +66,19 @@ def commit_all(run: "TableRun", pipeline: str | None) -> int:
 
 
 def open_store(settings: TableSettings) -> Store | None:
-    """Open a table's directory; None where it is still to be made."""
+    """Open a table's directory; None if it does not exist yet."""
     uri = settings.table_uri
     return Store(uri, settings.storage_options) if is_there(uri) else None
 
 
 def open_reader(settings: TableSettings) -> Reader | None:
-    """Open a table's directory to look only."""
+    """Open a table's directory read-only."""
     uri = settings.table_uri
     return Reader(uri, settings.storage_options) if is_there(uri) else None
 
 
 def is_missing(store: Reader | None) -> bool:
-    """Whether a place has neither a table nor a journal: a typo, or blizzard has not begun."""
+    """Whether a location has neither a table nor a journal: a typo, or blizzard has not begun."""
     return store is None or not (has_log(store) or any(store.folders(OURS)))
 
 
@@ -91,13 +90,13 @@ def written(settings: TableSettings, store: SomeReader | None) -> SomeReader:
 
 
 def nothing_at(settings: TableSettings) -> str:
-    """Return that a place has neither a table nor a journal, in words."""
+    """Return a message that a location has neither a table nor a journal."""
     return f"there is no table and no journal at {settings.table_uri}"
 
 
 @dataclass(slots=True, kw_only=True)
 class TableRun:
-    """One table over many steps: its totals, and the pipelines that are stopped."""
+    """The run of one table over many steps: its totals and its stopped pipelines."""
 
     settings: TableSettings
     emit: Emit
@@ -105,22 +104,22 @@ class TableRun:
     open_store: Callable[[], Store | None]
     open_log: Callable[[Store, LogCache], Log] = Log
     open_catalog: "OpenCatalog | None" = None
-    """Opens the catalog that the table is registered in; None for the one of its settings."""
+    """Opens the table's catalog; None for the one in its settings."""
     pause: Callable[[float], object] = time.sleep
     begin: Begin = at_once
-    """How a checkpoint is begun: no commit waits for one that is written beside them."""
+    """Starts maintenance work, perhaps in a thread."""
     totals: TableTotals = field(default_factory=TableTotals)
     _log_cache: LogCache = field(default_factory=LogCache)
     _look_cache: LookCache = field(default_factory=LookCache)
     _judged: tuple[object, frozenset[tuple[str, str]]] = (None, frozenset())
-    """The table's shape, and the held files that were tried by it: their names, since when held."""
+    """The table's shape and the held files tried with it, by name and time of the hold."""
     _probed: bool = False
     _search: ForeignSearch | None = None
     _conflicts: tuple[int | None, int] = (None, 0)
-    """The version at which plans were overtaken last, and how often in a row."""
+    """The version at which plans were last overtaken, and how often in a row."""
     _on_disk: OnDisk = field(default_factory=OnDisk)
     _facts: TableFacts | None = None
-    """What the table is, as last seen."""
+    """The table as last seen."""
     _registrar: "Registrar | None" = None
     _announcer: Announcer = field(init=False)
     _maintenance: Maintenance = field(init=False)
@@ -147,17 +146,14 @@ class TableRun:
             )
 
     def finish(self) -> None:
-        """End well: wait for what is under way beside the commits.
-
-        The catalog is updated with the last of them, for some seconds at most.
-        """
+        """Wait for maintenance in progress, and update the catalog, for some seconds at most."""
         self._maintenance.finish()
         if self._registrar is not None:
             self._registrar.finish(self._facts)
 
     @property
     def is_missing(self) -> bool:
-        """Whether the last look found neither a table nor a journal."""
+        """Whether the last inspection found neither a table nor a journal."""
         return self._announcer.is_missing
 
     @property
@@ -172,14 +168,14 @@ class TableRun:
 
     @property
     def held(self) -> tuple[HeldMeta, ...]:
-        """Return the files that the last look found set aside."""
+        """Return the held files that the last inspection found."""
         return self._announcer.held_files
 
     def step(self) -> bool:
         """Make the next commit, if there is one, and return whether there was work.
 
-        A pipeline that cannot go on is named and left; the others are committed. An error of it
-        that time may fix is raised once there is nothing else to do.
+        A stopped pipeline is announced and skipped. Once there is nothing else to do, a retryable
+        error of one is raised.
         """
         began = self.clock.seconds()
         store = self.open_store()
@@ -221,7 +217,7 @@ class TableRun:
         if proposal.commit is not None:
             self._probe(store, view.version)
             self._commit(proposal.commit, log, store, view.table)
-        # Files that do not fit have used up a commit's worth of reading: others come next.
+        # Files that do not fit used up this step's reading; others come next.
         worked = proposal.commit is not None or bool(proposal.unfit and view.others.more)
         if self.totals.version is not None:
             self._maintenance.see_to(log, store, self.totals.version)
@@ -233,13 +229,13 @@ class TableRun:
         return worked
 
     def _show_catalog(self, facts: TableFacts | None) -> None:
-        """Update the catalog's entry of the table, in a thread of its own."""
+        """Update the table's entry in the catalog, in a thread of its own."""
         self._facts = facts or self._facts
         if self._registrar is not None and facts is not None:
             self._registrar.see(facts)
 
     def _untried(self, view: TableView) -> tuple[HeldMeta, ...]:
-        """Return the held files that are worth a look: new ones, or all where the table changed."""
+        """Return the held files to try again: new ones, or all after the table changed."""
         shape = None if view.facts is None else view.facts.shape()
         known_shape, tried = self._judged
         held = {(file.name, file.held_at): file for file in view.held}
@@ -247,9 +243,9 @@ class TableRun:
         return tuple(file for key, file in held.items() if shape != known_shape or key not in tried)
 
     def _probe(self, store: Store, version: int | None) -> None:
-        """Before the first commit, check that the store refuses to write a version twice.
+        """Before the first commit, check that the store has create-only writes.
 
-        A table that is yet to be made of other programs' files has nothing to check it with.
+        A table yet to be created from foreign files has no object to check them with.
         """
         last = [] if version is None else [log_version(version)]
         if self._probed or any(probe(store, path) for path in (*last, protocol(1))):
@@ -259,10 +255,10 @@ class TableRun:
         self._probed = True
 
     def _tidy(self, store: Store, view: TableView) -> None:
-        """Clean up after a crash right after a commit: receipts unwritten, metas in place.
+        """Clean up after a crash right after a commit: write receipts, delete metas.
 
-        The log is synced first. The process that made that commit may have died before it did, or
-        may never do it, and after a power cut nothing else would name the files.
+        The log is synced first: the process that made that commit may have died before it did, and
+        after a power cut nothing else would name the files.
         """
         done = (*view.settled, *view.held_files.stale, *view.others.settled)
         overdue = [
@@ -280,7 +276,7 @@ class TableRun:
         self, plan: CommitPlan, log: Log, store: Store, planned_for: Snapshot | None
     ) -> None:
         if planned_for is not None:
-            planned_for.release_files()  # The commit opens the table for itself.
+            planned_for.release_files()  # The commit opens the table itself.
         committer = Committer(
             log=log, store=store, clock=self.clock, pause=self.pause, on_disk=self._on_disk
         )
@@ -323,9 +319,9 @@ class TableRun:
             self.emit(LateFilesCommitted(table=table, files=len(late), some=late[:FEW]))
 
     def _settled(self, plan: CommitPlan) -> tuple[SettledEntry, ...]:
-        """Return the entries of a commit that was made now."""
+        """Return the settled entries of a commit made just now."""
         now = self.clock.seconds()
-        # Names of source files are those of one pipeline: another may have the same.
+        # Source file names are unique only within a pipeline.
         held = {(hold.entry.pipeline, key) for hold in plan.holds for key in hold.file.source_files}
         return tuple(
             SettledEntry(
@@ -347,11 +343,11 @@ class TableRun:
         )
 
     def _look_afresh(self, version: int | None) -> None:
-        """Make sure that an overtaken plan is not made again in the same way, endlessly."""
+        """Count overtaken plans: drop caches after two at one version, raise after too many."""
         known, times = self._conflicts
         times = times + 1 if version == known else 1
         self._conflicts = (version, times)
-        if times > 1:  # The table is the same, so what is remembered of it is wrong.
+        if times > 1:  # The table is the same, so the caches must be wrong.
             self._search, self._log_cache = None, LogCache()
         if times > MOST_CONFLICTS:
             self._conflicts = (None, 0)

@@ -1,9 +1,10 @@
-"""The next commit of a table: decided once, carried out by a step and shown by a plan.
+"""The next commit of a table: a step carries it out, a dry run shows it.
 
-`propose` is the only way from a view of a table to its next commit. It reads, and never writes.
-Files of other programs join the commit of the pipelines' entries, one by one. Each is compared with
-the table as it is after the entries and the files before it; one that does not fit is left out with
-its reason, and blocks no other.
+`propose` is the only way from a view of a table to its next commit. It reads and never writes.
+
+Foreign files join the commit of the pipelines' entries, one by one. Each is compared with the table
+after the entries and the files before it; one that does not fit is left out with its reason, and
+blocks no other.
 """
 
 from collections.abc import Callable
@@ -46,7 +47,7 @@ def propose(
     retry: tuple[HeldMeta, ...] | None = None,
     looked: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> CommitProposal:
-    """Decide on the next commit of a table, from one view of it.
+    """Decide the next commit of a table, from one view of it.
 
     With `retry` only these held files are tried again, otherwise all.
     """
@@ -80,7 +81,7 @@ def propose(
 def _may_go_in(
     store: Reader, view: TableView, held: tuple[HeldMeta, ...]
 ) -> tuple[Releasable, ...]:
-    """Find the entries of held files, but those that an entry which waits gives up."""
+    """Find the entries of held files, except of files that a waiting entry gives up."""
     lost = given_up(store, held, view.transactions)
     return releasable(store, (file for file in held if file.name not in lost))
 
@@ -96,9 +97,9 @@ def draft_commit(
     asked: bool = False,
     looked: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> CommitProposal:
-    """Plan the next commit of files that are all there.
+    """Plan the next commit, with only files that exist.
 
-    With `asked` an operator wants what was set aside to go in, also where that changes the schema.
+    With `asked` an operator orders held files to be committed, even if that changes the schema.
     """
     lacking: dict[str, str] = {}
     waiting: tuple[WaitingEntry, ...] = ()
@@ -117,7 +118,7 @@ def draft_commit(
         if not found.gone and not found.waiting:
             return replace(planned, waiting=waiting, retried=releasable)
         lacking |= found.gone
-        # What an earlier entry waits for comes before findings of a later one.
+        # An earlier waiting entry replaces findings of later ones.
         cut = {one.pipeline for one in found.waiting}
         waiting = (*(one for one in waiting if one.pipeline not in cut), *found.waiting)
         backlogs = without(backlogs, found.waiting)
@@ -131,12 +132,12 @@ def join_others(
     store: Reader,
     unused: Callable[[], bool],
 ) -> CommitProposal:
-    """Let files of other programs join a commit, those that are still as they were looked at.
+    """Add foreign files that are still unchanged to a commit.
 
-    Where there is no commit, they make one, up to as many files as a commit may hold.
+    Without a commit they make one, up to as many files as a commit may hold.
     """
     if commit is not None and commit.rearranges:
-        return CommitProposal(commit=commit)  # They come with the next version: no row changes.
+        return CommitProposal(commit=commit)  # A compaction stays alone.
     there, gone = still_there(store, others)
     draft = _ForeignDraft(
         settings=settings,
@@ -161,7 +162,7 @@ def join_others(
 
 
 class _Unfit(Exception):
-    """A file cannot join, for this reason."""
+    """A file cannot join the commit; the message says why."""
 
     def __init__(self, reason: str, code: str = rules.UNFIT) -> None:
         super().__init__(reason)
@@ -170,7 +171,7 @@ class _Unfit(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class _ForeignDraft(CommitDraft):
-    """A commit that files of other programs join; a file is taken, or the draft stays as it was."""
+    """A commit that foreign files join; refusing one leaves the draft unchanged."""
 
     taken: dict[str, ForeignFile] = field(default_factory=dict)
     """The files that join, by their transactions."""
@@ -190,7 +191,7 @@ class _ForeignDraft(CommitDraft):
                 self.left_out.append(rules.leave_out(one.found, reason.code, str(reason)))
 
     def _take_first(self, one: ForeignFile) -> None:
-        """Take a file that the table cannot hold; a table without rows takes on its schema."""
+        """Add a file that the table refuses, if a table without rows can take its schema."""
         if not self.has_table or self.plan.adds:
             raise _Unfit("the table has rows, or is yet to be created")
         made = self._new_table(one)
@@ -204,7 +205,7 @@ class _ForeignDraft(CommitDraft):
         self.plan.replaces = True
 
     def _take(self, one: ForeignFile, start: Evolves | None) -> None:
-        """Take a file into the table as it is, or as it becomes before anything is added."""
+        """Add a file to the table as it is, or as `start` makes it."""
         unreadable = why_unreadable(one.found.path)
         if unreadable is not None:
             raise _Unfit(f"{unreadable}; give it another name, with %3A or %2A in a folder's")

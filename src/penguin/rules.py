@@ -1,4 +1,4 @@
-"""What penguin's rules say of a table that blizzard writes to. Delta is loaded only if asked."""
+"""Penguin's rules, as blizzard asks for them. Delta is loaded only if needed."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from penguin.model.settings import TableSettings
 
 
 def refused_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
-    """Return why a table cannot be made with some properties, by the property to blame."""
+    """Return why a table cannot be created with some properties, by the property to blame."""
     from penguin.delta import table  # noqa: PLC0415
 
     return table.refused_properties(properties)
@@ -23,7 +23,7 @@ def check_schema(
     *,
     mode_is_known: bool = True,
 ) -> None:
-    """Raise if a table would hold every file with these columns back, by penguin's own rules."""
+    """Raise if penguin would hold every file with these columns."""
     if reasons := reasons_to_hold(table, schema, partition_columns, mode_is_known=mode_is_known):
         mode = f"with schema_evolution {table.evolution}" if mode_is_known else "in every mode"
         raise SchemaConflict(
@@ -41,10 +41,10 @@ def reasons_to_hold(
     *,
     mode_is_known: bool = True,
 ) -> tuple[str, ...]:
-    """Return why a table would hold every file with these columns back, by penguin's own rules.
+    """Return why penguin would hold every file with these columns.
 
-    Where it is not known how penguin is configured, only what no mode lets in is refused. A table
-    that is not there yet takes any columns; for one without a file nothing is predicted.
+    If penguin's configuration is unknown, only what every mode refuses counts. A table that does
+    not exist yet takes any columns; for one without a file nothing is predicted.
     """
     from dataclasses import replace  # noqa: PLC0415
 
@@ -59,14 +59,14 @@ def reasons_to_hold(
     if not mode_is_known:
         table = replace(table, evolution=Evolution.OVERWRITE)
     columns = found.mapping
-    # Files are written under the names that the table has for them.
+    # Files use the table's physical names.
     written = dict(schema) if columns is None else marked(schema, columns)
     decision = decide_on(found.facts, written, partition_columns, table)
     return decision.reasons if isinstance(decision, EntryRefused) and found.files else ()
 
 
 def came_back(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, str]:
-    """Return how files that were given up came into the table again, by their names."""
+    """Return how given-up files came into the table again, by name."""
     from lakebed.deltalog.tables import look_at  # noqa: PLC0415
     from lakebed.storage.store import Reader  # noqa: PLC0415
     from penguin.backlog import redo_conflicts  # noqa: PLC0415

@@ -1,7 +1,7 @@
-"""A run of penguin: all tables of a configuration until done or stopped, also from Python.
+"""A run of penguin: all tables of a configuration, until done or stopped, also from Python.
 
 `penguin.commit(table_uri)` does what `penguin --once` does, and logs to the logger `penguin`. It
-sends traces as the command does; metrics and the live page are the command's alone.
+sends traces as the command does; metrics and the live page belong to the command alone.
 """
 
 import logging
@@ -37,7 +37,7 @@ class CommitResult:
     """The table's version now; None where there is no table yet."""
     commits: int
     entries: int
-    """Batches of blizzard that were committed."""
+    """Committed batches of blizzard."""
     files: int
     rows: int
     held_files: int
@@ -47,7 +47,7 @@ class CommitResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOutcome:
-    """What was done for one table, and the error that ended it, if one did."""
+    """The result of one table, and the error that ended it, if any."""
 
     settings: TableSettings
     result: CommitResult
@@ -57,14 +57,14 @@ class TableOutcome:
 
 
 def watched(table: TableRun) -> Callable[[], bool]:
-    """Return the step of a table that is run for good: it tells once that it has begun to wait."""
-    is_traced = False
+    """Return the step of a continuous run; it announces once that it has begun to wait."""
+    announced = False
 
     def step() -> bool:
-        nonlocal is_traced
+        nonlocal announced
         worked = table.step()
-        if not (worked or is_traced):
-            is_traced = True
+        if not (worked or announced):
+            announced = True
             settings = table.settings
             table.emit(
                 TableWatched(
@@ -81,7 +81,7 @@ def watched(table: TableRun) -> Callable[[], bool]:
 def commit_tables(
     settings: PenguinSettings, emit: Emit, stop: Stop, *, once: bool, clock: Clock
 ) -> list[TableOutcome]:
-    """Commit to every table in a thread of its own; none of them stops another."""
+    """Commit to every table, each in a thread of its own; a failure does not stop the others."""
     runs = [
         TableRun(
             settings=table,
@@ -103,7 +103,7 @@ def commit_tables(
             once=once,
             interval=lambda: table.settings.poll_interval,
             kind=PartKind.TABLE,
-            # A constraint, say, that somebody adds to a table may be dropped again.
+            # The feature in the way may be dropped again, such as a constraint.
             mends=lambda error: may_mend(error) or isinstance(error, TableUnsupported),
         )
 
@@ -132,7 +132,7 @@ def commit_tables(
 
 @contextmanager
 def tracing(settings: PenguinSettings, emit: Emit) -> Iterator[Emit]:
-    """Send traces where they are asked for; yield the emitter that feeds them too."""
+    """Send traces if configured; yield the emitter that also feeds them."""
     target = settings.export.traces(os.environ)
     if target is None:
         yield emit
@@ -151,7 +151,7 @@ NAME = "table"
 
 
 class CommitFailed(LakeError, code="commit_failed"):
-    """A table could not be committed to; `result` is what was done before."""
+    """The commit to a table failed; `result` is what was done before."""
 
     def __init__(self, result: CommitResult, why: BaseException) -> None:
         self.result = result
@@ -170,8 +170,9 @@ def commit(
 
     `settings` are further keys of an entry of `tables`: `schema_evolution="strict"`, say.
     `telemetry` is the section of that name: where traces go, unless OpenTelemetry's variables say.
-    ConfigInvalid has every fault of them; CommitFailed says what kept the table from being
-    committed to. Files that do not fit the table are held, and no error.
+
+    ConfigInvalid carries all faults of the settings; CommitFailed says why the table could not be
+    committed to. Files that do not fit the table are held, which is no error.
     """
     table = {"table_uri": table_uri, "storage_options": dict(storage_options or {}), **settings}
     given = {"tables": {NAME: table}, "telemetry": dict(telemetry or {})}

@@ -1,4 +1,4 @@
-"""The status of a table and what its next commit would do. Read-only.
+"""The status of a table, and what its next commit would do. Read-only.
 
 The next commit is planned as a step plans it, and not made.
 """
@@ -34,12 +34,12 @@ class NextCommit:
     """What the next commit would do, or why it would not."""
 
     view: TableView
-    """All that was read, also what the next commit leaves for later."""
+    """Everything read, including what the next commit leaves for later."""
     proposal: CommitProposal
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
-        """Return what is not committed of other programs: files, and metas that are left alone."""
+        """Return the foreign files that are not committed, and the metas that are left alone."""
         metas = (
             LeftOut(path=path, code=LEFT_ALONE, reason=reason, asked_by=path)
             for path, reason in sorted(self.view.strays.items())
@@ -55,10 +55,10 @@ def explain(
     clock: Clock | None = None,
     log: LogReader | None = None,
 ) -> NextCommit:
-    """Return what the next commit would do. What it is handed cannot write.
+    """Return what the next commit would do, with a read-only store.
 
-    With `everything` the journals are read to their ends, not only up to a commit's worth. Who
-    knows the log from earlier looks hands it in.
+    With `everything` the journals are read to their ends, not only up to a commit's worth. `log`
+    may be one that earlier calls have read.
     """
     bound = sys.maxsize if everything else settings.max_files_per_commit
     view = look(
@@ -72,11 +72,11 @@ def explain(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoppedStatus:
-    """An entry that keeps its pipeline from going on, or a pipeline whose journal does."""
+    """An entry, or an unreadable journal, that stops its pipeline."""
 
     pipeline: str
     entry: int | None
-    """None where the trouble is not one entry's."""
+    """None if the cause is not one entry."""
     code: str
     reasons: tuple[str, ...]
     since: str | None = None
@@ -84,12 +84,12 @@ class StoppedStatus:
     files: int | None = None
     rows: int | None = None
     entries_behind: int | None = None
-    """How many entries wait behind it."""
+    """The number of entries that wait behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelinePosition:
-    """One pipeline. Counts are None where its journal cannot be read."""
+    """One pipeline's status. Counts are None if its journal cannot be read."""
 
     pipeline: str
     committed_entry: int | None
@@ -97,28 +97,27 @@ class PipelinePosition:
     pending_files: int | None = None
     pending_rows: int | None = None
     lag_secs: float | None = None
-    """The age of the oldest entry that is journaled and not committed; 0 where none is."""
+    """The age of the oldest uncommitted entry; 0 without one."""
     stopped: StoppedStatus | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignFilesStatus:
-    """The files of other programs."""
+    """The status of foreign files."""
 
     pending_files: int = 0
     pending_late: int = 0
-    """Those that a bare watermark would lose."""
+    """Files that a plain watermark would miss."""
     left_out: tuple[LeftOut, ...] = ()
     watermarks: Mapping[str, str] = field(default_factory=dict)
-    """The highest committed name of each folder, where files are found by a scan."""
+    """The highest committed name of each folder, if folders are scanned."""
     passed_over: PassedOver = field(default_factory=PassedOver)
-    """Parquet files that are never committed, because of their names or the table's hand-off.
-    """
+    """Parquet files that are ignored because of their names or the table's hand-off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogStatus:
-    """What the catalog of a table says of it."""
+    """Whether the catalog of a table describes it correctly."""
 
     type: str
     name: str
@@ -128,24 +127,24 @@ class CatalogStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
-    """One table; `version` is None before it is created."""
+    """The status of one table; `version` is None before it is created."""
 
     version: int | None
     last_commit: Commit | None
     pipelines: tuple[PipelinePosition, ...]
     held: tuple[HeldMeta, ...] = ()
-    """The files that are set aside."""
+    """The held files."""
     discarded: tuple[HeldMeta, ...] = ()
-    """The files that were given up, and whose sources were not read again."""
+    """Discarded files whose sources were not read again."""
     others: ForeignFilesStatus = field(default_factory=ForeignFilesStatus)
     danger: Danger | None = None
     """Files have been waiting so long that a VACUUM may soon delete them."""
     catalog: CatalogStatus | None = None
-    """None where none is configured, or the table is yet to be created."""
+    """None if none is configured, or the table does not exist yet."""
 
     @property
     def lag_secs(self) -> float:
-        """Return the age of the oldest entry of all pipelines that is not committed."""
+        """Return the age of the oldest uncommitted entry of all pipelines."""
         return max((one.lag_secs or 0.0 for one in self.pipelines), default=0.0)
 
 
@@ -159,11 +158,11 @@ def table_status(
     everything: bool = True,
     log: LogReader | None = None,
 ) -> TableStatus:
-    """Return the status of a table, from the same look and the same plan as the next step's.
+    """Return the status of a table, from the same inspection and plan as the next step's.
 
-    To count files that no search covers takes a listing of all folders: it can be left out.
-    Without `everything` the journals are read up to the next commit's worth, not to their ends.
-    Who knows the log from earlier looks hands it in.
+    `count_ignored` counts ignored files, which takes a listing of all folders. Without `everything`
+    the journals are read up to the next commit's worth, not to their ends. `log` may be one that
+    earlier calls have read.
     """
     shown = explain(settings, store, everything=everything, clock=Clock(now.timestamp), log=log)
     view = shown.view
@@ -182,7 +181,7 @@ def table_status(
 def _catalog(
     settings: TableSettings, facts: TableFacts | None, opening: OpenCatalog | None
 ) -> CatalogStatus | None:
-    """Ask the catalog what it says of the table; nothing is changed there."""
+    """Check the table in its catalog; change nothing there."""
     wanted = settings.catalog
     if wanted is None or facts is None or opening is None:
         return None
@@ -215,7 +214,7 @@ def _others(shown: NextCommit, store: Reader | None) -> ForeignFilesStatus:
 
 
 def _named(shown: NextCommit) -> frozenset[str]:
-    """Return the files that entries which wait name, that are held, or that metas ask for."""
+    """Return the files that waiting entries name, that are held, or that metas request."""
     waiting = (ready.entry for backlog in shown.view.backlogs for ready in backlog.entries)
     return frozenset(
         (
@@ -241,7 +240,7 @@ def _pipelines(shown: NextCommit, now: datetime) -> Iterator[PipelinePosition]:
             stopped=_stopped(stopped.pop(backlog.pipeline, None), backlog),
         )
     for one in stopped.values():
-        # What of it is committed is not certain, or it would not be stopped without a backlog.
+        # Without a backlog, what is committed of it is uncertain.
         yield PipelinePosition(
             pipeline=one.pipeline, committed_entry=None, stopped=_stopped(one, backlog=None)
         )

@@ -1,8 +1,8 @@
-"""A commit in the traces of the batches whose rows it makes visible, from what events say.
+"""Spans of commits in the traces of the batches whose rows they make visible, from events.
 
-Each of those batches has a span for penguin's part, below its own: the look at the table, the
-reading of what was found, the commit, and the checkpoint where that commit asked for one. A look
-that finds nothing makes no trace.
+Each of those batches has a span for penguin's part, below its own: the inspection of the table, the
+reading of what was found, the commit, and the checkpoint if the commit caused one. An inspection
+without work makes no trace.
 """
 
 import threading
@@ -16,7 +16,7 @@ from penguin.events.backlog import BacklogSeen
 from penguin.events.commits import CheckpointFailed, CheckpointWritten, EntriesCommitted
 
 MOST_ENTRIES = 100
-"""The entries of one commit that have spans of their own."""
+"""The most entries of one commit with spans of their own."""
 PART = "penguin"
 
 
@@ -36,7 +36,7 @@ class CommitTracer:
         self._last: dict[str, TracedBatch] = {}
 
     def __call__(self, event: Event) -> None:
-        """Take in an event."""
+        """Handle an event."""
         now = self._seconds()
         with self._lock:
             match event:
@@ -72,7 +72,7 @@ class CommitTracer:
     def _checkpoint(
         self, table: str, version: int, start: float, end: float, error: str | None = None
     ) -> None:
-        """Put a checkpoint into the trace of the last batch that was committed before it."""
+        """Add a checkpoint to the trace of the last batch committed before it."""
         batch = self._last.get(table)
         if batch is not None:
             self._put(

@@ -1,1 +1,1 @@
-"""A folder of Parquet files becomes a Delta table; nothing is moved or rewritten."""
+"""Convert a folder of Parquet files to a Delta table; no file is moved or rewritten."""

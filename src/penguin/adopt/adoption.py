@@ -1,12 +1,12 @@
-"""A folder of Parquet files becomes a Delta table: all of it in one version, or nothing.
+"""Convert a folder of Parquet files to a Delta table: all of it in one version, or nothing.
 
-1. Every file is listed, and its footer is read unless an earlier run has kept what is in it.
-2. What the files have in common decides what the table is.
-3. Every file is listed once more. If all are as they were, they are put together as version 0.
-4. Version 0 is written, create-only: that moment makes the table. A checkpoint follows.
+1. List every file, and read its footer unless an earlier run cached it.
+2. Derive the table's columns and partition columns from all files.
+3. List every file again. If none changed, compose version 0.
+4. Write version 0, create-only: this creates the table. Then write a checkpoint.
 
-A process may die at any of this. The next one goes on with what was kept, and finds the table or
-not. Of two at once one writes version 0, and the other finds it.
+A process may die at any step; the next run continues from the cached footers. Of two concurrent
+runs one writes version 0, and the other finds it.
 """
 
 import hashlib
@@ -56,13 +56,13 @@ from penguin.model.settings import FolderUnfit, TableSettings
 from penguin.plan.stats import delta_statistics
 
 FIRST_LINE = 64 * 1024
-"""Bytes that are sure to hold the first line of a version that adopts a folder."""
+"""Bytes that always include the first line of an adopting version."""
 WRONG_FOLDER = "move the file, or name the partition columns and their types with --partition-by"
 
 
 @dataclass(slots=True, kw_only=True)
 class AdoptedTotals:
-    """What is adopted, or would be."""
+    """Files, rows and bytes of an adoption or of its plan."""
 
     files: int = 0
     rows: int = 0
@@ -73,27 +73,27 @@ class AdoptedTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adoption:
-    """What became of a folder, or would."""
+    """Outcome of adopting a folder, or its plan."""
 
     totals: AdoptedTotals = field(default_factory=AdoptedTotals)
     table: TableFacts | None = None
     troubles: tuple[LeftOut, ...] = ()
-    """Why the folder is not adopted; nothing if it is, or can be."""
+    """Why the folder cannot be adopted; empty if it can."""
     skipped: tuple[LeftOut, ...] = ()
     """Files that `--skip-unreadable` leaves out."""
     hidden: tuple[str, ...] = ()
     footers_read: int = 0
-    """How many footers this run has read; the others were known from an earlier one."""
+    """Footers that this run read; an earlier run cached the others."""
     version: int | None = None
     """The version that holds the files; None while there is no table."""
     before: bool = False
     """Whether it was adopted before, or by another process meanwhile."""
     checkpoint_error: str | None = None
-    """Why no checkpoint could be written; the table is there all the same."""
+    """Why the checkpoint failed; the table exists nevertheless."""
 
 
 def added_file(file: ForeignFile, table: NewTable, totals: AdoptedTotals) -> Add | LeftOut:
-    """Return a file as the log will have it, counted into the totals, or why it cannot be."""
+    """Return a file's add action and count it into the totals, or return why it is left out."""
     path, facts = file.found.path, table.facts
     if (unreadable := layout.why_unreadable(path)) is not None:
         return LeftOut(path=path, code=rules.UNFIT, reason=f"{unreadable}; rename it")
@@ -122,7 +122,7 @@ WHY_OF_BLIZZARD = (
 
 
 def read_record(store: Reader, one: Candidate) -> FileRecord | None:
-    """Return what a file is; None where it changes or goes while it is looked at."""
+    """Inspect a file; None if it changes or disappears meanwhile."""
     verdict = verdict_on(store, one)
     if verdict is None:
         return None
@@ -137,33 +137,34 @@ def read_record(store: Reader, one: Candidate) -> FileRecord | None:
 
 CONCURRENT = 32
 MOST_ROUNDS = 5
-"""How often files may change while they are looked at."""
+"""Attempts before adoption gives up on a folder that keeps changing."""
 
 
 class _Changed(Exception):
-    """Files are not as they were when they were looked at."""
+    """Files changed since they were inspected."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Adopter:
-    """Makes one folder a table."""
+    """Turns one folder into a table."""
 
     settings: TableSettings
     wanted: Wanted
     store: Store
     clock: Clock
     concurrent: int = CONCURRENT
-    """How many footers are read at a time."""
+    """Footers read concurrently."""
     segment: int = FILES_PER_SEGMENT
-    """Files after which what was read of them is kept."""
+    """Files per segment of the footer cache."""
     _lister: IncrementalLister = field(default_factory=IncrementalLister)
     _footers: int = 0
     """How many footers were read."""
     _denied: dict[str, FileRecord] = field(default_factory=dict)
-    """Files that we may not read; that is not kept, for it may change without a sign on them."""
+    """Files without read permission; not cached, since permissions change without changing the
+    file."""
 
     def look(self) -> Adoption:
-        """Return what would be adopted, or why not. Nothing is written to the folder."""
+        """Return what would be adopted, or why not. Write nothing to the folder."""
         before = self._before()
         if before is not None:
             return before
@@ -171,15 +172,16 @@ class Adopter:
             return self._rounds(Store(kept, StorageOptions()), lambda found, _adds: found)
 
     def adopt(self) -> Adoption:
-        """Make the folder a table, if every file can be in it; if one cannot, nothing is done.
+        """Turn the folder into a table if every file fits; otherwise change nothing.
 
-        What was read stays in the folder then, so that a second attempt reads only what changed.
+        The footer cache stays in the folder then, so that a second attempt reads only changed
+        files.
         """
         found = self._before() or self._rounds(self.store, self._commit)
         return found if found.version is None else self._finish(found)
 
     def _before(self) -> Adoption | None:
-        """Return what the folder was adopted as; FolderUnfit for any other table."""
+        """Return the earlier adoption of the folder; FolderUnfit for any other table."""
         if not has_log(self.store):
             return None
         return _as_before(self._first_version()[1])
@@ -195,7 +197,7 @@ class Adopter:
         return first
 
     def _rounds(self, keeps: Store, finish: Callable[[Adoption, bytes], Adoption]) -> Adoption:
-        """Look at all files until none has changed between two looks."""
+        """Survey and assemble until no file changes in between."""
         for _ in range(MOST_ROUNDS):
             try:
                 survey, folder = self._lister.attempt(lambda: self._survey(keeps))
@@ -203,7 +205,7 @@ class Adopter:
                     return self._nothing(folder)
                 return finish(*self._lister.attempt(partial(self._assemble, keeps, survey)))
             except (_Changed, ObjectMissing):
-                # The process that made the table meanwhile has deleted what was kept.
+                # Another process may have created the table and deleted the cache.
                 before = self._before()
                 if before is not None:
                     return before
@@ -221,7 +223,7 @@ class Adopter:
         return KnownFiles([self.store] if keeps is self.store else [self.store, keeps])
 
     def _survey(self, keeps: Store) -> tuple[Survey, AdoptedFolder]:
-        """Inspect every file, and keep what was read of those not inspected before."""
+        """Inspect every file, and cache the footers that were not cached yet."""
         survey, folder = Survey(), AdoptedFolder(self.store, self._lister)
         known, self._denied = self._known(keeps), {}
         writer = SegmentWriter(keeps, str(self.clock.fresh_id()), self.segment)
@@ -241,14 +243,14 @@ class Adopter:
         return survey, folder
 
     def _record(self, asked: tuple[Candidate, FileRecord | None]) -> FileRecord | None:
-        """Return what a file is; None where it changes while it is looked at."""
+        """Inspect a file unless it is cached; None if it changes meanwhile."""
         one, known = asked
         return known if known is not None else read_record(self.store, one)
 
     def _assemble(self, keeps: Store, survey: Survey) -> tuple[Adoption, bytes]:
-        """Return the table, and the lines of the log that add its files.
+        """Return the adoption and the log lines that add its files.
 
-        A second listing must be like the first.
+        Raise _Changed if this second listing differs from the survey's.
         """
         table = new_table(survey, self.wanted, self.settings)
         totals, digest, lines = AdoptedTotals(), hashlib.sha256(), bytearray()
@@ -282,7 +284,7 @@ class Adopter:
         return adoption, bytes(lines)
 
     def _commit(self, found: Adoption, adds: bytes) -> Adoption:
-        """Write version 0, if nothing speaks against it; somebody else's stays as it is."""
+        """Write version 0 unless there are troubles; leave another writer's as it is."""
         if found.troubles or found.table is None or not found.totals.files:
             return found
         token = str(self.clock.fresh_id())
@@ -301,7 +303,7 @@ class Adopter:
             case Created():
                 return replace(found, version=0)
             case AlreadyThere():
-                # It may be ours: where an answer is lost the store tries again, and finds it.
+                # It may be ours: after a lost response the store retries and finds it.
                 theirs, totals = self._first_version()
                 return replace(found, version=0) if theirs == token else _as_before(totals)
 
@@ -315,7 +317,7 @@ class Adopter:
             )
 
     def _finish(self, found: Adoption) -> Adoption:
-        """Write the checkpoint if there is none, then delete what was kept for the next run."""
+        """Write the checkpoint if there is none, then delete the footer cache."""
         try:
             table = None if self.store.head(layout.LAST_CHECKPOINT) else Log(self.store).open()
             if table is not None and table.version == 0:
@@ -327,7 +329,7 @@ class Adopter:
 
 
 def told_of(token: str, totals: AdoptedTotals) -> dict[str, object]:
-    """Return what the version says of itself, for readers of the log."""
+    """Return the commit metadata of the adoption."""
     return {
         "step": layout.ADOPTION_STEP,
         "token": token,

@@ -1,8 +1,7 @@
-"""What is in a folder that is to become a table, and what its files have in common.
+"""Files of a folder to adopt, and what they have in common.
 
-A folder that belongs to a table already, of any format, is refused: files that the table has
-removed or replaced lie there as well, and would be taken for data. A survey keeps nothing of single
-files, so that a million of them cost no more memory than ten.
+A folder that already belongs to a table of any format is refused: it also holds files that the
+table has removed or replaced. A survey aggregates, so a million files take no more memory than ten.
 """
 
 import hashlib
@@ -24,7 +23,7 @@ from penguin.model.backlog import Candidate, ForeignFile, LeftOut
 from penguin.model.settings import FolderUnfit
 
 LONG_DIGITS = 18
-"""Integers of so many digits are sure to be 64 bits long."""
+"""Integers of at most this many digits fit into 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,18 +31,18 @@ class Wanted:
     """The options of the command that adopts a folder."""
 
     partition_columns: tuple[str, ...] | None = None
-    """In this order; None: those that the folders name."""
+    """In this order; None to take them from the folder names."""
     partition_types: Mapping[str, str] = field(default_factory=dict)
     """Delta types, by partition column."""
     infer_types: bool = False
-    """Whether partition columns whose values are all dates, or all integers, get that type."""
+    """Whether to infer date or long for partition columns whose values all parse as such."""
     skip_unreadable: bool = False
-    """Whether files that cannot be read as Parquet are left out."""
+    """Whether to leave out files that cannot be read as Parquet."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """One file, and what its footer says or why it has none that counts."""
+    """One file, and the verdict on its footer."""
 
     found: Candidate
     verdict: ForeignFile | LeftOut
@@ -51,7 +50,7 @@ class FileRecord:
 
 @dataclass(slots=True, kw_only=True)
 class SchemaUse:
-    """A schema that some files have."""
+    """A schema, and how many files have it."""
 
     key: str
     schema: DeltaSchema
@@ -62,18 +61,18 @@ class SchemaUse:
 
 @dataclass(slots=True)
 class Survey:
-    """One look at every file, in the order of their names."""
+    """Aggregated facts of all files, taken in the order of their names."""
 
     files: int = 0
     schemas: dict[str, SchemaUse] = field(default_factory=dict)
     keys: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    """How many files are in folders with which partition columns."""
+    """Number of files by the partition columns of their folders."""
     kinds: dict[str, set[str]] = field(default_factory=dict)
-    """The Delta types besides text that all values of a partition column are of."""
+    """By partition column, the non-string Delta types that all values parse as."""
     _digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
     def take(self, record: FileRecord) -> None:
-        """Take one more file into account."""
+        """Add one file."""
         self.files += 1
         note(self._digest, record.found)
         file = record.verdict
@@ -85,7 +84,7 @@ class Survey:
         try:
             values = values_of(path.rpartition("/")[0])
         except ValueError:
-            return  # It is named when the files are put together.
+            return  # Assembly reports it.
         self.keys[tuple(values)] += 1
         for name, value in values.items():
             if value is not None:
@@ -97,12 +96,12 @@ class Survey:
         return self._digest.hexdigest()
 
     def inferred(self, name: str) -> str | None:
-        """Return the Delta type of which all values of a partition column are; None for text."""
+        """Return the Delta type that all values of a partition column parse as; None for string."""
         return min(self.kinds.get(name, ()), default=None)
 
 
 def _kinds_of(value: str) -> set[str]:
-    """Return the Delta types besides text that a partition value can be of."""
+    """Return the non-string Delta types that a partition value parses as."""
     kinds = {"date"} if is_date(value) else set()
     if INTEGER.fullmatch(value) and len(value) <= LONG_DIGITS:
         kinds.add("long")
@@ -110,7 +109,7 @@ def _kinds_of(value: str) -> set[str]:
 
 
 def note(digest: "hashlib._Hash", found: Candidate) -> None:
-    """Count a file into a digest of all files."""
+    """Add a file to a digest of all files."""
     facts = found.facts
     text = f"{facts.path}\0{facts.size}\0{facts.etag}\0{facts.modified.isoformat()}\0"
     digest.update(text.encode("utf-8", "surrogateescape"))
@@ -118,10 +117,10 @@ def note(digest: "hashlib._Hash", found: Candidate) -> None:
 
 @lru_cache(maxsize=4096)
 def values_of(folder: str) -> dict[str, str | None]:
-    """Read the partition values of a folder; a ValueError says what cannot be read.
+    """Return the partition values of a folder; a ValueError says what is wrong with it.
 
-    A folder without a value is null to some programs and an empty text to others: where nothing
-    but the folders says what is meant, that is for their author to decide.
+    A folder without a value is null to some readers and an empty string to others, so it is
+    refused: nothing here tells which its author meant.
     """
     for segment in folder.split("/"):
         if segment.partition("=")[1:] == ("=", ""):
@@ -152,17 +151,17 @@ WHOLE = ListingPlan(ranges=lambda folder: [Range(prefix=folder)])
 
 @dataclass(slots=True)
 class AdoptedFolder:
-    """One listing of a folder after the other; what a listing leaves out is known after it."""
+    """Lists the data files of a folder; `hidden` and `troubles` describe the last listing."""
 
     store: Reader
     lister: IncrementalLister
     hidden: dict[str, None] = field(default_factory=dict)
     """Files and folders that begin with `_` or `.`, and empty objects of other names."""
     troubles: dict[str, LeftOut] = field(default_factory=dict)
-    """Names that are not those of Parquet files, or cannot be used."""
+    """Names that are not Parquet files or cannot be used."""
 
     def files(self) -> Iterator[Candidate]:
-        """Yield the data files, in the order of their paths; raise where the listing breaks off."""
+        """Yield the data files in the order of their paths; raise if the listing fails."""
         self.hidden, self.troubles = {}, {}
         linked: dict[tuple[int, int], str] = {}
         guide = Guide(passes=self._passes, enters=self._enters, lists=_may_be_data)
@@ -175,7 +174,7 @@ class AdoptedFolder:
                 yield Candidate(facts=facts)
 
     def _is_data(self, path: str, *, empty: bool) -> bool:
-        """Whether a path is that of a data file; what else it is, is noted."""
+        """Whether a path names a data file; record it in `hidden` or `troubles` if not."""
         if ICEBERG.search(path):
             folder = path.rpartition("metadata/")[0]
             raise _another_table(self.store, folder, "an Iceberg table")
@@ -197,13 +196,13 @@ class AdoptedFolder:
         self.troubles[path] = LeftOut(path=path, code=code, reason=reason, skippable=True)
 
     def _is_link(self, path: str, linked: dict[tuple[int, int], str]) -> bool:
-        """Whether a name is a hard link to an earlier file, whose rows would be in twice."""
+        """Whether a name is a hard link to an earlier file, whose rows would be added twice."""
         if self.store.local_root is None:
             return False
         try:
             found = (self.store.local_root / path).stat()
         except OSError:
-            return False  # Reading it says what is wrong.
+            return False  # Reading the footer reports the error.
         if found.st_nlink == 1:
             return False
         first = linked.setdefault((found.st_dev, found.st_ino), path)

@@ -1,13 +1,11 @@
-"""The table that files of several schemas become, and the footers read so far.
+"""The schema of an adopted table, and the cache of footers.
 
-Nothing is cast: a column gets a type that every reader reads the files of all schemas as, by the
-rules for schema changes. The schema that most files have comes first, so that contradictions name
-the few.
+No value is cast: a column gets a type as which every reader can read all files, by the rules for
+schema changes. The most frequent schema comes first, so that contradictions name the fewest files.
 
-A run writes parts of some files each, in the order of their names, and never changes one. The next
-run reads the parts of all runs side by side with its listing, so that no more than one part of each
-is in memory, and reads only the footers of files that are new or changed. Losing a part costs time
-and nothing else.
+Each run writes cache segments in the order of file names and never changes one. The next run merges
+the segments of all runs with its listing, one segment of each in memory, and reads only footers of
+new or changed files. Losing a segment costs only time.
 """
 
 import gzip
@@ -60,25 +58,25 @@ PARTITIONS = frozenset(
 )
 """The Delta types that partition columns may have."""
 MOST_BOUNDED = 32
-"""Fields that bounds are kept for, unless the configuration names them: as many as Delta's."""
+"""Fields with bounds, unless the configuration names them: Delta's default number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTable:
-    """The table that files are to become, and which of their schemas it can hold."""
+    """The table to create, and which of the files' schemas it can hold."""
 
     facts: TableFacts
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Why files of a schema do not fit, by the key of the schema."""
+    """Why files do not fit, by schema key."""
     seen: Mapping[str, DeltaSchema] = field(default_factory=dict)
-    """The columns of each schema that are read from files."""
+    """By schema key, the columns that readers take from the files."""
 
 
 def new_table(survey: Survey, wanted: Wanted, settings: TableSettings) -> NewTable:
-    """Decide what the table is, and which schemas it cannot hold; FolderUnfit where there is none.
+    """Decide the table's schema and which file schemas it refuses; FolderUnfit if there is none.
 
-    The types of partition columns are those that were given, or else those that the files have for
-    these columns, or else text.
+    Types of partition columns are those given, else those of such columns in the files, else
+    string.
     """
     uses = sorted(survey.schemas.values(), key=lambda use: (-use.files, use.example))
     names = _partition_columns(survey, wanted)
@@ -109,7 +107,7 @@ def _with(
     names: tuple[str, ...],
     settings: TableSettings,
 ) -> DeltaSchema | EntryRefused:
-    """Return a schema that holds files of one more schema, or every reason against it."""
+    """Return a schema that also holds files of one more schema, or every reason against it."""
     needed = features_needed(seen)
     if schema is None:
         first = struct_of([*seen["fields"], *apart])
@@ -125,7 +123,7 @@ def _with(
 
 
 def _partition_columns(survey: Survey, wanted: Wanted) -> tuple[str, ...]:
-    """Return the partition columns: those that were given, or those that most files are in."""
+    """Return the given partition columns, or those of most files."""
     names = wanted.partition_columns
     if names is None:
         most = max(survey.keys.items(), key=lambda one: (one[1], len(one[0])), default=((), 0))
@@ -149,7 +147,7 @@ def _partition_field(
 
 
 def _widest(ours: DeltaSchema, theirs: DeltaSchema) -> DeltaSchema:
-    """Return a schema with the types of another where these read files of both."""
+    """Return our schema, with their types where these read files of both."""
     others = {path: kind for path, kind, _said in types_within(theirs)}
 
     def wider(kind: DeltaType, path: FieldPath) -> DeltaType:
@@ -159,9 +157,9 @@ def _widest(ours: DeltaSchema, theirs: DeltaSchema) -> DeltaSchema:
 
 
 def _few_bounds(facts: TableFacts, settings: TableSettings) -> TableFacts:
-    """Return a table that keeps bounds for the first columns only: a file's statistics stay short.
+    """Limit bounds to the first columns, so that a file's statistics stay short.
 
-    All fields of a struct have bounds or none has.
+    All fields of a struct have bounds, or none has.
     """
     if stats.SKIPPING_PROPERTY in settings.properties:
         return facts
@@ -187,7 +185,7 @@ Line = list[Any]
 
 @dataclass(slots=True)
 class SegmentWriter:
-    """Writes what one run reads, part by part."""
+    """Writes the cached footers of one run in segments."""
 
     store: Store
     run: str
@@ -196,13 +194,13 @@ class SegmentWriter:
     _records: list[FileRecord] = field(default_factory=list)
 
     def add(self, record: FileRecord) -> None:
-        """Take what was read of a file."""
+        """Add a file; write a segment when it is full."""
         self._records.append(record)
         if len(self._records) >= self.size:
             self.flush()
 
     def flush(self) -> None:
-        """Write what has not been written yet."""
+        """Write the buffered records."""
         if self._records:
             self.store.replace(adoption_segment(self.run, self._number), encode(self._records))
             self._number, self._records = self._number + 1, []
@@ -210,7 +208,7 @@ class SegmentWriter:
 
 @dataclass(slots=True)
 class KnownFiles:
-    """What all runs have read, asked for in the order of the files' names."""
+    """The cached footers of all runs; query them in the order of file names."""
 
     stores: Sequence[Reader]
     _records: Iterator[FileRecord] = field(init=False)
@@ -222,7 +220,7 @@ class KnownFiles:
         self._next = next(self._records, None)
 
     def of(self, one: Candidate) -> FileRecord | None:
-        """Return what was read of this very content; None if it was not read."""
+        """Return the cached record of exactly this content; None without one."""
         known = None
         while self._next is not None and self._next.found.path <= one.path:
             if self._next.found.path == one.path and self._next.found.is_same(one):
@@ -232,7 +230,7 @@ class KnownFiles:
 
 
 def delete_state(store: Store) -> None:
-    """Delete what all runs have read."""
+    """Delete the cache of all runs."""
     for run in _runs(store):
         paths = [facts.path for facts in store.level(run)[1]]
         for _ in ahead(store.delete, paths):
@@ -240,7 +238,7 @@ def delete_state(store: Store) -> None:
 
 
 def encode(records: Sequence[FileRecord]) -> bytes:
-    """Write what was read of some files."""
+    """Encode a cache segment."""
     schemas: dict[str, int] = {}
     files = [_line(record, schemas) for record in records]
     body = {"format": FORMAT, "schemas": list(schemas), "files": files}
@@ -248,7 +246,7 @@ def encode(records: Sequence[FileRecord]) -> bytes:
 
 
 def decode(body: bytes, path: str) -> list[FileRecord]:
-    """Read what was read of some files."""
+    """Decode a cache segment."""
     try:
         found = json.loads(gzip.decompress(body))
         if found["format"] != FORMAT:
@@ -264,7 +262,7 @@ def decode(body: bytes, path: str) -> list[FileRecord]:
 
 
 def schema_key(schema: DeltaSchema) -> str:
-    """Name a schema by what it is."""
+    """Return a key that equal schemas share."""
     return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -1,1 +1,1 @@
-"""What waits for its commit: journals, pending metas."""
+"""What waits to be committed: journal entries and pending metas."""

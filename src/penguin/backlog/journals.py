@@ -1,8 +1,9 @@
-"""What is waiting to be committed: per pipeline, the entries after the committed one.
+"""Backlogs: per pipeline, the journal entries after the last committed one.
 
-The order of reading is receipt, log, journal. Each is written later than the one after it, so
-anything an earlier read saw a later one must know of too: a log behind its receipt, or a journal
-behind its log, was rolled back, and nothing more of that pipeline is committed.
+Receipts are read first, then the log, then the journals. Each is written later than the one read
+after it, so a later read must know of everything an earlier read saw. If the log is behind a
+receipt, or a journal behind the log, it was rolled back, and nothing more of that pipeline is
+committed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -51,9 +52,9 @@ class TablePipelines:
     receipts: Mapping[str, Receipt | None]
     handoff: Handoff = Handoff.JOURNAL
     declared: bool = True
-    """Whether blizzard has said how it hands files off; if not, it has written no file either."""
+    """Whether blizzard has declared its hand-off; if not, it has written no file either."""
     protocol: int | None = None
-    """The number of the document that says it."""
+    """The number of the document that declares it."""
     stopped: tuple[Stopped, ...] = ()
 
 
@@ -100,8 +101,8 @@ def read_protocol(
 ) -> tuple[int, DirectoryProtocol] | tuple[None, None]:
     """Read the protocol document with the highest number; None before blizzard wrote one.
 
-    Each has the number after the last one's. So there is nothing to list while the one that is
-    known is there, and not the next.
+    Numbers are consecutive, so while the known document exists and the next does not, nothing needs
+    listing.
     """
     number, body = known, None
     if known is not None and store.head(protocol(known + 1)) is None:
@@ -118,7 +119,7 @@ def read_protocol(
 
 
 def all_journals(store: Reader) -> Iterator[tuple[JournalReader, bool]]:
-    """Yield every journal of a table, and whether another one has taken its place."""
+    """Yield every journal of a table, and whether a newer journal has replaced it."""
     for pipeline in pipelines(store.folders(OURS)):
         for aside in (None, *journals_aside(store, pipeline)):
             yield JournalReader(store, pipeline, folder=aside, full_paths=True), aside is not None
@@ -147,7 +148,7 @@ def read_journals(
 
 @lru_cache(maxsize=8)
 def _decoded(body: bytes, where: str) -> tuple[Entry, str]:
-    """Return an entry and its digest; every look reads the last committed one again."""
+    """Decode an entry and its digest, cached: every poll reads the last committed entry again."""
     return decode_entry(body, where), digest(body)
 
 
@@ -165,7 +166,7 @@ class _CheckedJournal:
         return JournalReader(self.store, self.pipeline, full_paths=True)
 
     def backlog(self, max_files: int) -> PipelineBacklog | None:
-        """Check the past and read what comes next; None where there is no journal yet."""
+        """Check the committed past and read the entries after it; None without a journal."""
         opening = self._read(0)
         if opening is None:
             self._check_never_used()
@@ -276,7 +277,7 @@ class _CheckedJournal:
                 )
             yield ready
             last = ready
-            # An entry without files costs a read, too.
+            # An entry without files costs a read as well.
             files += max(1, len(ready.entry.data_files))
 
     def _read(self, sequence: int) -> ReadyEntry | None:

@@ -1,4 +1,4 @@
-"""One look at a table directory: what waits, what is handed off, what cannot go on."""
+"""Inspection of a table directory: what waits, what is handed off, what is stopped."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -39,14 +39,14 @@ UNRUNG = "blizzard has not written its metas yet"
 
 
 Pending = EntryName | Meta | str
-"""The entry that a meta announces, a meta of another program that asks for one file, or why a meta
-is left alone."""
+"""The entry that a meta announces, a meta of another program that requests one file, or why the
+meta is left alone."""
 Metas = Mapping[str, Pending]
-"""What waits in `_staging/pending/`, by path."""
+"""The metas in `_staging/pending/`, by path."""
 
 
 def read_metas(store: Reader, known: KnownDocuments[Pending]) -> Metas:
-    """List the metas that wait and read those that are not known yet, or written anew since."""
+    """List the pending metas and read those that are new or changed."""
     odd: dict[str, Pending] = {}
 
     def tell(name: str, oddity: Oddity) -> None:
@@ -64,7 +64,7 @@ def _decode(body: bytes, path: str) -> Pending:
 
 
 def settled(metas: Metas, transactions: Transactions) -> tuple[str, ...]:
-    """Name the metas whose entries are committed: the log says so, however long ago it was."""
+    """Return the metas whose entries the log says are committed."""
     journals = {(name.pipeline, name.journal) for name in _ours(metas)}
     committed = {journal: transactions(journal_transaction(*journal)) or 0 for journal in journals}
     return tuple(
@@ -75,9 +75,9 @@ def settled(metas: Metas, transactions: Transactions) -> tuple[str, ...]:
 
 
 def handed_off(store: Reader, metas: Metas, view: "TableView") -> "TableView":
-    """Keep the entries that have been announced, in order: a meta of N announces those before it.
+    """Keep the entries that metas announce, in order: a meta of N announces those before it.
 
-    An entry without files has no meta to wait for; one that another hand-off wrote has none either.
+    An entry without files, or of another hand-off, has no meta to wait for.
     """
     last: dict[tuple[str, str], int] = {}
     for name in _ours(metas):
@@ -89,7 +89,7 @@ def handed_off(store: Reader, metas: Metas, view: "TableView") -> "TableView":
     for backlog in view.backlogs:
         rung = last.get((backlog.pipeline, backlog.position.journal), 0)
         if rung > backlog.end and store.head(journal_entry(backlog.pipeline, rung)) is None:
-            # It was in the journal before its meta was written, and so before we looked.
+            # The entry precedes its meta, so it was in the journal before we read it.
             stopped.append(_lost(store, backlog, rung))
             continue
         unrung = next(_unrung(backlog, rung), None)
@@ -119,7 +119,7 @@ def strays(
     *,
     hears_others: bool,
 ) -> dict[str, str]:
-    """Return the metas that announce no entry of this table, each with the reason."""
+    """Return the metas that announce no entry of this table, with reasons."""
     journals = {(backlog.pipeline, backlog.position.journal) for backlog in backlogs}
     halted = {each.pipeline for each in stopped}
     left = {}
@@ -141,7 +141,7 @@ def asked_for(metas: Metas) -> dict[str, Meta]:
 
 
 def delete_metas(store: Store, paths: tuple[str, ...]) -> None:
-    """Delete metas whose entries are committed; one that is already gone is no error."""
+    """Delete metas; one that is already gone is no error."""
     list(ahead(store.delete, paths))
 
 
@@ -170,7 +170,7 @@ def _lost(store: Reader, backlog: PipelineBacklog, rung: int) -> Stopped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableView:
-    """What one look at a table directory shows."""
+    """Facts that one inspection of a table directory found."""
 
     handoff: Handoff
     table: Snapshot | None = None
@@ -180,13 +180,13 @@ class TableView:
     settled: tuple[str, ...] = ()
     """Metas whose entries are committed."""
     strays: Mapping[str, str] = field(default_factory=dict)
-    """Metas that are left alone, each with the reason."""
+    """Metas that are left alone, with reasons."""
     held_files: HeldFiles = field(default_factory=HeldFiles)
-    """Files that are held, and metas of such that mean nothing any more."""
+    """Files that are held, and stale metas of such."""
     others: ForeignFiles = field(default_factory=ForeignFiles)
     """Files that other programs wrote."""
     declared: bool = True
-    """Whether blizzard has said how it hands files off."""
+    """Whether blizzard has declared its hand-off."""
     searched: bool = True
     """Whether the folders were searched for files of other programs."""
 
@@ -207,24 +207,24 @@ class TableView:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to commit from, and nothing to tidy up."""
+        """Whether there is nothing to commit and nothing to clean up."""
         return not self.backlogs and not self.stopped and self.others.is_empty
 
     def transactions(self, app_id: str) -> int | None:
-        """Return the version of an app transaction in the snapshot that was looked at."""
+        """Return the version of an app transaction in the inspected snapshot."""
         return None if self.table is None else self.table.transaction(app_id)
 
     def danger(self, left_out: tuple[LeftOut, ...], now: datetime) -> Danger | None:
-        """Whether files have waited so long for their commit that a VACUUM may delete them soon.
+        """Return the danger if files have waited so long that a VACUUM may delete them soon.
 
-        Those are the files of entries, whether they are handed off or not, files that are held,
-        and files of other programs that are `left_out`.
+        Counted are files of entries, handed off or not, held files, and the foreign files in
+        `left_out`.
         """
         oldest = min((*self._wait_since(), *wait_since(left_out)), default=None)
         return danger(oldest, {} if self.table is None else self.table.facts.configuration, now)
 
     def _wait_since(self) -> Iterator[datetime]:
-        """Yield the times of what waits; an entry without files waits for nothing."""
+        """Yield since when files wait; an entry without files does not count."""
         for backlog in self.backlogs:
             with_files = (
                 ready.entry.created for ready in backlog.entries if ready.entry.data_files
@@ -241,7 +241,7 @@ class TableView:
 
 @dataclass(slots=True, kw_only=True)
 class LookCache:
-    """What one look leaves to the next: documents that are read once, as long as they stay."""
+    """Documents that one inspection leaves to the next: each is read once until it changes."""
 
     metas: KnownDocuments[Pending] = field(default_factory=KnownDocuments)
     held: KnownDocuments[HeldMeta] = field(default_factory=KnownDocuments)
@@ -257,9 +257,9 @@ def look(
     cache: LookCache | None = None,
     search: ForeignSearch | None = None,
 ) -> TableView:
-    """Read receipts, then the folders and the metas, then the log, then the journals.
+    """Read receipts, then folders and metas, then the log, then the journals.
 
-    Metas are read where they are heard, and at the first look: an earlier hand-off may have left
+    Metas are read where they count, and at the first inspection: an earlier hand-off may have left
     some whose entries are committed.
     """
     cache = cache or LookCache()
@@ -267,7 +267,7 @@ def look(
     if search is not None and is_scanned(pipelines, settings):
         search.scan(store, log)
         if not pipelines.declared:
-            # The listing came first: what blizzard wrote before it, it has declared by now.
+            # Blizzard declares its hand-off before it writes files: those listed are declared now.
             pipelines = read_pipelines(store, settings.discovery)
             if not is_scanned(pipelines, settings):
                 search.drop()
@@ -311,6 +311,6 @@ def look(
 
 
 def is_scanned(pipelines: TablePipelines, settings: TableSettings) -> bool:
-    """Whether files are found by looking into the folders: so it is declared, or nothing is."""
+    """Whether files are found by listing folders: direct hand-off, or none declared."""
     undeclared = not pipelines.declared and settings.discovery is DiscoverBy.AUTO
     return pipelines.handoff is Handoff.DIRECT or undeclared

@@ -1,13 +1,13 @@
-"""Files that a redo gives up: none of them is released, and one that was is removed again.
+"""Conflicts between `blizzard redo` and held files.
 
-`blizzard redo` writes down that the sources of held files are read again. Until penguin has
-committed that entry the mark in the log still says that they are held, and an operator
-may want a restored file released. Its rows would then be in the table twice: a file that an entry
-gives up is not released. Should both have been ordered in the very same moment, the file is in the
-table, and the entry stops its pipeline: the file is contested until somebody discards it.
+`blizzard redo` journals that sources of held files are read again. Until penguin commits that entry
+the mark in the log still says `held`, and an operator may want a restored file released. Its rows
+would then be in the table twice, so a file that an entry gives up is not released. If both are
+ordered at the same moment, the file is in the table and the entry stops its pipeline: the file is
+contested until an operator discards it.
 
-So is a file that was given up and has come back: a RESTORE puts files into the table regardless of
-their marks. It is looked for until the rows that come in its place are committed.
+So is a file that was given up and has come back: a RESTORE adds files regardless of their marks.
+Penguin checks for it until the rows that supersede it are committed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -45,11 +45,11 @@ class FileRewritten(LakeError, code="file_rewritten", whose=Whose.USER):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContestedFile:
-    """A file that went into the table, and whose sources an entry reads again."""
+    """A file that is in the table although an entry reads its sources again."""
 
     file: FinishedFile
     state: HeldState | None
-    """What the log says of it."""
+    """Its mark in the log."""
     by: EntryName
 
     @property
@@ -63,7 +63,7 @@ def given_up(
 ) -> dict[str, str]:
     """Return why held files must not be released: a waiting entry gives them up.
 
-    What a journal gives up is not known unless it can be read to its end.
+    A journal that cannot be read to its end may give up any of its files.
     """
     journals: dict[tuple[str, str], list[HeldMeta]] = {}
     for one in held:
@@ -91,7 +91,7 @@ def given_up(
 
 
 def discarded(store: Reader, transactions: Transactions) -> tuple[HeldMeta, ...]:
-    """Return the files that were discarded, and whose sources were not read again since."""
+    """Return discarded files whose sources have not been read again."""
     gone = [
         meta
         for _, meta in sorted(read_held(store, folder=DISCARDED).items())
@@ -114,7 +114,7 @@ def discarded(store: Reader, transactions: Transactions) -> tuple[HeldMeta, ...]
 def contested(
     store: Reader, pipelines: Iterable[str], transactions: Transactions
 ) -> tuple[ContestedFile, ...]:
-    """Find the files that waiting entries give up, and of which the log does not say `held`."""
+    """Find files that waiting entries give up although the log does not mark them `held`."""
     return tuple(one for name in pipelines for one in _of_pipeline(store, name, transactions))
 
 
@@ -145,11 +145,11 @@ def _of_pipeline(
 
 
 def came_back(store: Reader, names: frozenset[str], transactions: Transactions) -> dict[str, str]:
-    """Return how rows of files that were given up came into the table again, by the files' names.
+    """Return how rows of given-up files came into the table again, by file name.
 
-    A file that was rewritten since is not in the table any more, but its rows may be: in the files
-    that took them over, unless those have left the table, too. Where an operator has said since
-    that they were deleted, they are not searched for.
+    A rewritten file is no longer in the table, but its rows may be: in its successors, unless those
+    were removed too. Where an operator has confirmed that they were deleted, they are not searched
+    for.
     """
     found: dict[str, str] = {}
     log, paths = _followed(store, names)
@@ -166,7 +166,7 @@ def came_back(store: Reader, names: frozenset[str], transactions: Transactions) 
 
 
 def _followed(store: Reader, names: frozenset[str]) -> tuple["LogSearch", dict[str, str]]:
-    """Follow files through the log; return the paths of those that it names, by their names."""
+    """Follow files through the log; return the search, and the paths it names, by file name."""
     from lakebed.deltalog.search import LogSearch  # noqa: PLC0415 - it loads Arrow
 
     log = LogSearch(store)
@@ -176,7 +176,7 @@ def _followed(store: Reader, names: frozenset[str]) -> tuple["LogSearch", dict[s
 
 
 def superseded(store: Reader, transactions: Transactions) -> frozenset[str]:
-    """Name the data files that committed entries of all journals have superseded."""
+    """Return the data files that committed entries of all journals have superseded."""
     found: set[str] = set()
     for journal, _ in all_journals(store):
         for entry in journal.entries():
@@ -189,10 +189,10 @@ def superseded(store: Reader, transactions: Transactions) -> frozenset[str]:
 
 
 def put_back(store: Reader, entry: Entry, version: int | None) -> str | None:
-    """Return what may have put files back into the table that an entry supersedes.
+    """Return what may have brought files back that an entry supersedes.
 
-    Those that leave with the entry itself may be there. Of a log that was put back from a backup
-    only what is in the table now is known.
+    Files that leave with the entry itself may be active. Of a log restored from a backup only the
+    current table is known.
     """
     if version is None or entry.as_of is None:
         return None

@@ -1,4 +1,4 @@
-"""What is asked of a catalog, whichever it is; and the one step that registers a table in it."""
+"""The catalog interface, and the one step that registers a table."""
 
 import re
 import threading
@@ -22,7 +22,7 @@ from penguin.model.settings import CatalogSettings
 class CatalogUnavailable(
     LakeError, code="catalog_unavailable", whose=Whose.EXTERNAL, retryable=True
 ):
-    """The catalog does not answer, or cannot at the moment."""
+    """The catalog does not answer, or cannot at present."""
 
 
 class CatalogDenied(LakeError, code="catalog_denied", whose=Whose.EXTERNAL):
@@ -34,12 +34,12 @@ class CatalogMissing(LakeError, code="catalog_missing", whose=Whose.USER):
 
 
 class CatalogConflict(LakeError, code="catalog_conflict", whose=Whose.USER):
-    """The catalog has something else under the table's name."""
+    """The catalog has another table of that name."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogColumn:
-    """A column as catalogs write it."""
+    """A column in the types of catalogs."""
 
     name: str
     type: str
@@ -47,7 +47,7 @@ class CatalogColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableEntry:
-    """What a catalog should say of a table, or says."""
+    """A catalog's description of a table, wanted or found."""
 
     location: str
     columns: tuple[CatalogColumn, ...]
@@ -55,13 +55,13 @@ class TableEntry:
 
 
 class CatalogState(StrEnum):
-    """What a catalog says of a table, held against what it should."""
+    """Whether a catalog describes a table correctly."""
 
     REGISTERED = "registered"
     OUTDATED = "outdated"
     MISSING = "missing"
     CONFLICT = "conflict"
-    """Something else has the table's name there."""
+    """Another table has the name."""
     UNREACHABLE = "unreachable"
 
 
@@ -70,7 +70,7 @@ PARAMETERS = {
     "spark.sql.sources.provider": "delta",
     "table_type": "DELTA",
 }
-"""What Spark, Athena and Trino know a Delta table by."""
+"""The parameters by which Spark, Athena and Trino recognise a Delta table."""
 PLAIN = {
     "byte": "tinyint",
     "short": "smallint",
@@ -82,16 +82,16 @@ PLAIN = {
 INPUT = "org.apache.hadoop.mapred.SequenceFileInputFormat"
 OUTPUT = "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat"
 SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
-"""What Spark writes for tables whose files it does not let Hive read."""
+"""Spark's value for tables whose files Hive must not read."""
 DECIMAL = re.compile(r"decimal\(\d+,\s*-?\d+\)")
 NAME = re.compile(r"\w+")
 UNKNOWN = "string"
-"""Replaces a type that catalogs cannot write."""
+"""Replaces a type that catalogs do not have."""
 SAME_STORE = re.compile(r"^(s3a|s3n)://")
 
 
 def wanted(table: TableFacts, location: str) -> TableEntry:
-    """Return what a catalog should say of a table."""
+    """Return the description that a catalog should have of a table."""
     return TableEntry(
         location=location,
         columns=tuple(
@@ -103,7 +103,7 @@ def wanted(table: TableFacts, location: str) -> TableEntry:
 
 
 def hive_type(told: object) -> str:
-    """Return a type of Delta as Hive, Glue and Athena write it."""
+    """Return a Delta type as Hive, Glue and Athena spell it."""
     match told:
         case str() if told in PLAIN:
             return PLAIN[told] or told
@@ -124,7 +124,7 @@ def _is_plain(field: Mapping[str, Any]) -> bool:
 
 
 def differs(found: TableEntry, want: TableEntry, *, name: str) -> bool:
-    """Whether a catalog must be updated; CatalogConflict where it has another table there."""
+    """Whether a catalog must be updated; CatalogConflict if another table has the name."""
     if _place(found.location) != _place(want.location):
         raise CatalogConflict(
             f"the catalog has a table {name} at another place; drop it there, or set "
@@ -147,7 +147,7 @@ def _is_delta(found: TableEntry) -> bool:
 
 
 def _place(location: str) -> str:
-    """Return a location by which two spellings of the same place are equal."""
+    """Normalise a location, so that two spellings of one place are equal."""
     plain = SAME_STORE.sub("s3://", location.rstrip("/"))
     return re.sub(r"^file:/*", "/", plain)
 
@@ -156,32 +156,32 @@ TRIES = 3
 
 
 class AlreadyRegistered(Exception):
-    """Somebody else has registered the table, or changed it, since it was looked at."""
+    """Another writer has registered or changed the table since it was read."""
 
 
 class CatalogTable(Protocol):
     """One table of a catalog. Errors are those of this module."""
 
     def find(self) -> TableEntry | None:
-        """Return what the catalog says; None where it does not know the table."""
+        """Return the catalog's description; None if it does not know the table."""
 
     def create(self, entry: TableEntry) -> None:
-        """Register the table; AlreadyRegistered where it is there by now."""
+        """Register the table; AlreadyRegistered if it exists by now."""
 
     def update(self, entry: TableEntry) -> None:
-        """Change what was found; what others have added to it stays.
+        """Update the description that `find` read, and keep what others added.
 
-        AlreadyRegistered where somebody else has changed it meanwhile.
+        AlreadyRegistered if another writer has changed it meanwhile.
         """
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
 def register(catalog: CatalogTable, settings: CatalogSettings, table: TableFacts, uri: str) -> bool:
-    """Let a catalog say what it should of a table; return whether anything had to be changed.
+    """Register or update a table in a catalog; return whether anything changed.
 
-    Repeating it changes nothing, and two at once come to the same.
+    It is idempotent, and safe under concurrency.
     """
     entry = wanted(table, settings.location or uri)
     for left in reversed(range(TRIES)):
@@ -201,7 +201,7 @@ def register(catalog: CatalogTable, settings: CatalogSettings, table: TableFacts
 def state_in(
     catalog: CatalogTable, settings: CatalogSettings, table: TableFacts, uri: str
 ) -> CatalogState:
-    """Return what a catalog says of a table. Nothing is changed."""
+    """Return whether a catalog describes a table correctly. Change nothing."""
     found = catalog.find()
     if found is None:
         return CatalogState.MISSING
@@ -211,13 +211,13 @@ def state_in(
 
 BACKOFF = Backoff(first_secs=10, limit_secs=600)
 CHECK_SECS = 3600.0
-"""After so long a table that was registered is looked at again: somebody may have dropped it."""
+"""Interval between checks of a registered table: somebody may have dropped it."""
 
 OpenCatalog = Callable[[CatalogSettings], CatalogTable]
 
 
 def open_catalog(settings: CatalogSettings) -> CatalogTable:
-    """Open the catalog that a table is registered in; its library is loaded only then."""
+    """Open the catalog of a table; load its library only then."""
     match settings.type:
         case CatalogType.GLUE:
             from penguin.catalog.glue import GlueCatalog  # noqa: PLC0415
@@ -231,7 +231,7 @@ def open_catalog(settings: CatalogSettings) -> CatalogTable:
 
 @dataclass(slots=True, kw_only=True)
 class Registrar:
-    """One table and its catalog."""
+    """Keeps the catalog's description of one table current."""
 
     table: str
     table_uri: str
@@ -243,13 +243,13 @@ class Registrar:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _thread: threading.Thread | None = None
     _done: tuple[object, ...] | None = None
-    """The shape of the table that the catalog has."""
+    """The table shape that is registered."""
     _failures: int = 0
     _next: float = 0.0
-    """Before that time nothing is tried, unless the table changes after a success."""
+    """No attempt is made before this time, unless the table changes after a success."""
 
     def see(self, facts: TableFacts) -> None:
-        """Have the catalog say what a table is now, if it does not, soon, and not in this call."""
+        """Start updating the catalog in a thread if the table changed or a check is due."""
         with self._lock:
             now = self.clock.seconds()
             is_new = self._failures == 0 and facts.shape() != self._done
@@ -261,7 +261,7 @@ class Registrar:
             self._thread.start()
 
     def finish(self, facts: TableFacts | None = None, *, secs: float = 30.0) -> None:
-        """Wait for what is under way, and try once more what is not done; for a while at most."""
+        """Wait for the update in progress, and try a pending one once more, up to `secs` each."""
         self._join(secs)
         if facts is not None and facts.shape() != self._done and self._failures == 0:
             self.see(facts)
@@ -275,7 +275,7 @@ class Registrar:
     def _run(self, facts: TableFacts) -> None:
         try:
             changed = self._register(facts)
-        except Exception as error:  # noqa: BLE001 - nothing of a catalog may end a run
+        except Exception as error:  # noqa: BLE001 - no catalog error may end a run
             self._failed(error)
             return
         with self._lock:

@@ -38,7 +38,7 @@ SETTABLE = frozenset(
         "TargetTable",
     }
 )
-"""What Glue takes back of what it says of a table."""
+"""The fields of Glue's answer that its TableInput accepts."""
 FORMAT = {"InputFormat": INPUT, "OutputFormat": OUTPUT}
 _MISSING = "EntityNotFoundException"
 _THERE = frozenset({"AlreadyExistsException", "ConcurrentModificationException", "VersionMismatch"})
@@ -67,7 +67,7 @@ class GlueCatalog:
             self._client = _client(settings)
 
     def find(self) -> TableEntry | None:
-        """Return what Glue says; None where it does not know the table."""
+        """Return Glue's description; None if it does not know the table."""
         try:
             with self._in_our_words("glue:GetTable"):
                 answer = self._client.get_table(DatabaseName=self._database, Name=self._table)
@@ -93,7 +93,7 @@ class GlueCatalog:
             )
 
     def update(self, entry: TableEntry) -> None:
-        """Change what was found; what others have added to it stays."""
+        """Update the description that `find` read, and keep what others added."""
         kept = {key: value for key, value in self._found.items() if key in SETTABLE}
         version = self._found.get("VersionId")
         with self._in_our_words("glue:UpdateTable"):
@@ -106,7 +106,7 @@ class GlueCatalog:
             )
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         self._client.close()
 
     def _require_database(self) -> None:
@@ -135,11 +135,11 @@ class GlueCatalog:
 
 
 class _NotInGlue(Exception):
-    """Glue does not know the table, or its database."""
+    """Glue does not know the table or its database."""
 
 
 def _input(kept: Mapping[str, Any], entry: TableEntry) -> dict[str, Any]:
-    """Return the input for Glue: our part of it, and everything else that is there. Pure."""
+    """Return Glue's TableInput: our fields, and those of others unchanged. Pure."""
     storage = dict(kept.get("StorageDescriptor") or {**FORMAT, "SerdeInfo": {}})
     serde = dict(storage.get("SerdeInfo") or {})
     known = {one["Name"]: one for one in storage.get("Columns") or ()}
@@ -151,7 +151,7 @@ def _input(kept: Mapping[str, Any], entry: TableEntry) -> dict[str, Any]:
         "StorageDescriptor": {
             **storage,
             "Location": storage.get("Location") or entry.location,
-            # What people have said of a column stays with it.
+            # Comments on columns stay.
             "Columns": [
                 {**known.get(column.name, {}), "Name": column.name, "Type": column.type}
                 for column in entry.columns

@@ -1,7 +1,7 @@
 """A Hive metastore: the only door to thriftpy2.
 
-What a metastore says of an error may be a trace of Java with anything in it, so only the kind of
-the error goes into our messages.
+Error texts of a metastore may be Java stack traces with anything in them, so our messages name only
+the kind of the error.
 """
 
 from collections.abc import Iterator, Mapping
@@ -62,7 +62,7 @@ class HiveCatalog:
             )
 
     def find(self) -> TableEntry | None:
-        """Return what the metastore says; None where it does not know the table."""
+        """Return the metastore's description; None if it does not know the table."""
         try:
             with self._in_our_words():
                 self._found = self._client.get_table(self._database, self._table)
@@ -110,7 +110,7 @@ class HiveCatalog:
             self._client.create_table(table)
 
     def update(self, entry: TableEntry) -> None:
-        """Change what was found; what others have added to it stays."""
+        """Update the description that `find` read, and keep what others added."""
         table = self._found
         comments = {col.name: col.comment for col in table.sd.cols or ()}
         table.parameters = {**(table.parameters or {}), **entry.parameters}
@@ -122,7 +122,7 @@ class HiveCatalog:
             )
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._client.close()
 
     def _columns(self, entry: TableEntry, comments: Mapping[str, str | None]) -> list[Any]:
@@ -169,4 +169,4 @@ class HiveCatalog:
 
 
 class _NotInHive(Exception):
-    """The metastore does not know the table, or its database."""
+    """The metastore does not know the table or its database."""

@@ -1,1 +1,1 @@
-"""Arguments, wiring, exit codes, and what a person sees."""
+"""Arguments, wiring, exit codes and output."""

@@ -74,7 +74,7 @@ def adopt(
 
 
 def _settings(call: TableCall, place: str) -> TableSettings:
-    """Return the table of the configuration that is at a place; a plain one without any."""
+    """Return the configured table at a location; default settings without a configuration."""
     if not call.files and not call.folders:
         return TableSettings(name=place, table_uri=place)
     here = [one for one in call.tables() if place_of(one.table_uri) == place_of(place)]
@@ -130,14 +130,14 @@ def _named(names: tuple[str, ...], what: str) -> Iterator[str]:
 
 
 def _refused(files: tuple[LeftOut, ...], what: str) -> Iterator[str]:
-    """Yield the files that are not adopted, those with the same reason together."""
+    """Yield the files that are not adopted, grouped by reason."""
     for reason in dict.fromkeys((one.reason, one.code) for one in files):
         paths = tuple(one.path for one in files if (one.reason, one.code) == reason)
         yield from _named(paths, f"{what}: {reason[0]} [{reason[1]}]")
 
 
 def _columns(table: TableFacts | None) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the types of the columns by name, and those of the partition columns."""
+    """Return the types of the columns and of the partition columns, by name."""
     if table is None:
         return {}, {}
     kinds = {name: type_name(one["type"]) for name, one in by_name(table.schema).items()}
@@ -146,14 +146,14 @@ def _columns(table: TableFacts | None) -> tuple[dict[str, str], dict[str, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionColumns:
-    """Partition columns in their order, and the Delta types of those that have one."""
+    """Partition columns in order, and the Delta types of those that have one."""
 
     names: tuple[str, ...]
     types: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of_template(cls, template: str | None) -> "PartitionColumns | None":
-        """Return those that a `prefix_template` of the configuration names."""
+        """Return the columns of a configured `prefix_template`."""
         if template is None:
             return None
         parts = Template.parse(template).parts
@@ -162,9 +162,9 @@ class PartitionColumns:
 
 
 def parse_partition_columns(text: str) -> PartitionColumns:
-    """Read `date:date,region:string`; a column without a type is text, or what the files say.
+    """Parse `date:date,region:string`; a column without a type is inferred or a string.
 
-    A ValueError says what is wrong with it.
+    A ValueError says what is wrong.
     """
     names: list[str] = []
     types: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""One call of a command of penguin, and the tables it is for."""
+"""The call of a penguin command, and its tables."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ class TableCall(Call):
 
     @contextmanager
     def store(self, table: "TableSettings") -> "Iterator[Store | None]":
-        """Open a table's directory, if there is one; a person sees that it is read."""
+        """Open a table's directory, if it exists, and show that it is being read."""
         from penguin.pipeline import open_store  # noqa: PLC0415 - help is printed without it
 
         with reading(table.name, self.output):
@@ -37,7 +37,7 @@ class TableCall(Call):
 
 
 def unclaimed(settings: "PenguinSettings") -> "Iterator[str]":
-    """Yield which sinks of the configuration penguin commits nothing from."""
+    """Yield a sentence for each configured sink that penguin commits nothing from."""
     for pipeline, uri in settings.unclaimed.items():
         yield (
             f"pipeline {pipeline} writes to {uri}, which is the table_uri of no table: penguin "
@@ -52,14 +52,14 @@ def _refused_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
 
 
 LEFT_OUT = "file=path code reason"
-"""What documents say of a file of another program that is not committed."""
+"""The JSON keys of a foreign file that is not committed."""
 
 
 def document_of(table: "TableSettings") -> dict[str, str]:
-    """Return what every document about a table begins with."""
+    """Return the first keys of every document about a table."""
     return {"table": table.name, "table_uri": table.table_uri}
 
 
 def sentence(error: BaseException | None) -> str | None:
-    """Return an error in words; None without one."""
+    """Return the message of an error; None without one."""
     return None if error is None else str(error) or type(error).__name__

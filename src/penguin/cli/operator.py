@@ -71,7 +71,7 @@ def discard(
 
 
 def _settled(table: TableSettings, found: Settlement, word: str) -> Iterator[dict[str, object]]:
-    """Yield what became of the held files of one table; the reasons are why one stays held."""
+    """Yield the outcome for each held file of one table; `reasons` say why one stays held."""
     held = "id=name file=filename rows=record_count"
     taken_out = "id=name file=file.filename rows=file.record_count"
     settled = [picked(one, held) for one in found.done]
@@ -160,7 +160,7 @@ def forget(call: TableCall, pipeline: OnlyPipeline = None, sure: Confirmed = Fal
 def _settle_lost(
     call: TableCall, settle: Callable[[LogReplay], list[str]], *, nothing: str, sure: bool
 ) -> None:
-    """Settle every table, and print what was done or would be, or that there is `nothing`."""
+    """Settle every table, and print what was done or would be, or `nothing`."""
     said_any = False
     for table in call.tables():
         with call.guard(table.name):
@@ -181,7 +181,7 @@ def _of(found: tuple[RolledBackPipeline, ...], pipeline: str | None) -> list[Rol
 
 
 def _replayed(rolled_back: RolledBackPipeline, *, sure: bool, rows_missing: bool) -> list[str]:
-    """Return what becomes of entries that the log has no transaction of."""
+    """Return what becomes of the entries whose transactions the log has lost."""
     said = _kept(rolled_back, sure=sure)
     if (lost := _lost(rolled_back)) is not None:
         done = f"{_are(rolled_back)} committed again by the next poll"
@@ -192,7 +192,7 @@ def _replayed(rolled_back: RolledBackPipeline, *, sure: bool, rows_missing: bool
 
 
 def _kept(rolled_back: RolledBackPipeline, *, sure: bool) -> list[str]:
-    """Return which entries the log knows the files of, and that nothing is added for them."""
+    """Return which entries are recorded again, because the log still knows their files."""
     last = rolled_back.evidence.up_to
     if last is None:
         return []

@@ -42,7 +42,7 @@ def plan(call: TableCall) -> None:
 
 
 def _document(table: TableSettings, found: NextCommit | None, error: str | None) -> dict[str, Any]:
-    """Return the plan as JSON has it."""
+    """Return the plan as a JSON document."""
     proposal = CommitProposal() if found is None else found.proposal
     commit = proposal.commit or empty_plan(None)
     return {
@@ -70,7 +70,7 @@ def _document(table: TableSettings, found: NextCommit | None, error: str | None)
 
 
 def _committed(commit: CommitPlan) -> dict[str, Any]:
-    # The files of one entry that are held for the same reasons are one item.
+    # Files of one entry held for the same reasons are one item.
     held = Counter((hold.entry, hold.code, hold.reasons) for hold in commit.holds)
     return {
         "entries": commit.entries,
@@ -92,13 +92,13 @@ def _committed(commit: CommitPlan) -> dict[str, Any]:
 
 
 def _still_held(found: NextCommit, commit: CommitPlan) -> int:
-    """Count the files that are held now, and stay so."""
+    """Count the held files that the commit does not settle."""
     settled = {*commit.released, *commit.discarded}
     return sum(one.name not in settled for one in found.view.held)
 
 
 def _text(table: TableSettings, found: dict[str, Any], why: str | None) -> Iterator[str]:
-    """Yield the plan in words, each part of it as a line of its own; or why there is none."""
+    """Yield the plan in words, a line for each part; or why there is none."""
     yield f"{table.name}: {why or _in_short(table, found)}"
     for part in found["pipelines"]:
         yield f"  commit  {part['pipeline']}: {entries_from(part['first'], part['last'])}"
@@ -131,7 +131,7 @@ def _in_short(table: TableSettings, found: dict[str, Any]) -> str:
 
 
 def _left(found: dict[str, Any]) -> Iterator[str]:
-    """Yield what is not part of a plan, and why."""
+    """Yield what the plan leaves out, and why."""
     for one in found["not_promoted"]:
         what, reasons = NAMES.get(one["kind"], "promotion"), "; ".join(one["reasons"])
         yield f"  leave   {one['pipeline']}: {what} in entry {one['entry']}: {reasons}"

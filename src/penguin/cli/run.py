@@ -1,4 +1,4 @@
-"""A run of penguin: commit to every table, and report what was done for each."""
+"""A run of penguin: commit to every table and report the results."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PenguinSurroundings:
-    """How a run waits, and how it learns that it is to stop; passed as the context's object."""
+    """How a run waits and is told to stop; passed as the context's object."""
 
     stop: Stop = field(default_factory=Stop)
     listen: Callable[[Stop, Emit], None] = stop_on_signals
@@ -33,7 +33,7 @@ class PenguinSurroundings:
 
 
 def commit_all_tables(call: TableCall, log_level: LogLevel, *, once: bool) -> None:
-    """Commit to every table in a thread of its own; none of them stops another."""
+    """Commit to every table, each in a thread of its own; a failure does not stop the others."""
     settings = call.settings()
     around = call.context.find_object(PenguinSurroundings) or PenguinSurroundings()
     log = log_events(log_level, call.log_format)
@@ -51,7 +51,7 @@ def commit_all_tables(call: TableCall, log_level: LogLevel, *, once: bool) -> No
             for each in runs
         ),
     )
-    # A run without an end leaves held files to the metric, `status` and `held`.
+    # A continuous run reports held files by the metric, `status` and `held` instead.
     held = FAILED if once and any(each.result.held_files for each in runs) else DONE
     errors = [each.error for each in runs if each.error]
     call.at_least(exit_code_of_run(errors, stopped=around.stop.requested, otherwise=held))
@@ -111,7 +111,7 @@ def _watched(call: TableCall, settings: PenguinSettings, log: Emit) -> Iterator[
 
 
 def _known(settings: PenguinSettings) -> "Iterator[Measure]":
-    """Yield what metrics show from the start: what is running, and the room for its tables."""
+    """Yield the metrics known at the start: the build, and the free disk space of its tables."""
     from lakebed.storage.remote import local_path  # noqa: PLC0415
     from lakebed.telemetry.observed import build_info, disk_room  # noqa: PLC0415
 

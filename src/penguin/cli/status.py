@@ -47,7 +47,7 @@ def committed_at(commit: Commit) -> datetime | None:
 
 
 def commit_document(commit: Commit) -> dict[str, object]:
-    """Return a version of the log as JSON has it."""
+    """Return a version of the log as a JSON document."""
     rest = "operation writer entries files_of_others files_added files_removed rows_added"
     at = committed_at(commit)
     return {"version": commit.version, "at": at, **picked(commit, f"{rest} {COUNTS}")}
@@ -75,7 +75,7 @@ def _text(table: str, commits: list[Commit]) -> Iterator[Line]:
 
 
 def _entries(commit: Commit) -> Iterator[str]:
-    """Yield the entries and files of a commit, by their writers."""
+    """Yield the entries of a commit by pipeline, and its foreign files."""
     for one in commit.entries:
         until = f"-{one.last}" if one.last != one.first else ""
         yield f"{one.pipeline} {one.first}{until}"
@@ -84,7 +84,7 @@ def _entries(commit: Commit) -> Iterator[str]:
 
 
 def _files(commit: Commit) -> str:
-    """Return how many files a commit added, removed and left out, in words."""
+    """Return in words how many files a commit added, removed and left out."""
     added = f"{commit.files_added:,}"
     if commit.files_removed:
         added = f"+{added} -{commit.files_removed:,}"
@@ -113,7 +113,7 @@ def status(call: TableCall) -> None:
 
 
 def _is_wrong(found: TableStatus) -> bool:
-    """Whether a person should look at the table."""
+    """Whether the table needs attention."""
     return bool(
         any(one.stopped for one in found.pipelines)
         or found.held
@@ -162,7 +162,7 @@ def _rows(files: Iterable[HeldMeta]) -> int:
 def status_lines(
     table: TableSettings, found: TableStatus, error: str | None = None
 ) -> Iterator[Line]:
-    """Yield the state of a table for a person."""
+    """Yield the state of a table as text."""
     name = table.name
     yield f"{name}: {error or _standing(table, found)}"
     yield from (f"{name}: {line}" for line in _others(found.others))
@@ -220,7 +220,7 @@ def _waiting(found: TableStatus) -> str:
 
 
 def _others(others: ForeignFilesStatus) -> Iterator[str]:
-    """Yield what is known about files of other programs."""
+    """Yield lines about files of other programs."""
     if others.pending_files:
         late = f", {others.pending_late:,} of them late" if others.pending_late else ""
         files = plural(others.pending_files, "file")
@@ -329,7 +329,7 @@ def _held_text(files: list[Held], stopped: list[Stops], *, nothing: bool) -> Ite
 
 
 def _held_groups(held: list[Held]) -> Iterator[str]:
-    """Yield the files that are held, those of one entry and one reason together."""
+    """Yield the held files, grouped by entry and reasons."""
     together: dict[tuple[object, ...], list[HeldMeta]] = {}
     for table, meta in held:
         key = (table.name, meta.pipeline, meta.entry, meta.code, tuple(meta.reasons))

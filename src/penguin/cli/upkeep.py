@@ -23,7 +23,7 @@ from penguin.upkeep.repair import Repaired, RepairOrder, RepairRefused
 from penguin.upkeep.vacuum import VacuumOrder, VacuumReport
 
 LONGEST = timedelta(days=36_500)
-"""Longer than any store has had files."""
+"""Longer than any file has existed."""
 WHY_KEPT = {
     "young": "no version refers to {them}, but {they} changed within the retention",
     "waiting": "waiting for {their} commit",
@@ -44,7 +44,7 @@ NO_TABLE = {
     "spared": 0,
     "recorded": False,
 }
-"""What is reported where there is no table yet."""
+"""The report where there is no table yet."""
 
 
 def vacuum(
@@ -194,7 +194,7 @@ def _rows_lost(found: Repaired) -> list[str]:
 
 
 def damaged_document(one: Damaged, uri: str) -> dict[str, object]:
-    """Return what is known about a file, and what to do."""
+    """Return the facts of a damaged file, and the remedy."""
     return {
         **picked(one, "path trouble bytes=action.size bytes_found=found"),
         "partition": dict(one.action.partition_values),

@@ -1,4 +1,4 @@
-"""Tables as written in YAML, made into settings. Neither Arrow nor Delta is needed for it."""
+"""Turn tables in YAML into settings, without loading Arrow or Delta."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ from penguin.model.settings import CatalogSettings, PenguinSettings, TableSettin
 METASTORE = re.compile(r"thrift://[\w.-]+:\d+|thrift://\[[0-9a-fA-F:]+\]:\d+")
 NAME = re.compile(r"[a-z0-9_]{1,128}")
 NEEDS = {CatalogType.GLUE: ("botocore", "glue"), CatalogType.HIVE: ("thriftpy2", "hive")}
-"""The library that a catalog is reached by, and the extra that brings it."""
+"""The library of a catalog, and the extra that installs it."""
 
 
 def _catalog_faults(path: KeyPath, name: str, given: Catalog | None) -> Iterator[ConfigFault]:
@@ -56,7 +56,7 @@ def _catalog_faults(path: KeyPath, name: str, given: Catalog | None) -> Iterator
 
 
 def _catalog_settings(document: Document, name: str, table: TableSection) -> CatalogSettings | None:
-    """Return where a table is registered; None where it is nowhere."""
+    """Return where a table is registered; None if nowhere."""
     given = table.catalog
     if given is None:
         return None
@@ -67,7 +67,7 @@ def _catalog_settings(document: Document, name: str, table: TableSection) -> Cat
         CatalogSettings,
         given,
         table=given.table or name,
-        # Its own credentials, or those of the table: never some of both.
+        # Either its own credentials or the table's, never a mixture.
         options=StorageOptions(own) if own else options,
     )
 
@@ -85,7 +85,7 @@ tables:
 
 
 Refuse = Callable[[Mapping[str, str]], Mapping[str, str]]
-"""Returns why a table cannot be made with some properties, by the property that is to blame."""
+"""Returns why table properties are refused, by property."""
 
 
 def load(
@@ -94,9 +94,10 @@ def load(
     environment: Mapping[str, str],
     refused_properties: Refuse = lambda _properties: {},
 ) -> PenguinSettings:
-    """Read a configuration; ConfigInvalid carries every fault of it.
+    """Load a configuration; ConfigInvalid carries all of its faults.
 
-    Only Delta knows which table properties it accepts: a caller that has it passes a way to ask.
+    Only Delta knows which table properties it accepts: a caller that has loaded it passes
+    `refused_properties`.
     """
     check = partial(_check, refused_properties=refused_properties)
     document = _with_partitions(load_document(files, folders, environment, check))
@@ -108,7 +109,7 @@ def load(
 
 
 def _unclaimed(document: Document) -> Iterator[tuple[str, str]]:
-    """Yield the pipelines that leave their commits to penguin, where it has no table for them."""
+    """Yield the pipelines that rely on penguin, but whose sink is the URI of no table."""
     tables: ByPlace[bool] = ByPlace()
     for table in document.tables.values():
         tables.setdefault(place_in(table.table_uri, table.storage_options), value=True)
@@ -121,7 +122,7 @@ def _unclaimed(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def _with_partitions(document: Document) -> Document:
-    """Let a table that says nothing of its partitions have those of the sink that writes to it."""
+    """Give a table without partitions those of the sink that writes to it."""
     sinks: ByPlace[PartitionBy | None] = ByPlace()
     for _, _, pipeline in document.named_pipelines():
         if (sink := pipeline.sink) is not None and sink.uri is not None:

@@ -1,10 +1,10 @@
-"""Maintenance of a Delta log: a checkpoint when one is due, and removal of expired versions.
+"""Maintenance of a Delta log: checkpoints when due, and removal of expired versions.
 
-Neither is part of a commit, and none waits for them: they are done beside the commits, in a thread
-of their own. What fails here is reported, tried again later, and affects no commit.
-What may be removed is decided here, not by the library: it takes an interval that it cannot read
-for 30 days, and on a local disk it removes versions before the checkpoint that replaces them is on
-disk.
+Both run beside the commits, in a thread of their own; no commit waits for them. Failures are
+reported and retried later, and affect no commit.
+
+This module decides what may be removed, not the library: the library reads an invalid interval as
+30 days, and on a local disk it removes versions before the checkpoint that replaces them is synced.
 """
 
 import threading
@@ -33,14 +33,14 @@ from penguin.events.commits import (
 
 @dataclass(slots=True)
 class OnDisk:
-    """How far one table's log is known to be on disk. It saves syncs, and nothing else."""
+    """The version up to which one table's log is known to be synced. It only saves syncs."""
 
     _version: int = -1
     _last: ObjectFacts | None = None
     """The object of that version."""
 
     def up_to(self, store: Store, version: int) -> None:
-        """Put all on disk that the table is read from, up to a version; elsewhere it is already."""
+        """Sync all log files that a version is read from; object stores need no sync."""
         if store.local_root is None:
             return
         if self._last is not None and store.head(log_version(self._version)) == self._last:
@@ -55,7 +55,7 @@ class OnDisk:
 
 
 def _read_from(store: Store, version: int) -> list[str]:
-    """Name the files of a log that a version is read from: a checkpoint, and versions since."""
+    """Return the log files that a version is read from: a checkpoint, and the versions after it."""
     _, listed = store.level(DELTA_LOG)
     base = segment.newest(
         (checkpoint for checkpoint in segment.checkpoints(listed) if checkpoint.is_classic), version
@@ -75,40 +75,40 @@ DELTA_DEFAULT = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expired:
-    """What may be removed, in the order in which it may go."""
+    """Log files that may be removed, in the order of removal."""
 
     files: tuple[str, ...] = ()
     versions: int = 0
     """How many of these files are versions."""
     first: int | None = None
-    """The version that the log begins with when they are gone."""
+    """The first version of the log after the removal."""
     base: segment.Checkpoint | None = None
     """The checkpoint that covers them."""
 
 
 def removes_expired(configuration: Mapping[str, str]) -> bool:
-    """Whether a table lets its writers remove old versions, which is Delta's default."""
+    """Whether writers of a table remove old versions, which is Delta's default."""
     return configuration.get(CLEANS_UP, "true").strip().lower() == "true"
 
 
 def log_retention(configuration: Mapping[str, str]) -> timedelta | None:
-    """Return how long a table keeps versions; None where the value cannot be read."""
+    """Return how long a table keeps versions; None if the value cannot be read."""
     text = configuration.get(KEEPS_VERSIONS)
     return DELTA_DEFAULT if text is None else parse_interval(text)
 
 
 def find_expired(listed: Iterable[ObjectFacts], keep_for: timedelta, now: datetime) -> Expired:
-    """Choose the files of a log that may be removed.
+    """Choose the log files that may be removed.
 
-    Times are the store's. Its own newest file bounds what time it can be, so that a clock of ours
-    that is ahead removes nothing before its time.
+    Times are the store's. Its newest file bounds the current time, so a clock of ours that is ahead
+    removes nothing early.
     """
     files = list(listed)
     since = min(now, max((file.modified for file in files), default=now)) - keep_for
     versions = segment.versions_in(files)
     if not versions:
         return Expired()
-    # The first version that is kept. All that follow it are kept, too, however old they look.
+    # The first version to keep. All later ones stay, too, whatever their times.
     stays = next((n for n in sorted(versions) if versions[n].modified >= since), max(versions))
     base = segment.newest(
         (checkpoint for checkpoint in segment.checkpoints(files) if checkpoint.is_classic), stays
@@ -133,20 +133,20 @@ def find_expired(listed: Iterable[ObjectFacts], keep_for: timedelta, now: dateti
 
 
 ACTIONS_PER_VERSION = 10_000
-"""Actions of a checkpoint for which one more version is waited for."""
+"""One version more between checkpoints for this many actions."""
 FEWEST_VERSIONS = 10
 MOST_VERSIONS = 100
-"""What is waited for at least, and at most on that account."""
+"""Bounds of the versions between two checkpoints."""
 CLEAN_UP_SECS = 86_400.0
-"""Between two clean-ups of a table: each lists the whole log."""
+"""Interval between clean-ups of a table: each lists the whole log."""
 
 Work = Callable[[], None]
 Begin = Callable[[Work], Work]
-"""Begins some work, and returns what waits for its end."""
+"""Starts work, and returns a function that waits for its end."""
 
 
 def at_once(work: Work) -> Work:
-    """Do the work before anything else is done."""
+    """Do the work synchronously."""
     work()
     return lambda: None
 
@@ -154,8 +154,8 @@ def at_once(work: Work) -> Work:
 def beside(work: Work) -> Work:
     """Do the work in a thread of its own.
 
-    The interpreter waits for it when it ends: the library must not be left in the middle of a
-    call. A process that is killed meanwhile leaves at most an invisible, unfinished upload.
+    The interpreter waits for it on exit: the library must not be interrupted in a call. A killed
+    process leaves at most an invisible, unfinished upload.
     """
     thread = threading.Thread(target=work, name="checkpoint", daemon=False)
     thread.start()
@@ -164,7 +164,7 @@ def beside(work: Work) -> Work:
 
 @dataclass(slots=True, kw_only=True)
 class Maintenance:
-    """What a table's log needs besides its commits."""
+    """Checkpoints and clean-ups of one table's log."""
 
     table: str
     checkpoint_interval: int | None
@@ -172,17 +172,17 @@ class Maintenance:
     clock: Clock
     begin: Begin = at_once
     _on_disk: OnDisk = field(default_factory=OnDisk)
-    """Not that of the commits: they go on meanwhile."""
+    """Separate from the commits', which run concurrently."""
     _under_way: bool = False
     _wait: Work = lambda: None
     _cleaned_up: float | None = None
     _not_due: int | None = None
-    """The version at which no checkpoint was due: it is not asked for again."""
+    """The last version checked and found not due."""
 
     def see_to(self, log: Log, store: Store, version: int) -> None:
-        """Begin a checkpoint of the last version if one is due, then remove what has expired.
+        """Start a checkpoint of the last version if one is due, then remove what has expired.
 
-        While one is under way no other is begun: the next commit after its end asks again.
+        Only one runs at a time: the next commit after its end checks again.
         """
         if version == self._not_due or self._under_way:
             return
@@ -197,12 +197,12 @@ class Maintenance:
             self._not_due, self._under_way = version, True
             self._wait = self.begin(partial(self._maintain, table, store))
         except (LakeError, RuntimeError) as error:
-            # A RuntimeError says that no thread can be started.
+            # RuntimeError: no thread can be started.
             self._not_due, self._under_way = None, False
             self.emit(CheckpointFailed(table=self.table, version=version, error=str(error)))
 
     def finish(self) -> None:
-        """Wait for the end of what is under way."""
+        """Wait for the maintenance in progress."""
         self._wait()
 
     def _maintain(self, table: WritableTable, store: Store) -> None:
@@ -246,7 +246,7 @@ class Maintenance:
             self.emit(LogCleanedUp(table=self.table, first=expired.first, removed=expired.versions))
 
     def _remove(self, expired: Expired, table: WritableTable, store: Store) -> None:
-        """Remove files of the log once all that replaces them can be read and is on disk."""
+        """Remove log files once all that replaces them is readable and synced."""
         if expired.base is None or not expired.files:
             return
         from lakebed.deltalog.checkpoint import is_whole  # noqa: PLC0415 - it loads Arrow
@@ -264,10 +264,10 @@ class Maintenance:
 
 
 def spacing(interval: int | None, actions: int) -> int:
-    """Return how many versions are between two checkpoints of a table with so many actions.
+    """Return the versions between two checkpoints of a table with this many actions.
 
-    A checkpoint costs time and memory for every file, so that a large table has fewer of them; a
-    reader reads no more than some versions besides. An interval that is configured counts alone.
+    A checkpoint costs time and memory for every file, so large tables get fewer; a reader reads at
+    most MOST_VERSIONS more. A configured interval overrides this.
     """
     if interval is not None:
         return interval

@@ -1,8 +1,8 @@
-"""What a RESTORE removed from a table: penguin's own commits since the restored version.
+"""Find what a RESTORE removed: penguin's commits since the restored version.
 
-RESTORE leaves the app transactions as they are, so nothing that it took out comes back by itself.
-Whether it should is the operator's to say; what it was the log says exactly, as long as it has the
-versions in between.
+RESTORE does not reset app transactions, so nothing that it removed is committed again. Whether it
+should be is for the operator to decide; the log says exactly what it was, while it has the versions
+in between.
 """
 
 from collections.abc import Iterator
@@ -21,16 +21,16 @@ COMMIT = "commit"
 
 
 class NothingToReplay(LakeError, code="nothing_to_replay", whose=Whose.USER):
-    """There is no RESTORE to compensate for, or the log no longer says what it removed."""
+    """There is no RESTORE to undo, or the log no longer shows what it removed."""
 
 
 class NoRestore(NothingToReplay):
-    """There is no table, or none that was ever restored."""
+    """There is no table, or it was never restored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
-    """A RESTORE, and the files of penguin's commits that it removed, by version."""
+    """A RESTORE, and the files of penguin's commits that it removed."""
 
     restored_by: int
     """The version that is the RESTORE."""
@@ -39,12 +39,12 @@ class Restore:
 
     @property
     def app_id(self) -> str:
-        """Name the app transaction that says how far it has been compensated for."""
+        """Name the app transaction that records how far it has been replayed."""
         return f"penguin/replay/{self.restored_by}"
 
 
 def find_restore(store: Reader, newest: int) -> Restore:
-    """Find the last RESTORE of a log and what it removed; anything unclear is an error."""
+    """Find the last RESTORE of a log and what it removed; raise if anything is unclear."""
     back: set[str] = set()
     for actions in _read(store, range(newest, -1, -1)):
         if actions.info.operation == "RESTORE":
@@ -66,11 +66,11 @@ def _restore(store: Reader, restore: LogActions, back: set[str]) -> Restore:
         version = actions.version
         out = _out_after(actions, out)
         if version == int(wanted) + 1 and actions.info.operation == "RESTORE":
-            continue  # This RESTORE is undone by the one that is compensated for.
+            continue  # The later RESTORE undid this one.
         ours = actions.info.note.get("step") == COMMIT
         changed = {remove.path for remove in actions.removes if remove.data_change}
         for adds in commits.values() if ours else ():
-            # What penguin took out again since then is not put back.
+            # Files that penguin itself removed since are not put back.
             changed -= {path for path in changed if adds.pop(path, None) is not None}
         if changed:
             raise NothingToReplay(
@@ -81,8 +81,8 @@ def _restore(store: Reader, restore: LogActions, back: set[str]) -> Restore:
                 table=store.uri,
             )
         if ours:
-            # What was added since then was in the table again, even if removed later. What was
-            # only compacted is back in the files of before, or comes back with them.
+            # Files added since were in the table again, even if removed later. Files that were
+            # only compacted have their rows back in the former files, or get them back with those.
             new = (one for one in actions.adds if one.data_change and one.path not in back)
             commits[version] = {one.path: _added(one, version) for one in new}
     out = _out_after(restore, out)
@@ -97,7 +97,7 @@ def _restore(store: Reader, restore: LogActions, back: set[str]) -> Restore:
 
 
 def _out_after(actions: LogActions, out: set[str]) -> set[str]:
-    """Return the files that are out of the table after a version, of those seen so far."""
+    """Return the files, of those seen so far, that are out of the table after a version."""
     return (out | {remove.path for remove in actions.removes}) - {add.path for add in actions.adds}
 
 
@@ -113,7 +113,7 @@ def _read(store: Reader, numbers: range) -> Iterator[LogActions]:
 
 
 def _named(store: Reader, info: CommitInfo) -> str:
-    """Name what a version did: an entry of a pipeline by its kind, all else by its operation."""
+    """Describe a version: entries by their kind, all else by its operation."""
     named: list[str] = []
     for pipeline, part in info.entries:
         match part:
@@ -126,19 +126,19 @@ def _named(store: Reader, info: CommitInfo) -> str:
 
 
 def _changing(store: Reader, pipeline: str, journal: str, numbers: range) -> Iterator[str]:
-    """Name the entries of a commit that change what is in the table; batches come beside them."""
+    """Name the entries of a commit that changed existing rows; batches only add."""
     reader = JournalReader(store, pipeline)
     for number in numbers:
         try:
             entry = reader.entry(number)
         except LakeError:
-            continue  # The refusal matters more than its words.
+            continue  # The refusal matters more than its wording.
         if entry is not None and entry.journal == journal and entry.replaces:
             yield f"{entry.kind} (entry {number} of pipeline {pipeline})"
 
 
 def _added(file: FileAction, version: int) -> Add:
-    """Return the file that a version added, to be added again."""
+    """Return a file that a version added, to be added again."""
     return Add(
         # The protocol writes paths as parts of a URI.
         path=TablePath(unquote(file.written)),

@@ -1,9 +1,8 @@
-"""A Delta table as penguin writes it: create, append, evolve, take files out, checkpoint.
+"""Write a Delta table: create, append, evolve, remove files, checkpoint.
 
 Versions are written here, create-only, by the rules of the Delta protocol; the library composes
-first versions and checkpoints. A fact about it that this relies on, found by experiment and kept as
-a test: an app transaction with a time of its own can expire, one without never does. Never use this
-module in a forked process.
+first versions and checkpoints. A tested fact that this relies on: an app transaction with a time of
+its own can expire, one without never does. Never use this module in a forked process.
 """
 
 import json
@@ -54,16 +53,15 @@ class WritableTable(Snapshot):
         rearranges: bool = False,
         next_version: bool = False,
     ) -> None:
-        """Add files and remove others, if no writer advanced one of the transactions meanwhile.
+        """Add and remove files, unless another writer has advanced one of the transactions.
 
-        Files that are only added go after the versions that others have committed meanwhile, if
-        the table is still what it was: files that those added or removed do not concern them. With
-        `next_version`, or where files are removed, it is the version after this one, or nothing:
-        another writer may have rewritten such a file, and its rows would be back. A file that is
-        not in the table is refused. With `rearranges` no row changes, and the commit says so to
-        readers that follow changes.
+        A commit that only adds is written after versions that others commit meanwhile, if the table
+        is unchanged: files that those add or remove do not concern it. With `next_version`, or with
+        removes, it is written as the very next version or not at all: another writer may have
+        rewritten such a file, and its rows would come back. Removing a file that is not active
+        raises. With `rearranges` no row changes, and readers of changes skip the commit.
 
-        An error does not say that nothing was committed: open the table again and look.
+        An error does not mean that nothing was committed: open the table again and check.
         """
         gone = self.changed(removes) if removes else ()
         if gone:
@@ -89,7 +87,7 @@ class WritableTable(Snapshot):
     def _operation(
         self, adds: tuple[Add, ...], removes: tuple[FinishedFile, ...], *, rearranges: bool
     ) -> tuple[str, dict[str, str]]:
-        """Return what other engines call such a commit, with its parameters."""
+        """Return the operation by which other engines know such a commit, with its parameters."""
         if not removes:
             columns = version.to_json(list(self.facts.partition_columns))
             return "WRITE", {"mode": "Append", "partitionBy": columns}
@@ -98,7 +96,7 @@ class WritableTable(Snapshot):
         return "UPDATE" if adds else "DELETE", {}
 
     def append(self, wanted: NextVersion) -> int:
-        """Write a version after any that others commit meanwhile, and return its number."""
+        """Write a version after those that others commit meanwhile, and return its number."""
         self._require_whole_log()
         known: WritableTable = self
         for _ in range(MOST_VERSIONS):
@@ -108,9 +106,9 @@ class WritableTable(Snapshot):
         raise CommitUnconfirmed("others commit all the time", table=self.store.uri)
 
     def _after_others(self, known: "WritableTable", transactions: Pairs) -> "WritableTable":
-        """Read the version that is there instead of ours, if an append may go after it.
+        """Read the version that another writer committed first, if an append may follow it.
 
-        It may be ours: where an answer is lost the store tries again, and finds what it wrote.
+        It may be ours: after a lost response the store retries and finds what it wrote.
         """
         number = known.version + 1
         found = self.store.fetch(log_version(number))
@@ -127,8 +125,8 @@ class WritableTable(Snapshot):
     ) -> None:
         """Change schema and properties in the very next version, or not at all.
 
-        The version repeats transactions unchanged, so that a commit that was planned against an
-        older snapshot conflicts and looks again.
+        The version repeats transactions unchanged, so that a commit planned against an older
+        snapshot conflicts and is planned again.
         """
         self.write_next(
             NextVersion(
@@ -152,7 +150,7 @@ class WritableTable(Snapshot):
         )
 
     def _require_whole_log(self) -> None:
-        """Check that the log is the one that was looked at, with every version that it needs."""
+        """Check that the log is still the one that was read, with every version it needs."""
         tail = find_segment(self.store)
         if tail is not None and tail.missing is not None:
             raise TableUnreadable(
@@ -160,15 +158,15 @@ class WritableTable(Snapshot):
                 version=tail.missing,
                 table=self.store.uri,
             )
-        # Last: a log that replaces this one before the version is written is noticed.
+        # Last, so that a log that was replaced meanwhile is noticed.
         found = self.store.head(log_version(self.version))
         if tail is None or found is None or self.last not in (None, found):
             raise self.overtaken()
 
     def checkpoint(self) -> None:
-        """Write a checkpoint of this version, then the note of it.
+        """Write a checkpoint of this version, then `_last_checkpoint`.
 
-        The library does not sync what it writes. On a local disk it works on links to the log.
+        The library does not sync. On a local disk it works on links to the log.
         """
         with translated(self.store):
             if self.store.local_root is None:
@@ -187,7 +185,7 @@ class WritableTable(Snapshot):
         for file in (root / DELTA_LOG).iterdir():  # `_sidecars`, too: `_` sorts after digits.
             if file.name < f"{first:020d}" or LAST_CHECKPOINT.endswith(file.name):
                 continue
-            # Over a checkpoint of this very version the library writes no note of it.
+            # Where this version has a checkpoint, the library writes no `_last_checkpoint`.
             if self.version > 0 or file.suffix != ".parquet":
                 (scratch / DELTA_LOG / file.name).symlink_to(file)
         DeltaTable(str(scratch), version=self.version).create_checkpoint()
@@ -198,10 +196,10 @@ class WritableTable(Snapshot):
             )
 
     def leaves_clean_up_to_others(self) -> bool:
-        """Whether what has expired of its log is for the engine to remove that made the table.
+        """Whether removing expired versions is left to the engine that made the table.
 
-        Checkpoints may consist of several files, and which belong to which only that engine knows;
-        or older versions are protected, since they were written by the rules of another protocol.
+        Only that engine knows which files belong to a multi-part checkpoint, or older versions are
+        protected because they follow another protocol.
         """
         return not self.protocol.writer_features.isdisjoint(
             (OTHER_CHECKPOINTS, CHECKPOINT_PROTECTION)
@@ -222,7 +220,7 @@ def create_version(store: Store, number: int, body: bytes) -> bool:
 
 
 class Log(LogReader):
-    """A table's log that can be written."""
+    """The writable log of a table."""
 
     store: Store
     opened: ClassVar[type[WritableTable]] = WritableTable
@@ -232,23 +230,23 @@ class Log(LogReader):
         self.store = store
 
     def open(self) -> WritableTable | None:
-        """Open the latest version, to commit against it; what is known of it is not read again."""
+        """Open the latest version to commit against; cached parts are not read again."""
         found = super().open()
         return found if isinstance(found, WritableTable) else None
 
     def create(self, table: TableFacts, metadata: object) -> None:
-        """Create an empty table, alone: of two creators one gets an error."""
+        """Create an empty table; of two concurrent creators one gets TableExists."""
         actions = self.creation(table, metadata)
         if has_log(self.store) or not create_version(self.store, 0, version.encoded(actions)):
             raise TableExists("the table already exists", table=self.store.uri)
 
     def creation(self, table: TableFacts, metadata: object) -> list[Action]:
-        """Return the actions that create an empty table; nothing is written here.
+        """Return the actions that create an empty table, and write nothing.
 
-        The library makes the first version in a folder of our own: it does not sync what it writes.
-        Where types need table features, it leaves out the one for required columns, without which
-        Spark does not read the table, and misses types inside of maps: a column of the type, which
-        is not kept, shows it.
+        The library makes the first version in a temporary folder: it does not sync what it writes.
+        For types that need table features it omits the feature for required columns, without which
+        Spark does not read the table, and overlooks types inside maps: a temporary column of each
+        such type makes it add their features.
         """
         self._check_creatable(table)
         with TemporaryDirectory(prefix="penguin-") as folder, translated(self.store):
@@ -284,7 +282,7 @@ def _create(place: str, table: TableFacts, metadata: object) -> None:
         partition_by=list(table.partition_columns),
         configuration=dict(table.configuration),
         commit_properties=CommitProperties(custom_metadata=version.custom_metadata(metadata)),
-        # Checkpoints and clean-ups are no part of it: their failure would look like its own.
+        # A failing checkpoint or clean-up would look like a failing creation.
         post_commithook_properties=PostCommitHookProperties(
             create_checkpoint=False, cleanup_expired_logs=False
         ),
@@ -292,7 +290,7 @@ def _create(place: str, table: TableFacts, metadata: object) -> None:
 
 
 def _with_plain_types(table: TableFacts) -> TableFacts:
-    """Add a column of each type that needs one of the table's features."""
+    """Add a column of each type that needs a table feature."""
     fields = table.schema["fields"]
     unused = max((one["name"] for one in fields), key=len, default="")
     more = [
@@ -304,7 +302,7 @@ def _with_plain_types(table: TableFacts) -> TableFacts:
 
 
 def _completed(action: Action, table: TableFacts) -> Action:
-    """Return an action of a first version as it is to be; nothing in it names the folder."""
+    """Correct an action of a first version; nothing in it names the temporary folder."""
     match action:
         case {"metaData": made} if table.features:
             return {"metaData": {**made, "schemaString": version.to_json(table.schema)}}
@@ -317,10 +315,10 @@ def _completed(action: Action, table: TableFacts) -> Action:
 
 
 def refused_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return why a table with some properties cannot be made, by the property that is to blame.
+    """Return why a table cannot be created with some properties, by the property to blame.
 
-    Only the library knows what it takes, so a table without files is made in a folder of our own
-    and opened as the real one would be.
+    Only the library knows what it accepts, so an empty table is created in a temporary folder and
+    opened as the real one would be.
     """
     alone = {name: _refused({name: value}) for name, value in properties.items()}
     found = {name: why for name, why in alone.items() if why is not None}

@@ -1,7 +1,7 @@
-"""A version of a Delta log as penguin writes it, an action a line. Pure.
+"""Compose a version of a Delta log, an action per line. Pure.
 
-What a table's features ask of a version is done here, from what is known of the version before it:
-row ids that follow those given out, and a timestamp that is later than the last.
+Requirements of table features are met here, from the snapshot before: consecutive row ids, and a
+timestamp later than the last.
 """
 
 import json
@@ -28,7 +28,7 @@ KEPT = "delta.rowTracking.preserved"
 HAS_TIMESTAMPS = "delta.enableInCommitTimestamps"
 
 REPAIR = "FSCK"
-"""The operation of a version that takes missing files out."""
+"""The operation of a version that removes missing files."""
 WRITER = f"penguin {version_of('blizzard-penguin')}"
 
 Pairs = tuple[tuple[str, int], ...]
@@ -39,26 +39,26 @@ Action = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextVersion:
-    """What the version after a snapshot does."""
+    """The content of the version after a snapshot."""
 
     operation: str
     metadata: object
-    """What it says of itself in our own words."""
+    """Our commit metadata."""
     at: datetime
     adds: tuple[Add, ...] = ()
     removes: tuple[Action, ...] = ()
     transactions: Pairs = ()
     after: TableFacts | None = None
-    """What the table becomes; None where it stays what it is."""
+    """The table after it; None if unchanged."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
     data_change: bool = True
-    """Whether rows change; if not, the same rows are put into other files."""
+    """Whether rows change; if not, rows only move to other files."""
     blind: bool = False
-    """Whether it holds regardless of what others have written meanwhile."""
+    """Whether it is valid whatever others commit meanwhile."""
 
     def body(self, known: Snapshot) -> bytes:
-        """Write the version after a snapshot."""
+        """Encode the version after a snapshot."""
         actions = (
             self._commit_info(known),
             *(() if self.after is None else (_changed(known, self.after),)),
@@ -119,7 +119,7 @@ def added(add: Add, *, data_change: bool = True) -> Action:
 
 
 def removed(file: FileAction, at: datetime, *, data_change: bool = True) -> Action:
-    """Return the action that takes a file out; it repeats what the log says of its rows."""
+    """Return the action that removes a file; it repeats the log's facts of its rows."""
     vector = (file.deletion_vector or {}).items()
     written = {name: value for name, value in vector if value is not None}
     return {
@@ -146,7 +146,7 @@ def numbered(first_row: FirstRow | None) -> dict[str, int]:
 def conversion(
     created: Iterable[Action], transactions: Pairs, metadata: object, at: datetime, files: int
 ) -> list[Action]:
-    """Return how a first version begins that makes a table of files that are there already.
+    """Return the first actions of a version that converts existing files to a table.
 
     `created` are the actions by which the library creates such a table without files.
     """
@@ -165,12 +165,12 @@ def conversion(
 
 
 def encoded(actions: Iterable[Action]) -> bytes:
-    """Write actions as a version of a log."""
+    """Encode actions as a version of a log."""
     return "".join(f"{to_json(action)}\n" for action in actions).encode()
 
 
 def custom_metadata(metadata: object) -> dict[str, Any]:
-    """Return what a version says of itself in our own words."""
+    """Return our commit metadata as the log has it."""
     return {"penguin": metadata, "penguin.writer": WRITER}
 
 
@@ -189,7 +189,7 @@ def _in_commit_timestamp(known: Snapshot, at: datetime) -> dict[str, int]:
 
 
 def _added(known: Snapshot, adds: tuple[Add, ...], *, data_change: bool = True) -> Iterator[Action]:
-    """Write what is added, and up to which number row ids are given out then."""
+    """Yield the add actions, and the new row id high-water mark."""
     tracked = ROW_TRACKING in known.facts.features
     last = _last_row_id(known) if tracked else 0
     for add in adds:
@@ -205,7 +205,7 @@ def _added(known: Snapshot, adds: tuple[Add, ...], *, data_change: bool = True) 
 
 
 def _last_row_id(known: Snapshot) -> int:
-    """Return the highest row id that was given out; -1 where none was."""
+    """Return the highest row id assigned so far; -1 without one."""
     try:
         said = known.domains.get(ROWS_DOMAIN)
         return -1 if said is None else int(parse_json(said)[LAST_ROW_ID])
@@ -219,7 +219,7 @@ def _txns(transactions: Pairs) -> Iterator[Action]:
 
 
 def milliseconds(at: datetime) -> int:
-    """Return a time as the log writes it."""
+    """Return a time in milliseconds, as in the log."""
     return int(at.timestamp() * 1000)
 
 

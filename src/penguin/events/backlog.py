@@ -1,4 +1,4 @@
-"""What waits to be committed: entries, files of other programs, and what makes a table unwell."""
+"""Events about the backlog: waiting entries, foreign files, and what makes a table unhealthy."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
@@ -11,7 +11,7 @@ from lakebed.units import plural
 from penguin.model.commit import HoldCode
 
 VACUUM = "vacuum may take files that wait"
-"""The name under which a table's health shows files that have waited too long."""
+"""The name in a table's health for files that have waited too long."""
 
 
 class TableEvent(PartEvent):
@@ -110,7 +110,7 @@ class OthersSeen(TableEvent, level=Level.TRACE):
     """How many Parquet files are not read, because of their names."""
 
     def message(self) -> str:
-        """Return what is there."""
+        """Return the counts in words."""
         how = {None: "nothing was", True: "all folders were", False: "new names were"}[self.sweep]
         return (
             f"{how} listed, {plural(self.listed, 'file')} seen; files of other programs: "
@@ -174,7 +174,7 @@ class FilterBoundsOthersOnly(TableEvent):
     """Whether the folders are searched, for files of other programs."""
 
     def message(self) -> str:
-        """Return what the settings do not do."""
+        """Return what the settings do not apply to."""
         holds = (
             "limit only the search for files of other programs"
             if self.searched
@@ -197,7 +197,7 @@ class PipelineStopped(
     code: str
     error: str
     code_before: str | None = None
-    """What it was stopped for until now, if it was."""
+    """The code that it was stopped for before, if any."""
 
     def measures(self) -> Iterable[Measure]:
         """Show it, under one code at a time."""
@@ -216,7 +216,7 @@ class PipelineMended(TableEvent, says="pipeline {pipeline} continues"):
 
     pipeline: str
     code: str
-    """What it was stopped for."""
+    """The code that it was stopped for."""
 
     def measures(self) -> Iterable[Measure]:
         """Show that it is stopped no longer."""
@@ -234,7 +234,7 @@ class FilesWaitTooLong(TableEvent, level=Level.ERROR, says="{danger}"):
     since: str
     retention_secs: float
     danger: str
-    """What may happen when, in words."""
+    """The danger in words."""
 
     def measures(self) -> Iterable[Measure]:
         """Show it."""

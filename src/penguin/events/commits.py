@@ -1,4 +1,4 @@
-"""What becomes of a planned commit, and the upkeep of a table beside its commits."""
+"""Events about planned commits, and about a table's upkeep beside them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ class SettledEntry:
     journal: str
     entry: int
     waited: float
-    """Seconds from its being journaled to the commit."""
+    """Seconds from journal entry to commit."""
     delays: tuple[float, ...] = ()
-    """Seconds from the arrival of each of its source files to the commit."""
+    """Seconds from arrival to commit, for each of its source files."""
 
 
 class EntriesCommitted(TableEvent):
@@ -36,7 +36,7 @@ class EntriesCommitted(TableEvent):
     released: int = 0
     """How many of the files had been held."""
     discarded: int = 0
-    """How many held files never will be added."""
+    """How many held files were discarded."""
     settled: tuple[SettledEntry, ...] = ()
     """The entries."""
 

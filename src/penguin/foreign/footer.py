@@ -1,11 +1,11 @@
-"""The footer of a Parquet file that another program wrote: one ranged read, never the whole file.
+"""Read the footer of a foreign Parquet file by ranged reads, never the whole file.
 
-The end of the file is read, pinned by the e-tag where the store has one. A footer that is longer
-than that costs a second read. Pages are not read.
+The end of the file is read, pinned by the e-tag if the store has one. A longer footer costs a
+second read. Pages are not read.
 
-Footers are tried in a process of their own before they are read in ours: Arrow ends the whole
-process when some parts of a footer contradict each other. One damaged byte is enough, nothing in
-Python can catch it, and such a file would end every penguin that meets it.
+Footers are tried in a separate process first: Arrow aborts the whole process when some parts of a
+footer contradict each other. One damaged byte is enough, Python cannot catch it, and such a file
+would end every penguin that reads it.
 """
 
 import atexit
@@ -61,18 +61,18 @@ PLAIN: Mapping[pa.DataType, str] = {
     pa.binary_view(): "binary",
 }
 ARROW_SCHEMA = b"ARROW:schema"
-"""Where writers keep the types of their own; some readers go by them, not by the file's."""
+"""The key of the writer's own types; some readers use them instead of the file's."""
 NO_OFFSET = frozenset({"+00:00", "-00:00"})
 ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_/+-]+")
 LEGACY_TIMESTAMP = "INT96"
 
 
 class Unfit(Exception):
-    """A type that a table cannot hold, for this reason."""
+    """A type that a table cannot hold; the message says why."""
 
 
 def file_schema(metadata: pq.FileMetaData) -> tuple[DeltaSchema, tuple[str, ...]]:
-    """Return a file's columns in Delta's types, and every reason against those that have none."""
+    """Return a file's columns in Delta types, and the reasons against columns without one."""
     arrow = metadata.schema.to_arrow_schema()
     stored = _stored_types(metadata)
     fields, reasons = [], []
@@ -94,7 +94,7 @@ def file_schema(metadata: pq.FileMetaData) -> tuple[DeltaSchema, tuple[str, ...]
 
 
 def _stored_types(metadata: pq.FileMetaData) -> dict[str, pa.DataType]:
-    """Return the types that the writer had, by column; none where it does not say."""
+    """Return the writer's types by column; empty if the file does not record them."""
     body = (metadata.metadata or {}).get(ARROW_SCHEMA)
     if body is None:
         return {}
@@ -106,7 +106,7 @@ def _stored_types(metadata: pq.FileMetaData) -> dict[str, pa.DataType]:
 
 
 def _check_stored(arrow: pa.DataType) -> None:
-    """Refuse the writer's types that not every reader can handle, at any depth."""
+    """Refuse types that some reader cannot handle, at any depth."""
     if pa.types.is_dictionary(arrow):
         _check_stored(arrow.value_type)
     if pa.types.is_date64(arrow):
@@ -133,7 +133,7 @@ def _check_stored(arrow: pa.DataType) -> None:
 
 
 def _is_zone(zone: str) -> bool:
-    """Whether every reader knows a time zone: by its name, or as no offset at all."""
+    """Whether every reader knows a time zone: a known name or UTC."""
     names = _zones()
     known = ZONE_NAME.fullmatch(zone) and (not names or zone.casefold() in names)
     return zone in NO_OFFSET or bool(known)
@@ -141,12 +141,12 @@ def _is_zone(zone: str) -> bool:
 
 @cache
 def _zones() -> frozenset[str]:
-    """Return the names of time zones; none where this machine has no database of them."""
+    """Return the names of time zones; empty if this machine has no database of them."""
     return frozenset(name.casefold() for name in zoneinfo.available_timezones())
 
 
 class _FooterWalk:
-    """One walk through the columns of a file; its leaves come in the order of the footer's."""
+    """One walk through the columns of a file; leaves come in the footer's order."""
 
     def __init__(self, metadata: pq.FileMetaData, leaves: Iterator[int]) -> None:
         self._metadata = metadata
@@ -211,18 +211,18 @@ OUR_MARK = b"blizzard.journal"
 
 
 class Parts(Protocol):
-    """What is asked of a store."""
+    """The part of a store that reading a footer needs."""
 
     def part(self, path: str, start: int, end: int, *, etag: str | None) -> bytes:
         """Read some bytes of an object."""
 
     def describe(self, path: str) -> str:
-        """Name an object for a person."""
+        """Return how messages name an object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footer:
-    """What a file says of itself."""
+    """The parsed footer of a file."""
 
     rows: int
     schema: DeltaSchema
@@ -230,11 +230,11 @@ class Footer:
     """Why no table can hold some of its columns."""
     statistics: dict[str, ColumnStatistics]
     ours: bool
-    """Whether blizzard wrote it: then only a journal entry may name it."""
+    """Whether blizzard wrote it: then only a journal entry may add it."""
 
 
 def read_footer(store: Parts, facts: ObjectFacts) -> Footer:
-    """Read a file's footer; FileUnfit says why it is no Parquet file, or not a whole one."""
+    """Read a file's footer; FileUnfit says why it is not a complete Parquet file."""
     where, size = store.describe(facts.path), facts.size
     if size < len(MAGIC) + FRAME:
         raise FileUnfit(f"{size} bytes are too few for a Parquet file", file=where)
@@ -250,9 +250,9 @@ def read_footer(store: Parts, facts: ObjectFacts) -> Footer:
 
 
 def parse_footer(footer: bytes, size: int, where: str) -> Footer:
-    """Read a footer with its frame, as it is at the end of a file of this size.
+    """Parse a footer with its frame, from the end of a file of this size.
 
-    Arrow may end the process over one that was not tried before.
+    Arrow may abort the process if the footer was not tried before.
     """
     try:
         metadata = metadata_in(footer)
@@ -273,7 +273,7 @@ def parse_footer(footer: bytes, size: int, where: str) -> Footer:
 
 
 def _length(tail: bytes, size: int, where: str) -> int:
-    """Return how many bytes at the end of a file its footer takes, frame included."""
+    """Return the length of a footer, frame included."""
     if tail[-len(MAGIC) :] == ENCRYPTED:
         raise FileUnfit("the Parquet footer is encrypted", file=where)
     length = footer_length(tail)
@@ -307,7 +307,7 @@ CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.
 
 
 class Trial:
-    """A process that reads what it is sent; if it dies, the next question starts another."""
+    """A process that reads the footers it is sent; if it dies, the next question starts another."""
 
     def __init__(self, *command: str, patience: float = PATIENCE_SECS) -> None:
         self._command = command
@@ -318,8 +318,8 @@ class Trial:
     def survives(self, footer: bytes) -> bool:
         """Whether a process that reads this footer survives, accepting it or not.
 
-        One that was ended from outside says nothing of the footer: that is a MemoryError, as it is
-        the system that does so when it runs out of memory.
+        A process ended from outside says nothing about the footer. That raises MemoryError, since
+        the system does so when it runs out of memory.
         """
         with self._lock:
             if self._process is None:
@@ -345,10 +345,10 @@ class Trial:
                 self._end(self._process, at_once=True)
 
     def _answer(self, process: "subprocess.Popen[bytes]", footer: bytes) -> bytes | None:
-        """Return what it answers, nothing if it died; None where it takes too long."""
+        """Return its answer, empty if it died; None on timeout."""
         if process.stdin is None or process.stdout is None:
             raise AssertionError("the process has pipes")
-        # A broken pipe: it has died before it had read everything.
+        # A broken pipe: it died before it had read everything.
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(len(footer).to_bytes(LENGTH_BYTES, "little") + footer)
             process.stdin.flush()
@@ -356,7 +356,7 @@ class Trial:
         return process.stdout.read(1) if in_time else None
 
     def _end(self, process: "subprocess.Popen[bytes]", *, at_once: bool) -> int:
-        """End it, if it has not ended by itself; return how it did."""
+        """End the process if it still runs; return its exit code."""
         self._process = None
         if not at_once:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -364,22 +364,22 @@ class Trial:
         process.kill()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
-                with contextlib.suppress(OSError):  # What was not sent yet goes nowhere.
+                with contextlib.suppress(OSError):  # Unsent bytes are lost.
                     pipe.close()
         return process.wait()
 
 
 # Without the working directory on its path: a module there may have a library's name.
 TRIAL = Trial(sys.executable, "-P", "-m", "penguin.foreign.footer")
-"""One for all tables; it begins with the first question and ends with the program."""
+"""Shared by all tables; started by the first question and ended with the program."""
 atexit.register(TRIAL.close)
 
 
 def main() -> None:
-    """Read footers from standard input, each after its length, and answer that we still live."""
+    """Read footers from standard input, each after its length, and answer each that we survived."""
     while head := sys.stdin.buffer.read(LENGTH_BYTES):
         footer = sys.stdin.buffer.read(int.from_bytes(head, "little"))
-        # The process that asks judges the footer itself.
+        # The asking process judges the footer itself.
         with contextlib.suppress(Exception):
             parse_footer(footer, sys.maxsize, "")
         sys.stdout.buffer.write(SURVIVED)

@@ -1,9 +1,9 @@
-"""Files of other programs: which listings find them, and what their footers and metas say.
+"""Listings that find foreign files, and verdicts on their footers and metas.
 
-`lakebed.storage.lister` makes the listings. Folders that hold no data, and links to folders of a
-local disk, are not entered. Where a table is handed off by its journal or by metas, its folders are
-not searched: files that other programs put there are counted for `penguin status`, by a listing
-that is bounded because a person waits for it.
+`lakebed.storage.lister` carries the listings out. Folders without data, and links to folders of a
+local disk, are not entered. Where the hand-off is by journal or by metas, folders are not searched:
+foreign files there are only counted for `penguin status`, by a bounded listing because a person
+waits for it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -44,39 +44,39 @@ if TYPE_CHECKING:
     from penguin.foreign.footer import Footer
 
 LAST_DIGIT = "9"
-"""What the names of our time begin with at most; folders that begin with `_` come after them."""
+"""The highest first digit of names of our time; folders that begin with `_` sort after them."""
 
 
 def everything(wanted: Wanted, *, depth: int) -> ListingPlan:
-    """Return the listing of every file; unwanted folders down to the depth are not looked into."""
+    """Return a plan that lists every file; unwanted folders down to the depth are not entered."""
     return ListingPlan(ranges=lambda folder: [Range(prefix=folder)], depth=depth, wanted=wanted)
 
 
 def what_may_be_new(
     store: Reader, wanted: Wanted, watermarks: Watermarks, windows: Windows
 ) -> ListingPlan:
-    """Return the listing of folders from their watermarks on, and of those that have none yet."""
-    # What begins with `_` or a letter, such as `_delta_log`, is behind the names of our time.
+    """Return a plan that lists folders from their watermarks on, and folders without one."""
+    # Names that begin with `_` or a letter, such as `_delta_log`, sort after names of our time.
     root_until = f"{LAST_DIGIT}{LAST}" if store.local_root is None else None
     return plan_above(watermarks, windows, wanted=wanted, root_until=root_until)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """What one listing showed, by what the names are."""
+    """The names of one listing, classified."""
 
     files: dict[str, ObjectFacts]
-    """Those that may be data files of other programs."""
+    """Possible data files of other programs."""
     passed_over: set[str]
     """Other Parquet files."""
     unusable: dict[str, LeftOut]
-    """Names that cannot be used, as they can be shown."""
+    """Names that cannot be used, in printable form."""
 
 
 def list_files(
     lister: IncrementalLister, store: Reader, plan: ListingPlan, *, is_data: Callable[[str], bool]
 ) -> Listed:
-    """List what a plan names, and sort it by the names; raise where the listing breaks off."""
+    """Carry out a listing plan and classify the names; raise if the listing fails."""
 
     def look() -> Listed:
         listed = Listed(files={}, passed_over=set(), unusable={})
@@ -85,7 +85,7 @@ def list_files(
             if may_hold_data(name) and oddity is not Oddity.MARKER:
                 listed.unusable[name] = unusable(name, oddity)
 
-        # A link to a file is a file, with any target.
+        # A link to a file counts as a file, whatever its target.
         guide = Guide(passes=leave_out, enters=may_be_entered, lists=lambda _path: False)
         for facts in lister.files(store, plan, guide):
             if CONTROL.search(facts.path):
@@ -102,11 +102,11 @@ def list_files(
 
 
 def unnamed(store: Reader, paths: Iterable[str]) -> set[str]:
-    """Return those of some files of blizzard's that no entry of any pipeline names."""
+    """Return the files, of some by blizzard, that no entry of any pipeline names."""
     left = set(paths)
     for pipeline in pipelines(store.folders(OURS)):
         entries = JournalReader(store, pipeline).until_missing(after=0)
-        # No more entries are read than it takes.
+        # Entries are read only until all files are found.
         while left and (entry := next(entries, None)) is not None:
             left -= {file.filename for file in entry.data_files}
     return left
@@ -116,7 +116,7 @@ Verdict = ForeignFile | LeftOut
 
 
 def look_at(store: Reader, asked: Mapping[str, Meta]) -> tuple[dict[str, Candidate], list[LeftOut]]:
-    """Look at the files that metas ask for; one that is not there may still come."""
+    """Find the files that metas request; a missing one may still come."""
     there: dict[str, Candidate] = {}
     missing: list[LeftOut] = []
     for (path, meta), facts in ahead(lambda one: store.head(one[1].filename), asked.items()):
@@ -129,7 +129,7 @@ def look_at(store: Reader, asked: Mapping[str, Meta]) -> tuple[dict[str, Candida
 
 
 def verdict_on(store: Reader, one: Candidate) -> Verdict | None:
-    """Read a file's footer and say what it is; None where it changes while it is looked at."""
+    """Read a file's footer and judge it; None if the file changes meanwhile."""
     # Only here is Arrow needed: blizzard's own files are committed without it.
     from penguin.foreign.footer import read_footer  # noqa: PLC0415
 
@@ -148,7 +148,7 @@ def verdict_on(store: Reader, one: Candidate) -> Verdict | None:
 
 
 def _held_against(one: Candidate, footer: "Footer") -> Verdict:
-    """Compare what a footer says with what a meta says."""
+    """Compare a footer with the file's meta, if it has one."""
     claim = one.claim
     if footer.ours:
         return leave_out(one, OF_BLIZZARD, "blizzard wrote it, and only its journal can commit it")
@@ -166,9 +166,9 @@ def _held_against(one: Candidate, footer: "Footer") -> Verdict:
 
 
 MOST_LISTED = 100_000
-"""Objects after which the look ends."""
+"""The most objects that are listed."""
 MOST_READ = 1_000
-"""Files that may be blizzard's own, and whose footers are read."""
+"""The most footers read, of files that may be blizzard's."""
 
 BY_JOURNAL = (
     "this table is handed off by its journal, and only what blizzard journals is committed; "
@@ -182,7 +182,7 @@ NOT_SEARCHED = "the discovery setting does not look for them; auto or watermark 
 
 
 def why_ignored(handoff: Handoff, *, declared: bool) -> str:
-    """Return why files of other programs are passed over, and how they get in."""
+    """Return why foreign files are ignored, and how they get committed."""
     if not declared:
         return NOT_SEARCHED
     return BY_METAS if handoff is Handoff.STAGING else BY_JOURNAL
@@ -196,9 +196,9 @@ def ignored_files(
     most_listed: int = MOST_LISTED,
     most_read: int = MOST_READ,
 ) -> PassedOver:
-    """Count the Parquet files that the log does not know, nothing names and blizzard did not write.
+    """Count Parquet files that are neither in the log, nor named, nor written by blizzard.
 
-    Files of a batch that is running, or of an attempt that died, carry blizzard's mark.
+    Files of a running batch, or of a dead attempt, carry blizzard's mark.
     """
     log, odd = LogReader(store), set[str]()
 
@@ -233,7 +233,7 @@ def _log_of(store: Reader, table: Snapshot | None, known: LogContents = NOTHING)
 
 
 def _is_ours(store: Reader, facts: ObjectFacts) -> bool:
-    """Whether blizzard wrote a file; one that cannot be read is not taken for its."""
+    """Whether blizzard wrote a file; one that is not valid Parquet counts as foreign."""
     try:
         from penguin.foreign.footer import read_footer  # noqa: PLC0415
 
@@ -241,4 +241,4 @@ def _is_ours(store: Reader, facts: ObjectFacts) -> bool:
     except FileUnfit:
         return False
     except LakeError:
-        return True  # It changed or went while it was looked at, or is not ours to read.
+        return True  # It changed, disappeared, or may not be read.

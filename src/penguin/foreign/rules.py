@@ -1,8 +1,8 @@
-"""Files that other programs wrote: which are new, which may go in. Pure.
+"""Rules for foreign files: which are new, and which may be committed. Pure.
 
-Each is committed once, by a transaction of its own, however many callers ask for it. What
-the log already knows of a path is never added again: not a file that somebody else committed, and
-not one that was removed since. Of what a log has forgotten nothing is guessed.
+Each is committed once, by a transaction of its own, even if several requests name it. A path that
+the log knows is never added again, whether another writer committed it or it was removed since.
+Nothing is assumed about files that the log has forgotten.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -71,7 +71,7 @@ WHY_LINKED_FILE = (
 
 
 def why_not_a_data_file(meta_path: str, meta: Meta) -> str | None:
-    """Return why what a meta names cannot be a data file of this table; None if it can."""
+    """Return why the file that a meta names cannot be a data file of this table; None if it can."""
     segments = meta.filename.split("/")
     odd = leads_elsewhere(meta.filename) or CONTROL.search(meta.filename)
     if odd or is_hidden(segments[0]):
@@ -86,13 +86,13 @@ def why_not_a_data_file(meta_path: str, meta: Meta) -> str | None:
 
 
 def may_hold_data(name: str) -> bool:
-    """Whether a name that cannot be used is that of a data file, or of a folder of such."""
+    """Whether an unusable name is that of a data file, or of a folder of such."""
     parts = (part for part in name.split("/") if part not in ("", ".", ".."))
     return not any(map(is_hidden, parts)) and (name.endswith("/") or is_parquet(name))
 
 
 def unusable(name: str, oddity: Oddity) -> LeftOut:
-    """Return that a name cannot be used, and why; what it names is not looked at."""
+    """Leave out a name that cannot be used; its file is not read."""
     code = DENIED if oddity is Oddity.UNREADABLE else UNUSABLE
     is_file_link = oddity is Oddity.LINK and not name.endswith("/")
     reason = WHY_LINKED_FILE if is_file_link else WHY_UNUSABLE[oddity]
@@ -101,7 +101,7 @@ def unusable(name: str, oddity: Oddity) -> LeftOut:
 
 
 def path_values(path: str) -> dict[str, str | None]:
-    """Read partition values from `key=value` folders; a ValueError says what cannot be read."""
+    """Parse partition values from `key=value` folders; a ValueError says what is wrong."""
     values: dict[str, str | None] = {}
     for segment in path.split("/")[:-1]:
         key, equals, name = segment.partition("=")
@@ -124,8 +124,9 @@ def partition_values(
 ) -> dict[str, str | None]:
     """Return a file's value of each partition column; a ValueError says why there is none.
 
-    A meta says them, the folders of a scanned file say them; where both do, they agree. A folder
-    that is not a partition column is fine if the file holds a column of that name `inside`.
+    They come from the meta, or from the folders of a scanned file; where both have them they must
+    agree. A folder that is not a partition column is fine if the file has a column of that name
+    `inside`.
     """
     told = path_values(found.path)
     if found.claim is not None:
@@ -147,9 +148,9 @@ def partition_values(
 
 
 def typed_values(values: Mapping[str, str | None], table: TableFacts) -> dict[str, str | None]:
-    """Return partition values as the log has them; a ValueError names one that is not of its type.
+    """Return partition values as the log has them; a ValueError names one of the wrong type.
 
-    Committed, it would make the table unreadable.
+    Committed, such a value would make the table unreadable.
     """
     columns = partition_fields(table)
     typed: dict[str, str | None] = {}
@@ -164,11 +165,10 @@ def typed_values(values: Mapping[str, str | None], table: TableFacts) -> dict[st
 def new_columns(
     file: DeltaSchema, found: Candidate, template: Template | None
 ) -> tuple[DeltaSchema, tuple[str, ...]]:
-    """Return the schema and the partition columns of a table that a file is the first of.
+    """Return the schema and partition columns of a table whose first file this is.
 
-    The columns come from the configured template, or else from the meta, or else from the
-    folders. One that neither the template nor the file gives a type is a string: nothing is
-    guessed from a value.
+    Partition columns come from the configured template, else from the meta, else from the folders.
+    One without a type in the template or the file is a string: nothing is inferred from values.
     """
     if template is not None:
         names = template.keys
@@ -189,7 +189,7 @@ def new_columns(
 
 
 def why_no_partitions(names: Iterable[str]) -> str | None:
-    """Return why columns cannot be partition columns, by their names; None if they can."""
+    """Return why names cannot be those of partition columns; None if they can."""
     for name in names:
         bad = sorted(set(name) & (ESCAPED | FORBIDDEN_IN_NAMES))
         if bad:
@@ -199,23 +199,22 @@ def why_no_partitions(names: Iterable[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortedCandidates:
-    """Candidates, by what the log says of them."""
+    """Candidates, classified by the log."""
 
     new: tuple[Candidate, ...] = ()
     settled: tuple[Candidate, ...] = ()
-    """Those that were committed, by any writer, or removed."""
+    """Committed by any writer, or removed."""
     forgotten: tuple[Candidate, ...] = ()
-    """Those that are older than what the log remembers: they may have been removed from it."""
+    """Older than what the log remembers: they may have been removed from it."""
     taken: tuple[tuple[Candidate, str], ...] = ()
-    """Those whose UUID another file has, with that file, which was committed."""
+    """Each with the committed file that has the same UUID."""
 
 
 def sort_out(candidates: Iterable[Candidate], known: LogContents) -> SortedCandidates:
-    """Compare candidates with the log.
+    """Classify candidates by the log.
 
-    A meta asks for its file by name, so its file is never too old. A scan only finds a file lying
-    there, and cannot tell one that is new from one that was removed so long ago that the log has
-    forgotten it.
+    A meta requests its file by name, so its file is never too old. A scan only finds a file, and
+    cannot tell a new one from one that was removed so long ago that the log has forgotten it.
     """
     new: list[Candidate] = []
     settled: list[Candidate] = []
@@ -250,9 +249,9 @@ def sort_out(candidates: Iterable[Candidate], known: LogContents) -> SortedCandi
 def without_leftovers(
     found: SortedCandidates, known: LogContents
 ) -> tuple[SortedCandidates, set[str]]:
-    """Settle the forgotten files that scans have passed long ago, and return their paths.
+    """Settle forgotten files that scans have passed long ago, and return their paths.
 
-    OPTIMIZE leaves them behind, and they need no action.
+    OPTIMIZE leaves such files behind; they need no action.
     """
     old = [
         file
@@ -267,8 +266,8 @@ def without_leftovers(
 def is_settled(path: str, known: LogContents) -> bool:
     """Whether a file was committed, by any writer, or removed.
 
-    The transaction says so where the log has forgotten the path; where the log knows another file
-    of that name, the transaction is that one's.
+    Its transaction says so where the log has forgotten the path, unless the log knows another file
+    of that name, whose transaction it is then.
     """
     if path in known.paths:
         return True
@@ -277,7 +276,7 @@ def is_settled(path: str, known: LogContents) -> bool:
 
 
 def leave_out(one: Candidate, code: str, reason: str) -> LeftOut:
-    """Return that a file is not committed, and why; a missing file has no modification time."""
+    """Leave out a file, with a code and a reason; a missing file has no modification time."""
     return LeftOut(
         path=one.path,
         code=code,
@@ -289,18 +288,18 @@ def leave_out(one: Candidate, code: str, reason: str) -> LeftOut:
 
 
 def is_blizzards(one: object) -> bool:
-    """Whether a scan has left out a file because blizzard wrote it: an entry may yet name it."""
+    """Whether a scan left out a file because blizzard wrote it: an entry may yet name it."""
     return isinstance(one, LeftOut) and one.code == OF_BLIZZARD and one.asked_by is None
 
 
 def name_taken(one: Candidate, by: str) -> LeftOut:
-    """Leave out a file whose UUID is that of another file: a UUID is committed once."""
+    """Leave out a file with the UUID of another file: a UUID is committed once."""
     reason = f"its UUID is that of {by}, and a UUID is committed only once; rename it"
     return leave_out(one, TAKEN, reason)
 
 
 def too_old(one: Candidate, known: LogContents) -> LeftOut:
-    """Return that a file is older than what the log remembers."""
+    """Leave out a file that is older than what the log remembers."""
     oldest = known.oldest(one.path, one.modified)
     when = (
         f"it is from {oldest:{MOMENT}} UTC"
@@ -317,7 +316,7 @@ def too_old(one: Candidate, known: LogContents) -> LeftOut:
 
 
 def _reach(known: LogContents) -> str:
-    """Return how far back a log shows removed files, in words; the time is never a later one."""
+    """Return in words how far back a log shows removed files; rounded towards now."""
     if known.since is None or known.since == NEVER:
         return "the log no longer has the versions that would show removed files"
     reaches = f"the versions of the log reach back only to {known.since:{MOMENT}} UTC"
@@ -332,9 +331,9 @@ def _reach(known: LogContents) -> str:
 
 
 def wait_since(left_out: Iterable[LeftOut]) -> Iterator[datetime]:
-    """Yield the times of files that are left out, and that a VACUUM must not take.
+    """Yield the times of left-out files that a VACUUM must not delete.
 
-    One that is too old for the log may be what OPTIMIZE left behind: that is VACUUM's to take.
+    Files too old for the log may be remains of OPTIMIZE, which VACUUM should delete.
     """
     for file in left_out:
         if file.modified is not None and file.code != TOO_OLD:
@@ -343,23 +342,23 @@ def wait_since(left_out: Iterable[LeftOut]) -> Iterator[datetime]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Horizon:
-    """Which folders a search leaves out: old ones, and never one newer than what is committed."""
+    """The folders that a search leaves out: old ones, but none newer than the newest committed."""
 
     first: Window | None = None
-    """The partition filter: what a first look does not reach stays out of sight."""
+    """The partition filter: folders beyond its lookback are never searched."""
     sweep: Window | None = None
-    """How far back a full comparison goes."""
+    """How far back a sweep goes."""
     cold: bool = True
     """Whether nothing is committed yet."""
     oldest: tuple[int, ...] | None = None
-    """The time of the oldest folder that holds, or held, files of the table."""
+    """The time of the oldest folder that has or had files of the table."""
     newest: tuple[int, ...] | None = None
 
     @classmethod
     def over(
         cls, first: Window | None, sweep: Window | None, committed: Iterable[str]
     ) -> "Horizon":
-        """Take the bounds from the paths that are, or were, in the table."""
+        """Take the bounds from the paths that are or were in the table."""
         folders = {path.rpartition("/")[0] for path in committed} if first or sweep else set()
         return cls(
             first=first,
@@ -375,7 +374,7 @@ class Horizon:
         return max((len(one.segments) for one in (self.first, self.sweep) if one), default=0)
 
     def shows(self, path: str, now: datetime, *, sweeping: bool) -> bool:
-        """Whether a path, or what may be below a folder, is looked at."""
+        """Whether to list a path, or files below a folder."""
         return not (
             self._hides(self.first, path, now, self.oldest)
             or (sweeping and self._hides(self.sweep, path, now, self.newest))
@@ -389,7 +388,7 @@ class Horizon:
         if self.cold:
             return True
         at = window.time(path)
-        # Where times cannot be compared, it may be newer than what is committed.
+        # If times cannot be compared, it may be newer than the newest committed.
         return at is not None and known is not None and at < known[: len(at)]
 
 
@@ -400,12 +399,12 @@ def _times(window: Window | None, folders: Iterable[str]) -> Iterator[tuple[int,
 
 
 def may_be_entered(folder: str) -> bool:
-    """Whether a folder may hold data files, as far as its name says."""
+    """Whether a folder may hold data files, judged by its name."""
     return not is_reserved(folder)
 
 
 def is_reserved(path: str) -> bool:
-    """Whether a path lies in a folder, or has a name, that holds no data."""
+    """Whether a path is hidden, or in a hidden folder: neither holds data."""
     return any(map(is_hidden, path.split("/")))
 
 
@@ -415,9 +414,10 @@ def as_the_table_sees_it(
     table: DeltaSchema | None,
     partition_columns: tuple[str, ...],
 ) -> DeltaSchema:
-    """Return the columns that a file brings: without partition columns, with nulls as they are.
+    """Return a file's columns as a table takes them: without partition columns.
 
-    Values of partition columns are in the path, and readers do not look for them in the file.
+    Columns that the table has are required if the file has no null; new ones are nullable. Values
+    of partition columns come from the path; readers do not look for them in the file.
     """
     known = {} if table is None else by_name(table)
     return {
@@ -437,7 +437,7 @@ def _nulls_proved(one: DeltaField, statistics: Mapping[str, ColumnStatistics]) -
 
 
 def _relaxed_field(one: DeltaField) -> DeltaField:
-    """Let a new column be null, and all within it: other files do not have it."""
+    """Make a new column nullable at all depths: other files do not have it."""
     return {**one, "nullable": True, "type": rebuilt(one["type"], _relaxed)}
 
 

@@ -1,8 +1,8 @@
-"""The search for files that other programs wrote: list, hold against the log, read footers.
+"""Search for foreign files: list them, compare them with the log, read footers.
 
-One search goes on over many steps. What it remembers makes the next step cheaper and nothing else:
-the log as far as it was read, a watermark for each folder, what footers said. A new search starts
-with a sweep and comes to the same.
+One search lasts for many steps. It remembers the log as far as it was read, a watermark for each
+folder, and verdicts on footers; this only makes the next step cheaper. A new search starts with a
+sweep and comes to the same result.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -45,47 +45,47 @@ LEFTOVER = (
 )
 SAME_FILE = "a link makes it the same file as {}, and a file is committed once"
 TELL_EVERY = 500
-"""Files between two words on how far the look at them is."""
+"""Files between two progress reports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignFiles:
-    """The files of other programs, as one look saw them."""
+    """The foreign files that one inspection found."""
 
     files: tuple[ForeignFile, ...] = ()
-    """Those that may be committed, up to a commit's worth."""
+    """Files that may be committed, up to a commit's worth."""
     more: int = 0
-    """How many wait beside those."""
+    """The number of further files."""
     left_out: tuple[LeftOut, ...] = ()
     settled: tuple[str, ...] = ()
-    """Metas of files that are committed."""
+    """Metas of committed files."""
     ours: tuple[str, ...] = ()
-    """Files that blizzard wrote, and that no entry read so far names."""
+    """Files that blizzard wrote and no entry read so far names."""
     scan: int | None = None
-    """How many commits of such files the log has; None before the first."""
+    """The number of commits of foreign files in the log; None before the first."""
     scanned: int | None = None
     """The highest time in the names of the files that scans committed."""
     removals: RemovalNote | None = None
-    """What a commit of these files says of the removals before it."""
+    """The note on earlier removals for a commit of these files."""
     fresh: frozenset[str] = frozenset()
-    """Files whose footers were read in this very look."""
+    """Files whose footers were read in this inspection."""
     watermarks: Mapping[str, str] = field(default_factory=dict)
     sweep: bool | None = None
     """Whether all folders were listed; None where none was."""
     listed: int = 0
     """How many data files were listed."""
     passed_over: PassedOver = field(default_factory=PassedOver)
-    """Parquet files that are not looked at, because of their names."""
+    """Parquet files that are ignored because of their names."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether there is nothing to commit or to clean up."""
         return not (self.files or self.settled)
 
 
 @dataclass(slots=True, kw_only=True)
 class ForeignSearch:
-    """One table's search."""
+    """The search of one table."""
 
     settings: TableSettings
     clock: Clock
@@ -98,25 +98,25 @@ class ForeignSearch:
     _listed: tuple[bool | None, int] = (None, 0)
     """Whether the last listing was a sweep, and how many files it had."""
     _pool: dict[str, Candidate] = field(default_factory=dict)
-    """What was listed and is not settled."""
+    """The listed files that are not settled."""
     _passed: set[str] = field(default_factory=set)
-    """Parquet files whose names a look does not take, and that the log does not know."""
+    """Parquet files whose names a scan does not take and the log does not know."""
     _odd: dict[str, LeftOut] = field(default_factory=dict)
-    """Names that cannot be used, as they can be shown."""
+    """Names that cannot be used, in printable form."""
     _unread: int = 0
-    """How many of those are not inspected yet, because a commit was full."""
+    """Candidates left for later, because a commit was full."""
     _offered: bool = False
     _verdicts: dict[str, tuple[Candidate, Verdict]] = field(default_factory=dict)
-    """What is known of files that are not settled; one that is replaced is read again."""
+    """Verdicts on unsettled files; a replaced file is read again."""
     _fresh: list[TablePath] = field(default_factory=list)
     _refused: dict[str, tuple[object, LeftOut]] = field(default_factory=dict)
-    """Files that the table could not hold, each with the shape that the table had."""
+    """Files that the table refused, each with the table's shape then."""
 
     def scan(self, store: Reader, log: LogReader) -> None:
-        """List what may be new, unless an earlier look has left enough for the next commit.
+        """List what may be new, unless an earlier listing left enough for the next commit.
 
-        After files were offered the log is asked first what became of them: that raises the
-        watermarks, and the next listing starts from there.
+        After files were offered, the log is asked first what became of them: that raises the
+        watermarks, from which the next listing starts.
         """
         self._listed = (None, 0)
         offered, self._offered = self._offered, False
@@ -147,7 +147,7 @@ class ForeignSearch:
             self._swept = now
 
     def drop(self) -> None:
-        """Forget what was listed: the directory turned out to be handed off in another way."""
+        """Forget the listing: the directory turned out to have another hand-off."""
         self._pool, self._listed, self._swept = {}, (None, 0), None
         self._unread, self._offered = 0, False
         self._passed, self._odd = set(), {}
@@ -160,10 +160,10 @@ class ForeignSearch:
         *,
         named: frozenset[str] = frozenset(),
     ) -> ForeignFiles:
-        """Hold what is listed and what metas ask for against the log; read footers of new files.
+        """Compare listed and requested files with the log, and read footers of new ones.
 
-        Files that entries name are left to them. Without either, the log is not read: what it says
-        of files costs as much as the table has of them.
+        Files that entries name are left to them. Without a listing or a request the log is not
+        read: that costs as much as the table has files.
         """
         if not asked and self._swept is None and self._listed[0] is None:
             return ForeignFiles()
@@ -215,7 +215,7 @@ class ForeignSearch:
         )
 
     def _read(self, store: Reader, table: Snapshot | None) -> LogContents:
-        """Read the log; where it is another than before, nothing that was known counts."""
+        """Read the log; start over if it was replaced."""
         before, known = (
             self._known,
             NOTHING if table is None else read_log(store, table, self._known),
@@ -228,9 +228,9 @@ class ForeignSearch:
     def _without_links(
         self, store: Reader, found: rules.SortedCandidates, known: LogContents
     ) -> tuple[rules.SortedCandidates, list[LeftOut]]:
-        """Take out what is another file of the table under a second name, by a link.
+        """Leave out files that are a known file of the table under a second name, by a link.
 
-        A file itself is taken out where the log knows it by the name of a link.
+        This includes a file that the log knows by the name of a link to it.
         """
         if store.local_root is None or not found.new:
             return found, []
@@ -253,21 +253,21 @@ class ForeignSearch:
         return replace(found, new=new), linked
 
     def _start_over(self) -> None:
-        """Look at everything again: this is another log, and what the last one had is not in it.
+        """Forget positions: this is another log.
 
-        The next look sweeps, as that of a new process does.
+        The next listing is a sweep, as in a new process.
         """
         self._swept, self.watermarks = None, {}
 
     def refuse(self, refused: Iterable[LeftOut], table: TableFacts | None) -> None:
-        """Remember files that the table cannot hold as it is: they must not block others."""
+        """Remember files that the table refuses as it is, so that they do not block others."""
         shape = None if table is None else table.shape()
         self._refused |= {one.path: (shape, one) for one in refused}
 
     def _judge(
         self, store: Reader, new: tuple[Candidate, ...], shape: object
     ) -> list[ForeignFile | LeftOut]:
-        """Return what each new file is, reading footers up to a commit's worth."""
+        """Return the verdicts on new files, reading footers up to a commit's worth."""
         limit = self.settings.max_files_per_commit
         refused = [
             told
@@ -276,7 +276,7 @@ class ForeignSearch:
             if told is not None and then == shape and self._is_read(one)
         ]
         blocked = {one.path for one in refused}
-        # What metas ask for comes first, then the files in the order of their names.
+        # Requested files come first, then all others in the order of their names.
         order = sorted(
             (one for one in new if one.path not in blocked),
             key=lambda one: (one.claim is None, one.path),
@@ -287,7 +287,7 @@ class ForeignSearch:
         denied: list[LeftOut] = []
         for one, verdict in zip(unread, verdicts, strict=False):
             if isinstance(verdict, LeftOut) and verdict.code == rules.DENIED:
-                denied.append(verdict)  # It is allowed without a sign on the file, so asked again.
+                denied.append(verdict)  # Permissions change without changing the file.
             elif verdict is not None:
                 self._verdicts[one.path] = (one, verdict)
         self._unread = max(0, len(unread) - limit)
@@ -299,7 +299,7 @@ class ForeignSearch:
         return [*good[:limit], *refused, *denied, *left_out]
 
     def _read_footers(self, store: Reader, files: list[Candidate]) -> list[Verdict | None]:
-        """Read footers, several at a time, and say how far that is."""
+        """Read footers concurrently, and report progress."""
         verdicts: list[Verdict | None] = []
         for _one, verdict in ahead(lambda one: verdict_on(store, one), files):
             verdicts.append(verdict)
@@ -315,7 +315,7 @@ class ForeignSearch:
         return self._is_read(one) and rules.is_blizzards(self._verdicts[one.path][1])
 
     def _go_on(self, found: rules.SortedCandidates) -> None:
-        """Raise the watermarks over what is settled, and forget it."""
+        """Raise the watermarks over settled files, and forget these."""
         gone = {one.path for one in found.settled}
         waiting = self._pool.keys() - gone
         self.watermarks = advance(
@@ -327,7 +327,7 @@ class ForeignSearch:
         self._refused = {path: told for path, told in self._refused.items() if path in left}
 
     def _sweep_is_due(self, now: datetime) -> bool:
-        """Sweep first, then in intervals, when the clock went back, or where names tell no time."""
+        """Whether to sweep: at first, in intervals, after the clock went back, or without times."""
         swept_at = None if self._swept is None else self._swept.timestamp()
         return (
             not self.watermarks
@@ -362,14 +362,14 @@ def _passed_over(not_taken: set[str], leftover: set[str]) -> PassedOver:
 
 
 def _is_another(known: LogContents, before: LogContents) -> bool:
-    """Whether the log was read anew because it is not the one of before, as far as that shows."""
+    """Whether the log was read anew because it was replaced, as far as e-tags show."""
     return known is not before and known.last is not None and known.last.etag is not None
 
 
 def still_there(
     store: Reader, found: ForeignFiles
 ) -> tuple[tuple[ForeignFile, ...], tuple[LeftOut, ...]]:
-    """Look once more at files whose footers were read at an earlier look."""
+    """Check files whose footers were read earlier; return those unchanged, and the others."""
 
     def trouble(one: ForeignFile) -> str | None:
         if one.found.path in found.fresh:

@@ -1,1 +1,1 @@
-"""The values that travel."""
+"""Plain values that the stages exchange."""

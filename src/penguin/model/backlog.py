@@ -28,7 +28,7 @@ Transactions = Callable[[str], int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """How far the log says a journal is committed; `sequence` is None before the first time."""
+    """How far a journal is committed by the log; `sequence` is None before the first commit."""
 
     pipeline: str
     journal: str
@@ -58,14 +58,14 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyEntry:
-    """An entry with a checked position in the chain, and the digest of its stored bytes."""
+    """An entry whose place in the chain is checked, with the digest of its stored bytes."""
 
     entry: Entry
     digest: str
     path: str
 
     def position(self) -> Position:
-        """Return where its journal stands once it is committed."""
+        """Return the journal's position once the entry is committed."""
         return Position(
             pipeline=self.entry.pipeline,
             journal=self.entry.journal,
@@ -74,23 +74,23 @@ class ReadyEntry:
         )
 
     def outbox(self, file: FinishedFile) -> TablePath | None:
-        """Return where a file of it waits until it is moved; None where it never is."""
+        """Return where a file of it waits until it is moved; None if it is written in place."""
         direct = self.entry.handoff is Handoff.DIRECT
         return outbox(self.entry.pipeline, file.filename) if direct else None
 
     def receipt(self) -> Receipt:
-        """Write down that it is committed."""
+        """Return the receipt of its commit."""
         return Receipt(journal=self.entry.journal, sequence=self.entry.sequence, digest=self.digest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineBacklog:
-    """One pipeline: where the log says it stands, and the entries that come next, in order."""
+    """One pipeline's committed position, and the entries that follow, in order."""
 
     position: Position
     entries: tuple[ReadyEntry, ...]
     overdue_receipt: Receipt | None = None
-    """What the receipt should say of the past; None where it does."""
+    """The receipt to write; None if the stored one is current."""
 
     @property
     def pipeline(self) -> str:
@@ -99,11 +99,11 @@ class PipelineBacklog:
 
     @property
     def end(self) -> int:
-        """Return the last entry that was read: of those that wait, or else the committed one."""
+        """Return the last entry read: the last waiting one, else the committed one."""
         return self.entries[-1].entry.sequence if self.entries else self.position.sequence or 0
 
     def before(self, sequence: int) -> "PipelineBacklog":
-        """Leave out an entry and all that come after it."""
+        """Return the backlog without an entry and all after it."""
         return PipelineBacklog(
             position=self.position,
             entries=tuple(entry for entry in self.entries if entry.entry.sequence < sequence),
@@ -119,7 +119,7 @@ class WaitingEntry:
     sequence: int
     reason: str
     since: str | None = None
-    """When it was journaled; None where the entry itself is still in sight."""
+    """When it was journaled; None if the entry itself is still in the backlog."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,7 @@ class Stopped:
     pipeline: str
     error: LakeError
     sequence: int | None = None
-    """The entry that cannot be committed, where it is one."""
+    """The entry that cannot be committed; None if the cause is not one entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ class Danger:
     retention: timedelta
 
     def sentence(self) -> str:
-        """Return since when, what may happen when, and what to do."""
+        """Return since when files wait, what may happen, and what to do."""
         days = self.retention.total_seconds() / 86_400
         return (
             f"files have been waiting for their commit since {self.waiting_since.isoformat()}; "
@@ -154,7 +154,7 @@ class Danger:
 def danger(
     waiting_since: datetime | None, configuration: Mapping[str, str], now: datetime
 ) -> Danger | None:
-    """Whether the file that waits longest has waited for half of the retention."""
+    """Return the danger if the file that waits longest has waited for half of the retention."""
     keeps = retention(configuration)
     if waiting_since is None or now - waiting_since < keeps / 2:
         return None
@@ -162,7 +162,7 @@ def danger(
 
 
 def instant(text: str) -> datetime | None:
-    """Read a time; None for one that cannot be read, such as that of an edited meta."""
+    """Parse a time; None if it cannot be parsed, as in an edited meta."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
@@ -176,36 +176,36 @@ AHEAD = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A file that another program put into the table directory, and that no entry names."""
+    """A foreign file in the table directory: no entry names it."""
 
     facts: ObjectFacts
     claim: Meta | None = None
-    """What its meta says of it; None where it was found by a scan."""
+    """Its meta; None if a scan found it."""
     asked_by: str | None = None
     """The path of that meta."""
     late: bool = False
-    """Whether a bare watermark would have lost it."""
+    """Whether a plain watermark would have missed it."""
 
     @property
     def path(self) -> TablePath:
-        """Return its name in the table."""
+        """Return its path in the table."""
         return TablePath(self.facts.path)
 
     @property
     def modified(self) -> datetime:
-        """Return the store's time of it."""
+        """Return its modification time by the store."""
         return self.facts.modified
 
     @property
     def transaction(self) -> str:
-        """Name the app transaction that says it was committed."""
+        """Name the app transaction that records its commit."""
         return foreign_transaction(self.path)
 
     @property
     def is_covered(self) -> bool:
-        """Whether the newest time that was scanned says that it was committed.
+        """Whether the newest scanned time covers its name, so that it needs no own transaction.
 
-        A name from the future would cover files that are yet to come.
+        A name with a time in the future does not count: it would cover files yet to come.
         """
         at = named_at(self.path)
         if self.claim is not None or at is None:
@@ -213,21 +213,21 @@ class Candidate:
         return at <= (self.modified + AHEAD).timestamp() * 1000
 
     def is_same(self, other: "Candidate") -> bool:
-        """Whether two looks saw the same content under the same claim."""
+        """Whether both have the same content and the same meta."""
         return (self.facts, self.claim) == (other.facts, other.claim)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignFile:
-    """A whole Parquet file of another program, with what its footer says of it."""
+    """A complete foreign Parquet file, with the facts of its footer."""
 
     found: Candidate
     rows: int
     schema: DeltaSchema
-    """All columns of the file, those that are partition columns of the table included."""
+    """All columns of the file, including partition columns of the table."""
     statistics: Mapping[str, ColumnStatistics]
     schema_key: str = ""
-    """Names the schema among those of a folder that is adopted."""
+    """The key of the schema in an adoption."""
 
     def finished(self, values: Mapping[str, str | None]) -> FinishedFile:
         """Return the file as a data file of the table, in its partition."""
@@ -253,13 +253,13 @@ class LeftOut:
     reason: str
     asked_by: str | None = None
     modified: datetime | None = field(default=None, compare=False)
-    """When the file was last modified, which is what VACUUM goes by; None where there is none."""
+    """The file's modification time, by which VACUUM decides; None without a file."""
     skippable: bool = False
     """Whether `penguin adopt --skip-unreadable` leaves it out: it has no rows that can be read."""
 
 
 FEW_NAMED = 10
-"""How many files that are passed over are named; the others are counted."""
+"""How many ignored files are named; the others are only counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,9 +269,9 @@ class PassedOver:
     files: int = 0
     some: tuple[str, ...] = ()
     reason: str = ""
-    """Why they are passed over, and how they get in."""
+    """Why they are ignored, and how they get committed."""
     complete: bool = True
-    """False where there may be more: the look at them is bounded."""
+    """False if there may be more: the count is bounded."""
 
     @classmethod
     def of(cls, paths: Iterable[str], reason: str, *, complete: bool = True) -> "PassedOver":

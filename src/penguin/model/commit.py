@@ -1,4 +1,4 @@
-"""One commit, decided: files that it adds, files that it holds, transactions that it moves."""
+"""The plan of one commit: files to add and to hold, and transactions to advance."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,16 +16,16 @@ from penguin.model.backlog import Candidate, LeftOut, Position, ReadyEntry, Stop
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What becomes of a table's columns, each named with the structs it is in."""
+    """Changes of a table's columns, each named by its path."""
 
     added: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
-    """Those that readers no longer see; their files still hold them."""
+    """Hidden from readers; files still hold them."""
     widened: tuple[str, ...] = ()
-    """Those that get a wider type, or may be null from now on."""
+    """Columns with a wider type, or newly nullable."""
 
     def then(self, later: "Changes") -> "Changes":
-        """Put two steps together; what the second undoes of the first is left out."""
+        """Combine two steps; what the second undoes of the first cancels out."""
         added = dict.fromkeys((*self.added, *later.added))
         dropped = dict.fromkeys((*self.dropped, *later.dropped))
         return Changes(
@@ -37,7 +37,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Evolves:
-    """The table can hold the entry's files once it is this one, or as it is without changes."""
+    """The table can hold the files once it is changed to this one; unchanged without changes."""
 
     table: TableFacts
     changes: Changes
@@ -45,7 +45,7 @@ class Evolves:
 
 @dataclass(frozen=True, slots=True)
 class EntryRefused:
-    """The table cannot hold the entry's files, for each of these reasons."""
+    """The table cannot hold the files, for each of these reasons."""
 
     reasons: tuple[str, ...]
 
@@ -55,7 +55,7 @@ Decision = Evolves | EntryRefused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionUpdate:
-    """One app transaction that a commit moves, from what the plan found to what it becomes."""
+    """One app transaction that a commit advances, from the version that the plan found."""
 
     app_id: str
     before: int | None
@@ -63,39 +63,39 @@ class TransactionUpdate:
 
 
 def held_update(name: str, before: int | None, after: HeldState) -> TransactionUpdate:
-    """Return what becomes of a file that is set aside, or was."""
+    """Return the update of a held file's mark."""
     return TransactionUpdate(app_id=layout.held_transaction(name), before=before, after=after.value)
 
 
 class HoldCode(StrEnum):
-    """Why a file is set aside."""
+    """Why a file is held."""
 
     SCHEMA_REFUSED = "schema_refused"
     FILE_MISSING = "file_missing"
     DOCUMENT_UNREADABLE = "document_unreadable"
-    """It is held, and the meta that said why cannot be read."""
+    """It is held, and the meta with the reason cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """A file that a commit leaves out, with the code and the reasons. Its rows are not lost."""
+    """A file that a commit holds, with a code and reasons. Its rows are not lost."""
 
     file: FinishedFile
     entry: EntryName
     code: HoldCode
     reasons: tuple[str, ...]
     outbox: layout.TablePath | None = None
-    """Where the file waits until it is moved; None where it had its final name from the start."""
+    """Where the file waits until it is moved; None if it was written in place."""
 
     @property
     def name(self) -> str:
-        """Name the file among all that are held."""
+        """Return the name by which the file is held."""
         return layout.file_name(self.file.filename)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Releasable:
-    """The held files of one work unit, with the entry they came from: they may be tried again."""
+    """The held files of one work unit and their entry: they may be tried again."""
 
     files: tuple[FinishedFile, ...]
     ready: ReadyEntry
@@ -103,7 +103,7 @@ class Releasable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Add:
-    """One file as it will be in the log."""
+    """One file to add to the log."""
 
     path: layout.TablePath
     size: int
@@ -114,7 +114,7 @@ class Add:
     pipeline: str
     sequence: int
     outbox: layout.TablePath | None = None
-    """Where the file waits until it is moved; None where it had its final name from the start."""
+    """Where the file waits until it is moved; None if it was written in place."""
 
     @classmethod
     def of(
@@ -124,7 +124,7 @@ class Add:
         names: Mapping[str, str],
         ready: ReadyEntry | None = None,
     ) -> "Add":
-        """Return a file as it will be in the log, of an entry or of another program.
+        """Return the add of a file of an entry or of another program.
 
         `names` maps partition columns to their names in the log, where those differ.
         """
@@ -145,27 +145,27 @@ class Add:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotPromoted:
-    """A promotion or retraction that a commit passes over, and why: all of it is done, or none."""
+    """An entry that a commit rejects, and why: all of it is applied or none."""
 
     entry: EntryName
     kind: Kind
     reasons: tuple[str, ...]
     mark: str
-    """The name by which the log says that nothing of it was done."""
+    """The name of the mark by which the log says that it was rejected."""
     before: int | None = None
-    """What the log says of that name so far."""
+    """The mark's version so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advance:
-    """One pipeline's part in a commit: from a position, over its entries, to another."""
+    """One pipeline's part in a commit: its position before, and the entries to settle."""
 
     before: Position
     entries: tuple[ReadyEntry, ...]
 
     @property
     def after(self) -> Position:
-        """Return where the pipeline stands once the commit is made."""
+        """Return the pipeline's position once the commit is made."""
         return self.entries[-1].position()
 
 
@@ -175,19 +175,20 @@ class ForeignAdds:
 
     taken: tuple[Candidate, ...]
     scan: int | None
-    """How many such commits the log has. Each counts on: of two penguins one looks again."""
+    """The number of such commits in the log. Each increments it, so of two penguins one
+    conflicts."""
     scanned: int | None = None
-    """The highest time in the names of the files that scans committed before."""
+    """The highest time in names of files that scans committed before."""
     removals: RemovalNote | None = None
-    """What is known of the removals before the commit, for when their versions are gone."""
+    """The note on earlier removals, for when their versions are gone."""
 
     @property
     def late(self) -> tuple[layout.TablePath, ...]:
-        """Return those that a bare watermark would have lost."""
+        """Return the files that a plain watermark would have missed."""
         return tuple(file.path for file in self.taken if file.late)
 
     def transactions(self) -> tuple[TransactionUpdate, ...]:
-        """Return the transaction that counts such commits, and how far scans have come."""
+        """Return the updates of the scan counter, and of the newest scanned time."""
         after = (self.scan or 0) + 1
         found = (TransactionUpdate(app_id=layout.SCAN_TRANSACTION, before=self.scan, after=after),)
         named = [at for file in self.taken if file.is_covered and (at := named_at(file.path))]
@@ -200,7 +201,7 @@ class ForeignAdds:
         return (*found, update)
 
     def app_ids(self) -> tuple[str, ...]:
-        """Return the transactions of the files that `scanned` does not cover: one for each."""
+        """Return the transactions of files that `scanned` does not cover, one each."""
         return tuple(file.transaction for file in self.taken if not file.is_covered)
 
     def metadata(self) -> dict[str, object]:
@@ -210,17 +211,17 @@ class ForeignAdds:
             "files": len(self.taken),
             "late": len(self.late),
             "scan": (self.scan or 0) + 1,
-            "marks": dict(places),  # The highest name of each folder is its last.
+            "marks": dict(places),  # Sorted, so the last name of each folder is its highest.
             **({} if self.removals is None else {"removals": self.removals.document()}),
         }
 
 
 @dataclass(slots=True, kw_only=True)
 class CommitPlan:
-    """One commit: what the table must be, what is added, how far each pipeline goes."""
+    """One commit: the table before and after, files to add, and how far pipelines advance."""
 
     table: TableFacts
-    """The table as the plan found it, or as it must be created."""
+    """The table as the plan found it, or as it is to be created."""
     after: TableFacts
     """The table as the entries' files need it."""
     changes: Changes = field(default_factory=Changes)
@@ -228,53 +229,53 @@ class CommitPlan:
     """Files that are added, by path."""
     advances: tuple[Advance, ...] = ()
     holds: list[Hold] = field(default_factory=list)
-    """Files that are set aside with this commit."""
+    """Files that this commit holds."""
     released: list[str] = field(default_factory=list)
-    """The names of files that were set aside, and are among those that are added."""
+    """The names of held files that are added."""
     discarded: dict[str, HeldState | None] = field(default_factory=dict)
-    """The names of files that are given up for good, each with what the log says of it so far."""
+    """The names of files that are given up for good, each with its mark so far."""
     removes: dict[str, FinishedFile] = field(default_factory=dict)
-    """Files that are taken out of the table again, or that others take the place of, by path."""
+    """Files that are removed or superseded, by path."""
     not_promoted: list[NotPromoted] = field(default_factory=list)
-    """Promotions and retractions that are settled by leaving the table as it is."""
+    """Rejected entries: settled without a change of the table."""
     left_out: int = 0
-    """The rows of removed files that are not in those that take their places: they leave."""
+    """Rows of removed files that leave the table, not moved to added files."""
     rearranges: bool = False
-    """Whether no row changes: small files became fewer, and readers of changes see nothing."""
+    """Whether the commit only compacts: no row changes, and readers of changes skip it."""
     moved: tuple[TransactionUpdate, ...] = ()
-    """What else the commit moves."""
+    """Further transactions."""
     note: Mapping[str, object] = field(default_factory=dict)
-    """What else is said in the commit."""
+    """Further commit metadata."""
     others: ForeignAdds | None = None
-    """The files of other programs that are among those that are added."""
+    """The foreign files among the added ones."""
     supersedes: frozenset[str] = frozenset()
     """The names of files that this commit supersedes: it fails if one is still active."""
     replaces: bool = False
-    """Whether the schema is replaced: that holds only while no other writer adds a version."""
+    """Whether the schema is replaced, which is valid only while no other writer adds a version."""
 
     @property
     def rows(self) -> int:
-        """Count the rows that the commit makes visible; those of a replaced file were before."""
+        """Count the rows that become visible; rewritten rows were visible before."""
         return sum(add.rows for add in self.adds.values()) - self.rewritten_rows
 
     @property
     def rewritten_rows(self) -> int:
-        """Count the rows of removed files that are in others now."""
+        """Count the rows of removed files that moved to added files."""
         if not self.adds:
             return 0
         return sum(file.record_count for file in self.removes.values()) - self.left_out
 
     @property
     def goes_by_paths(self) -> bool:
-        """Whether files are added because the log did not name them when it was looked at.
+        """Whether files are added because the log did not name them when it was read.
 
-        An entry's files are added because its transaction is not there; only where they come in the
-        place of others, these must still be out of the table.
+        Files of entries are added because their transaction is missing; only where they supersede
+        others must these still be out of the table.
         """
         return self.others is not None or bool(self.moved or self.supersedes)
 
     def transaction_updates(self) -> tuple[TransactionUpdate, ...]:
-        """Return what the commit moves besides pipelines: files that are, or were, set aside."""
+        """Return the transactions that advance besides pipelines, such as marks of held files."""
         return (
             *self.moved,
             *(() if self.others is None else self.others.transactions()),
@@ -290,7 +291,7 @@ class CommitPlan:
         return sum(len(advance.entries) for advance in self.advances)
 
     def transactions(self) -> tuple[tuple[str, int], ...]:
-        """Return the app transactions that make the commit count once."""
+        """Return the app transactions that make the commit idempotent."""
         return (
             *(pair for advance in self.advances for pair in advance.after.transactions()),
             *((update.app_id, update.after) for update in self.transaction_updates()),
@@ -298,16 +299,16 @@ class CommitPlan:
         )
 
     def proof(self, version: int | None) -> tuple[tuple[str, int], ...]:
-        """Return what the version after one says of removals: those that were read end with it."""
+        """Return the removal transactions of the version after `version`, if valid there."""
         note = self.others.removals if self.others is not None else None
         return note.transactions() if note and note.until == version and not self.removes else ()
 
     def current_transactions(self) -> tuple[tuple[str, int], ...]:
-        """Return the current transactions, for a commit that advances none."""
+        """Return the current transactions, for a commit that advances none of them."""
         return tuple(pair for advance in self.advances for pair in advance.before.transactions())
 
     def settled(self) -> dict[str, dict[str, object]]:
-        """Return which entries of which journals the commit settles."""
+        """Return the entries that the commit settles, by pipeline."""
         return {
             advance.before.pipeline: {
                 "journal": advance.after.journal,
@@ -353,12 +354,12 @@ class CommitProposal:
     left_out: tuple[LeftOut, ...] = ()
     """Files of other programs that are not committed."""
     unfit: tuple[LeftOut, ...] = ()
-    """Those of them that only the attempt to commit them has shown."""
+    """Those of them that only planning their commit has shown."""
     retried: tuple[Releasable, ...] = ()
     """Held files that were tried again."""
 
     def is_unsettled(self, max_files: int) -> bool:
-        """Whether held files must be tried again: a commit may fail, or be too full for some."""
+        """Whether held files must be tried again: a commit may fail, or may have been too full."""
         commit = self.commit
         return commit is not None and (
             bool(commit.released)

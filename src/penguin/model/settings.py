@@ -25,11 +25,11 @@ class CatalogSettings:
     """The address of Glue, where it is not that of its region."""
     region: str | None = None
     options: StorageOptions = field(default_factory=StorageOptions)
-    """By whose credentials it is asked."""
+    """The credentials for the catalog."""
 
     @property
     def name(self) -> str:
-        """Return the name by which engines know the table."""
+        """Return the table's name in the catalog."""
         return f"{self.database}.{self.table}"
 
 
@@ -41,42 +41,42 @@ class TableSettings:
     table_uri: str
     storage_options: StorageOptions = field(default_factory=StorageOptions)
     poll_interval: float = 10.0
-    """Seconds between two looks at the table directory."""
+    """Seconds between two polls of the table directory."""
     checkpoint_interval: int | None = None
-    """Commits between two Delta checkpoints; None for as many as the size of the table asks for."""
+    """Commits between two Delta checkpoints; None to derive it from the table's size."""
     evolution: Evolution = Evolution.MERGE
     discovery: DiscoverBy = DiscoverBy.AUTO
     max_files_per_commit: int = 10_000
     """Entries share a commit up to this many files; one entry is never split."""
     partition_columns: tuple[str, ...] | None = None
-    """What the configuration says of the partition columns; None where it says nothing."""
+    """The configured partition columns; None if not configured."""
     partition_template: str | None = None
-    """The `prefix_template` of `partition_by`, of which a new table's column types are taken."""
+    """The `prefix_template` of `partition_by`, which gives a new table's column types."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """Delta table properties."""
     skipping: SkippingColumns = SkippingColumns.ALL
     """Which columns get bounds that readers skip files by."""
     partition_filter: Window | None = None
-    """Which folders a first look reaches back to."""
+    """The oldest folders of a first listing."""
     late_window: float = 3600.0
     """How many seconds of names below a folder's watermark are listed at every poll."""
     sweep_interval: float = 3600.0
-    """Seconds between two full comparisons."""
+    """Seconds between two sweeps."""
     sweep_horizon: Window | None = None
-    """How far back a full comparison goes; None for all the way."""
+    """How far back a sweep goes; None for all folders."""
     file_pattern: str | None = None
     """Which files a scan takes besides `{uuidv7}.parquet`."""
     catalog: CatalogSettings | None = None
-    """Where the table is registered for other engines; None for nowhere."""
+    """The catalog for other engines; None without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PenguinSettings(ProgramSettings):
-    """Everything one penguin process does."""
+    """The settings of one penguin process."""
 
     tables: tuple[TableSettings, ...]
     unclaimed: Mapping[str, str] = field(default_factory=dict)
-    """The sinks that no table of the configuration is at, by the pipelines that write to them."""
+    """The sinks without a configured table, by the pipelines that write to them."""
 
 
 class TableMissing(ObjectMissing):
@@ -84,7 +84,7 @@ class TableMissing(ObjectMissing):
 
 
 class TableExists(LakeError, code="table_exists", whose=Whose.EXTERNAL, retryable=True):
-    """Somebody else created the table first."""
+    """Another writer created the table first."""
 
 
 class LogRolledBack(LakeError, code="log_rolled_back", whose=Whose.USER):
@@ -116,4 +116,4 @@ class FolderUnfit(LakeError, code="folder_unfit", whose=Whose.USER):
 
 
 class FileReleased(LakeError, code="file_released", whose=Whose.USER):
-    """An entry reads the sources of a file again that is in the table."""
+    """An entry reads sources again whose rows are in the table already."""

@@ -1,7 +1,7 @@
-"""An operator's commands on held files: they are committed, or given up for good.
+"""An operator's commands on held files: commit them, or give them up for good.
 
-Each order is one commit, made as every other: what the log says at that moment decides, and doing
-it again changes nothing.
+Each order is one commit like any other: the log at that moment decides, and repeating it changes
+nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ from penguin.proposal import draft_commit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOperation:
-    """An order on one table, which looks at it and commits to it."""
+    """An order that inspects one table and commits to it."""
 
     settings: TableSettings
     store: Store
@@ -43,33 +43,33 @@ class TableOperation:
     open_log: Callable[[Store], Log] = field(default=Log)
 
     def committer(self) -> Committer:
-        """Return who carries out the order's commits."""
+        """Return the committer of the order."""
         return Committer(
             log=self.open_log(self.store), store=self.store, clock=self.clock, pause=self.pause
         )
 
 
 LOOKS = 5
-"""How often the table may change between the look and the commit."""
+"""Attempts before an order gives up on a table that keeps changing."""
 
 
 class NotHeld(LakeError, code="not_held", whose=Whose.USER):
-    """A name was given that no held file has."""
+    """No held file has the given name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """What became of the files that a command named."""
+    """Outcome of a command for the files that it names."""
 
     version: int | None = None
-    """The version that has it; None where nothing was committed."""
+    """The version that was committed; None if nothing was."""
     done: tuple[HeldMeta, ...] = ()
     left: tuple[HeldMeta, ...] = ()
-    """Those that stay held."""
+    """Files that stay held."""
     taken_out: tuple[ContestedFile, ...] = ()
-    """Those that were in the table, and are given up."""
+    """Contested files that are given up."""
     why: Mapping[str, str] = field(default_factory=dict)
-    """Why some of those that stay must, by name."""
+    """Why files must stay held, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +81,9 @@ class HeldFileOperations(TableOperation):
         return frozenset(one.name for one in self._look()[1].held)
 
     def release(self, names: frozenset[str] | None) -> Settlement:
-        """Commit held files, all or those that are named, as far as the table can hold them.
+        """Commit held files, all or the named ones, as far as the table can hold them.
 
-        With a file the others of its work unit go in: they stand or fall together.
+        The other files of a file's work unit are committed with it: they stand or fall together.
         """
         why: dict[str, str] = {}
 
@@ -116,15 +116,15 @@ class HeldFileOperations(TableOperation):
         )
 
     def contested(self) -> tuple[ContestedFile, ...]:
-        """Return the files that are in the table, and whose sources an entry reads again."""
+        """Return the files in the table whose sources an entry reads again."""
         table = self.open_log(self.store).open()
         return () if table is None else self._contested(table)
 
     def discard(self, names: frozenset[str], *, rows_deleted: bool = False) -> Settlement:
         """Discard files for good: they will never be in the table, and the log says so.
 
-        A contested file is removed from the table by the same commit. If that is not possible
-        because it was rewritten, its rows must have been deleted before.
+        The same commit removes contested files from the table. If one was rewritten and cannot be
+        removed, its rows must have been deleted before.
         """
         out: list[ContestedFile] = []
 
@@ -164,7 +164,7 @@ class HeldFileOperations(TableOperation):
         )
 
     def _note_discarded(self, plan: CommitPlan, held: tuple[HeldMeta, ...]) -> None:
-        """Record what is given up, so that its rows can be reported and read again."""
+        """Record the discarded files, so that their rows can be reported and read again."""
         keep_in_mind(self.store, (one for one in held if one.name in plan.discarded))
 
     def _contested(self, table: WritableTable) -> tuple[ContestedFile, ...]:
@@ -172,7 +172,7 @@ class HeldFileOperations(TableOperation):
         return contested(self.store, pipelines, table.transaction)
 
     def _look(self) -> tuple[WritableTable | None, HeldFiles]:
-        """Read the metas of held files, then the log, which says what they mean."""
+        """Read the metas of held files, then the log, which decides what they mean."""
         metas = read_held(self.store)
         table = self.open_log(self.store).open()
         return table, HeldFiles() if table is None else sort_out(metas, table.transaction)
@@ -182,7 +182,7 @@ class HeldFileOperations(TableOperation):
         plan_of: Callable[[WritableTable, tuple[HeldMeta, ...]], CommitPlan | None],
         before: Callable[[CommitPlan, tuple[HeldMeta, ...]], None] = lambda _plan, _held: None,
     ) -> tuple[CommitPlan | None, int | None, tuple[HeldMeta, ...]]:
-        """Plan and commit; return the plan, the version that has it, and what was held before."""
+        """Plan and commit; return the plan, its version, and the files held before."""
         committer = self.committer()
         for _ in range(LOOKS):
             table, held_files = self._look()
@@ -205,14 +205,14 @@ class HeldFileOperations(TableOperation):
 
 
 def _taken_out_again(name: str, table: WritableTable) -> TransactionUpdate:
-    """Return the transaction that counts how often a file was taken out by order."""
+    """Return the update of the transaction that counts removals of a file by order."""
     app_id = taken_out_transaction(name)
     before = table.transaction(app_id)
     return TransactionUpdate(app_id=app_id, before=before, after=(before or 0) + 1)
 
 
 def _choose(held: tuple[HeldMeta, ...], names: frozenset[str] | None) -> tuple[HeldMeta, ...]:
-    """Pick the held files that are named, with those that were written together with them."""
+    """Return the named held files and all others of their work units."""
     if names is None:
         return held
     _check_known(names, {one.name for one in held})

@@ -1,8 +1,8 @@
-"""An operator's commands for a log that no longer has what was committed to it.
+"""An operator's commands for a log that lost commits.
 
-A log that was put back from a backup, or a dropped table, is behind the receipts. A RESTORE
-takes out what was committed after some version. In both cases the rows can be committed again, or
-be left out for good; only the operator can decide which.
+A log restored from a backup, or a dropped table, is behind the receipts. A RESTORE removes what was
+committed after some version. In both cases the rows can be committed again or left out for good;
+only the operator can decide which.
 """
 
 from collections.abc import Iterator
@@ -49,18 +49,18 @@ from penguin.plan.decisions import created_as
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitEvidence:
-    """What a log still shows of entries whose transactions it has lost."""
+    """Evidence in a log for entries whose transactions it has lost."""
 
     up_to: int | None = None
-    """The last entry of which the log names a file; None where it names none."""
+    """The last entry with a file in the log; None without one."""
     doubtful: tuple[int, int] | None = None
-    """The first and the last entry after that of which the log may have forgotten the files."""
+    """The first and last later entry whose files the log may have forgotten."""
 
 
 def find_evidence(
     store: Reader, table: Snapshot, entries: tuple[ReadyEntry, ...]
 ) -> CommitEvidence:
-    """Compare entries with all that a log can still tell of their files."""
+    """Find the evidence that a log still has for entries."""
     known = read_log(store, table)
     written = [written_at(file) for ready in entries for file in ready.entry.files]
     if written:
@@ -80,7 +80,7 @@ def find_evidence(
 
 
 def written_at(file: FinishedFile) -> datetime:
-    """Return when a file was begun, by the clock of the program that wrote it."""
+    """Return when a file was opened, by its writer's clock."""
     named = named_at(file.filename)
     at = file.modification_time if named is None else named
     return moment(at) or LONG_AGO
@@ -94,38 +94,38 @@ def _knows(known: LogContents, file: FinishedFile) -> bool:
 
 
 class RowsUncertain(LakeError, code="rows_uncertain", whose=Whose.USER):
-    """Only a person who looks can say whether rows are in the table."""
+    """The log cannot tell whether rows are in the table; a person must check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolledBackPipeline:
-    """A pipeline whose entries were committed to a log that no longer knows of them."""
+    """A pipeline with committed entries that the log no longer knows."""
 
     position: Position
-    """Where the log says it stands."""
+    """Its position by the log."""
     receipt: Receipt
-    """What was committed last."""
+    """The last committed entry."""
     evidence: CommitEvidence = field(default_factory=CommitEvidence)
-    """What of the entries in between the log has all the same."""
+    """The evidence that the log has for the entries in between."""
 
     @property
     def first(self) -> int:
-        """Return the first of the entries that the log has no transaction of."""
+        """Return the first entry whose transaction the log has lost."""
         return (self.position.sequence or 0) + 1
 
     @property
     def first_lost(self) -> int:
-        """Return the first of the entries whose files are gone from the log, too."""
+        """Return the first entry whose files are gone from the log, too."""
         return max(self.first, (self.evidence.up_to or 0) + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReplay(TableOperation):
-    """Settles what the log of one table has lost."""
+    """Settles the entries that one table's log has lost."""
 
     def rolled_back(self) -> tuple[RolledBackPipeline, ...]:
-        """Return the pipelines whose receipt is ahead of the log; an unreadable one is an error."""
-        # The receipts first: what one says of a commit that is made meanwhile, the log says, too.
+        """Return the pipelines whose receipts are ahead of the log; an unreadable one raises."""
+        # Receipts first: the log, read later, knows every commit that they record.
         found = read_pipelines(self.store, self.settings.discovery)
         table = self.open_log(self.store).open()
         for unreadable in found.stopped:
@@ -158,10 +158,10 @@ class LogReplay(TableOperation):
         return find_evidence(self.store, table, there)
 
     def replay_lost(self, rolled_back: RolledBackPipeline, *, rows_missing: bool = False) -> None:
-        """Let the entries that the log has lost be committed again: the next poll does.
+        """Have the next poll commit the lost entries again.
 
-        Of those whose files the log still knows the transactions are written anew, and no row is
-        added. Where the log cannot tell, `rows_missing` says that somebody has looked.
+        For entries whose files the log still has, only the transactions are written again, and no
+        row is added. `rows_missing` confirms that the rows are missing where the log cannot tell.
         """
         position, doubtful = rolled_back.position, rolled_back.evidence.doubtful
         if doubtful is not None and not rows_missing:
@@ -175,7 +175,7 @@ class LogReplay(TableOperation):
         if rolled_back.evidence.up_to is not None:
             self._settle(rolled_back, rolled_back.evidence.up_to)
             return
-        # With entry 0 the receipt still says that this journal is wanted, and no earlier one.
+        # With entry 0 the receipt still names this journal.
         committed = self._entry(position.pipeline, position.journal, position.sequence or 0)
         if position.sequence is not None and digest_number(committed.digest) != position.digest:
             raise JournalBroken(
@@ -187,7 +187,7 @@ class LogReplay(TableOperation):
         self.store.replace(receipt_path(position.pipeline), encode(committed.receipt()))
 
     def unlisted(self) -> tuple[Hold, ...]:
-        """Return files that are held and of which no meta says so: the log lost their release."""
+        """Return held files without a meta: the log has lost their release."""
         table = self.open_log(self.store).open()
         if table is None:
             return ()
@@ -198,7 +198,7 @@ class LogReplay(TableOperation):
             if app_id.startswith(HELD_TRANSACTIONS) and state == HeldState.HELD
         ]
         lost = {name for name in names if self.store.head(held_meta(name)) is None}
-        # A meta is deleted once the log has the release: what is released meanwhile is not lost.
+        # A meta is deleted after the release is logged: a file released meanwhile is not lost.
         now = self.open_log(self.store).open() if lost else None
         if now is None:
             return ()
@@ -206,7 +206,7 @@ class LogReplay(TableOperation):
         return tuple(self._holds(held, now))
 
     def _holds(self, names: set[str], table: WritableTable) -> Iterator[Hold]:
-        """Find files in the journals, by their names."""
+        """Yield holds for files of the journals, by name."""
         for pipeline, receipt in read_pipelines(
             self.store, self.settings.discovery
         ).receipts.items():
@@ -223,11 +223,11 @@ class LogReplay(TableOperation):
                         )
 
     def list_again(self, holds: tuple[Hold, ...]) -> None:
-        """Write the metas of held files anew: the next poll looks at them as at all others."""
+        """Write the metas of held files again; the next poll handles them as all others."""
         set_aside(self.store, holds, self.clock.now())
 
     def forget_lost(self, rolled_back: RolledBackPipeline) -> int:
-        """Continue after the entries that the log has lost, without their rows."""
+        """Skip the lost entries for good, without their rows."""
         position, receipt = rolled_back.position, rolled_back.receipt
         last = self._entry(position.pipeline, receipt.journal, receipt.sequence)
         if last.digest != receipt.digest:
@@ -240,10 +240,10 @@ class LogReplay(TableOperation):
         return self._settle(rolled_back, receipt.sequence)
 
     def _settle(self, rolled_back: RolledBackPipeline, sequence: int) -> int:
-        """Record in the log that entries up to one are settled, add nothing; return the version.
+        """Record in the log that entries up to `sequence` are settled, without adding files.
 
-        What is held of entries that the log remembers stays held: its transactions are lost
-        with theirs, and a note without one would be taken for one that means nothing.
+        Held files of entries that the log remembers stay held: their marks are lost too, and a meta
+        without a mark would be taken for stale.
         """
         position, kept = rolled_back.position, rolled_back.evidence.up_to
         last = self._entry(position.pipeline, rolled_back.receipt.journal, sequence)
@@ -270,7 +270,7 @@ class LogReplay(TableOperation):
         return self.committer().carry_out(plan).version
 
     def _write_down(self, last: ReadyEntry, numbers: range, version: int) -> None:
-        """Write down which files are left out, as a repair does, for who counts what is in."""
+        """Record which files are left out, as a repair does, for audits."""
         pipeline, journal = last.entry.pipeline, last.entry.journal
         entries = (self._entry(pipeline, journal, number).entry for number in numbers)
         document = Repair(
@@ -288,7 +288,7 @@ class LogReplay(TableOperation):
     def _held_updates(
         self, table: WritableTable, last: ReadyEntry, kept: int
     ) -> tuple[TransactionUpdate, ...]:
-        """Return the transactions that files held of a journal's entries lack."""
+        """Return the missing marks of held files."""
         known = read_log(self.store, table)
         position = last.position()
         names = [
@@ -306,9 +306,9 @@ class LogReplay(TableOperation):
         )
 
     def undone(self) -> tuple[Restore, tuple[Add, ...]] | None:
-        """Return what the last RESTORE took out and is not back yet; None where nothing is.
+        """Return what the last RESTORE removed and is not back yet; None if nothing is.
 
-        Files that were superseded since stay out: their rows are in the table, as others.
+        Files superseded since stay out: their rows are in other files of the table.
         """
         table = self.open_log(self.store).open()
         if table is None:
@@ -324,7 +324,7 @@ class LogReplay(TableOperation):
         return (restore, tuple(adds)) if adds else None
 
     def replay_undone(self) -> int | None:
-        """Add again what the last RESTORE took out of penguin's commits, once."""
+        """Add again, once, the files of penguin's commits that the last RESTORE removed."""
         table, undone = self.open_log(self.store).open(), self.undone()
         if table is None or undone is None:
             return None

@@ -1,1 +1,1 @@
-"""What a commit does: adds, transactions, schema changes, statistics."""
+"""Planning a commit: adds, transactions, schema changes, statistics."""

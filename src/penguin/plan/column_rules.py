@@ -1,9 +1,9 @@
-"""Which types read which, and what a table requires of files, entries and schema changes. Pure.
+"""Type compatibility, and what a table requires of files, entries and schema changes. Pure.
 
 Every reader reads some narrow types of files as wider ones of a table. A table with the feature
-`typeWidening` allows more, and records every change of a type in the column's metadata, for readers
-of older files. A file is bound to the names, and in mode `id` to the ids, that it was written with:
-its entry has them in the metadata of the schema's fields, as Delta writes it.
+`typeWidening` allows more, and records every change of a type in the column's metadata for readers
+of older files. A file is bound to the column names, and in mode `id` to the ids, that it was
+written with: its entry has them in the metadata of the schema's fields, as Delta writes it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -55,20 +55,20 @@ WIDENED_TO: dict[str, frozenset[str]] = {
     "double": frozenset({"byte", "short", "integer"}),
     "timestamp_ntz": frozenset({"date"}),
 }
-"""For a type, those that it takes the place of only where the table records it."""
+"""By type, the types it may replace only if the table records the change."""
 DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-"""The digits before the point of a decimal that takes the place of an integer, by the protocol."""
+"""Digits before the point of a decimal that replaces an integer, by the protocol."""
 
 
 def may_widen(features: frozenset[str], configuration: Mapping[str, str]) -> bool:
-    """Whether a table records changes of its columns' types, and has them switched on."""
+    """Whether type widening is supported by a table and enabled."""
     return TYPE_WIDENING in features and is_on(configuration, ENABLED)
 
 
 def widens(before: DeltaType, after: DeltaType, features: frozenset[str]) -> bool:
-    """Whether a column that is recorded as widened may go from one plain type to another.
+    """Whether the Delta protocol lets a recorded column change from one plain type to another.
 
-    These are the changes of the Delta protocol. Local times ask for a feature of their own.
+    Timestamps without a time zone need a feature of their own.
     """
     if not isinstance(before, str) or not isinstance(after, str) or before == after:
         return False
@@ -85,9 +85,9 @@ def widens(before: DeltaType, after: DeltaType, features: frozenset[str]) -> boo
 
 
 def recorded(field: DeltaField, kind: DeltaType) -> DeltaField:
-    """Return a field with another type, and in its metadata what has changed.
+    """Return a field with another type, and the change recorded in its metadata.
 
-    What is inside of a struct is recorded by the fields of that struct.
+    Changes inside a struct are recorded by the struct's fields.
     """
     new = [*_changes(field["type"], kind)]
     metadata = field.get("metadata") or {}
@@ -111,9 +111,9 @@ def _changes(before: DeltaType, after: DeltaType, path: str = "") -> Iterator[di
 CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
 RECORDS_TYPES = frozenset({TYPE_WIDENING, TYPE_WIDENING_PREVIEW})
 ASK_FOR_MORE = RECORDS_TYPES | {CLUSTERING}
-"""Features by which the columns of a table are not free to become others."""
+"""Features that restrict changes of a table's columns."""
 OF_CHANGES = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
-"""The columns that every reader of a table's changes sees beside the table's own."""
+"""The columns that readers of the change data feed see beside the table's own."""
 WAY_OUT = (
     "they were written before the table was changed, or by a program that does not know how it "
     "calls its columns. Start blizzard anew and have it read the sources again: blizzard redo"
@@ -121,7 +121,7 @@ WAY_OUT = (
 
 
 def reasons_against_names(table: TableFacts, entry: DeltaSchema) -> Iterator[str]:
-    """Yield why a table that maps its columns does not find those of some files in them."""
+    """Yield why a table with column mapping would not find the columns of some files."""
     mode = mode_of(table.configuration)
     if mode == "none":
         return
@@ -137,10 +137,10 @@ def reasons_against_names(table: TableFacts, entry: DeltaSchema) -> Iterator[str
 
 
 def reasons_against_rewritten(table: TableFacts, entry: Entry) -> Iterator[str]:
-    """Yield why files do not take the place of others: columns have other names since.
+    """Yield why files cannot replace others: column names changed since they were written.
 
-    Their statistics go by the names that people saw when they were written, and their rows have the
-    ids that they had in other files in the columns that the table named for that.
+    Their statistics use the display names of that time, and row ids of moved rows are in the
+    columns that the table named for them.
     """
     kept = row_columns(table.configuration) if ROW_TRACKING in table.features else None
     new = entry.data_files[len(entry.files) :]
@@ -159,7 +159,7 @@ def reasons_against_rewritten(table: TableFacts, entry: Entry) -> Iterator[str]:
 
 
 def reasons_against_change(table: TableFacts, changes: Changes) -> Iterator[str]:
-    """Yield why a change of columns is not made: the table asks for more than a new schema."""
+    """Yield why a change of columns is refused: the table requires more than a new schema."""
     changed = {"add columns to": changes.added, "drop columns of": changes.dropped}
     for verb, columns in changed.items() if maps_columns(table.configuration) else ():
         if columns:
@@ -183,7 +183,7 @@ def reasons_against_change(table: TableFacts, changes: Changes) -> Iterator[str]
 
 
 def _names_in_files(fields: list[DeltaField], *, by_id: bool) -> dict[FieldPath, object]:
-    """Return the names, and the ids if they count, under which files hold all fields."""
+    """Return the names of all fields in files, with ids if they matter."""
     return {
         path: (said.get(PHYSICAL_NAME, path[-1]), said.get(COLUMN_ID) if by_id else None)
         for path, _kind, said in types_within({"type": "struct", "fields": fields})
@@ -195,7 +195,7 @@ RESERVED_FOLDERS = (DELTA_LOG, OURS, STAGING)
 
 
 def check_configured_partitions(configured: tuple[str, ...] | None, ready: ReadyEntry) -> None:
-    """Refuse an entry that is partitioned by other columns than the configuration says."""
+    """Raise if an entry is partitioned by other columns than configured."""
     if configured is not None and configured != ready.entry.partition_columns:
         why = (
             f"partition_by names {', '.join(configured) or 'nothing'}, the files are "
@@ -209,7 +209,7 @@ def check_configured_partitions(configured: tuple[str, ...] | None, ready: Ready
 
 
 def check_books(ready: ReadyEntry) -> None:
-    """Refuse an entry whose files do not hold as many rows as its source files gave."""
+    """Raise if an entry's files and its source files have different row counts."""
     for source in ready.entry.sources:
         counted = source.blank + source.filtered + source.quarantined + source.rows
         if (source.rows if source.failure else source.lines - counted) != 0:
@@ -226,7 +226,7 @@ def check_books(ready: ReadyEntry) -> None:
     held = sum(file.record_count for file in entry.files)
     taken = sum(source.rows for source in entry.sources if source.retracted)
     if entry.kind == "erase":
-        # Where erased rows came from is not known of all of them.
+        # The sources of some erased rows are unknown.
         taken = max(entry.left_out, sum(entry.erased.values()))
     for rows, verb, told, count in (
         (given, "gave", "hold", held),
@@ -241,7 +241,7 @@ def check_books(ready: ReadyEntry) -> None:
 
 
 def check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:
-    """Refuse an entry that names something other than a data file, or a file twice."""
+    """Raise if an entry names something other than a data file, or a file twice."""
     seen: set[str] = set()
     for file in ready.entry.data_files:
         segments = file.filename.split("/")
@@ -256,7 +256,7 @@ def check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:
 
 
 def check_rewrites(ready: ReadyEntry) -> None:
-    """Refuse an entry that rewrites a file twice, or files into ones with other rows."""
+    """Raise if an entry rewrites a file twice, or its row counts do not match."""
     seen: set[str] = set()
     for rewrite in ready.entry.rewrites:
         for old, file in zip(rewrite.old, rewrite.old_files(), strict=True):
@@ -277,7 +277,7 @@ def check_rewrites(ready: ReadyEntry) -> None:
 
 
 def check_files(files: Iterable[FinishedFile], table: TableFacts, ready: ReadyEntry) -> None:
-    """Refuse files whose size, rows or partition values the table cannot have."""
+    """Raise if the table cannot have a file's size, rows or partition values."""
     try:
         columns = partition_fields(table)
     except ValueError as reason:
@@ -298,14 +298,14 @@ def _check_file(file: FinishedFile, columns: dict[str, Field], ready: ReadyEntry
         )
     for name, value in file.partition_values.items():
         try:
-            # Delta takes an empty string for null.
+            # Delta treats an empty string as null.
             check_value(columns[name], value or None)
         except ValueError as reason:
             raise invalid(ready, f"its value of partition column {name}: {reason}", file) from None
 
 
 def invalid(ready: ReadyEntry, why: str, file: FinishedFile) -> EntryInvalid:
-    """Return the error of an entry that names a file which must not be committed."""
+    """Return the error for an entry with a file that must not be committed."""
     return EntryInvalid(
         f"entry {ready.entry.sequence} must not be committed: {why}",
         file=file.filename,

@@ -1,9 +1,9 @@
-"""Waiting entries of several pipelines, and files that were set aside → one commit. Pure.
+"""Plan one commit from the waiting entries of pipelines and from held files. Pure.
 
-An entry is settled whole, in one commit. Files of it that the table cannot hold, or that are gone,
-are set aside by that commit, each with a mark of its own; the rest is added, and the pipeline goes
-on. An entry that is itself not as it must be stops its pipeline at that place, by name; its earlier
-entries and the other pipelines go on.
+An entry is settled whole, in one commit. Its files that the table cannot hold, or that are gone,
+are held by that commit, each with a mark of its own; the rest is added, and the pipeline goes on.
+An invalid entry stops its pipeline at that entry; its earlier entries and the other pipelines go
+on.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,20 +47,20 @@ NO_TABLE = "there is no table whose files could be replaced"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanQuestions:
-    """What a plan asks of the log."""
+    """The questions that a plan asks the log."""
 
     transactions: Transactions = lambda _app_id: None
     unused: Callable[[], bool] = lambda: False
-    """Whether no row was ever written to the table: the first files decide what it is then."""
+    """Whether no row was ever written to the table: then its first files define it."""
     why_not_replaced: Callable[[Sequence[FinishedFile]], str | None] = lambda _files: NO_TABLE
-    """Why files of the table cannot be replaced; None where they can."""
+    """Why files of the table cannot be replaced; None if they can."""
     came_back: Callable[[frozenset[str]], Mapping[str, str]] = lambda _names: {}
-    """How rows of superseded files came back into the table, by the files' names."""
+    """How rows of superseded files came back into the table, by file name."""
     put_back: Callable[[Entry], str | None] = lambda _entry: None
-    """What may have put files back that an entry supersedes, since it was planned."""
+    """What may have brought back files that an entry supersedes, since it was planned."""
 
     def held_state(self, name: str) -> int | None:
-        """Return what the log says of a held file."""
+        """Return the mark of a held file."""
         return self.transactions(held_transaction(name))
 
 
@@ -77,9 +77,9 @@ def plan_commit(
     lacking: Mapping[str, str] | None = None,
     asked: bool = False,
 ) -> CommitProposal:
-    """Put as much into one commit as it may hold: entries in turn, then files that were set aside.
+    """Fill one commit with entries in turn, then with held files.
 
-    `lacking` says of files that are not there, or not as they were written, what is wrong.
+    `lacking` says what is wrong with files that are missing or differ from what was written.
     """
     draft = _EntryDraft(
         settings=settings,
@@ -111,7 +111,7 @@ def plan_commit(
 
 
 def _in_turn(backlogs: tuple[PipelineBacklog, ...]) -> Iterator[tuple[PipelineBacklog, ReadyEntry]]:
-    """Yield the first entry of each pipeline, then the second, so that none starves another."""
+    """Yield the first entry of each pipeline, then the second, so that none starves."""
     longest = max((len(backlog.entries) for backlog in backlogs), default=0)
     for place in range(longest):
         for backlog in backlogs:
@@ -132,16 +132,16 @@ class _EntryDraft(CommitDraft):
         return bool(self.taken) and files > self.settings.max_files_per_commit
 
     def comes_alone(self, ready: ReadyEntry) -> bool:
-        """Whether an entry belongs into another version: one that changes no row has no others.
+        """Whether an entry needs a version of its own: one that only compacts is not mixed.
 
-        Readers that follow changes skip such a version as a whole.
+        Readers of changes skip such a version as a whole.
         """
         return self.plan.rearranges or (bool(self.taken) and ready.entry.operation == "rewrite")
 
     def settles_what(self, ready: ReadyEntry) -> bool:
-        """Whether an entry gives up or replaces files of this very commit: it comes with the next.
+        """Whether an entry gives up or replaces files of this very commit: then it must wait.
 
-        What becomes of them the log has yet to say. It is so only where a log has lost what it had.
+        The log has yet to decide on those files. This happens only where a log has lost commits.
         """
         here = {hold.name for hold in self.plan.holds} | {file_name(add) for add in self.plan.adds}
         replaced = (file_name(file.filename) for file in ready.entry.outgoing)
@@ -151,7 +151,7 @@ class _EntryDraft(CommitDraft):
         entry, plan = ready.entry, self.plan
         check_configured_partitions(self.settings.partition_columns, ready)
         check_books(ready)
-        # Without columns a later entry makes the table.
+        # Without columns, a later entry creates the table.
         if self.has_table or entry.files or entry.table_schema["fields"]:
             table = plan.table if self.has_table else self._new_table(ready)
             check_names(ready, plan.adds)
@@ -169,7 +169,7 @@ class _EntryDraft(CommitDraft):
             table = made.table if table.version is None else table
         if isinstance(decision, EntryRefused):
             if not self.has_table:
-                # Without a table there is no log to write down that they are held.
+                # Without a table there is no log to record that they are held.
                 raise SchemaRefused(entry.sequence, decision.reasons, path=ready.path)
             plan.holds += _hold(ready, entry.files, HoldCode.SCHEMA_REFUSED, decision.reasons)
             plan.discarded |= given_up
@@ -185,21 +185,21 @@ class _EntryDraft(CommitDraft):
             if file.unit not in units
         }
         plan.discarded |= given_up
-        # What one unit wrote stands or falls together: its sources are read again as a whole.
+        # The files of a unit stand or fall together: its sources are read again as a whole.
         why = tuple(f"{file.filename}: {self.lacking[file.filename]}" for file in lacking)
         broken = tuple(file for file in entry.files if file.unit in units)
         plan.holds += _hold(ready, broken, HoldCode.FILE_MISSING, why)
 
     def _replace(self, ready: ReadyEntry, table: TableFacts, after: TableFacts) -> None:
-        """Do all that an entry says of files that go or are replaced, or leave the table as it is.
+        """Apply an entry that removes or replaces files, completely or not at all.
 
-        The rows of those files are in the table then: nothing waits for it, and it can be run
-        again. A file is never added without removing the one it supersedes, and rows
-        that were read to supersede others are given up with all the rest.
+        If it is rejected, the rows of those files stay in the table: nothing waits for the entry,
+        and the command can be run again. A file is never added without removing the one it
+        supersedes; rows that were read to supersede others are discarded as well.
         """
         entry, plan = ready.entry, self.plan
         check_rewrites(ready)
-        # What is left of a file fits as the file did: only what is new asks for a column.
+        # Remaining rows fit as their file did: only new rows may need new columns.
         decision: Evolves | EntryRefused = Evolves(after, Changes())
         if entry.files or (entry.operation == "overwrite" and not entry.left_out):
             decision = self._decide(after, _with_all_columns(entry, after))
@@ -207,7 +207,7 @@ class _EntryDraft(CommitDraft):
         if not reasons and isinstance(decision, Evolves):
             check_files(entry.data_files, decision.table, ready)
             for file in entry.data_files:
-                # It has its final name from the start, under any hand-off.
+                # It was written in place, under any hand-off.
                 plan.adds[file.filename] = replace(_added(file, ready, decision.table), outbox=None)
             plan.removes |= {one.filename: one for one in entry.outgoing}
             plan.rearranges = entry.operation == "rewrite"
@@ -220,14 +220,14 @@ class _EntryDraft(CommitDraft):
         plan.not_promoted.append(
             NotPromoted(entry=name, kind=entry.kind, reasons=reasons, mark=mark, before=before)
         )
-        # What was read to come in is in no table, so no state is before this one.
+        # Files read for this entry are new, so they have no mark yet.
         plan.discarded |= {file_name(file.filename): None for file in entry.files}
         self.evolve(table, Evolves(after, Changes()))
 
     def _reasons_against(
         self, entry: Entry, decision: Evolves | EntryRefused, after: TableFacts
     ) -> tuple[str, ...]:
-        """Return why the files of an entry cannot go, or be replaced."""
+        """Return why the files of an entry cannot be removed or replaced."""
         if isinstance(decision, EntryRefused):
             return decision.reasons
         if named := tuple(reasons_against_rewritten(after, entry)):
@@ -257,20 +257,20 @@ class _EntryDraft(CommitDraft):
     def _replacement(
         self, decision: Evolves | EntryRefused, after: TableFacts, entry: Entry
     ) -> Evolves | None:
-        """Return what the table becomes instead, where it refuses an entry and holds no row yet."""
+        """Return what the table becomes instead, if it refuses an entry and holds no row yet."""
         if not isinstance(decision, EntryRefused) or self.plan.adds or not entry.files:
             return None
         if after.version is None:
-            made = self._made(entry)  # An entry without files would have made another.
+            made = self._made(entry)  # An entry without files would have created another table.
             is_better = not isinstance(self._decide(made, entry), EntryRefused)
             return Evolves(made, Changes()) if is_better else None
         schema, apart = entry.table_schema, entry.partition_columns
         return replacement(after, schema, apart, self.settings, self.unused)
 
     def release(self, held: Releasable, *, asked: bool) -> None:
-        """Take what was set aside of a unit, if the table can hold it now and all of it is there.
+        """Add the held files of a unit, if the table can hold them now and none is missing.
 
-        Of a unit that lost a file nothing goes in: its sources are to be read again.
+        Of a unit with a missing file nothing is added: its sources are to be read again.
         """
         plan, entry = self.plan, held.ready.entry
         if not self.has_table or plan.rearranges:
@@ -287,7 +287,7 @@ class _EntryDraft(CommitDraft):
         if isinstance(decision, EntryRefused):
             return
         after = decision.table
-        # Where newer files replace the schema, an old one does not put the old one back by itself.
+        # If newer files replaced the schema, a held file must not restore the old one by itself.
         overwrites = self.settings.evolution is Evolution.OVERWRITE and not asked
         if made is None and overwrites and after is not plan.after:
             return
@@ -314,7 +314,7 @@ class _EntryDraft(CommitDraft):
 
 
 def _with_all_columns(entry: Entry, table: TableFacts) -> Entry:
-    """Return a promotion with every column that the table has by now: it takes none away."""
+    """Return a promotion with all columns that the table has by now: it drops none."""
     named = {one["name"] for one in entry.table_schema["fields"]}
     others = [one for one in table.schema["fields"] if one["name"] not in named]
     fields = [*entry.table_schema["fields"], *others]
@@ -322,10 +322,9 @@ def _with_all_columns(entry: Entry, table: TableFacts) -> Entry:
 
 
 def _given_up(ready: ReadyEntry, questions: PlanQuestions) -> dict[str, HeldState | None]:
-    """Name the held files that an entry gives up, because their sources are read again.
+    """Return the held files that an entry gives up, because their sources are read again.
 
-    One that was released in the meantime, or came back, is in the table; its rows would be added a
-    second time.
+    Raise if one was released meanwhile or came back: its rows would be added a second time.
     """
     names = ready.entry.supersedes
     states = {name: questions.held_state(name) for name in sorted(names)}
@@ -367,7 +366,7 @@ def _hold(
 def without(
     backlogs: tuple[PipelineBacklog, ...], stopped: tuple[Stopped | WaitingEntry, ...]
 ) -> tuple[PipelineBacklog, ...]:
-    """Leave out the entries that cannot be committed, and what comes after them."""
+    """Return the backlogs without entries that cannot be committed, and all after them."""
     places = {one.pipeline: one.sequence for one in stopped}
     return tuple(
         backlog if backlog.pipeline not in places else backlog.before(places[backlog.pipeline] or 0)

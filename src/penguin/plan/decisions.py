@@ -1,4 +1,4 @@
-"""What a table becomes for files, by the settings: created, evolved, replaced. Pure."""
+"""Decide how a table is created, evolved or replaced for files, by the settings. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,22 +18,22 @@ CREATED_WITH = {
 
 
 NOT_MADE = TableFacts(version=None, schema=struct_of(()), partition_columns=(), configuration={})
-"""What is known of a table that neither exists nor has been decided on."""
+"""A table that neither exists nor has been decided on."""
 
 
 @dataclass(slots=True, kw_only=True)
 class CommitDraft:
-    """A commit in the making."""
+    """A commit that is being planned."""
 
     settings: TableSettings
     unused: Callable[[], bool]
-    """Whether no row was ever written to the table: the first files decide what it is then."""
+    """Whether no row was ever written to the table: then its first files define it."""
     plan: CommitPlan
     has_table: bool
-    """Whether the table exists, or the plan says what it is created as."""
+    """Whether the table exists, or the plan creates it."""
 
     def evolve(self, table: TableFacts, becomes: Evolves, *, replaces: bool = False) -> None:
-        """Let the table become what files need."""
+        """Evolve the planned table for files."""
         plan = self.plan
         self.has_table, plan.table, plan.after = True, table, becomes.table
         plan.changes = plan.changes.then(becomes.changes)
@@ -41,7 +41,7 @@ class CommitDraft:
 
 
 def empty_plan(table: TableFacts | None) -> CommitPlan:
-    """Return a commit to a table that does nothing yet."""
+    """Return an empty commit to a table."""
     before = table or NOT_MADE
     return CommitPlan(table=before, after=before)
 
@@ -77,7 +77,7 @@ def replacement(
     *,
     floats: bool = True,
 ) -> Evolves | None:
-    """Return what a table becomes for its first files; None where it may not be replaced."""
+    """Return what an unused table becomes for its first files; None if it may not be replaced."""
     found = evolution.replaced(table, schema, partition_columns)
     if found is None or not unused():
         return None
@@ -96,7 +96,7 @@ def decide_on(
     *,
     floats: bool = True,
 ) -> Evolves | EntryRefused:
-    """Return what a table must be to hold files with these columns: itself, where they fit."""
+    """Decide what a table must become to hold files with these columns."""
     found = evolution.decide(settings.evolution, table, schema, partition_columns)
     if isinstance(found, EntryRefused) or found.table is table:
         return found

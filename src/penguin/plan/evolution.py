@@ -1,10 +1,9 @@
-"""Table schema, entry schema and mode → a decision. Pure.
+"""Decide how a table's schema evolves for an entry's schema, by the mode. Pure.
 
-The table's schema is the contract, and every file that is in the table stays readable by every
-reader in future. So a type changes only where all readers read the files of before as
-the new one, everything new is nullable, and a column that `overwrite` takes out of the schema is
-remembered in a table property: its files still hold it, so it may come back only as a type that
-reads them.
+The table's schema is the contract: every file in the table stays readable by every reader. So a
+type changes only if all readers read earlier files as the new type, and every new column is
+nullable. A column that `overwrite` drops is remembered in a table property: files still hold it, so
+it may come back only as a type that reads them.
 """
 
 import json
@@ -45,7 +44,7 @@ from penguin.plan.column_rules import (
 def decide(
     mode: Evolution, table: Table, entry: DeltaSchema, entry_partitions: tuple[str, ...]
 ) -> Decision:
-    """Whether a table can hold files of an entry's schema, and what it needs for that."""
+    """Decide whether a table can hold files of an entry's schema, and how it must change."""
     hidden = dropped_columns(table)
     if hidden is None:
         return EntryRefused((f"the table property {DROPPED_PROPERTY} cannot be read",))
@@ -69,9 +68,9 @@ def decide(
 def replaced(
     table: Table, schema: DeltaSchema, partition_columns: tuple[str, ...]
 ) -> Evolves | None:
-    """Return the table with another schema: only for one that never had a row, so none is lost.
+    """Return the table with another schema, if it never had a row, so that none is lost.
 
-    None where a change of the schema alone does not make it such a table: some types need more.
+    None if a change of the schema alone is not enough: some types need table features.
     """
     against = (
         reasons_against_type(one["type"], one["name"], table.features) for one in schema["fields"]
@@ -106,13 +105,13 @@ def _partition_reasons(table: tuple[str, ...], entry: tuple[str, ...]) -> Iterat
 
 @dataclass(slots=True)
 class _SchemaWalk:
-    """One walk through both schemas: the schema that holds both, or every reason against it."""
+    """One walk through both schemas: merges them, or collects the reasons against it."""
 
     mode: Evolution
     partitions: frozenset[str]
     features: frozenset[str] = frozenset()
     records: bool = False
-    """Whether the table records changes of types, for its readers to know."""
+    """Whether the table records type changes for its readers."""
     reasons: list[str] = field(default_factory=list)
     added: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
@@ -124,10 +123,10 @@ class _SchemaWalk:
     def struct(
         self, table: DeltaSchema, hidden: DeltaSchema | None, entry: DeltaSchema, *, inside: str
     ) -> tuple[DeltaSchema, DeltaSchema]:
-        """Return the struct that holds both, and what files hold besides it.
+        """Return the merged struct, and the hidden fields that files hold besides it.
 
-        Fields keep the table's order; new ones come last. Values of partition columns stand in
-        paths: such a column is never missing, never dropped, and its nulls are judged one by one.
+        Fields keep the table's order; new ones come last. Values of partition columns are in paths:
+        such a column is never missing or dropped, and its nulls are checked value by value.
         """
         ours = by_name(table)
         ghosts = by_name(hidden) if hidden else {}
@@ -161,7 +160,7 @@ class _SchemaWalk:
         return struct_of(kept), struct_of(gone.values())
 
     def _check_case(self, known: list[str], entry: DeltaSchema, inside: str) -> None:
-        """Refuse names that differ only in case: half of the readers take them for one."""
+        """Refuse names that differ only in case: many readers treat them as one."""
         seen = {name.casefold(): name for name in known}
         for one in entry["fields"]:
             twin = seen.setdefault(one["name"].casefold(), one["name"])
@@ -171,19 +170,19 @@ class _SchemaWalk:
                 )
 
     def _stays(self, mine: DeltaField, shown: str) -> DeltaField:
-        """Return a field of a struct that the files lack: it is never dropped, it is null there.
+        """Return a struct field that the files lack: it is not dropped, and null for them.
 
-        deltalake cannot scan a struct of which a file has none of the fields, and which fields
-        each file of before has is not known.
+        deltalake cannot scan a struct if a file has none of its fields, and which fields each
+        earlier file has is unknown.
         """
         if not mine["nullable"]:
             self.widened.append(shown)
         return {**mine, "nullable": True}
 
     def _may_lack(self, mine: DeltaField, shown: str) -> bool:
-        """Whether a column that the files do not have stays in the table.
+        """Whether a column that the files lack stays in the table.
 
-        Files have `_rescued` only where something is in it, so it always does.
+        Files have `_rescued` only if something was rescued, so it always stays.
         """
         kind = type_name(mine["type"])
         if shown == RESCUED and mine["nullable"]:
@@ -235,7 +234,7 @@ class _SchemaWalk:
     def _new(
         self, theirs: DeltaField, ghost: DeltaField | None, shown: str
     ) -> tuple[DeltaField, DeltaField | None]:
-        """Add a field: nullable, with all fields in it, and able to read what files hold of it."""
+        """Add a field: nullable at all depths, and able to read what files already hold of it."""
         name, kind = theirs["name"], theirs["type"]
         hidden: DeltaType = None
         if self.mode is Evolution.STRICT:
@@ -255,7 +254,7 @@ class _SchemaWalk:
     def kind(
         self, table: DeltaType, hidden: DeltaType, entry: DeltaType, shown: str, *, fixed: bool
     ) -> tuple[DeltaType, DeltaType]:
-        """Return the type that reads files of both, and what files hold besides it."""
+        """Return the type that reads files of both, and the hidden rest that files hold."""
         match kind_of(table), kind_of(entry):
             case "struct", "struct":
                 kind, rest = self.struct(table, hidden, entry, inside=f"{shown}.")
@@ -278,9 +277,9 @@ class _SchemaWalk:
     def _map(
         self, table: DeltaType, hidden: DeltaType, entry: DeltaType, shown: str
     ) -> tuple[DeltaType, DeltaType]:
-        """Go on with the values of two maps: structs in them have the same fields, or none is read.
+        """Merge the values of two maps: structs in them must have the same fields.
 
-        deltalake fails on other fields, or gives the values of one for those of another.
+        deltalake fails on other fields, or returns the values of one for those of another.
         """
         if same_fields(table["valueType"], entry["valueType"]):
             return self._inside(table, hidden, entry, shown, "valueType", "valueContainsNull")
@@ -294,7 +293,7 @@ class _SchemaWalk:
     def _inside(
         self, table: DeltaType, hidden: DeltaType, entry: DeltaType, shown: str, *keys: str
     ) -> tuple[DeltaType, DeltaType]:
-        """Go on with the elements of two lists, or the values of two maps."""
+        """Merge the elements of two lists, or the values of two maps."""
         inner, nullable = keys
         kind, rest = self.kind(
             table[inner], hidden and hidden[inner], entry[inner], f"{shown}[]", fixed=False
@@ -321,7 +320,7 @@ class _SchemaWalk:
 
 
 def _way_in(column: str) -> str:
-    """Return how a strict table gets a column, or goes without it."""
+    """Return how to add a column to a strict table, or do without it."""
     add = "add it with ALTER TABLE, or let it in once with schema_evolution: merge"
     if column != RESCUED:
         return add
@@ -337,13 +336,13 @@ def _remembering(table: Table, hidden: DeltaSchema) -> dict[str, str]:
 
 
 def _hide(mine: DeltaField, ghost: DeltaField | None) -> DeltaField:
-    """Remember a field that the schema no longer shows, with what was hidden in it before."""
+    """Return a hidden field, with what was already hidden inside it."""
     kind = clean(mine["type"])
     return nullable_field(mine["name"], kind if ghost is None else _united(kind, ghost["type"]))
 
 
 def _united(shown: DeltaType, hidden: DeltaType) -> DeltaType:
-    """Put the hidden fields of a nested type back beside the shown ones."""
+    """Merge the hidden fields of a nested type with the visible ones."""
     inside = {path: kind for path, kind, _said in types_within(hidden)}
 
     def unite(kind: DeltaType, path: FieldPath) -> DeltaType:

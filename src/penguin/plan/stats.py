@@ -1,10 +1,10 @@
-"""A file's facts as Delta statistics, for the fields a table keeps them for. Pure.
+"""Delta statistics of a file, for the fields for which a table keeps them. Pure.
 
-A reader may trust a bound so far that it skips the rows' own test, and one reader takes a missing
-bound for "no row matches". So bounds are given for a file only if every column that the table
-lists for them has one, or is null in every row; otherwise the file carries counts alone. That
-reader does not look into structs, so a field of a struct may lack its bounds. Which readers err at
-which version is in docs/penguin.md.
+A reader may rely on bounds so far that it does not test the rows themselves, and one reader treats
+a missing bound as "no row matches". So a file gets bounds only if every column that the table lists
+has one, or is null in every row; otherwise it carries counts alone. That reader does not look into
+structs, so a field of a struct may lack bounds. docs/penguin.md lists which reader errs at which
+version.
 """
 
 import json
@@ -36,11 +36,11 @@ SKIPPING_PROPERTY = "delta.dataSkippingStatsColumns"
 BOUNDED_TYPES = frozenset(
     {"string", "byte", "short", "integer", "long", "timestamp", "timestamp_ntz", "date"}
 )
-"""The plain types of which files of any writer carry bounds; decimals do, too."""
+"""Plain types with bounds in files of any writer; decimals are added in code."""
 FLOATS = frozenset({"float", "double"})
-"""Those of which blizzard's files carry bounds; floats of other programs' files may be NaN."""
+"""Types with bounds in blizzard's files only; in foreign files they may be NaN."""
 NEVER_BOUNDED = frozenset({"binary"})
-"""The plain types of which no file of any writer carries bounds."""
+"""Plain types without bounds in any file."""
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LISTED_NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,.]+?))\s*(,|\.|$)")
 
@@ -48,10 +48,9 @@ Node = dict[str, Any]
 
 
 def delta_statistics(file: FinishedFile, *, written: DeltaSchema, table: TableFacts) -> str:
-    """Write the statistics of one file: counts always, bounds where all of them are sound.
+    """Return the statistics of one file as JSON: counts always, bounds if all are sound.
 
-    `written` is the schema that the file was written with; any other field of the table is null
-    in all of its rows.
+    `written` is the schema of the file; other fields of the table are null in all of its rows.
     """
     inside, kinds = plain_fields(written), plain_fields(table.schema)
     listed = parse_columns(table.configuration.get(SKIPPING_PROPERTY))
@@ -91,7 +90,7 @@ def delta_statistics(file: FinishedFile, *, written: DeltaSchema, table: TableFa
 
 
 def plain_fields(schema: DeltaSchema, above: FieldPath = ()) -> dict[FieldPath, str]:
-    """Return the types of the columns that are plain, and of the plain fields of structs."""
+    """Return the types of plain columns, and of plain fields of structs, by path."""
     found: dict[FieldPath, str] = {}
     for field in schema["fields"]:
         path, kind = (*above, field["name"]), field["type"]
@@ -104,14 +103,14 @@ def plain_fields(schema: DeltaSchema, above: FieldPath = ()) -> dict[FieldPath, 
 
 @dataclass(frozen=True, slots=True)
 class ListedColumns:
-    """Which fields of a table are listed for bounds."""
+    """The rule by which fields of a table are listed for bounds."""
 
     skipping: SkippingColumns = SkippingColumns.ALL
     floats: bool = True
-    """Whether floats have bounds: whether blizzard wrote the files, in which none is NaN."""
+    """Whether floats have bounds: blizzard's files contain no NaN."""
 
     def of(self, schema: DeltaSchema, partition_columns: Iterable[str]) -> tuple[FieldPath, ...]:
-        """List the fields that a table keeps bounds for.
+        """Return the fields that a table keeps bounds for.
 
         `_rescued` is left out: most files do not have it, and no filter on it skips a file.
         """
@@ -126,9 +125,9 @@ class ListedColumns:
     def within(self, name: str, kind: DeltaType) -> tuple[FieldPath, ...]:
         """Return the fields of one column to keep bounds for: the column itself, if it is plain.
 
-        Of a struct with one of them all plain fields are listed, so that polars, which fails on a
-        struct of whose fields only some have statistics, fails on lists, maps and binary alone. A
-        careful list has no such struct at all.
+        Of a struct with a bounded field all plain fields are listed, because polars fails on a
+        struct if only some of its fields have statistics; it then fails only on lists, maps and
+        binary. A careful list has no such struct at all.
         """
         if kind_of(kind) == "plain":
             return ((name,),) if self._is_bounded(kind) and _is_sayable(name) else ()
@@ -145,11 +144,11 @@ class ListedColumns:
         return tuple(fields) if any(map(self._is_bounded, fields.values())) else ()
 
     def after(self, before: TableFacts, after: TableFacts) -> dict[str, str]:
-        """Keep the table's list of bounded fields right while its schema changes.
+        """Update the table's list of bounded fields after a change of its schema.
 
-        What the schema no longer has goes from the list. Where all fields of a struct are on it,
-        so are the new ones; where one of them cannot be, none of that struct stays. New columns
-        are listed where all others are, so that a list somebody chose stays as it is.
+        Dropped fields leave the list. If all fields of a struct are listed, new ones are added; if
+        one of them cannot be, the struct leaves the list. New columns are listed only if all others
+        are, so that a list chosen by the user stays as it is.
         """
         listed = parse_columns(after.configuration.get(SKIPPING_PROPERTY))
         if listed is None:
@@ -180,7 +179,7 @@ class ListedColumns:
         return is_number or (self.floats and not self._is_careful and kind in FLOATS)
 
     def _whole_structs(self, table: TableFacts, listed: Iterable[FieldPath]) -> Iterator[str]:
-        """Yield the columns that are structs with all of their fields on the table's list."""
+        """Yield the struct columns whose fields are all on the list."""
         on_it = _fields_on(listed, plain_fields(table.schema)).keys()
         for field in table.schema["fields"]:
             name, kind = field["name"], field["type"]
@@ -190,7 +189,7 @@ class ListedColumns:
 
 
 def format_columns(paths: Iterable[FieldPath]) -> str:
-    """Write the value of the table property; names that are not plain are quoted."""
+    """Format the value of the table property; quote names that are not plain."""
     return ",".join(
         ".".join(
             name if PLAIN_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`" for name in path
@@ -200,7 +199,7 @@ def format_columns(paths: Iterable[FieldPath]) -> str:
 
 
 def parse_columns(text: str | None) -> tuple[FieldPath, ...] | None:
-    """Read the value of the table property; None where it is not set or not understood."""
+    """Parse the value of the table property; None if it is unset or malformed."""
     if text is None:
         return None
     paths: list[FieldPath] = []
@@ -220,7 +219,7 @@ def parse_columns(text: str | None) -> tuple[FieldPath, ...] | None:
 
 
 def _fields_on(listed: Iterable[FieldPath], kinds: Iterable[FieldPath]) -> dict[FieldPath, None]:
-    """Return those of some fields that a list names, also by the struct they are in, in order."""
+    """Return the fields that a list names, directly or by their struct, in order."""
     return {field: None for path in listed for field in kinds if field[: len(path)] == path}
 
 
@@ -230,7 +229,7 @@ def _can_be_listed(name: str, kind: DeltaType) -> bool:
 
 
 def _is_sayable(name: str) -> bool:
-    """Whether every reader reads a name in the list as it is meant; some split it at its dots."""
+    """Whether every reader parses a name in the list correctly; some split it at dots."""
     return "." not in name and name.isprintable()
 
 
@@ -251,13 +250,13 @@ def _put(node: Node, path: FieldPath, value: object) -> None:
 
 
 def _bound(value: Bound, kind: str | None) -> object:
-    """Return a bound as Delta writes it: a decimal is a number there."""
+    """Return a bound as Delta writes it: decimals as numbers."""
     is_decimal = kind is not None and DECIMAL.fullmatch(kind) is not None
     return Decimal(value) if is_decimal and isinstance(value, str) else value
 
 
 def _json(value: object) -> str:
-    """Write JSON on one line, decimals with all of their digits."""
+    """Return JSON on one line, with all digits of decimals."""
     match value:
         case dict():
             return "{" + ",".join(f"{_json(key)}:{_json(one)}" for key, one in value.items()) + "}"

@@ -1,1 +1,1 @@
-"""Upkeep of a table by an operator's order: `vacuum`, `fsck`."""
+"""Upkeep of a table on an operator's order: `vacuum`, `fsck`."""

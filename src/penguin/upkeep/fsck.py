@@ -1,7 +1,7 @@
-"""Which files a table's newest version names that are not there, or have another size.
+"""Find files of a table's newest version that are missing or have another size.
 
-The folders are listed once, and held against the log as it is read. What seems to be missing is
-looked at again, and so is the log: a file that came or went meanwhile is none that is missing.
+The folders are listed once and compared with the log while it is read. Suspects are checked again,
+and so is the log: a file that came or went meanwhile is not missing.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,21 +23,21 @@ from penguin.upkeep.log_needs import SizedNames, ignore, list_data
 
 
 def list_all(store: Reader) -> SizedNames:
-    """List every object that may be a data file; hidden folders in the root are not gone into."""
+    """List every object that may be a data file; hidden folders in the root are not entered."""
     return SizedNames(list_data(store, _may_hold_data, ignore))
 
 
 def _may_hold_data(folder: str) -> bool:
-    """Whether a folder may hold data files: a log may name files in any folder below these."""
+    """Whether a folder may hold data files: a log may name files in any subfolder."""
     return "/" in folder or may_be_entered(folder)
 
 
 def rewritten_into(store: Reader, path: str, added: int | None) -> dict[str, bool]:
-    """Return the files of blizzard's with rows in a file, and whether all of theirs must be in it.
+    """Return blizzard's files with rows in a file, and whether all of their rows must be in it.
 
-    A version that adds files and removes others of the same partition has put the rows of these
-    into those; which into which it does not say. What was rewritten several times is followed back
-    over so many versions, as far as the log still has them.
+    A version that adds files and removes others of the same partition moved rows from these to
+    those; it does not say from which to which. Repeated rewrites are followed back, as far as the
+    log has the versions.
     """
     if added is None or layout.file_id(path) is not None:
         return {}
@@ -45,7 +45,7 @@ def rewritten_into(store: Reader, path: str, added: int | None) -> dict[str, boo
     sought = {path: True}
     for actions in fetch_actions(store, range(added, max(added - MOST_BACK, -1), -1)):
         if actions is None:
-            break  # Older ones were cleaned up after a checkpoint.
+            break  # Older versions were cleaned up.
         new = actions.adds
         for one in new:
             if one.path not in sought:
@@ -63,15 +63,15 @@ def rewritten_into(store: Reader, path: str, added: int | None) -> dict[str, boo
 
 
 def _may_share(one: FileAction, other: FileAction) -> bool:
-    """Whether rows may have gone from one file into the other; a removal may name no partition."""
+    """Whether rows may have moved between two files; a removal may have no partition."""
     values = one.partition_values, other.partition_values
     return not all(values) or sorted(values[0]) == sorted(values[1])
 
 
 MOST_HEADS = 1000
-"""Files that are looked at one by one; of more, the folders are listed once more."""
+"""The most files checked one by one; for more, the folders are listed again."""
 MOST_BACK = 1000
-"""Versions before the checkpoint in which it is looked for who added a missing file."""
+"""The most versions read back to find which one added a file."""
 
 
 class FsckFault(StrEnum):
@@ -80,70 +80,69 @@ class FsckFault(StrEnum):
     MISSING = "missing"
     SIZE = "size_differs"
     VECTOR = "vector_missing"
-    """Its deletion vector is gone: which of its rows are deleted is not known."""
+    """Its deletion vector is gone, so which rows are deleted is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOrigin:
-    """What a journal says of a data file."""
+    """The origin of a data file, from a journal."""
 
     pipeline: str
     entry: int
     kind: Kind
-    """The kind of that entry: only what a batch wrote can be read again by `blizzard redo`."""
+    """The kind of that entry: `blizzard redo` reads only batches again."""
     unit: str
     sources: tuple[str, ...]
     """The source files with rows in it."""
     rows: int
     others: tuple[str, ...]
-    """The other files of its work unit, which stand or fall with it."""
+    """The other files of its work unit; they stand or fall together."""
     part_read: tuple[str, ...] = ()
-    """Source files of its work unit that were read over several batches: none of those reads can
-    be made again by itself."""
+    """Source files of its work unit that were read over several batches: no such read can be
+    repeated alone."""
     replaced: bool = False
-    """Whether another journal has taken the place of the one that says so: `blizzard redo` reads
-    again what its own journal has."""
+    """Whether another journal replaced its journal: `blizzard redo` uses only the current one."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Damaged:
-    """A file of the table that cannot be read as the log says."""
+    """A file of the table that differs from what the log says."""
 
     trouble: FsckFault
     action: FileAction
     found: int | None = None
-    """How large the object is; None where there is none."""
+    """The size of the object; None without one."""
     added: int | None = None
-    """The version that added it; None where that is no longer known."""
+    """The version that added it; None if unknown."""
     origin: FileOrigin | None = None
-    """None where no entry names it: another program wrote it, or rewrote blizzard's."""
+    """None if no entry names it: another program wrote it, or rewrote blizzard's files."""
     rewritten: tuple[TakenOut, ...] = ()
-    """The files of blizzard's whose rows another program had put into it, as far as is known."""
+    """Blizzard's files whose rows another program moved into it, as far as known."""
 
     @property
     def path(self) -> str:
-        """Return its name in the store."""
+        """Return its path in the store."""
         return self.action.path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What a look at a table found."""
+    """The result of checking a table."""
 
     version: int
     files: int
     elsewhere: int
-    """Files that lie outside of the table's folder, as of a shallow clone: they are not checked."""
+    """Files outside of the table's folder, as in a shallow clone: they are not checked."""
     damaged: tuple[Damaged, ...]
 
     @property
     def missing(self) -> tuple[Damaged, ...]:
-        """Return those that are not there."""
+        """Return the missing files."""
         return tuple(file for file in self.damaged if file.trouble is FsckFault.MISSING)
 
 
 def check(store: Reader) -> Checked:
-    """Compare the files of the newest version with the objects that are there."""
+    """Compare the files of the newest version with the existing objects."""
     listed = list_all(store)
     tail = whole_segment(store)
     files = elsewhere = 0
@@ -178,7 +177,7 @@ def _trouble(action: FileAction, listed: SizedNames) -> FsckFault | None:
 
 
 def _still_damaged(store: Reader, suspects: list[FileAction]) -> list[Damaged]:
-    """Look again at what seems to be missing: it may be behind a link, or there since then."""
+    """Check suspects again: they may be behind a link, or have appeared since."""
     paths = sorted({path for suspect in suspects for path in suspect.files})
     if len(paths) > MOST_HEADS:
         again = list_all(store)
@@ -192,7 +191,7 @@ def _still_damaged(store: Reader, suspects: list[FileAction]) -> list[Damaged]:
 
 
 def _named_still(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> list[Damaged]:
-    """Return what is still in the table: what was removed since may well have been deleted."""
+    """Return the files still in the table: one removed meanwhile may well have been deleted."""
     newest = whole_segment(store).version
     gone = {
         action.key
@@ -203,7 +202,7 @@ def _named_still(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> lis
 
 
 def _find_versions(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> None:
-    """Find the version that added each file, as far back as that costs little."""
+    """Find the version that added each file, within MOST_BACK versions."""
     unknown = {file.action.key for file in damaged if file.action.version is None}
     found: dict[FileKey, int] = {}
     back = range(tail.first - 1, max(tail.first - 1 - MOST_BACK, -1), -1) if unknown else ()
@@ -219,7 +218,7 @@ def _find_versions(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> N
 
 
 def _find_origins(store: Reader, damaged: list[Damaged]) -> None:
-    """Find the sources of each file's rows in the entries of all pipelines."""
+    """Find the origin of each file in the entries of all pipelines."""
     earlier = {one.path: rewritten_into(store, one.path, one.added) for one in damaged}
     wanted = {path for path in earlier if layout.file_id(path) is not None}
     wanted |= {path for each in earlier.values() for path in each}
@@ -271,7 +270,7 @@ def _part_read(entry: Entry, unit: str) -> Iterable[str]:
 
 
 def _entries(store: Reader) -> Iterator[tuple[Entry, bool]]:
-    """Yield the entries of all journals, and whether another one has taken the place of theirs."""
+    """Yield the entries of all journals, and whether another journal replaced theirs."""
     for journal, is_aside in all_journals(store):
         numbers = journal.numbers()
         closed = bool(numbers) and journal.listed(numbers[-1]).entry.kind == "closed"

@@ -1,10 +1,9 @@
-"""Which files a log, journals and metas still need, and which were removed long enough ago.
+"""Files that a log, journals and metas still need, and files removed long enough ago.
 
-A version is needed if it was the newest one at any moment since the cutoff. What these versions
-refer to is what the newest refers to, and what was removed since the cutoff. The time of a
-removal is the store's time of its version, or the removal's own timestamp: the later
-of both counts. Where a version is gone, only what a checkpoint kept of the removal is left to ask;
-but then no version before it can be read either.
+A version is needed if it was the newest at any moment since the cutoff. Needed versions refer to
+the files of the newest version and to those removed since the cutoff. The time of a removal is the
+store's time of its version or the removal's own timestamp, whichever is later. If a version is
+gone, only the removal in a checkpoint counts; but then no earlier version is readable either.
 """
 
 from array import array
@@ -37,14 +36,14 @@ if TYPE_CHECKING:
 
 
 class NameSet:
-    """Names that are added first and asked for later."""
+    """A compact set of names: all adds first, then lookups."""
 
     def __init__(self) -> None:
         self._hashes = array("q")
         self._sorted: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
-        """Return how many were added; one that was added twice counts twice."""
+        """Return the number of added names, duplicates included."""
         return len(self._hashes)
 
     def add(self, names: Iterable[str]) -> None:
@@ -61,7 +60,7 @@ class NameSet:
 
 
 class SizedNames:
-    """Objects and their sizes, by their names."""
+    """A compact map from object names to sizes."""
 
     def __init__(self, found: Iterable[ObjectFacts]) -> None:
         names, sizes = array("q"), array("q")
@@ -73,7 +72,7 @@ class SizedNames:
         self._sizes = np.array(sizes, dtype=np.int64)[order]
 
     def size(self, path: str) -> int | None:
-        """Return how large an object is; None for one that was not listed."""
+        """Return the size of an object; None if it was not listed."""
         place = int(np.searchsorted(self._names, hash(path)))
         if place == len(self._names) or self._names[place] != hash(path):
             return None
@@ -81,7 +80,7 @@ class SizedNames:
 
 
 def list_data(store: Reader, enters: Callable[[str], bool], odd: Odd) -> Iterator[ObjectFacts]:
-    """List the objects in the root and in the folders with data; links are not followed."""
+    """List the objects in the root and in folders with data; links are not followed."""
     folders, files = level(store, "", odd=odd)
     yield from files
     for name in (folder.rstrip("/") for folder in folders):
@@ -90,7 +89,7 @@ def list_data(store: Reader, enters: Callable[[str], bool], odd: Odd) -> Iterato
 
 
 def ignore(_name: str, _oddity: Oddity) -> None:
-    """Pass over a name that cannot be used: no log names it, and no program gave it to a meta."""
+    """Ignore an unusable name: no log or meta names it."""
 
 
 BLIZZARDS = "blizzard/"
@@ -99,7 +98,7 @@ CATALOG_MANAGED = "catalogManaged"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogNeeds:
-    """What one reading of a log says of files."""
+    """The files that a log needs."""
 
     version: int
     kept: NameSet
@@ -107,17 +106,17 @@ class LogNeeds:
     removed: NameSet
     """Files that were removed before the cutoff, as far as the log still says so."""
     transactions: Mapping[str, int]
-    """Those of pipelines, and of held files."""
+    """The transactions of pipelines and of held files."""
     begins: datetime | None
-    """The store's time of the oldest version; None where the log begins with its first."""
+    """The store's time of the oldest version; None if the log begins with version 0."""
     versions: int = 0
-    """How many versions are needed."""
+    """The number of needed versions."""
     readable_since: datetime
     """The cutoff, or the time of the first version if that is later."""
 
 
 def refuse_unknown(table: Snapshot) -> None:
-    """Raise if the table has a feature by which unknown files may be needed.
+    """Raise if the table has a feature by which it may need unknown files.
 
     `vacuumProtocolCheck` asks for this check; it is made for every table.
     """
@@ -136,7 +135,7 @@ def refuse_unknown(table: Snapshot) -> None:
 
 
 def read_needs(store: Reader, cutoff: datetime, *, whole: bool = False) -> LogNeeds:
-    """Read which files a log needs since a cutoff. `whole` reads every version that is there."""
+    """Return the files that a log needs since a cutoff. `whole` reads every existing version."""
     tail = whole_segment(store)
     listed = versions_in(store.level(DELTA_LOG)[1], tail.version)
     oldest = unbroken(listed, tail.version)
@@ -168,7 +167,7 @@ def read_needs(store: Reader, cutoff: datetime, *, whole: bool = False) -> LogNe
 
 @dataclass(slots=True, kw_only=True)
 class _Reading:
-    """What was read so far; the versions come first, then the checkpoint that they follow."""
+    """The state of a reading; versions come first, then the checkpoint before them."""
 
     real_name: Callable[[str], str | None]
     cutoff_ms: int
@@ -178,11 +177,11 @@ class _Reading:
     removed: NameSet = field(default_factory=NameSet)
     transactions: dict[str, int] = field(default_factory=dict)
     _state: dict[FileKey, FileAction] = field(default_factory=dict)
-    """What the versions after the checkpoint say last of each file."""
+    """The last action of each file in the versions after the checkpoint."""
 
     def take(self, told: LogActions, *, in_tail: bool) -> None:
         if in_tail:
-            # In one version, what is removed goes before what is added.
+            # Within a version, removals come before adds.
             for action in sorted(told.files, key=lambda one: one.added):
                 self._state[action.key] = action
             self.take_transactions(told.transactions, newer=True)
@@ -228,18 +227,18 @@ class _Reading:
 
     def _keep(self, files: Iterable[str]) -> None:
         for path in files:
-            # What a link leads to is needed, too, under whichever name it is listed.
+            # The target of a link is needed, too, whatever name a listing shows.
             real = self.real_name(path)
             self.kept.add((path,) if real is None else (path, real))
 
 
 def named_by_metas(store: Reader) -> frozenset[str]:
-    """Name the files that metas name, waiting or held. They are read before the log is."""
+    """Return the files that metas name, pending or held. Call this before reading the log."""
     names = set()
     for folder in (layout.PENDING, layout.HELD):
         for facts in objects(store, folder, odd=ignore):
             body = store.get(facts.path) if layout.is_meta(facts.path, folder) else None
-            # One that is gone was committed meanwhile; its file is in the log, which is read later.
+            # If it is gone, it was committed meanwhile, and the log names its file.
             if body is not None:
                 names.add(decode_meta(body, store.describe(facts.path)).filename)
     return frozenset(names)
@@ -248,9 +247,9 @@ def named_by_metas(store: Reader) -> frozenset[str]:
 def named_by_entries(
     store: Reader, transactions: Mapping[str, int], *, committed: bool
 ) -> Iterator[str]:
-    """Name the files of entries that the log has, or else of those that it does not have.
+    """Yield the files of committed entries, or else of all others.
 
-    What a committed entry names was in the table once, is held, or was given up.
+    A file of a committed entry was in the table once, is held, or was given up.
     """
     for journal, _ in all_journals(store):
         numbers = journal.numbers()
@@ -272,7 +271,7 @@ def named_by_entries(
 
 
 def held_names(transactions: Mapping[str, int]) -> frozenset[str]:
-    """Return the names, without folders, of the files that the log says are held."""
+    """Return the names, without folders, of files held by the log."""
     return frozenset(
         app_id.removeprefix(layout.HELD_TRANSACTIONS)
         for app_id, state in transactions.items()

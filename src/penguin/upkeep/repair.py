@@ -1,9 +1,9 @@
-"""Taking files that are gone out of a table's log, so that the rest of it can be read again.
+"""Remove missing files from a table's log, so that the rest is readable again.
 
-A file of blizzard's is marked as gone for good in the same commit. That is what `blizzard redo`
-asks the log for: it reads the sources of a work unit again once none of the unit's files is in the
-table, and cannot get in again. Where it could not, the order is refused before anything is written:
-rows that are neither in the table nor read again would be lost while the books count them as there.
+The same commit marks blizzard's files as gone for good. `blizzard redo` requires that mark: it
+reads the sources of a work unit again once none of the unit's files is or can get into the table.
+If it could not, the order is refused before anything is written: rows neither in the table nor read
+again would be lost, while the books count them as present.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,22 +34,22 @@ PUT_BACK = "put the missing file back, from a backup or from an older version of
 
 
 class RepairRefused(LakeError, code="repair_refused", whose=Whose.USER):
-    """Files would be taken out that may well be there, or whose rows would be lost by it."""
+    """Files would be removed that may exist, or whose rows would be lost by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """What was taken out of a log, or would be."""
+    """The files removed from a log, or planned to be."""
 
     checked: Checked
     files: tuple[FileAction, ...] = ()
     marked: tuple[str, ...] = ()
     """The names, without folders, of files of blizzard's whose sources may be read again."""
     lost: tuple[Damaged, ...] = ()
-    """Those whose rows `blizzard redo` cannot read again. The loss is written down beside the
-    table as accepted, which `blizzard audit` shows."""
+    """Files whose rows `blizzard redo` cannot read again. The loss is recorded as accepted, and
+    `blizzard audit` shows it."""
     version: int | None = None
-    """The version that says so; None where nothing was written."""
+    """The version of the repair; None if nothing was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,17 +58,17 @@ class RepairOrder:
 
     clock: Clock = field(default_factory=Clock)
     with_unit: bool = False
-    """Whether the other files of a missing file's work unit are taken out, too."""
+    """Whether to remove the other files of a missing file's work unit, too."""
     rows_back: bool = False
-    """Whether files are taken out whose deleted rows would be read again, too."""
+    """Whether to remove files whose deleted rows would be read again, too."""
     rows_lost: bool = False
-    """Whether files are taken out whose rows cannot be read again by `blizzard redo`."""
+    """Whether to remove files whose rows `blizzard redo` cannot read again."""
     even_all: bool = False
-    """Whether to go on where none of many files is there."""
+    """Whether to go on although none of many files exists."""
     look: Callable[[Store], Checked] = field(default=check)
 
     def plan(self, store: Store) -> Repaired:
-        """Return what would be taken out; raise where rows would be lost by it."""
+        """Return what would be removed; raise if rows would be lost by it."""
         found = self.look(store)
         self._refuse_nothing_left(found, store)
         lost = [file for file in found.missing if not is_read_again(file)]
@@ -97,7 +97,7 @@ class RepairOrder:
         )
 
     def carry_out(self, store: Store) -> Repaired:
-        """Take them out in one version; where somebody else commits first, look again."""
+        """Remove the files in one version; plan again if another writer commits first."""
         for _ in range(TRIES):
             planned = self.plan(store)
             if not planned.files:
@@ -125,7 +125,7 @@ class RepairOrder:
                     )
                 )
             except CommitUnconfirmed:
-                continue  # The log says whether it was made.
+                continue  # The log says whether it was committed.
             done = replace(planned, version=table.version + 1)
             self._accept(store, done)
             return done
@@ -134,9 +134,9 @@ class RepairOrder:
         )
 
     def _accept(self, store: Store, done: Repaired) -> None:
-        """Write down that the rows are lost by order: the books balance, and show it.
+        """Record that the rows are lost by order, so that the books balance and show it.
 
-        Where this was not to be, `blizzard audit --accept` does the same.
+        If this fails, `blizzard audit --accept` does the same.
         """
         if not done.lost or done.version is None:
             return
@@ -166,9 +166,9 @@ class RepairOrder:
         wanted: set[str],
         others: Mapping[str, FileAction],
     ) -> None:
-        """Raise where rows of a work unit are in the table, but not in the file it wrote.
+        """Raise if rows of a work unit are in the table, but not in the file it wrote.
 
-        They would come twice. What penguin holds, or has discarded, is not in the table.
+        They would be duplicated. Held or discarded files are not in the table.
         """
         changed = [path for path, one in others.items() if one.deletion_vector is not None]
         absent = sorted(wanted - others.keys())
@@ -191,9 +191,9 @@ class RepairOrder:
 
 
 def _write_down(store: Store, planned: Repaired, version: int, at: datetime) -> None:
-    """Write down whose files are taken out: `blizzard files` does not count them as in the table.
+    """Record the removed files: `blizzard files` does not count them as in the table.
 
-    It comes before the version, so that no crash leaves a version without it.
+    It is written before the version, so that no crash leaves a version without it.
     """
     files = {
         path: TakenOut(path=path, pipeline=file.origin.pipeline, entry=file.origin.entry)
@@ -210,7 +210,7 @@ def _write_down(store: Store, planned: Repaired, version: int, at: datetime) -> 
 
 
 def is_read_again(one: Damaged) -> bool:
-    """Whether rows of a file can be read again by `blizzard redo`, or are none of blizzard's."""
+    """Whether `blizzard redo` can read a file's rows again, or the file is foreign."""
     if one.origin is None:
         return True
     origin = one.origin
@@ -218,7 +218,7 @@ def is_read_again(one: Damaged) -> bool:
 
 
 def refuse_deleted_rows(missing: tuple[Damaged, ...], lost: list[Damaged], table: str) -> None:
-    """Raise where rows that were deleted in place would be in the table again. Pure."""
+    """Raise if rows that were deleted in place would be in the table again. Pure."""
     back = [
         file.path
         for file in missing
@@ -234,7 +234,7 @@ def refuse_deleted_rows(missing: tuple[Damaged, ...], lost: list[Damaged], table
 
 
 def refuse_unknown(lost: list[Damaged], table: str) -> None:
-    """Raise where nothing would say which rows are lost with a missing file. Pure."""
+    """Raise if nothing would record which rows are lost with a missing file. Pure."""
     for one in lost:
         if one.origin is not None and not one.origin.sources:
             before = "a version before it"
@@ -249,7 +249,7 @@ def refuse_unknown(lost: list[Damaged], table: str) -> None:
 
 
 def refuse_rewritten(lost: list[Damaged], table: str) -> None:
-    """Raise where a missing file has rows that `blizzard redo` cannot read again. Pure."""
+    """Raise if a missing file has rows that `blizzard redo` cannot read again. Pure."""
     names = [f"{file.path} ({why_lost(file.origin)})" for file in lost if file.origin is not None]
     if names:
         raise RepairRefused(
@@ -261,7 +261,7 @@ def refuse_rewritten(lost: list[Damaged], table: str) -> None:
 
 
 def why_lost(origin: FileOrigin) -> str:
-    """Return why `blizzard redo` does not read the rows of a file again. Pure."""
+    """Return why `blizzard redo` cannot read a file's rows again. Pure."""
     entry = f"entry {origin.entry} of {origin.pipeline}"
     if origin.kind != READ_AGAIN:
         return f"{origin.kind}, {entry}: not written by a batch"

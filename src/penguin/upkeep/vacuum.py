@@ -1,12 +1,12 @@
-"""Deleting data files that no version within the retention refers to, and no reader needs.
+"""Delete data files that no version within the retention refers to.
 
-A file goes if it is old enough by the store's time, if no version since the cutoff refers to it,
-and if no writer that has not committed it yet may still do so. What is not sure stays. Files that
-attempts of blizzard have left, and that no entry names, are left to `blizzard gc`: only an entry in
-the journal keeps a slow batch from naming them after all.
+A file is deleted if it is old enough by the store's time, no version since the cutoff refers to it,
+and no writer may still commit it. If in doubt, it stays. Files that attempts of blizzard left and
+no entry names are left to `blizzard gc`: only a journal entry keeps a slow batch from naming them
+after all.
 
-The order of reading keeps this true while others write: the metas, the log, the journals, the
-folders. What versions since then name is taken out again right before it would be deleted.
+The order of reading keeps this valid while others write: metas, log, journals, folders. Files that
+later versions name are spared right before the deletion.
 """
 
 from collections import Counter
@@ -38,22 +38,21 @@ from penguin.model.settings import FileUnfit, TableSettings
 from penguin.upkeep import log_needs
 
 MOST_KNOWN = 10_000
-"""Folders that are remembered; of a table with more, some are looked at again."""
+"""The most cached folders; in larger tables some are checked again."""
 
 
 @dataclass(slots=True, kw_only=True)
 class NestedTables:
-    """Answers which files lie below a folder with a log of its own.
+    """Finds files below folders with a Delta log of their own.
 
-    Only folders above the files that are asked for are looked at, each once, so that it costs
-    little where there is little to delete.
+    Only folders above the given files are checked, each once, so few deletions cost little.
     """
 
     store: Reader
     _known: dict[str, bool] = field(default_factory=dict)
 
     def below(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return those of some files that are below such a folder."""
+        """Return the files, of some, that are below such a folder."""
         above = {path: tuple(_folders(path)) for path in paths}
         wanted = {folder for folders in above.values() for folder in folders}
         if len(self._known) + len(wanted) > MOST_KNOWN:
@@ -67,13 +66,13 @@ class NestedTables:
     def _has_log(self, folder: str) -> bool:
         log = f"{folder}/{layout.DELTA_LOG}"
         odd: list[str] = []
-        # A name in there that cannot be used tells that there is something as well.
+        # An unusable name in there shows that the folder is not empty, too.
         found = objects(self.store, log, odd=lambda name, _oddity: odd.append(name))
         return next(iter(found), None) is not None or bool(odd)
 
 
 def _folders(path: str) -> Iterator[str]:
-    """Yield the folders that a file is in, but not the root."""
+    """Yield the folders above a file, except the root."""
     folder = path.rpartition("/")[0]
     while folder:
         yield folder
@@ -82,65 +81,65 @@ def _folders(path: str) -> Iterator[str]:
 
 AT_A_TIME = 1000
 CLOCK = layout.TablePath(".penguin-clock")
-"""What is written and removed again to ask a store for its time. Hidden."""
+"""The hidden object that is written and removed again to read the store's clock."""
 CHANGES = "_change_data"
-"""The one hidden folder with data: changes that a change data feed shows."""
+"""The one hidden folder with data: that of the change data feed."""
 ICEBERG = "metadata"
-"""Where tables that Iceberg reads, too, keep what Iceberg needs."""
+"""Where tables that Iceberg can read keep its metadata."""
 CLOCKS_DIFFER = timedelta(hours=1)
 FEW = 10
 
 
 class KeptReason(StrEnum):
-    """Why a file stays that no needed version refers to."""
+    """Why an unreferenced file stays."""
 
     YOUNG = "young"
     """Modified since the cutoff: a writer may be about to commit it."""
     WAITING = "waiting"
-    """An entry that is not committed names it, or a meta."""
+    """An uncommitted entry or a meta names it."""
     HELD = "held"
     LEFTOVER = "leftover"
     """blizzard wrote it and no entry names it: `blizzard gc` decides."""
     SCANNED = "scanned"
-    """penguin finds files in this table by looking into its folders, and may still commit it."""
+    """penguin scans this table's folders, and may still commit it."""
     NESTED = "nested"
-    """It is below a folder with a Delta log of its own: a file of another table."""
+    """It is below a folder with a Delta log of its own, so it belongs to another table."""
     OTHER = "other"
     """Neither a Parquet file nor a deletion vector, or a name that cannot be used."""
 
 
 @dataclass(slots=True, kw_only=True)
 class VacuumReport:
-    """What a vacuum deletes, or has deleted, and why the rest stays."""
+    """The files that a vacuum deletes or has deleted, and why the rest stays."""
 
     deleted: bool = False
-    """Whether the files are gone; if not, they may go."""
+    """Whether the files were deleted; if not, they may be."""
     version: int
     """The version of the table that was read."""
     versions: int
-    """How many versions can be read afterwards, by what the retention keeps."""
+    """The number of readable versions afterwards."""
     readable_since: datetime
-    """From when on each version of the table can be read afterwards."""
+    """The time since which every version is readable afterwards."""
     cutoff: datetime
     retention: timedelta
-    """What the table's properties say."""
+    """The retention by the table's properties."""
     files: int = 0
     bytes: int = 0
     oldest: datetime | None = None
     newest: datetime | None = None
     some: tuple[str, ...] = ()
-    """The first of them."""
+    """The first deleted files."""
     kept: Mapping[KeptReason, int]
     failed: int = 0
     error: str | None = None
-    """What the first failure says."""
+    """The message of the first failure."""
     spared: int = 0
-    """Files that a version names which was committed meanwhile."""
+    """Files named by a version that was committed meanwhile."""
     recorded: bool = False
-    """Whether the table's history has it."""
+    """Whether the table's history records it."""
 
     def count(self, files: list[ObjectFacts]) -> None:
-        """Count files that go."""
+        """Add files to the totals."""
         times = [file.modified for file in files]
         self.files += len(files)
         self.bytes += sum(file.size for file in files)
@@ -150,9 +149,9 @@ class VacuumReport:
 
 
 def store_time(store: Store, now: datetime) -> datetime:
-    """Return what time it is, by the store or by us, whichever is earlier.
+    """Return the time by the store or by us, whichever is earlier.
 
-    Files are dated by the store. A clock of ours that is ahead of it makes none of them older.
+    Files have the store's times. If our clock is ahead, no file gets older by it.
     """
     for _ in range(5):
         store.replace(CLOCK, b"{}\n")
@@ -165,12 +164,12 @@ def store_time(store: Store, now: datetime) -> datetime:
 
 
 class Vacuum:
-    """One look at a table directory: what may go, and why the rest stays."""
+    """One pass over a table directory: which files may be deleted, and why the rest stays."""
 
     def __init__(
         self, settings: TableSettings, store: Reader, cutoff: datetime, keeps: timedelta
     ) -> None:
-        """Read which files are needed; anything unreadable is an error."""
+        """Read which files are needed; raise if anything is unreadable."""
         self.settings, self.store = settings, store
         self.cutoff = cutoff
         metas = log_needs.named_by_metas(store)
@@ -191,7 +190,7 @@ class Vacuum:
         self._settled: log_needs.NameSet | None = None
 
     def batches(self) -> Iterator[list[ObjectFacts]]:
-        """Yield what may go, some files at a time, while the folders are being listed."""
+        """Yield files that may be deleted, in batches, while the folders are listed."""
         listed, nested = self._listed(), NestedTables(store=self.store)
         while files := list(islice(listed, AT_A_TIME)):
             chosen = [facts for facts in files if self._may_go(facts)]
@@ -199,13 +198,13 @@ class Vacuum:
             yield from filter(None, [self._without_leftovers(chosen)])
 
     def look(self) -> VacuumReport:
-        """Add up what may go."""
+        """Return the totals of the files that may be deleted."""
         for files in self.batches():
             self.report.count(files)
         return self.report
 
     def delete(self, store: Store) -> VacuumReport:
-        """Delete what may go. What cannot be deleted is counted, and left to the next vacuum."""
+        """Delete the files; one that cannot be deleted is counted and left to the next vacuum."""
         report = self.report
         report.deleted = True
         version, named = self.needs.version, set[str]()
@@ -224,7 +223,7 @@ class Vacuum:
         return report
 
     def _listed(self) -> Iterator[ObjectFacts]:
-        """List the folders with data; names that cannot be used are passed over."""
+        """List the folders with data; ignore unusable names."""
         for facts in log_needs.list_data(self.store, _may_hold_data, self._odd):
             if CONTROL.search(facts.path):
                 self.kept[KeptReason.OTHER] += 1
@@ -236,7 +235,7 @@ class Vacuum:
             self.kept[KeptReason.OTHER] += 1
 
     def _may_go(self, facts: ObjectFacts) -> bool:
-        """Whether a file may go, as far as its name and age show."""
+        """Whether a file may be deleted, judged by its name and age."""
         if facts.path in self.needs.kept:
             return False
         why = self._why_kept(facts)
@@ -259,9 +258,9 @@ class Vacuum:
         return KeptReason.SCANNED if self._may_be_scanned(facts) else None
 
     def _may_be_scanned(self, facts: ObjectFacts) -> bool:
-        """Whether penguin may still commit a file that it finds by looking into the folders.
+        """Whether penguin may still commit a file that a scan finds.
 
-        One that is older than the log reaches back is never committed.
+        One older than the log is never committed.
         """
         if not self.scanned or facts.path in self.needs.removed:
             return False
@@ -273,14 +272,14 @@ class Vacuum:
         return taken and (begins is None or facts.modified >= begins - CLOCKS_DIFFER)
 
     def _without_nested(self, nested: NestedTables, files: list[ObjectFacts]) -> list[ObjectFacts]:
-        """Leave out the files of other Delta tables, which this log knows nothing of."""
+        """Leave out files of other Delta tables, which this log does not know."""
         theirs = nested.below(file.path for file in files)
         if theirs:
             self.kept[KeptReason.NESTED] += len(theirs)
         return [file for file in files if file.path not in theirs]
 
     def _without_leftovers(self, files: list[ObjectFacts]) -> list[ObjectFacts]:
-        """Leave out what blizzard wrote and no entry names, which the footers tell."""
+        """Leave out files that blizzard wrote and no entry names, by their footers."""
         doubtful = [file for file in files if self._may_be_a_leftover(file.path)]
         footers = ahead(partial(_is_blizzards, self.store), doubtful)
         left = {one.path for one, is_ours in footers if is_ours}
@@ -299,7 +298,7 @@ class Vacuum:
 
 
 def _may_hold_data(path: str) -> bool:
-    """Whether a path may be one of data, by the names of its folders and its own."""
+    """Whether a path may be that of a data file, judged by its names."""
     first, *rest = path.split("/")
     if first == ICEBERG or (first != CHANGES and layout.is_hidden(first)):
         return False
@@ -307,7 +306,7 @@ def _may_hold_data(path: str) -> bool:
 
 
 def _is_blizzards(store: Reader, facts: ObjectFacts) -> bool:
-    """Whether blizzard wrote a file; one that cannot be read, or is gone by now, may be its."""
+    """Whether blizzard wrote a file; True also if it is unreadable or gone."""
     try:
         return read_footer(store, facts).ours
     except (FileUnfit, errors.ObjectMissing, errors.ObjectChanged):
@@ -315,7 +314,7 @@ def _is_blizzards(store: Reader, facts: ObjectFacts) -> bool:
 
 
 def _delete(store: Store, facts: ObjectFacts) -> str | None:
-    """Delete a file; return why it cannot be."""
+    """Delete a file; return the error, if any."""
     try:
         store.delete(facts.path)
     except errors.LakeError as error:
@@ -338,18 +337,18 @@ class VacuumOrder:
     settings: TableSettings
     clock: Clock = field(default_factory=Clock)
     older_than: timedelta | None = None
-    """How old files must be; None for what the table says."""
+    """The minimum age of files; None for the table's retention."""
     ignore_retention: bool = False
-    """Whether that may be less than what the table says."""
+    """Whether that may be less than the table's retention."""
 
     def look(self, store: Reader) -> VacuumReport | None:
-        """Return what would be deleted; None where there is no table. Nothing is written."""
+        """Return what would be deleted; None without a table. Write nothing."""
         return self._look(store, self.clock.now())
 
     def carry_out(self, store: Store) -> VacuumReport | None:
-        """Delete what may go, and return what was deleted; None where there is no table.
+        """Delete the files and return what was deleted; None without a table.
 
-        Killed at any moment, it is finished by the next one.
+        If it is killed, the next vacuum finishes the work.
         """
         table = LogReader(store).look()
         if table is None:
@@ -379,7 +378,7 @@ class VacuumOrder:
         return Vacuum(self.settings, store, before(now, older_than), keeps).look()
 
     def _age(self, table: Snapshot) -> tuple[timedelta, timedelta]:
-        """Return how long the table keeps files, and how old they must be for this order."""
+        """Return the table's retention, and the minimum age for this order."""
         keeps = retention(table.facts.configuration, table.store.uri)
         older_than = keeps if self.older_than is None else self.older_than
         if older_than < keeps and not self.ignore_retention:
@@ -395,9 +394,9 @@ class VacuumOrder:
     def _record(
         self, store: Store, operation: str, parameters: dict[str, str], metrics: dict[str, str]
     ) -> bool:
-        """Write into the table's history what is done; return whether that was possible.
+        """Record the vacuum in the table's history; return whether that was possible.
 
-        It is for people. A table that penguin does not write is vacuumed without it.
+        The record is for people: a table that penguin cannot write is vacuumed without it.
         """
         try:
             table = Log(store).open()
@@ -419,7 +418,7 @@ class VacuumOrder:
 
 
 def retention(configuration: Mapping[str, str], table: str) -> timedelta:
-    """Return how long a table keeps removed files, by what it says to the letter."""
+    """Return a table's retention of removed files; raise if it cannot be parsed."""
     text = configuration.get(RETENTION_PROPERTY)
     keeps = DELTA_DEFAULT if text is None else parse_interval(text)
     if keeps is None:
@@ -432,7 +431,7 @@ def retention(configuration: Mapping[str, str], table: str) -> timedelta:
 
 
 def before(now: datetime, span: timedelta) -> datetime:
-    """Return the time so long ago; no file is older than the epoch, however long that is."""
+    """Return the time `span` ago, but not before the epoch."""
     return EPOCH if span > now - EPOCH else now - span
 
 
@@ -444,7 +443,7 @@ def _days(span: timedelta) -> str:
 
 
 def _parameters(keeps: timedelta, older_than: timedelta) -> dict[str, str]:
-    """Return what Spark says of a vacuum."""
+    """Return the operation parameters that Spark records for a vacuum."""
     return {
         "retentionCheckEnabled": "true" if older_than >= keeps else "false",
         "defaultRetentionMillis": str(keeps // timedelta(milliseconds=1)),
