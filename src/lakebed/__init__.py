@@ -1,1 +1,1 @@
-"""The table directory that blizzard and penguin share: its names, documents, types and rules."""
+"""The table directory that blizzard and penguin share: names, documents, types and rules."""

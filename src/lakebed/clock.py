@@ -23,7 +23,7 @@ class Clock:
     seconds: Callable[[], float] = field(default=time.time)
     randomness: Callable[[int], bytes] = field(default=os.urandom)
     sleep: Callable[[float], object] = field(default=time.sleep)
-    """Waits so many seconds, between two attempts at the same thing."""
+    """Waits a number of seconds, as between two attempts."""
 
     def now(self) -> datetime:
         """Return the time, in UTC."""

@@ -1,11 +1,11 @@
-"""One family of errors: each says whose it is, and whether trying again can help.
+"""The errors of both programs: each has an owner, and says whether retrying can help.
 
-The `code` is stable: it is in the journal, in logs and in the documentation, so an operator can
-search for it. Facts travel as fields and are shown after the message.
+The `code` is stable: it is in the journal, in logs and in the documentation, so operators can
+search for it. Facts are fields and are shown after the message.
 
-A store takes nearly anything for a name: line breaks, control characters that a terminal obeys, and
-marks that turn the direction of a text around, so that `gpj.nosjdn` seems to end in `.ndjson`. All
-of these are written out wherever a text is printed, as Python and JSON write them.
+Object names may contain line breaks, control characters that a terminal obeys, and marks that
+change the direction of text, so that `gpj.nosjdn` seems to end in `.ndjson`. All of these are
+escaped wherever text is printed, as Python and JSON do.
 """
 
 import errno
@@ -33,7 +33,7 @@ def printable(text: object, *, keep: str = "") -> str:
 
 
 class Whose(StrEnum):
-    """Who can fix it."""
+    """Who can fix an error."""
 
     USER = "user"
     EXTERNAL = "external"
@@ -41,9 +41,9 @@ class Whose(StrEnum):
 
 
 class LakeError(Exception):
-    """An error with a stable code, an owner, and a hint whether to try again.
+    """An error with a stable code, an owner, and a hint whether to retry.
 
-    A subclass gives those that differ from its base's as keywords of its `class` statement.
+    A subclass sets those that differ from its base as keywords of its `class` statement.
     """
 
     code: ClassVar[str] = "internal_error"
@@ -63,14 +63,14 @@ class LakeError(Exception):
         self.facts = facts
 
     def __str__(self) -> str:
-        # A file's name must neither pass for another line nor take hold of a terminal.
+        # A file name must neither look like another line nor control a terminal.
         return self._with({name: printable(value) for name, value in self.facts.items()})
 
     def after(self, said: str) -> str:
-        """Return it with the facts that are neither in its message nor in what was said before."""
+        """Return the text with only those facts that neither it nor `said` contains."""
         before = f"{said} {self.message}"
         facts = {name: printable(value) for name, value in self.facts.items()}
-        # A short one may be there by chance, as a part of something else.
+        # A short fact may be part of another word.
         new = {name: text for name, text in facts.items() if len(text) < 4 or text not in before}
         return self._with(new)
 
@@ -88,15 +88,15 @@ class ConfigInvalid(LakeError, code="config_invalid", whose=Whose.USER):
 
 
 class ArgumentInvalid(LakeError, whose=Whose.USER):
-    """Base of errors about what was typed; each has a code of its own."""
+    """Base of errors about command line arguments; each has a code of its own."""
 
 
 class ProtocolConflict(LakeError, code="protocol_conflict", whose=Whose.USER):
-    """The configuration contradicts what the table directory already says of itself."""
+    """The configuration contradicts the table directory."""
 
 
 class SourceMoved(ProtocolConflict, code="source_moved"):
-    """A source is at another place than the one that its journal knows its files by."""
+    """A source is at another location than its journal says."""
 
 
 class SourceContested(LakeError, code="source_contested", whose=Whose.USER, retryable=True):
@@ -108,42 +108,41 @@ class SchemaConflict(ProtocolConflict, code="schema_conflict"):
 
 
 class StoreUnavailable(LakeError, code="store_unavailable", whose=Whose.EXTERNAL, retryable=True):
-    """The store did not answer, or answered that it cannot now."""
+    """The store did not answer, or is unavailable."""
 
 
 class ListingUnordered(LakeError, code="listing_unordered", whose=Whose.EXTERNAL):
-    """The store lists objects in another order than that of their names."""
+    """The store does not list objects in the order of their names."""
 
 
 class NameUnusable(LakeError, code="name_unusable", whose=Whose.USER, retryable=True):
-    """The store holds an object whose name its library cannot handle, so it lists nothing there."""
+    """The store has an object whose name the library cannot handle, so a listing fails."""
 
     key = ""
-    """The name as it is in the store, below the root; control characters and all."""
+    """The raw name in the store, relative to the root."""
 
 
 class StoreDenied(LakeError, code="store_denied", whose=Whose.EXTERNAL):
-    """The store refused us: credentials or permissions."""
+    """The store denied access: credentials or permissions."""
 
 
 class StoreMisconfigured(LakeError, code="store_misconfigured", whose=Whose.EXTERNAL):
-    """The store cannot be used as it is configured: a key, a region, a bucket that it refuses.
+    """The store cannot be used as configured: a key, a region or a bucket is wrong.
 
-    It concerns every object there, so that no single one is to blame. The keys, the bucket or the
-    store may be put right while we wait.
+    It affects every object there, so no single one is to blame. It may be fixed while we wait.
     """
 
 
 class StoreFull(LakeError, code="store_full", whose=Whose.EXTERNAL, retryable=True):
-    """There is no room left where we write."""
+    """There is no space left to write."""
 
 
 class ObjectMissing(LakeError, code="object_missing", whose=Whose.EXTERNAL):
-    """An object that must be there is not."""
+    """A required object is missing."""
 
 
 class ObjectChanged(LakeError, code="object_changed", whose=Whose.EXTERNAL, retryable=True):
-    """An object is not the one that was listed: it was replaced or is still being written."""
+    """An object differs from the one that was listed: it was replaced or is still being written."""
 
 
 class NoExclusiveCreate(LakeError, code="no_exclusive_create", whose=Whose.USER):
@@ -151,7 +150,7 @@ class NoExclusiveCreate(LakeError, code="no_exclusive_create", whose=Whose.USER)
 
 
 class DocumentUnreadable(LakeError, code="document_unreadable", whose=Whose.USER):
-    """A stored document is there but cannot be read. It is never taken for missing."""
+    """A stored document cannot be read. It is never treated as missing."""
 
 
 class JournalConflict(LakeError, code="journal_conflict", whose=Whose.USER):
@@ -175,11 +174,11 @@ class JournalLost(LakeError, code="journal_lost", whose=Whose.USER):
 
 
 class LibraryPanicked(LakeError, code="library_panicked", whose=Whose.INTERNAL, retryable=True):
-    """A library ran into an unexpected fault of its own; see its message."""
+    """A library failed internally; see its message."""
 
 
 class MachineTrouble(LakeError, code="machine_trouble", whose=Whose.EXTERNAL, retryable=True):
-    """The machine could not do what it was asked: memory, file handles, threads, its own disk."""
+    """The machine lacks a resource: memory, file handles, threads, its own disk."""
 
 
 _FULL = "no space is left on the machine's own disk; free some, or point TMPDIR to a larger one"
@@ -208,8 +207,8 @@ _NO_THREAD = "can't start new thread"
 def machine_trouble(error: BaseException) -> LakeError | None:
     """Return a problem of the machine itself as one of our errors; None for any other error.
 
-    It says nothing about the file that was being read or written, and it passes or can be fixed:
-    what failed because of it may be tried again. A store's errors are already ours at this point.
+    It says nothing about the file being read or written, and may pass or be fixed: the work can be
+    retried. Errors of a store are already ours at this point.
     """
     if isinstance(error, LakeError):
         return None
@@ -227,19 +226,19 @@ def machine_trouble(error: BaseException) -> LakeError | None:
 
 
 class TableUnreadable(LakeError, code="table_unreadable", whose=Whose.EXTERNAL):
-    """There is a Delta log, and it cannot be read. It is never taken for missing."""
+    """There is a Delta log that cannot be read. It is never treated as missing."""
 
 
 class TableUnsupported(ProtocolConflict, code="table_unsupported"):
-    """The table needs something of its writers that penguin does not do."""
+    """The table requires something that penguin does not support."""
 
 
 class CommitUnconfirmed(LakeError, code="commit_failed", whose=Whose.EXTERNAL, retryable=True):
-    """A commit gave an error; only the log can say whether it was made all the same."""
+    """A commit raised an error; only the log can say whether it was made."""
 
 
 def codes_in(names: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the code of every error among the names of a module, sorted."""
+    """Return the codes of all errors in a module, sorted."""
     errors = (name for name in names.values() if isinstance(name, type))
     return tuple(sorted({error.code for error in errors if issubclass(error, LakeError)}))
 
@@ -247,8 +246,8 @@ def codes_in(names: Mapping[str, object]) -> tuple[str, ...]:
 def panic_as_error(error: BaseException) -> BaseException:
     """Return a panic of a Rust library as one of our errors, and anything else as it is.
 
-    A panic derives from BaseException and has no importable name; where one file's trouble must not
-    affect the others, it would pass every `except Exception`.
+    A panic derives from BaseException and has no importable name, so it would escape `except
+    Exception` where one file's failure must not affect the others.
     """
     if type(error).__name__ != "PanicException":
         return error

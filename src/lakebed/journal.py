@@ -1,6 +1,6 @@
-"""Reading a journal, in use or kept aside: its entries, the receipt, the protocol. Read-only.
+"""Read a journal, current or replaced: its entries, the receipt, the protocol. Read-only.
 
-An entry that is missing is None; one that cannot be read is an error for every caller.
+A missing entry is None; an unreadable one raises for every caller.
 """
 
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ from lakebed.storage.store import Reader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEntry:
-    """An entry with the bytes that it was read from."""
+    """An entry with its stored bytes."""
 
     entry: Entry
     body: bytes
 
     @property
     def digest(self) -> str:
-        """Return what the next entry repeats as `previous`."""
+        """Return the digest that the next entry repeats as `previous`."""
         return digest(self.body)
 
     def successor(self, kind: Kind, clock: Clock) -> Entry:
@@ -42,7 +42,7 @@ class StoredEntry:
 
 
 def journals_aside(store: Reader, pipeline: str) -> list[str]:
-    """List the folders of a pipeline's journals that others have taken the place of."""
+    """List the folders of a pipeline's replaced journals."""
     folders = store.folders(f"{layout.OURS}/{pipeline}")
     return sorted(folder.rstrip("/") for folder in folders if layout.is_journal_aside(folder))
 
@@ -58,10 +58,9 @@ class JournalReader:
         folder: str | None = None,
         full_paths: bool = False,
     ) -> None:
-        """`folder` is where a journal is kept aside; else it is the one in use.
+        """`folder` is that of a replaced journal; None for the current one.
 
-        With `full_paths` an error names what cannot be read by its URI, not by its path below the
-        table.
+        With `full_paths` errors name objects by URI, not by path below the table.
         """
         self._store = store
         self._receipt = layout.receipt(pipeline)
@@ -69,25 +68,25 @@ class JournalReader:
         self._name = store.describe if full_paths else str
 
     def where(self, sequence: int) -> str:
-        """Return how errors name an entry, whether it exists or not."""
+        """Return how errors name an entry, existing or not."""
         return self._name(layout.entry_in(self._folder, sequence))
 
     def body(self, sequence: int) -> bytes | None:
-        """Return an entry as it is stored; None where there is none."""
+        """Return an entry's stored bytes; None without one."""
         return self._store.get(layout.entry_in(self._folder, sequence))
 
     def stored(self, sequence: int) -> StoredEntry | None:
-        """Return an entry with its bytes; None where there is none."""
+        """Return an entry with its bytes; None without one."""
         body = self.body(sequence)
         return None if body is None else self._decoded(sequence, body)
 
     def entry(self, sequence: int) -> Entry | None:
-        """Return an entry; None where there is none."""
+        """Return an entry; None without one."""
         stored = self.stored(sequence)
         return None if stored is None else stored.entry
 
     def listed_body(self, sequence: int) -> bytes:
-        """Return an entry that a listing has named as it is stored; raise where it is not there."""
+        """Return a listed entry's stored bytes; raise if it is missing."""
         body = self.body(sequence)
         if body is None:
             path = layout.entry_in(self._folder, sequence)
@@ -95,11 +94,11 @@ class JournalReader:
         return body
 
     def listed(self, sequence: int) -> StoredEntry:
-        """Return an entry that a listing has named; raise where it is not there."""
+        """Return a listed entry; raise if it is missing."""
         return self._decoded(sequence, self.listed_body(sequence))
 
     def numbers(self, after: int = -1) -> list[int]:
-        """List which entries there are past a number, in their order."""
+        """List the numbers of entries after a number, in order."""
         start = layout.entry_in(self._folder, after) if after >= 0 else None
         return sorted(
             number
@@ -108,12 +107,12 @@ class JournalReader:
         )
 
     def last(self) -> Entry | None:
-        """Return the last entry; None where there is none."""
+        """Return the last entry; None without one."""
         numbers = self.numbers()
         return self.listed(numbers[-1]).entry if numbers else None
 
     def stored_entries(self, after: int = -1) -> Iterator[StoredEntry]:
-        """Yield the entries past a number in their order, up to the last one; a gap is an error."""
+        """Yield the entries after a number in order, up to the last one; raise for a gap."""
         for number in count(after + 1):
             stored = self.stored(number) or self._written_since(number)
             if stored is None:
@@ -121,11 +120,11 @@ class JournalReader:
             yield stored
 
     def entries(self, after: int = -1) -> Iterator[Entry]:
-        """Yield what `stored_entries` does, without the bytes."""
+        """Yield the entries after a number in order, up to the last one; raise for a gap."""
         return (stored.entry for stored in self.stored_entries(after))
 
     def until_missing(self, after: int) -> Iterator[Entry]:
-        """Yield the entries past a number, up to the first that is missing; nothing is listed."""
+        """Yield the entries after a number, up to the first missing one, without a listing."""
         for number in count(after + 1):
             entry = self.entry(number)
             if entry is None:
@@ -133,7 +132,7 @@ class JournalReader:
             yield entry
 
     def receipt(self) -> Receipt | None:
-        """Return what penguin has committed last; None before the first commit."""
+        """Return the receipt of the last commit; None before the first."""
         body = self._store.get(self._receipt)
         return None if body is None else decode(Receipt, body, self._name(self._receipt))
 
@@ -141,8 +140,8 @@ class JournalReader:
         return StoredEntry(entry=decode_entry(body, self.where(sequence)), body=body)
 
     def _written_since(self, missing: int) -> StoredEntry | None:
-        """Return an entry that is there after all; with only a later one there, it is a gap."""
-        # The missing one is listed, too, if it is there by now.
+        """Return an entry that was just written, None without one; raise for a gap."""
+        # An entry written meanwhile is listed, too.
         listed = self.numbers(missing - 1)
         if not listed:
             return None
@@ -158,9 +157,9 @@ class JournalReader:
 def entries_in(
     store: Reader, pipeline: str, folder: str, *, before_empty: bool = False
 ) -> Iterator[StoredEntry]:
-    """Yield the entries of a journal's folder in their order; a gap is an error.
+    """Yield the entries in a journal's folder in order; raise for a gap or a broken chain.
 
-    With `before_empty` a last entry without content ends the journal; else it is an error, too.
+    With `before_empty` an empty last entry ends the journal; otherwise it raises, too.
     """
     journal = JournalReader(store, pipeline, folder=folder, full_paths=True)
     numbers = journal.numbers()
@@ -195,13 +194,13 @@ def latest_protocol(store: Reader) -> DirectoryProtocol | None:
 
 
 def latest_protocol_number(store: Reader) -> int | None:
-    """Return the highest number of a protocol document; None where there is none yet."""
+    """Return the highest number of a protocol document; None without one."""
     listed = (layout.protocol_number(facts.path) for facts in store.objects(layout.PROTOCOL))
     return max((number for number in listed if number is not None), default=None)
 
 
 def accepted_losses(store: Reader) -> dict[int, Accepted]:
-    """Return the losses of rows that an operator has accepted, by the versions that caused them."""
+    """Return the losses of rows that an operator accepted, by version."""
     listed = sorted(one.path for one in store.objects(layout.ACCEPTED))
     bodies = ((path, store.get(path)) for path in listed)
     found = [decode_accepted(body, path) for path, body in bodies if body is not None]

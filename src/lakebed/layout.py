@@ -1,7 +1,7 @@
-"""Every object name in a table directory, built and parsed here only.
+"""All object names in a table directory are built and parsed here.
 
 The folder of a partition is `key=value` with the value escaped as Hive and Spark escape it; a null
-(and an empty string, which Delta takes for null) is `__HIVE_DEFAULT_PARTITION__`.
+(and an empty string, which Delta treats as null) is `__HIVE_DEFAULT_PARTITION__`.
 """
 
 import re
@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from uuid import UUID
 
 TablePath = NewType("TablePath", str)
-"""A path relative to the table's root. A URI is not one, and cannot be compared with one."""
+"""A path relative to the table's root, distinct from a URI."""
 
 PartitionValues = Mapping[str, str | None]
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
@@ -21,20 +21,20 @@ ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(0x20)
 OURS = "_blizzard"
 PROTOCOL = f"{OURS}/protocol"
 ACCEPTED = f"{OURS}/_accepted"
-"""Losses that an operator has accepted. No pipeline has such a name."""
+"""Accepted losses. No pipeline can have this name."""
 REPAIRED = f"{OURS}/_repaired"
-"""What `penguin fsck --repair` took out of the table."""
+"""Files that `penguin fsck --repair` removed from the table."""
 STAGING = "_staging"
 PENDING = f"{STAGING}/pending"
 HELD = f"{STAGING}/held"
 DISCARDED = f"{STAGING}/discarded"
 ADOPTION = f"{STAGING}/adopt"
-"""What `penguin adopt` has read so far, until the table is there."""
+"""The footer cache of `penguin adopt`, until the table exists."""
 ADOPTION_STEP = "adopt"
-"""How the version calls itself by which it made the table."""
+"""The step in the commit metadata of an adoption."""
 DELTA_LOG = "_delta_log"
 CREATE_ONLY_PROOF = TablePath(".penguin-create-only")
-"""What is written and removed again to see that a store has create-only writes. Hidden."""
+"""The hidden object that is written and removed again to check create-only writes."""
 LAST_CHECKPOINT = TablePath(f"{DELTA_LOG}/_last_checkpoint")
 
 PIPELINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -45,7 +45,7 @@ FILE_NAME = re.compile(
     r"([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})\.parquet"
 )
 TIMED_NAME = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})\.parquet")
-"""A UUIDv7 whose variant is not looked at: some writers fill those bits at random."""
+"""A UUIDv7 of any variant: some writers fill those bits at random."""
 PARQUET_SUFFIX = ".parquet"
 META_SUFFIX = ".meta.json"
 DEAD_LETTERS_NAME = re.compile(r"failures-\d{8}-\d{6}-[0-9a-f-]{36}\.ndjson")
@@ -59,12 +59,12 @@ def escape(value: str | None) -> str:
 
 
 def unescape(name: str) -> str | None:
-    """Read a value back from a folder name."""
+    """Parse a value of a folder name."""
     return None if name in ("", NULL_FOLDER) else unquote(name, errors="strict")
 
 
 def folder(values: PartitionValues) -> str:
-    """Name the folder of a partition, in the order of its keys; the table's root has no name."""
+    """Name the folder of a partition, in the order of its keys; empty for the table's root."""
     return "/".join(f"{escape(key)}={escape(value)}" for key, value in values.items())
 
 
@@ -75,12 +75,12 @@ def data_file(values: PartitionValues, fresh_id: UUID) -> TablePath:
 
 
 def file_id(path: str) -> str | None:
-    """Return the UUIDv7 that a data file is named by; None for anything else in a table."""
+    """Return the UUIDv7 in a data file's name; None for anything else in a table."""
     return _named_by(FILE_NAME, path)
 
 
 def timed_id(path: str) -> str | None:
-    """Return the id that tells when a data file was named, also one of another variant."""
+    """Return the id with the time in a data file's name, also of another variant."""
     return _named_by(TIMED_NAME, path)
 
 
@@ -91,24 +91,24 @@ def _named_by(pattern: re.Pattern[str], path: str) -> str | None:
 
 
 def is_hidden(part: str) -> bool:
-    """Whether a folder or file of this name holds no data: Delta and VACUUM pass over it, too.
+    """Whether a folder or file of this name holds no data: Delta and VACUUM ignore it, too.
 
-    A partition folder is none of those, with any prefix of its column's name.
+    A partition folder is not hidden, whatever its column's name begins with.
     """
     return part.startswith(("_", ".")) and "=" not in part
 
 
 def is_parquet(path: str) -> bool:
-    """Whether a name is that of a Parquet file of any writer."""
+    """Whether a path has the suffix of a Parquet file."""
     return path.lower().endswith(PARQUET_SUFFIX)
 
 
 def why_unreadable(path: str) -> str | None:
-    """Return why readers cannot read a file of this name once a log names it; None if they can.
+    """Return why readers could not read a file of this name from a log; None if they can.
 
-    A log writes paths as URIs. Spark and deltalake take what stands before a colon in the first
-    part for a scheme, and one such file makes the whole table unreadable; Spark opens no file with
-    a colon in its name; polars takes a star for a pattern.
+    A log writes paths as URIs. Spark and deltalake treat the text before a colon in the first part
+    as a scheme, and one such file makes the whole table unreadable; Spark opens no file with a
+    colon in its name; polars treats a star as a pattern.
     """
     parts = path.split("/")
     if ":" in parts[0] or ":" in parts[-1]:
@@ -118,47 +118,47 @@ def why_unreadable(path: str) -> str | None:
 
 
 def outbox(pipeline: str, file: TablePath) -> TablePath:
-    """Name the place where a file waits, unseen, until its entry is in the journal."""
+    """Name the object under which a file waits, unseen, until its entry is in the journal."""
     return TablePath(f"{OURS}/{pipeline}/outbox/{file}")
 
 
 def outbox_file(pipeline: str, path: str) -> TablePath | None:
-    """Return the final name of a file that waits in a pipeline's outbox; None for anything else."""
+    """Return the final name of a file in a pipeline's outbox; None for anything else."""
     folder = f"{OURS}/{pipeline}/outbox/"
     name = path.removeprefix(folder)
     return TablePath(name) if path.startswith(folder) and file_id(name) is not None else None
 
 
 def started_sequence(pipeline: str, path: str) -> int | None:
-    """Return the N of a note of how often batch N was started; None for anything else."""
+    """Return N for the start count of batch N; None for anything else."""
     folder, _, name = path.rpartition("/")
     found = STARTED_NAME.fullmatch(name)
     return int(found[1]) if found and folder == journal_folder(pipeline) else None
 
 
 def pending_meta(file: TablePath) -> TablePath:
-    """Name the meta that hands a data file over; it has the file's UUID."""
+    """Name the meta that hands a data file off, by the file's UUID."""
     return TablePath(f"{PENDING}/{file_name(file)}{META_SUFFIX}")
 
 
 def held_meta(name: str) -> TablePath:
-    """Name the meta of a file that is set aside, by the file's UUID."""
+    """Name the meta of a held file, by the file's UUID."""
     return TablePath(f"{HELD}/{name}{META_SUFFIX}")
 
 
 def discarded_meta(name: str) -> TablePath:
-    """Name the meta of a file that was set aside and is given up, by the file's UUID."""
+    """Name the meta of a discarded file, by the file's UUID."""
     return TablePath(f"{DISCARDED}/{name}{META_SUFFIX}")
 
 
 def is_meta(path: str, folder: str = PENDING) -> bool:
-    """Whether an object is a meta that waits there, of any writer."""
+    """Whether an object is a meta in the folder, of any writer."""
     stands_in, _, name = path.rpartition("/")
     return stands_in == folder and name.endswith(META_SUFFIX)
 
 
 def file_name(path: str) -> str:
-    """Return a data file's name without its folder and suffix: the UUID, where it has one."""
+    """Return a data file's name without folder and suffix: usually its UUID."""
     return path.rpartition("/")[2].removesuffix(".parquet")
 
 
@@ -168,7 +168,7 @@ def protocol(number: int) -> TablePath:
 
 
 def protocol_number(path: str) -> int | None:
-    """Return the k of a protocol document, or None for anything else in its folder."""
+    """Return k for the k-th protocol document; None for anything else."""
     found = PROTOCOL_NAME.fullmatch(path.rpartition("/")[2])
     return int(found[1]) if found else None
 
@@ -179,12 +179,12 @@ def journal_folder(pipeline: str) -> str:
 
 
 def journal_aside(pipeline: str, journal: str) -> str:
-    """Name the folder that keeps a journal after another has taken its place."""
+    """Name the folder of a replaced journal."""
     return f"{OURS}/{pipeline}/journal-{journal}"
 
 
 def is_journal_aside(folder: str) -> bool:
-    """Whether a folder of a pipeline keeps a journal that another has taken the place of."""
+    """Whether a folder of a pipeline is that of a replaced journal."""
     return folder.rstrip("/").rpartition("/")[2].startswith("journal-")
 
 
@@ -194,27 +194,27 @@ def journal_entry(pipeline: str, sequence: int) -> TablePath:
 
 
 def entry_in(folder: str, sequence: int) -> TablePath:
-    """Name entry N of the journal in a folder, in use or kept aside."""
+    """Name entry N of the journal in a folder, current or replaced."""
     return TablePath(f"{folder}/{sequence:020d}.json")
 
 
 def batch_started(pipeline: str, sequence: int) -> TablePath:
-    """Name the note of how often batch N was started, and by how many files."""
+    """Name the start count of batch N."""
     return TablePath(f"{journal_folder(pipeline)}/{sequence:020d}.started.json")
 
 
 def snapshot(pipeline: str) -> TablePath:
-    """Name the snapshot of what a journal says."""
+    """Name the snapshot of a journal's state."""
     return TablePath(f"{journal_folder(pipeline)}/snapshot.json")
 
 
 def known_folder(pipeline: str) -> str:
-    """Name the folder of what is derived from a journal: ingested names, and its books."""
+    """Name the folder of a journal's derived data: ingested names, and its books."""
     return f"{OURS}/{pipeline}/known"
 
 
 def known_segment(pipeline: str, path: str) -> str | None:
-    """Return the segment that an object is a part of; None for anything else."""
+    """Return the segment of an object; None for anything else."""
     folder, _, name = path.rpartition("/")
     return name.partition(".")[0] if folder == known_folder(pipeline) else None
 
@@ -230,13 +230,13 @@ def known_index(pipeline: str, segment: str) -> TablePath:
 
 
 def entry_sequence(path: str) -> int | None:
-    """Return the N of an entry's name, or None for anything else in a journal's folder."""
+    """Return N for entry N; None for anything else in a journal's folder."""
     found = ENTRY_NAME.fullmatch(path.rpartition("/")[2])
     return int(found[1]) if found else None
 
 
 def dead_letter_folder(pipeline: str) -> str:
-    """Name the folder of a pipeline's dead letter queue, where no other place is configured."""
+    """Name the default folder of a pipeline's dead letter queue."""
     return f"{OURS}/{pipeline}/dlq"
 
 
@@ -267,7 +267,7 @@ def is_quarantine_file(pipeline: str, path: str) -> bool:
 
 
 def receipt(pipeline: str) -> TablePath:
-    """Name the receipt: the last entry of a pipeline that penguin knows to be committed."""
+    """Name the receipt of a pipeline's last commit."""
     return TablePath(f"{OURS}/{pipeline}/receipt.json")
 
 
@@ -277,7 +277,7 @@ def writer(pipeline: str) -> TablePath:
 
 
 def belongs_to(pipeline: str, path: str) -> bool:
-    """Whether an object would be one of a pipeline, or of the table that all pipelines share."""
+    """Whether a name may be that of an object of a pipeline, or of the shared table."""
     shared = (
         f"{PROTOCOL}/",
         f"{ACCEPTED}/",
@@ -290,18 +290,18 @@ def belongs_to(pipeline: str, path: str) -> bool:
 
 
 def pipelines(folders: list[str]) -> list[str]:
-    """Pick the pipelines out of the folders below `_blizzard/`."""
+    """Return the pipelines among the folders below `_blizzard/`."""
     names = (name.rstrip("/").rpartition("/")[2] for name in folders)
     return sorted(name for name in names if name != "protocol" and PIPELINE_NAME.fullmatch(name))
 
 
 def accepted(version: int) -> TablePath:
-    """Name the document that accepts what a version of the Delta log has removed."""
+    """Name the document that accepts the loss by a version of the Delta log."""
     return TablePath(f"{ACCEPTED}/{version:020d}.json")
 
 
 def repaired(version: int) -> TablePath:
-    """Name the document that says what a version of the Delta log took out as missing."""
+    """Name the document of the missing files that a version of the Delta log removed."""
     return TablePath(f"{REPAIRED}/{version:020d}.json")
 
 
@@ -311,12 +311,12 @@ def log_version(version: int) -> TablePath:
 
 
 def adoption_segment(run: str, number: int) -> TablePath:
-    """Name a part of what a run of `penguin adopt` has read."""
+    """Name a segment of the footer cache of a run of `penguin adopt`."""
     return TablePath(f"{ADOPTION}/{run}/{number:08d}.json.gz")
 
 
 def log_version_number(path: str) -> int | None:
-    """Return the number of a version of the Delta log, or None for anything else."""
+    """Return the number of a version of the Delta log; None for anything else."""
     return entry_sequence(path)
 
 
@@ -326,12 +326,12 @@ def journal_transaction(pipeline: str, journal: str) -> str:
 
 
 def digest_transaction(pipeline: str, journal: str) -> str:
-    """Name the app transaction that keeps the digest of the last committed entry."""
+    """Name the app transaction with the digest of the last committed entry."""
     return f"blizzard/{pipeline}/{journal}/digest"
 
 
 def pipeline_transaction(pipeline: str) -> str:
-    """Name the app transaction that says a pipeline has ever been committed to this table.
+    """Name the app transaction that records that a pipeline was ever committed to this table.
 
     The other two carry the journal's id, which is unknown once the journal is lost.
     """
@@ -339,42 +339,42 @@ def pipeline_transaction(pipeline: str) -> str:
 
 
 def held_transaction(name: str) -> str:
-    """Name the app transaction that says what became of a file that was set aside."""
+    """Name the app transaction with the mark of a held file."""
     return f"{HELD_TRANSACTIONS}{name}"
 
 
 def taken_out_transaction(name: str) -> str:
-    """Name the app transaction that counts how often a file that came back was taken out again."""
+    """Name the app transaction that counts removals of a file that came back."""
     return f"{OUR_TRANSACTIONS}taken-out/{name}"
 
 
 OUR_TRANSACTIONS = "penguin/"
-"""What the app transactions of files that other programs wrote begin with."""
+"""The prefix of penguin's own app transactions, such as those of foreign files."""
 HELD_TRANSACTIONS = f"{OUR_TRANSACTIONS}held/"
 SCAN_TRANSACTION = f"{OUR_TRANSACTIONS}scan"
-"""Counts the commits that hold such files, so that of two penguins one looks again."""
+"""Counts commits with foreign files, so that of two concurrent ones one conflicts."""
 SCANNED_TRANSACTION = f"{OUR_TRANSACTIONS}scanned"
-"""Its version is the highest time, in milliseconds, in the name of a file that a scan found."""
+"""Its version is the highest time, in milliseconds, in the name of a scanned file."""
 
 
 def removals_transactions(table: str) -> tuple[str, str]:
-    """Name the app transactions that say since when, and up to which version, removals are known.
+    """Name the app transactions for since when, and up to which version, removals are known.
 
-    They carry the table's id: in a clone the versions have other numbers.
+    They carry the table's id: a clone numbers its versions differently.
     """
     return f"{OUR_TRANSACTIONS}removals/since/{table}", f"{OUR_TRANSACTIONS}removals/until/{table}"
 
 
 def foreign_transaction(path: str) -> str:
-    """Name the app transaction that says a file of another program was committed.
+    """Name the app transaction that records the commit of a foreign file.
 
-    A UUIDv7 names a file wherever it lies; any other name counts with its folders.
+    A UUIDv7 identifies a file in any folder; any other name counts with its folders.
     """
     return f"{OUR_TRANSACTIONS}{file_id(path) or f'file/{path}'}"
 
 
 def is_foreign_transaction(app_id: str) -> bool:
-    """Whether an app transaction says that one file of another program was committed."""
+    """Whether an app transaction records the commit of one foreign file."""
     name = app_id.removeprefix(OUR_TRANSACTIONS)
     if name == app_id:
         return False

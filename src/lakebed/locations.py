@@ -1,8 +1,8 @@
-"""Where things are: one form for all spellings of a location, so that two can be compared.
+"""Locations: one form for all spellings, so that two can be compared.
 
-`/x/`, `file:///x` and a relative path to it are one place, and so is a link to that folder. The
-schemes and the https addresses of one bucket or container are one place, too. Nothing here asks a
-store: a local path is followed through its links, and that is all.
+`/x/`, `file:///x` and a relative path to it are one place, and so is a link to that folder. So are
+the schemes and https addresses of one bucket or container. No store is asked; local links are
+resolved.
 """
 
 import os.path
@@ -26,9 +26,9 @@ SAME_SCHEME = {
     "wasb": "az",
     "wasbs": "az",
 }
-"""Schemes that are other names of one kind of store."""
+"""Aliases of schemes."""
 BY_HOST = (
-    # Path style first: a bucket may not be called as the service is.
+    # Path style first: no bucket may have the name of the service.
     ("s3", re.compile(r"s3[.-](?:dualstack\.)?(?P<region>[a-z0-9-]+)\.amazonaws\.com")),
     ("s3", re.compile(r"s3\.amazonaws\.com")),
     (
@@ -42,20 +42,20 @@ BY_HOST = (
     ("gs", re.compile(r"(?P<bucket>[a-z0-9][a-z0-9._-]*)\.storage\.googleapis\.com")),
     ("az", re.compile(r"(?P<account>[a-z0-9]{3,24})\.(?:blob|dfs)\.core\.windows\.net")),
 )
-"""The hosts of https addresses. Where one names no bucket, the path begins with it."""
+"""The hosts of https addresses. If one names no bucket, the path begins with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A folder: of a bucket or container, or of this machine's disk."""
+    """A folder of a bucket or container, or of the local disk."""
 
     scheme: str
     bucket: str = ""
     account: str = ""
-    """Azure's, where the URI names it."""
+    """The Azure account, if the URI names it."""
     folders: tuple[str, ...] = ()
     region: str = field(default="", compare=False)
-    """Amazon's, where an https address names it."""
+    """The AWS region, if an https address names it."""
 
     def __str__(self) -> str:
         path = "/".join(self.folders)
@@ -65,19 +65,19 @@ class Place:
         return f"{self.scheme}://{self.bucket}{account}/{path}".rstrip("/")
 
     def same(self, other: "Place") -> bool:
-        """Whether both are one folder, as far as their URIs tell. Pure."""
+        """Whether both are one folder, as far as their URIs show. Pure."""
         return self._same_bucket(other) and self.folders == other.folders
 
     def holds(self, other: "Place") -> bool:
-        """Whether another folder is this one, or lies in it. Pure."""
+        """Whether another folder is this one or inside it. Pure."""
         return self._same_bucket(other) and self.folders == other.folders[: len(self.folders)]
 
     def meets(self, other: "Place") -> bool:
-        """Whether a file can lie in both folders: one of them holds the other. Pure."""
+        """Whether one of two folders contains the other. Pure."""
         return self.holds(other) or other.holds(self)
 
     def below(self, outer: "Place") -> str | None:
-        """Return the path below an outer folder, empty where it is that; None if outside. Pure."""
+        """Return the path below an outer folder, empty if equal; None if outside. Pure."""
         return "/".join(self.folders[len(outer.folders) :]) if outer.holds(self) else None
 
     def _same_bucket(self, other: "Place") -> bool:
@@ -86,13 +86,13 @@ class Place:
 
 
 class ByPlace(Generic[Value]):
-    """Values by place; the first one that was set for a place stays."""
+    """Values by place; the first value of a place stays."""
 
     def __init__(self) -> None:
         self._held: list[tuple[Place, Value]] = []
 
     def setdefault(self, place: Place, value: Value) -> Value:
-        """Return the value of a place, which is this one if there is none yet."""
+        """Return the value of a place; set it if there is none."""
         for there, held in self._held:
             if there.same(place):
                 return held
@@ -100,16 +100,16 @@ class ByPlace(Generic[Value]):
         return value
 
     def get(self, place: Place) -> Value | None:
-        """Return the value of a place; None if there is none."""
+        """Return the value of a place; None without one."""
         return next((held for there, held in self._held if there.same(place)), None)
 
     def values(self) -> Iterator[Value]:
-        """Yield the values, in the order in which they were set."""
+        """Yield the values in insertion order."""
         return (held for _there, held in self._held)
 
 
 def place_of(uri: str, *, account: str = "") -> Place:
-    """Return the place that a URI or a local path means, however it is spelled.
+    """Return the place of a URI or a local path, however it is spelled.
 
     `account` is that of an Azure container whose URI names none.
     """
@@ -137,7 +137,7 @@ def place_of(uri: str, *, account: str = "") -> Place:
 
 
 def below(root: str, name: str) -> str | None:
-    """Return the path of a file below a root; None where it does not lie there. Pure."""
+    """Return the path of a file below a root; None if it is outside. Pure."""
     written = f"{root.rstrip('/')}/"
     if name.startswith(written):
         return name.removeprefix(written)
@@ -145,7 +145,7 @@ def below(root: str, name: str) -> str | None:
 
 
 def _file(name: str) -> Place:
-    """Return the place of a file; a link that it is itself is not followed."""
+    """Return the place of a file; links are resolved in its folder only."""
     if "://" in name:
         return place_of(name)
     folder, slash, last = name.rpartition("/")
@@ -154,9 +154,9 @@ def _file(name: str) -> Place:
 
 
 def openable(uri: str) -> str:
-    """Return the URI of a remote place as libraries of stores take it.
+    """Return the URI of a remote place in a form that store libraries accept.
 
-    They take few spellings; the one that was written is for people, and for the journal.
+    They accept few spellings; the original one is for people and for the journal.
     """
     scheme, _, rest = uri.partition("://")
     server = rest.partition("/")[0].partition("@")[2]
@@ -173,7 +173,7 @@ def openable(uri: str) -> str:
 
 
 def _by_host(host: str, parts: tuple[str, ...]) -> Place | None:
-    """Return the place of an https address; None if no store that we know has that host."""
+    """Return the place of an https address; None for an unknown host."""
     for scheme, pattern in BY_HOST:
         found = pattern.fullmatch(host)
         if found is None:
@@ -193,7 +193,7 @@ def _by_host(host: str, parts: tuple[str, ...]) -> Place | None:
 
 
 def written_out(uri: str) -> str:
-    """Return a URI that means the same wherever it is read: a relative path is made a full one."""
+    """Return a URI that is valid from any working directory: relative paths become absolute."""
     if "://" in uri or uri.startswith(("/", "~")):
         return uri
     return os.path.abspath(uri)  # noqa: PTH100 - without `..`, and with its links as they are

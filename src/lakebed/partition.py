@@ -1,4 +1,4 @@
-"""Partition keys: from a template, from a path, and checked against the columns they are of."""
+"""Partition keys: from a template or a path, and checked against column types."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -42,7 +42,7 @@ class Template:
 
     @classmethod
     def parse(cls, text: str) -> "Template":
-        """Read a template; a ValueError says what is wrong with it."""
+        """Parse a template; a ValueError says what is wrong with it."""
         parts: dict[str, TemplatePart] = {}
         for number, segment in enumerate(text.strip("/").split("/"), start=1):
             key, equals, pattern = segment.partition("=")
@@ -56,13 +56,13 @@ class Template:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """List the partition columns, in the order of the folders."""
+        """Return the partition columns, in the order of the folders."""
         return tuple(part.key for part in self.parts)
 
     def values(self, path: str) -> dict[str, str | None]:
-        """Take the values of our keys from the `key=value` folders of a source path.
+        """Return the values of the template's keys from the `key=value` folders of a path.
 
-        A key that no folder has is a KeyError: a file without a partition is never guessed.
+        Raise KeyError if a folder is missing: partitions are never guessed.
         """
         found: dict[str, str | None] = {}
         for segment in path.split("/")[:-1]:
@@ -82,7 +82,7 @@ def table_schema(declared: Schema, template: Template | None) -> Schema:
 
 
 def check_value(field: Field, value: str | None) -> None:
-    """Refuse a partition value that its column cannot hold; a ValueError says why.
+    """Raise ValueError for a partition value that its column cannot hold.
 
     Delta accepts such a value into the log, and then no reader can open the table.
     """
@@ -109,7 +109,7 @@ def check_value(field: Field, value: str | None) -> None:
 
 
 def is_date(value: str) -> bool:
-    """Whether a value is a date as the Delta log writes it."""
+    """Whether a value is a date in the Delta log's form."""
     try:
         return date.fromisoformat(value).isoformat() == value
     except ValueError:
@@ -117,9 +117,9 @@ def is_date(value: str) -> bool:
 
 
 def typed_value(field: Field, value: str | None) -> str | None:
-    """Return a partition value as the log has it, by the type of its column; refuse what is none.
+    """Return a partition value in the log's form; raise ValueError if it does not fit its type.
 
-    A folder may write a number with zeros in front, as in `month=07`; the log does not.
+    A folder may write a number with leading zeros, as in `month=07`; the log does not.
     """
     if value is not None and field.type in INTEGER_BITS and INTEGER.fullmatch(value):
         value = str(int(value))

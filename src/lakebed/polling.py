@@ -1,4 +1,4 @@
-"""Run, wait, repeat; stop on request at the end of a step, or exit at once. Signals."""
+"""The polling loop: run, wait, repeat; stop after a step on request, or at once. Signals."""
 
 import os
 import random
@@ -28,7 +28,7 @@ Outcome = TypeVar("Outcome")
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The request for an orderly stop; everything that waits on it wakes up."""
+    """The request for an orderly stop; it wakes every waiter."""
 
     event: threading.Event = field(default_factory=threading.Event)
 
@@ -42,24 +42,24 @@ class Stop:
         return self.event.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, but not past a request; True if there was one.
+        """Sleep until the time is up or a stop is requested; return whether it was.
 
-        Not for the main thread: a signal may find it with the lock that a request takes.
+        Not for the main thread: a signal handler could deadlock on the event's lock.
         """
         return self.event.wait(seconds)
 
 
 def stop_on_signals(stop: Stop, emit: Emit) -> None:
-    """Let the first SIGINT or SIGTERM ask for an orderly end, and the second end at once.
+    """Request an orderly stop on the first SIGINT or SIGTERM, and exit on the second.
 
-    Install this after the Spark session exists: SparkContext takes SIGINT for itself and would
-    cancel the jobs that an orderly end must finish.
+    Install this after the Spark session exists: SparkContext handles SIGINT itself and would cancel
+    the jobs that an orderly stop must finish.
     """
     asked = False
 
     def handle(number: int, _frame: FrameType | None) -> None:
         nonlocal asked
-        # Known before the request is made: a second signal may come in the middle of the first, and
+        # Set before the request: a second signal may interrupt the first, and
         # would wait forever for the lock that its own thread holds.
         if asked or stop.requested:
             # Not logged: the first may hold the lock of the log.
@@ -74,9 +74,9 @@ def stop_on_signals(stop: Stop, emit: Emit) -> None:
 
 
 def finished(run: Callable[[], Outcome], stop: Stop) -> Outcome:
-    """Run something to its end in a thread; Ctrl-C asks for an orderly stop, and waits for it.
+    """Run a function in a thread; on Ctrl-C request an orderly stop and wait for it.
 
-    A second one is raised at once.
+    A second Ctrl-C raises at once.
     """
     threads = ThreadPoolExecutor(max_workers=1)
     running = threads.submit(run)
@@ -104,13 +104,13 @@ def run_step(
     wait: Callable[[float], object] | None = None,
     mends: Callable[[BaseException], bool] = may_mend,
 ) -> BaseException | None:
-    """Repeat a step until it is asked to stop or, with `once`, until it has nothing left to do.
+    """Repeat a step until a stop is requested or, with `once`, until nothing is left to do.
 
     The first step comes after `delay` seconds, so that many loops need not start at once. Between
-    steps `wait` sleeps, which may end sooner, and must when a stop is requested. The step
-    returns whether it found work. When polling, an error that time or an operator may fix, by
-    `mends`, is retried forever, with backoff. With `once`, only an error that time may fix is
-    retried, `max_tries` times in a row. Any other error ends the loop and is returned.
+    steps `wait` sleeps; it may end early, and must when a stop is requested. The step returns
+    whether it found work. When polling, an error that time or an operator may fix, by `mends`, is
+    retried forever, with backoff. With `once`, only an error that time may fix is retried,
+    `max_tries` times in a row. Any other error ends the loop and is returned.
     """
     policy = backoff or Backoff()
     failures = 0
@@ -129,7 +129,7 @@ def run_step(
                 )
             )
             if pause is None or stop.wait(pause):
-                # Also when a stop comes first: the work of this step is not done.
+                # Also on a stop: the step's work is not done.
                 return error
             continue
         emit(StepFinished(kind=kind, who=who, found=found))
@@ -152,7 +152,7 @@ def run_together(
 ) -> dict[str, BaseException]:
     """Run every loop in a thread of its own until all have ended; return the errors by name.
 
-    However one of them ends, the others continue.
+    The failure of one does not affect the others.
     """
     errors: dict[str, BaseException] = {}
 
@@ -160,7 +160,7 @@ def run_together(
         try:
             error = loop()
         except BaseException as fatal:
-            # A panic of a library is no Exception; the exit code must tell the truth all the same.
+            # A library's panic is no Exception, but must count for the exit code.
             errors[name] = fatal
             emit(
                 StepFailed(

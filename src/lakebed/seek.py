@@ -1,15 +1,15 @@
-"""Finding a number in a long row of documents by reading few of them. Pure but for what reads."""
+"""Search a long sequence of documents with increasing values with few reads."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 
 AT_ONCE = 8
-"""Documents that are read side by side."""
+"""Documents read concurrently."""
 MOST = 1000
-"""Documents that are read before the search is given up."""
+"""The most documents that a search reads."""
 
 Read = Callable[[Sequence[int]], Sequence[int | None]]
-"""Reads some documents and returns the value of each; None where it has none."""
+"""Reads documents and returns the value of each; None without one."""
 
 
 def seek(
@@ -22,11 +22,12 @@ def seek(
     at_once: int = AT_ONCE,
     most: int = MOST,
 ) -> int | None:
-    """Return the lowest number of a row whose value is not below a target; None without one.
+    """Return the lowest number whose value is not below a target; None without one.
 
-    A search that was given up returns the lowest that it came upon.
-    Values never fall along the row; documents without one are passed over. `known` are values of
-    some numbers, also of such before the first: where they grow evenly, one step is enough.
+    A search that reaches its limit returns the lowest that it found.
+
+    Values never fall along the sequence; documents without a value are skipped. `known` are values
+    of some numbers, even before `first`: if values grow evenly, one step is enough.
     """
     values = dict(known or {})
     silent: set[int] = set()
@@ -53,9 +54,9 @@ def seek(
 def _probes(
     target: int, left: list[int], values: Mapping[int, int], count: int, *, sparing: bool
 ) -> list[int]:
-    """Choose the numbers to read next: around where the target should be, and spread evenly.
+    """Choose the numbers to read next: around the target's likely place, and spread evenly.
 
-    `sparing` leaves those out: the first guess is right where values grow evenly.
+    `sparing` omits the latter: the first guess is right if values grow evenly.
     """
     if len(left) <= count:
         return left

@@ -1,7 +1,6 @@
-"""The closed sets that both programs share: in YAML, in settings and in documents. No Arrow.
+"""Enums that both programs share: in YAML, in settings and in documents. No Arrow.
 
-Pydantic reads them from the configuration as they stand here, in the order in which a message about
-a wrong value lists them.
+Pydantic reads them from the configuration, and lists them in messages in this order.
 """
 
 from enum import StrEnum
@@ -9,7 +8,7 @@ from typing import Self
 
 
 class Codec(StrEnum):
-    """How a source file is compressed, how its name ends then, and what it begins with."""
+    """The compression of a source file, with its suffix and its first bytes."""
 
     suffix: str
     first_bytes: bytes
@@ -21,7 +20,7 @@ class Codec(StrEnum):
     BZIP2 = "bzip2", ".bz2", rb"BZh(?:[1-9]|\Z)"
 
     def __new__(cls, value: str, suffix: str = "", first_bytes: bytes = b"") -> Self:
-        """Make a member, which is a text like that of any other set here."""
+        """Create a member, which is a string like those of other enums."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.suffix = suffix
@@ -30,7 +29,7 @@ class Codec(StrEnum):
 
 
 class Compression(StrEnum):
-    """How source files are compressed; AUTO goes by the file: its name, and its first bytes."""
+    """The configured compression of source files; AUTO detects it by name and first bytes."""
 
     AUTO = "auto"
     NONE = Codec.NONE.value
@@ -40,7 +39,7 @@ class Compression(StrEnum):
 
 
 class ParquetCodec(StrEnum):
-    """How the pages of a Parquet file are compressed."""
+    """The compression of pages in Parquet files."""
 
     SNAPPY = "snappy"
     GZIP = "gzip"
@@ -50,13 +49,13 @@ class ParquetCodec(StrEnum):
 
 
 class FieldType(StrEnum):
-    """The types a field can be declared as, each with the Delta type of its column.
+    """The types of declared fields, each with the Delta type of its column.
 
-    Where several have one Delta type, a column of that type is read as the first of them.
+    If several have one Delta type, a column of it is read as the first of them.
     """
 
     delta: str
-    """Empty where Delta needs more than a name: digits, or inner fields."""
+    """Empty if the Delta type has parameters: digits, or inner fields."""
 
     STRING = "string", "string"
     INT8 = "int8", "byte"
@@ -77,7 +76,7 @@ class FieldType(StrEnum):
     MAP = "map"
 
     def __new__(cls, value: str, delta: str = "") -> Self:
-        """Make a member, which is a text like that of any other set here."""
+        """Create a member, which is a string like those of other enums."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.delta = delta
@@ -85,69 +84,69 @@ class FieldType(StrEnum):
 
 
 RESCUED = "_rescued"
-"""The column that keeps what no other column takes, as JSON text `{"path": value}`."""
+"""The column of rescued values, as JSON text `{"path": value}`."""
 FORBIDDEN_IN_NAMES = frozenset(" ,;{}()=\x7f") | frozenset(map(chr, range(32)))
-"""Characters that no column of a Delta table may have in its name, without column mapping.
+"""Characters that are not allowed in column names of a Delta table, without column mapping.
 
-Spark's Delta names the line break and the tab alone; no reader can handle all control characters.
+Spark's Delta lists only line break and tab; no reader can handle all control characters.
 """
 DEEPEST_COLUMN = 30
-"""Levels of fields in one column, itself included. Readers of the Delta log give up on schemas that
-are nested deeper, from about 40 levels on, and then the whole table cannot be read."""
+"""The most levels of fields in one column, itself included. Readers of the Delta log fail on deeper
+schemas, from about 40 levels on, and then the whole table is unreadable."""
 NESTED_TYPES = frozenset({FieldType.STRUCT, FieldType.LIST, FieldType.MAP})
 """The types that hold fields of their own."""
 
 
 class OnChange(StrEnum):
-    """What becomes of a file that changed after it was ingested."""
+    """What to do with a file that changed after it was ingested."""
 
     ERROR = "error"
-    """The change is reported, and the new content is not read."""
+    """Report the change, and do not read the new content."""
     IGNORE = "ignore"
-    """Its new content is not read, and nothing is said."""
+    """Do not read the new content, silently."""
     REINGEST = "reingest"
-    """Its new content is ingested like a new file's; the rows of the old one stay."""
+    """Ingest the new content like a new file; the old rows stay."""
     REPLACE = "replace"
-    """Its new content takes the place of the rows of the old one, in one commit."""
+    """Replace the old rows by the new content, in one commit."""
 
 
 class UnknownFields(StrEnum):
-    """What becomes of a field that is not declared."""
+    """What to do with a field that is not declared."""
 
     RESCUE = "rescue"
-    """Its value is kept as JSON in the column `_rescued`."""
+    """Keep its value as JSON in the column `_rescued`."""
     ADD = "add"
-    """The table gets a column for it."""
+    """Add a column to the table."""
     DROP = "drop"
-    """Its value is left out and counted."""
+    """Drop and count its value."""
     FAIL = "fail"
     """Its line is a bad one."""
 
 
 KEEPING = frozenset({UnknownFields.RESCUE, UnknownFields.ADD})
-"""What keeps the values of fields that are not declared in the column for them."""
+"""The modes that keep values of undeclared fields."""
 
 
 class OnMismatch(StrEnum):
-    """What becomes of a value that does not fit the type of its column."""
+    """What to do with a value that does not fit the type of its column."""
 
     FAIL = "fail"
     """Its line is a bad one."""
     RESCUE = "rescue"
-    """It is kept as JSON in the column `_rescued`, and the column is null."""
+    """Keep it as JSON in the column `_rescued`, with null in its column."""
 
 
 class OnBadRecord(StrEnum):
-    """What becomes of a line that cannot be read."""
+    """What to do with a line that cannot be read."""
 
     FAIL = "fail"
     """Its file fails."""
     QUARANTINE = "quarantine"
-    """It is set aside as it stands, with the reason, and the rest of its file is read."""
+    """Quarantine the raw line with the reason, and read the rest of its file."""
 
 
 class Provenance(StrEnum):
-    """What columns of a table may say of where a row came from."""
+    """The provenance that columns of a table may record for a row."""
 
     FILE = "file"
     LINE = "line"
@@ -161,7 +160,7 @@ class Provenance(StrEnum):
 
 
 class Handoff(StrEnum):
-    """How penguin learns of a file."""
+    """How blizzard hands files off to penguin."""
 
     JOURNAL = "journal"
     STAGING = "staging"
@@ -176,7 +175,7 @@ class CommitMode(StrEnum):
 
 
 class Evolution(StrEnum):
-    """What a file whose schema is not the table's may change."""
+    """How a table's schema may change for files with other columns."""
 
     STRICT = "strict"
     MERGE = "merge"
@@ -184,14 +183,14 @@ class Evolution(StrEnum):
 
 
 class SkippingColumns(StrEnum):
-    """Which columns get bounds that readers skip files by."""
+    """The columns that get bounds by which readers skip files."""
 
     ALL = "all"
     CAREFUL = "careful"
 
 
 class DiscoverBy(StrEnum):
-    """How new files are found; AUTO obeys what the table directory says of itself."""
+    """How new files are found; AUTO follows the table directory's hand-off."""
 
     AUTO = "auto"
     JOURNAL = "journal"
@@ -200,7 +199,7 @@ class DiscoverBy(StrEnum):
 
 
 class SourceFormat(StrEnum):
-    """What a source file is made of."""
+    """The format of a source file."""
 
     NDJSON = "ndjson"
     """Lines, one record each."""
@@ -209,7 +208,7 @@ class SourceFormat(StrEnum):
 
 
 class CatalogType(StrEnum):
-    """Which kind of catalog names a table for other engines."""
+    """The kind of a catalog."""
 
     GLUE = "glue"
     HIVE = "hive"

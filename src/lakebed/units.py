@@ -1,6 +1,6 @@
-"""Quantities in their units, and names as a person types them. Pure.
+"""Format quantities and counts, and convert printed names back. Pure.
 
-A name that is typed as `lakebed.errors.printable` shows it means the same file.
+A name typed in the form of `lakebed.errors.printable` means the same file.
 """
 
 import re
@@ -14,12 +14,12 @@ SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 
 
 def mebibytes(count: float) -> int:
-    """Turn the `_mb` of a setting into bytes (1 MB = 1,048,576 bytes)."""
+    """Convert the `_mb` of a setting to bytes (1 MB = 1,048,576 bytes)."""
     return int(count * MEBIBYTE)
 
 
 def parse_span(text: str) -> timedelta | None:
-    """Return a time span such as `90m`, `24h` or `7d`; None for a text that is none."""
+    """Parse a time span such as `90m`, `24h` or `7d`; None if it is not one."""
     found = SPAN.fullmatch(text)
     try:
         return None if found is None else timedelta(seconds=float(found[1]) * SECONDS[found[2]])
@@ -28,7 +28,7 @@ def parse_span(text: str) -> timedelta | None:
 
 
 def in_words(size: int) -> str:
-    """Show a number of bytes to a person."""
+    """Format a number of bytes."""
     amount = float(size)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if amount < 1024 or unit == "TiB":
@@ -38,7 +38,7 @@ def in_words(size: int) -> str:
 
 
 def span(seconds: float) -> str:
-    """Show a number of seconds to a person: `41 s`, `2 min 5 s`, `1 h`, `2 d 4 h`."""
+    """Format seconds: `41 s`, `2 min 5 s`, `1 h`, `2 d 4 h`."""
     whole = max(0, round(seconds))
     for unit, size, smaller, part in (
         ("d", 86_400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1),
@@ -50,22 +50,22 @@ def span(seconds: float) -> str:
 
 
 def took(seconds: float) -> str:
-    """Show how long something took: `0.4 s`, `41.2 s`, then as a span."""
+    """Format a duration: `0.4 s`, `41.2 s`, then as a span."""
     return f"{seconds:.1f} s" if seconds < 59.95 else span(seconds)
 
 
 def entries_from(first: int, last: int) -> str:
-    """Return the entries of a range in words: `entry 3`, `entries 3 to 5`."""
+    """Format a range of entries: `entry 3`, `entries 3 to 5`."""
     return f"entry {first}" if first == last else f"entries {first} to {last}"
 
 
 def is_are(count: int) -> str:
-    """Return the verb for so many things: `1 file is`, `2 files are`."""
+    """Return the verb for a count: `1 file is`, `2 files are`."""
     return "is" if count == 1 else "are"
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
-    """Count things in words: `1 file`, `2 files`."""
+    """Format a count: `1 file`, `2 files`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
@@ -74,7 +74,7 @@ _LETTERS = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def printable_json(text: str) -> str:
-    """Return a JSON text with the same characters escaped, so that it means what it meant."""
+    """Escape misleading characters in a JSON text, without changing its value."""
     return HIDDEN.sub(lambda found: _escaped(found[0]), text)
 
 
@@ -84,10 +84,7 @@ def _escaped(letter: str) -> str:
 
 
 def typed(text: str) -> str | None:
-    """Return the name that was printed as this text; None where it is a name as it is.
-
-    A file whose name has a backslash in such a place is meant by the text itself.
-    """
+    """Return the name that was printed as this text; None if the text has no escapes."""
     name = _WRITTEN_OUT.sub(_meant, text)
     return None if name == text else name
 

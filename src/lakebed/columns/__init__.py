@@ -1,1 +1,1 @@
-"""Columns: what is declared, their types in Arrow and Delta, their names and ids in files."""
+"""Columns: declared fields, their types in Arrow and Delta, their names and ids in files."""

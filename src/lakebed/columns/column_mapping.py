@@ -1,11 +1,11 @@
 """Physical names and ids of mapped columns, paths of fields, and nested types. Pure.
 
-A Delta table with column mapping has two names for a column: the one that people see, which may
-change, and the one in its data files, which never does. Everything but the data files, their
-statistics and their partition values in the Delta log goes by the first.
+A Delta table with column mapping has two names for a column: the display name, which may change,
+and the name in its data files, which never does. Only data files, their statistics and their
+partition values in the Delta log use the latter.
 
-`user.id` is the field `id` of the struct `user`. Paths of values in a record are another matter:
-they lead to elements of lists as well.
+`user.id` is the field `id` of the struct `user`. Paths of values in a record are different: they
+also lead to elements of lists.
 """
 
 import re
@@ -23,14 +23,14 @@ _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
 
 def format_path(path: Iterable[str]) -> str:
-    """Write a path; a name with a dot or a backtick in it is quoted, as Delta quotes names."""
+    """Format a path; quote names with a dot or a backtick, as Delta does."""
     return ".".join(
         name if _PLAIN.fullmatch(name) else f"`{name.replace('`', '``')}`" for name in path
     )
 
 
 def parse_path(text: str) -> FieldPath:
-    """Read a path back; a ValueError says that it is none."""
+    """Parse a path; raise ValueError if it is not one."""
     names, end = [], 0
     while True:
         found = _PART.match(text, end)
@@ -55,7 +55,7 @@ def types_within(
 ) -> Iterator[tuple[FieldPath, DeltaType, Mapping[str, Any] | None]]:
     """Yield a type and all types within it, each with its path and the metadata of its field.
 
-    Elements of arrays, and keys and values of maps, are no fields: their metadata is None.
+    Elements of arrays, and keys and values of maps, are not fields: their metadata is None.
     """
     yield path, kind, metadata
     match kind:
@@ -73,7 +73,7 @@ def types_within(
 def rebuilt(
     kind: DeltaType, change: Callable[[DeltaType, FieldPath], DeltaType], path: FieldPath = ()
 ) -> DeltaType:
-    """Return a type after `change` of each type within it, innermost first; keys of maps stay."""
+    """Apply `change` to each type within a type, innermost first; keys of maps stay."""
     match kind:
         case {"type": "struct", "fields": fields}:
             inner = [
@@ -95,18 +95,18 @@ COLUMN_ID = "delta.columnMapping.id"
 
 @dataclass(frozen=True, slots=True)
 class InFiles:
-    """How data files hold a field."""
+    """The name and id of a field in data files."""
 
     name: str
     id: int
 
 
 ColumnMapping = Mapping[FieldPath, InFiles]
-"""How files hold the fields of a table, at every depth, by the names that people see."""
+"""The names and ids in files of a table's fields, at every depth, by display path."""
 
 
 def mode_of(configuration: Mapping[str, str]) -> str:
-    """Return how a table maps its columns: `none`, `name` or `id`."""
+    """Return a table's column mapping mode: `none`, `name` or `id`."""
     return configuration.get(MODE, "none").strip().lower()
 
 
@@ -116,7 +116,7 @@ def maps_columns(configuration: Mapping[str, str]) -> bool:
 
 
 def mapping_of(schema: Mapping[str, Any], configuration: Mapping[str, str]) -> ColumnMapping | None:
-    """Return how the files of a table hold its columns; None where the table maps none."""
+    """Return a table's column mapping; None if it maps no columns."""
     if not maps_columns(configuration):
         return None
     return {
@@ -127,7 +127,7 @@ def mapping_of(schema: Mapping[str, Any], configuration: Mapping[str, str]) -> C
 
 
 def marked(schema: Mapping[str, Any], columns: ColumnMapping) -> dict[str, Any]:
-    """Return a Delta schema that says of every field how files hold it."""
+    """Return a Delta schema with the names and ids in files in each field's metadata."""
 
     def mark(kind: DeltaType, above: FieldPath) -> DeltaType:
         if isinstance(kind, str) or kind["type"] != "struct":
@@ -143,7 +143,7 @@ def marked(schema: Mapping[str, Any], columns: ColumnMapping) -> dict[str, Any]:
 
 
 def path_in_files(path: FieldPath, columns: ColumnMapping | None) -> FieldPath:
-    """Return a path with the names of files; what the table does not have keeps its own."""
+    """Return a path in files' names; fields that the table lacks keep their own."""
     if columns is None:
         return path
     ends = range(1, len(path) + 1)

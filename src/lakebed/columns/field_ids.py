@@ -1,7 +1,7 @@
-"""Ids of fields in Parquet files: each follows from the path of its field alone. Pure.
+"""Ids of fields in Parquet files, each derived from the field's path alone. Pure.
 
-Readers that go by ids (Iceberg's, and Delta's where columns are mapped) find a field under the same
-id in every file, whichever pipeline wrote it.
+Readers that go by ids (Iceberg's, and Delta's with column mapping) find a field under the same id
+in every file, whichever pipeline wrote it.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ from lakebed.columns.column_mapping import FieldPath, format_path, types_within
 from lakebed.columns.schema import ELEMENT, KEY, VALUE, Field
 
 FIELD_ID = b"PARQUET:field_id"
-"""Where Arrow keeps the id that a field gets in a Parquet file."""
+"""The metadata key of Arrow for a field's id in a Parquet file."""
 MOST_IDS = 1 << 30
-"""Half of the ids that Parquet can hold: numbering on from the highest finds room."""
+"""Half of Parquet's range of ids, so that numbers above the highest remain free."""
 
 
 @cache
 def field_id(path: FieldPath) -> int:
-    """Return the id of a field in Parquet files: the same wherever and whenever it is written."""
+    """Return the id of a field in Parquet files, which depends on its path alone."""
     digest = hashlib.sha256(format_path(path).encode()).digest()
     return 1 + int.from_bytes(digest[:8], "big") % MOST_IDS
 
@@ -35,7 +35,7 @@ def with_field_ids(schema: pa.Schema) -> pa.Schema:
 
 
 def same_ids(fields: Iterable[Field]) -> Iterator[tuple[str, ...]]:
-    """Yield the paths of different fields that would have one id; hardly ever are there any."""
+    """Yield paths of different fields with the same id; collisions are very rare."""
     for _, alike in groupby(sorted(paths_by_id(fields), key=itemgetter(0)), key=itemgetter(0)):
         found = tuple(dict.fromkeys(format_path(path) for _id, path in alike))
         if len(found) > 1:

@@ -1,4 +1,4 @@
-"""Declared fields, and the two schemas they mean: Arrow's in files, Delta's in the log."""
+"""Declared fields, and their two schemas: Arrow's in files, Delta's in the log."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -13,27 +13,27 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ELEMENT, KEY, VALUE = "element", "key", "value"
-"""What Delta and Parquet call the inner fields of lists and maps."""
+"""The names of inner fields of lists and maps in Delta and Parquet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How a source writes the values of a field; the defaults are those of JSON itself."""
+    """How a source writes a field's values; the defaults are those of JSON."""
 
     path: tuple[str, ...] = ()
     """The path of the value in its object, member by member; the field's own name if empty."""
     formats: tuple[str, ...] = ()
-    """How a time is written, tried in this order; ISO 8601 if empty."""
+    """The formats of a time, tried in this order; ISO 8601 if empty."""
     coerce: bool = False
-    """Whether a value of another JSON type is taken where nothing is lost by it."""
+    """Whether to convert a value of another JSON type if that is lossless."""
     null_values: tuple[str, ...] = ()
     """Strings that mean null."""
     truncate: bool = False
-    """Whether what is finer than a microsecond is cut off; else such a time does not fit."""
+    """Whether to truncate times to microseconds; otherwise finer times do not fit."""
     exact: Annotated[bool, PydanticField(exclude=True)] = False
-    """Whether an integer that a float cannot hold exactly does not fit; else it is rounded.
+    """Whether an integer that a float cannot hold exactly does not fit; otherwise it is rounded.
 
-    No document has it: every batch decides anew, by where the field comes from.
+    It is not part of any document: every batch decides anew, by the origin of the field.
     """
 
 
@@ -50,7 +50,7 @@ class Field:
     precision: int = 0
     """The digits of a decimal."""
     scale: int = 0
-    """Those of them after the point."""
+    """The digits of a decimal after the point."""
     fields: tuple["Field", ...] = ()
     """The fields of a struct."""
     items: "Field | None" = None
@@ -64,7 +64,7 @@ class Field:
 
     @property
     def inner(self) -> tuple["Field", ...]:
-        """Return the fields right inside this one."""
+        """Return the direct inner fields."""
         return self.fields if self.items is None else (self.items,)
 
     @property
@@ -79,7 +79,7 @@ class Field:
 
     @property
     def shown(self) -> str:
-        """Return the type as a person writes it."""
+        """Return the type in readable form."""
         match self.type:
             case FieldType.DECIMAL:
                 return f"decimal({self.precision},{self.scale})"
@@ -108,7 +108,7 @@ class Field:
         return _arrow_types()[self.type.delta]
 
     def arrow(self) -> "pa.Field[Any]":
-        """Return the field as Arrow writes it."""
+        """Return the Arrow field."""
         import pyarrow as pa  # noqa: PLC0415
 
         return pa.field(self.name, self.arrow_type(), self.nullable)
@@ -146,7 +146,7 @@ def _items(field: Field) -> Field:
 
 @cache
 def _arrow_types() -> Mapping[str, "pa.DataType"]:
-    """Return Arrow's types by the names of Delta's, where a type needs no more than its name."""
+    """Return Arrow types by Delta type, for types without parameters."""
     import pyarrow as pa  # noqa: PLC0415
 
     return {
@@ -210,24 +210,23 @@ class Schema:
     def stored(self) -> "Schema":
         """Return the columns as tables and data files declare them.
 
-        A field of a struct that may be null may be null there, too, though no line may lack it:
-        deltalake takes the content of a required field for its value, also where the struct is
-        null.
+        A required field of a nullable struct becomes nullable, although no line may lack it:
+        deltalake reads the content of a required field even where the struct is null.
         """
         return Schema(tuple(_stored(field, in_null=False) for field in self.fields))
 
     def without(self, names: frozenset[str]) -> "Schema":
-        """Leave some columns out: partition columns stand in the path, not in the file."""
+        """Return the schema without some columns: partition columns are in paths, not in files."""
         return Schema(tuple(field for field in self.fields if field.name not in names))
 
     def with_rescued(self) -> "Schema":
-        """Add the column that keeps what no other column takes."""
+        """Add the column for rescued values."""
         if any(field.name == RESCUED for field in self.fields):
             return self
         return Schema((*self.fields, Field(name=RESCUED, type=FieldType.STRING)))
 
     def with_provenance(self, wanted: Iterable[Provenance]) -> "Schema":
-        """Add the columns that say where a row came from."""
+        """Add provenance columns."""
         return Schema((*self.fields, *(PROVENANCE[which] for which in wanted)))
 
 
@@ -240,7 +239,7 @@ PROVENANCE: Mapping[Provenance, Field] = {
         (Provenance.INGESTED_AT, FieldType.TIMESTAMP),
     )
 }
-"""The columns that say where a row came from."""
+"""The provenance columns."""
 
 
 def walk(fields: Iterable[Field]) -> Iterator[tuple[str, Field]]:

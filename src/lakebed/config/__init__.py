@@ -1,1 +1,1 @@
-"""YAML files to checked values, shared by both programs."""
+"""The configuration: from YAML files to validated values, shared by both programs."""

@@ -29,7 +29,7 @@ from lakebed.types import DEEPEST_COLUMN, FORBIDDEN_IN_NAMES, RESCUED
 def check_fields(
     path: KeyPath, fields: Sequence[DeclaredField], above: str = ""
 ) -> Iterator[ConfigFault]:
-    """Yield the faults of fields beside each other, and of the fields inside them."""
+    """Yield the faults of fields, and of the fields inside them."""
     spellings: dict[str, list[str]] = {}
     for index, one in enumerate(fields):
         spellings.setdefault(one.name.casefold(), []).append(one.name)
@@ -78,7 +78,7 @@ def allowed_name(name: str) -> str:
 
 
 def _given_twice(given: list[str]) -> str:
-    """Return what can be done about a field that is declared twice."""
+    """Return what to do about a field that is declared twice."""
     if len(set(given)) == 1:
         return f"the name {given[0]} is given twice"
     return (
@@ -92,11 +92,11 @@ NO_NAME = (
     "a name must start with a letter or digit and consist of at most 100 letters, digits, _, . or -"
 )
 SINGLE_FORM = ("source", "sink", "schema", "error_handling")
-"""The sections of a pipeline that stands at the top level of the document."""
+"""The sections of a pipeline at the top level of the document."""
 
 
 def check_written(tree: Mapping[str, Any]) -> Iterator[ConfigFault]:
-    """Yield what is wrong with the sections' names, independent of faults inside them.
+    """Yield faults of the sections' names, independent of faults inside them.
 
     Pipelines name folders, sources are in the journal: neither may contain a slash or colon.
     """
@@ -127,7 +127,7 @@ def _entries(section: Any) -> Iterable[tuple[str, Any]]:  # noqa: ANN401 - any Y
 
 
 def check_sections(document: Document) -> Iterator[ConfigFault]:
-    """Yield the faults of a document whose sections have none."""
+    """Yield the faults between sections of a document that are valid by themselves."""
     yield from _address_faults(document)
     yield from _guard_faults(document)
     yield from _check_profiles(document)
@@ -157,7 +157,7 @@ def check_sections(document: Document) -> Iterator[ConfigFault]:
 
 
 def _check_profiles(document: Document) -> Iterator[ConfigFault]:
-    """Refuse two profiles of which neither has the longer prefix."""
+    """Refuse two profiles with the same prefix."""
     known: ByPlace[int] = ByPlace()
     for index, profile in enumerate(document.storage):
         first = known.setdefault(place_in(profile.prefix, profile.options), index)
@@ -169,11 +169,11 @@ def _check_profiles(document: Document) -> Iterator[ConfigFault]:
 
 
 def package_faults(path: KeyPath, module: str, package: str, extra: str) -> Iterator[ConfigFault]:
-    """Refuse what needs a package that is not installed; an extra installs it."""
+    """Yield a fault if a required package is not installed; name the extra that installs it."""
     try:
         is_installed = find_spec(module) is not None
     except ModuleNotFoundError:
-        is_installed = False  # Nor is the package that it would be in.
+        is_installed = False  # Its parent package is missing.
     if not is_installed:
         message = f"needs the package {package}: pip install 'blizzard-penguin[{extra}]'"
         yield ConfigFault(path, message, near=())
@@ -182,7 +182,7 @@ def package_faults(path: KeyPath, module: str, package: str, extra: str) -> Iter
 def window_faults(
     path: KeyPath, section: Discovering, by: PartitionBy | None, *, divided_by: str
 ) -> Iterator[ConfigFault]:
-    """Yield what is wrong with a filter of folders, or with a horizon, which both count times."""
+    """Yield the faults of a folder filter and of a sweep horizon."""
     given = section.partition_filter
     if given is not None:
         try:
@@ -208,7 +208,7 @@ def window_faults(
 
 
 def windows_of(section: Discovering, by: PartitionBy | None) -> tuple[Window | None, Window | None]:
-    """Return the folders that a first look takes and those of a full one; None for all."""
+    """Return the windows of a first listing and of a sweep; None for all folders."""
     given, horizon, template = (
         section.partition_filter,
         section.sweep_horizon,
@@ -221,7 +221,7 @@ def windows_of(section: Discovering, by: PartitionBy | None) -> tuple[Window | N
 
 
 def _counted(section: Discovering, by: PartitionBy | None) -> str | None:
-    """Return the template whose folders a horizon counts: the filter's, or the partitions'."""
+    """Return the template whose folders a horizon counts: the filter's, else the partitions'."""
     holder = section.partition_filter or by
     return None if holder is None else holder.prefix_template
 
@@ -233,7 +233,7 @@ def _check_pipeline(path: KeyPath, pipeline: PipelineSection) -> Iterator[Config
             "cannot be combined with sources; give it a name and move it there",
             near=(),
         )
-    # What is at the top level beside pipelines has to move, and need not be whole.
+    # Sections at the top level beside pipelines must move, and need not be complete.
     mixed: tuple[KeyPath, ...] = () if path else (("pipelines",),)
     if pipeline.source is None and not pipeline.sources:
         near = ((*path, "source"), (*path, "sources"), *mixed)
@@ -282,7 +282,7 @@ SHARED = "metrics.address"
 
 @dataclass(frozen=True, slots=True)
 class MetricsAddress:
-    """Where a program listens, and the key that says so, or that would say otherwise."""
+    """The address on which a program listens, and the key that sets it."""
 
     address: str
     key: str
@@ -325,7 +325,7 @@ def is_for_both(document: Document) -> bool:
 
 
 def _address_faults(document: Document) -> Iterator[ConfigFault]:
-    """Yield what keeps two programs of one document from serving at the same time."""
+    """Yield a fault if both programs of a document would serve on one address."""
     if not is_for_both(document):
         return
     metrics = document.metrics
@@ -346,7 +346,7 @@ def _address_faults(document: Document) -> Iterator[ConfigFault]:
 
 
 def _guard_faults(document: Document) -> Iterator[ConfigFault]:
-    """Yield what is contradictory or incomplete about who may read the metrics, and how."""
+    """Yield contradictions and gaps in the token and TLS settings of the metrics."""
     metrics = document.metrics
     if metrics.token is not None and metrics.token_file is not None:
         yield ConfigFault(("metrics", "token_file"), "means the same as token; keep one of them")
@@ -362,6 +362,6 @@ def _port(address: str) -> int:
 
 
 def _port_below(address: str) -> str:
-    """Return the neighbour's address; port 0, a free one, is so for both."""
+    """Return the address one port below; port 0 means a free port for both."""
     host, _colon, port = address.rpartition(":")
     return f"{host}:{max(0, int(port) - 1)}"

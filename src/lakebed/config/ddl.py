@@ -1,6 +1,6 @@
-"""Types by the names that others give them, Spark's DDL, and the JSON of Spark and Delta. Pure.
+"""Parse types in Spark's and SQL's names, Spark's DDL, and the JSON of Spark and Delta. Pure.
 
-What is declared is what the `fields` of a configuration would be; a ValueError says what cannot be.
+The result is what the `fields` of a configuration would be; a ValueError says what is wrong.
 """
 
 import difflib
@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from lakebed.types import DEEPEST_COLUMN, NESTED_TYPES, FieldType
 
 Declared = dict[str, Any]
-"""A field, or a type, as `schema.fields` has it."""
+"""A field or a type in the form of `schema.fields`."""
 _OWN_NAMES = {
     kind.value: kind.value for kind in FieldType if kind not in {*NESTED_TYPES, FieldType.DECIMAL}
 }
@@ -34,7 +34,7 @@ _OTHER_NAMES: Mapping[str, str] = {
     "timestamp_ltz": "timestamp",
 }
 _TYPES: Mapping[str, str] = {**_OWN_NAMES, **_OTHER_NAMES}
-"""The plain types by their names here, in Spark and in SQL, without regard to case."""
+"""The plain types by their names here, in Spark and in SQL, in lower case."""
 _MEANT: Mapping[str, str] = {
     "number": "float64, or decimal(p,s) to keep every digit",
     "datetime": "timestamp",
@@ -54,12 +54,12 @@ _MEANT: Mapping[str, str] = {
     "uint64": "decimal(20,0)",
     "bytes": "binary",
 }
-"""What takes the place of types that people look for and Delta, or this program, does not have."""
+"""Replacements for types that Delta or this program does not have."""
 DECIMAL = re.compile(
     r"(?:decimal|dec|numeric)(?:\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.IGNORECASE
 )
 _SPARK_DECIMAL = "decimal(10,0)"
-"""What Spark means by a decimal without digits."""
+"""Spark's decimal without digits."""
 _TOKEN = re.compile(
     r"\s*(?:(?P<quoted>`(?:[^`]|``)+`)|(?P<text>'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\")"
     r"|(?P<word>\w+)|(?P<sign>[<>(),:]))"
@@ -70,7 +70,7 @@ _TOO_DEEP = f"is nested deeper than {DEEPEST_COLUMN} levels, which no column is;
 
 
 def schema_from(text: str) -> list[Declared]:
-    """Read a schema that is Spark's or Delta's JSON, or DDL; a ValueError says why not."""
+    """Parse a schema in Spark's or Delta's JSON, or in DDL; a ValueError says what is wrong."""
     if not text.lstrip().startswith("{"):
         return fields_from_ddl(text)
     try:
@@ -89,7 +89,7 @@ def _not_empty(fields: list[Declared]) -> list[Declared]:
 
 
 def fields_from_json(document: Any, depth: int = 1) -> list[Declared]:  # noqa: ANN401 - any JSON
-    """Read a StructType as Spark and Delta write it."""
+    """Parse a StructType of Spark or Delta."""
     if not isinstance(document, dict) or document.get("type") != "struct":
         raise ValueError('is not a schema of Spark or Delta, which begins {"type": "struct"')
     fields = document.get("fields", [])
@@ -136,17 +136,17 @@ def _plain(name: str, path: str) -> str:
 
 
 def plain_type(name: str) -> str | None:
-    """Return the type that is called so, here or elsewhere; None where there is none."""
+    """Return the type of a name, ours or others'; None without one."""
     return _TYPES.get(name.strip().lower())
 
 
 def type_names() -> list[str]:
-    """List the names of types that need nothing more: those of this program come first."""
+    """List the names of types without parameters, ours first."""
     return [*_OWN_NAMES, *sorted(NESTED_TYPES), *sorted(_OTHER_NAMES)]
 
 
 def suggestion(name: str) -> str:
-    """Return what somebody probably meant by a type that is not known, or else all that are."""
+    """Return the probable meaning of an unknown type, else all known types."""
     written, name = name.strip(), name.strip().lower()
     close = difflib.get_close_matches(name, {*_TYPES, *NESTED_TYPES, "decimal", *_MEANT}, n=1)
     for one in (name, *close):
@@ -160,7 +160,7 @@ def suggestion(name: str) -> str:
 
 
 def type_from_ddl(text: str) -> Declared:
-    """Read one type as DDL writes it: `array<string>`, `map<string, struct<id: long>>`."""
+    """Parse one type of DDL: `array<string>`, `map<string, struct<id: long>>`."""
     return _Ddl(text).only_type()
 
 
@@ -170,17 +170,17 @@ def _require_text_keys(key: object, path: str) -> None:
 
 
 def _of(path: str, message: str) -> str:
-    """Return a message with the field that it is about, where that has a name."""
+    """Return a message with the path of its field, if it has one."""
     return f"{path}: {message}" if path else message
 
 
 def fields_from_ddl(text: str) -> list[Declared]:
-    """Read columns as Spark's DDL declares them: `id BIGINT NOT NULL, tags ARRAY<STRING>`."""
+    """Parse columns of Spark's DDL: `id BIGINT NOT NULL, tags ARRAY<STRING>`."""
     return _not_empty(_Ddl(text).fields("", ends=None))
 
 
 class _Ddl:
-    """Reads DDL from left to right."""
+    """Parser of DDL."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -267,7 +267,7 @@ class _Ddl:
         return str(found["word"])
 
     def _takes(self, wanted: str | None) -> bool:
-        """Whether this comes next, and if so go on behind it; None is the end of the text."""
+        """Consume a token if it comes next, and return whether it did; None is the end."""
         found = self._next()
         if wanted is None:
             return found is None and not self._text[self._at :].strip()

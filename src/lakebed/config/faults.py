@@ -1,8 +1,7 @@
-"""Faults of a configuration and their sentences, and storage profiles. Pure.
+"""Faults of a configuration and their messages, and storage profiles. Pure.
 
-A profile has options for the beginning of a location, so that no section repeats them. The profile
-with the longest prefix is used. What a section sets itself wins over it, option by option, in any
-spelling.
+A profile has options for locations with a prefix, so that no section repeats them. The profile with
+the longest prefix is used. Options of the section itself override it one by one, in any spelling.
 """
 
 import difflib
@@ -28,17 +27,16 @@ class ConfigFault:
     path: KeyPath
     message: str
     near: tuple[KeyPath, ...] | None = None
-    """Where a fault that was already reported makes this one redundant; by default, its own path.
-    """
+    """Paths at which an earlier fault makes this one redundant; its own path by default."""
 
 
 def columns_of(path: KeyPath) -> tuple[KeyPath, ...]:
-    """Return where a pipeline's columns may be written: by a fault there some may be missing."""
+    """Return the paths of a pipeline's columns: after a fault there some may be missing."""
     return tuple((*path, "schema", key) for key in ("fields", "ddl", "file"))
 
 
 def dotted(path: KeyPath) -> str:
-    """Write a path as a person does: `schema.fields[2].type`."""
+    """Format a path: `schema.fields[2].type`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
 
@@ -60,7 +58,7 @@ _WORDS = {
 
 
 def in_words(error: ErrorDetails, written: object, filled: object) -> str:
-    """Return what is wrong with a value. It is shown as it was written, variables not filled in."""
+    """Return what is wrong with a value. It is quoted as written, variables not filled in."""
     if error["type"] == "extra_forbidden":
         return f"unknown key; {_nearest(error['loc'])}"
     found = value_at(written, error["loc"])
@@ -73,13 +71,13 @@ def in_words(error: ErrorDetails, written: object, filled: object) -> str:
     words = _WORDS.get(error["type"], f"must be {number}, not {{quoted}}").format(**facts)
     secret = value_at(filled, error["loc"])
     if isinstance(secret, str) and isinstance(found, str) and secret and secret != found:
-        # A check quotes what it was given, and a variable may hold a secret.
+        # A check quotes its input, and a variable may hold a secret.
         words = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", lambda _: found, words)
     return words
 
 
 def value_at(tree: Any, path: KeyPath) -> object:  # noqa: ANN401
-    """Return what is at a path; None where the tree does not have it."""
+    """Return the value at a path; None without one."""
     for part in path:
         try:
             tree = tree[part]
@@ -89,7 +87,7 @@ def value_at(tree: Any, path: KeyPath) -> object:  # noqa: ANN401
 
 
 def kind_of(value: object) -> str:
-    """Return what a value of YAML is, in words."""
+    """Return the kind of a YAML value, in words."""
     match value:
         case None | "":
             return "empty"
@@ -102,11 +100,11 @@ def kind_of(value: object) -> str:
 
 
 def _nearest(path: KeyPath) -> str:
-    """Name the key that was probably meant, or else all keys that could stand there."""
+    """Suggest the key that was probably meant, or list all possible keys."""
     section: type[Section] = Document
     parts = iter(path[:-1])
     for part in parts:
-        section.model_rebuild()  # Sections that are built as parts of others name theirs by text.
+        section.model_rebuild()  # Nested sections refer to their types by name.
         annotation = section.model_fields[section.attributes()[str(part)]].annotation
         if get_origin(annotation) in (dict, list):
             next(parts)
@@ -128,12 +126,12 @@ SomeSection = TypeVar("SomeSection", bound=Section)
 
 
 def with_profiles(document: Document) -> Document:
-    """Return the document in which every section has the options that are meant for its place."""
+    """Return the document with the options of profiles merged into every section."""
     return _placed(document, document.storage) if document.storage else document
 
 
 def _placed(section: SomeSection, profiles: list[StorageProfile]) -> SomeSection:
-    """Return a section, and those inside it, with the options of the profiles that fit."""
+    """Return a section, and those inside it, with the options of matching profiles."""
 
     def inner(value: Any) -> Any:  # noqa: ANN401 - any value of a section
         if isinstance(value, Section):
@@ -158,7 +156,7 @@ def options_at(
     place: str,
     named: str = "storage_options",
 ) -> StorageOptions:
-    """Return the options of a section, which know by which keys they were set.
+    """Return the options of a section, with the keys that set them.
 
     `place` is the key of the section's location, `named` that of its options.
     """
@@ -170,9 +168,9 @@ def options_at(
 
 
 def key_path(document: Document, section: KeyPath, name: str, options: Options) -> KeyPath:
-    """Return where an option of a section was written: there, or in a profile."""
+    """Return the path of an option: in its section, or in a profile."""
     for index, profile in enumerate(document.storage):
-        # The very value, not one like it: the section may have repeated it.
+        # Identity, not equality: the section may have repeated the value.
         if profile.options.get(name) is options[name]:
             return ("storage", index, "options", name)
     return (*section, name)

@@ -1,4 +1,4 @@
-"""YAML files, read and merged section by section; each key remembers its file and line."""
+"""Read YAML files and merge them by section; each key remembers its file and line."""
 
 import errno
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from lakebed.config.models import KeyPath
 from lakebed.errors import ConfigInvalid
 
 Given = Path | Mapping[str, Any]
-"""A YAML file, or what could stand in one."""
+"""A YAML file, or its content as a mapping."""
 IN_CODE = "given in Python"
 
 
@@ -30,18 +30,18 @@ def options_of(files: Sequence[Given], folders: Sequence[Path] = ()) -> str:
 NAMED_SECTIONS = ("pipelines", "tables")
 """Sections whose entries belong to one file each."""
 _TWO_DOCUMENTS = "expected a single document in the stream"
-"""How the library begins what it has to say of a second one."""
+"""The beginning of PyYAML's message about a second document."""
 _NO_MAPPING = "mapping values are not allowed here"
 _IN_QUOTES = "while scanning a quoted scalar"
 LARGEST_FILE = 16 << 20
-"""Characters of a file that a configuration is read from."""
+"""The most characters of a configuration file."""
 MOST_VALUES = 1_000_000
-"""Values in a file, with each alias in place of what it refers to."""
+"""The most values in a file, with aliases expanded."""
 _IN_BRACKETS = ("while parsing a flow mapping", "while parsing a flow sequence")
 
 
 class ConfigLoader(yaml.SafeLoader):
-    """Plain YAML whose scalars stay text: `0123`, `1.10` and `no` mean what they say."""
+    """YAML whose scalars stay text: `0123`, `1.10` and `no` are taken literally."""
 
     yaml_implicit_resolvers = {
         start: [pair for pair in pairs if pair[0].endswith((":null", ":merge"))]
@@ -74,15 +74,15 @@ ConfigLoader.add_constructor("tag:yaml.org,2002:seq", _list)
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One file's content, and where in the file each part of it stands."""
+    """One file's content, with the positions of its parts."""
 
     file: str
     content: dict[str, Any]
     node: yaml.Node | None = None
-    """None where it was given in Python."""
+    """None if given in Python."""
 
     def place(self, path: KeyPath) -> str:
-        """Return file and line of a key, or of the innermost section that is there for it."""
+        """Return file and line of a key, or of its innermost existing section."""
         node, line = self.node, None
         for part in path:
             found = _below(node, part)
@@ -94,10 +94,10 @@ class Written:
 
 
 def _below(node: yaml.Node | None, part: str | int) -> tuple[yaml.Mark, yaml.Node] | None:
-    """Return where an entry of a mapping or a list begins, and its value."""
+    """Return the position of an entry of a mapping or a list, and its value."""
     match node:
         case yaml.MappingNode():
-            # Of two, one came in with `<<`; the one that counts is the last, as in the content.
+            # Of two, one came from `<<`; the last one counts, as in the content.
             named = (entry for entry in reversed(node.value) if entry[0].value == part)
             entry = next(named, None)
             return (entry[0].start_mark, entry[1]) if entry else None
@@ -140,14 +140,14 @@ def read_all(files: Sequence[Given], folders: Sequence[Path]) -> list[Written]:
 
 
 def _no_files(folder: Path) -> str:
-    """Return why nothing is found in a folder."""
+    """Return why a folder has no configuration files."""
     if folder.is_dir():
         return "contains no *.yaml or *.yml file"
     return "is a file; name it with -c" if folder.exists() else "there is no such folder"
 
 
 def _as_text(value: Any) -> Any:  # noqa: ANN401 - any YAML value
-    """Return values as YAML would give them: every scalar is text."""
+    """Return values as our YAML loader would: every scalar is text."""
     match value:
         case Mapping():
             return {str(key): _as_text(each) for key, each in value.items()}
@@ -162,7 +162,7 @@ def _as_text(value: Any) -> Any:  # noqa: ANN401 - any YAML value
 
 
 def _read(path: Path) -> Written:
-    """Read one file; a ValueError names it and says what is wrong, without quoting from it."""
+    """Read one file; a ValueError names it and says what is wrong, without quoting it."""
     try:
         node, content = parsed(_text_of(path))
     except RecursionError:
@@ -196,7 +196,7 @@ def _text_of(path: Path) -> str:
 
 
 def bounded_text(path: Path) -> str:
-    """Read a text file; raise OSError if it is too large, as a device without an end is."""
+    """Read a text file; raise OSError if it is too large, like an endless device."""
     with path.open(encoding="utf-8") as file:
         text = file.read(LARGEST_FILE + 1)
     if len(text) > LARGEST_FILE:
@@ -205,7 +205,7 @@ def bounded_text(path: Path) -> str:
 
 
 def parsed(text: str) -> tuple[yaml.Node | None, Any]:
-    """Return the tree of a text and what it means; a YAMLError says what is wrong with it. Pure."""
+    """Parse a text into its node tree and its content; raise YAMLError for faults. Pure."""
     loader = ConfigLoader(text)
     try:
         node = loader.get_single_node()
@@ -224,9 +224,9 @@ def parsed(text: str) -> tuple[yaml.Node | None, Any]:
 
 
 def _values_in(node: yaml.Node, known: dict[int, int]) -> int:
-    """Count the values below a node, those of an alias each time that it is used."""
+    """Count the values below a node, counting an alias each time it is used."""
     if id(node) not in known:
-        known[id(node)] = 0  # An alias of its own ancestor is refused when it is read.
+        known[id(node)] = 0  # An alias of an ancestor is refused on construction.
         inside = node.value if isinstance(node, yaml.CollectionNode) else []
         if isinstance(node, yaml.MappingNode):
             inside = [each for entry in inside for each in entry]
@@ -235,7 +235,7 @@ def _values_in(node: yaml.Node, known: dict[int, int]) -> int:
 
 
 def _wrong_yaml(cause: yaml.MarkedYAMLError) -> str:
-    """Return what is wrong with a file, in the parser's words where there are none of ours."""
+    """Return what is wrong with a file; in the parser's words if we have no better ones."""
     what = str(cause.problem or cause.context)
     if _is_unclosed_quote(cause):
         return "a text in quotes begins here, and its closing quote is missing"
@@ -251,7 +251,7 @@ def _wrong_yaml(cause: yaml.MarkedYAMLError) -> str:
 
 
 def _opened_above(cause: yaml.MarkedYAMLError) -> str:
-    """Return where a bracket was opened that may lack its end, if that is on a line before."""
+    """Return the line of an unclosed bracket, if it is an earlier line."""
     opened, found = cause.context_mark, cause.problem_mark
     if cause.context not in _IN_BRACKETS or not opened or not found or opened.line == found.line:
         return ""
@@ -259,29 +259,29 @@ def _opened_above(cause: yaml.MarkedYAMLError) -> str:
 
 
 def _is_unclosed_quote(cause: yaml.MarkedYAMLError) -> bool:
-    """Whether the parser came to the end in search of a quote: where it began says more."""
+    """Whether the parser reached the end in search of a quote: its start says more."""
     return cause.context == _IN_QUOTES and str(cause.problem).startswith("found unexpected")
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """All files as one tree, and which file each part of it came from."""
+    """All files as one tree, with the file of each part."""
 
     tree: dict[str, Any] = field(default_factory=dict)
     origins: dict[KeyPath, Written] = field(default_factory=dict)
     faults: list[ConfigFault] = field(default_factory=list)
     named: dict[KeyPath, str] = field(default_factory=dict)
-    """The files that were read because a key names them."""
+    """The files that keys name and that were read."""
 
     def line(self, fault: ConfigFault) -> str:
-        """Return a fault as a line for a person, with its place where that is known."""
+        """Return a fault as a line of text, with its position if known."""
         if not fault.path:
             return fault.message
         above = (fault.path[:length] for length in range(len(fault.path), -1, -1))
         origin = next((self.origins[path] for path in above if path in self.origins), None)
         first, newline, rest = fault.message.partition("\n")
         where = f"  ({self._place(fault, origin)})" if origin else ""
-        # Further lines are meant to be copied, so nothing is appended to them.
+        # Further lines are to be copied, so nothing is appended to them.
         return f"{dotted(fault.path)}: {first}{where}{newline}{rest}"
 
     def _place(self, fault: ConfigFault, origin: Written) -> str:
@@ -290,9 +290,9 @@ class Merged:
         return place if file is None else f"{file}, named in {place}"
 
     def text_of(self, path: KeyPath, name: str) -> str:
-        """Return the text of a file that is named at a key; a ValueError says why it cannot be.
+        """Return the text of a file that a key names; raise ValueError if it cannot be read.
 
-        A relative name is resolved beside the configuration that has it.
+        A relative name is resolved against the folder of the configuration file.
         """
         origin = self.origins.get(path)
         beside = Path(origin.file if origin else "").parent
@@ -305,7 +305,7 @@ class Merged:
             raise ValueError(f"{file} cannot be read: {cause.strerror}") from None
         except UnicodeDecodeError:
             raise ValueError(f"{file} is not text in UTF-8") from None
-        # It is shown as it is written: what a variable holds may be a secret.
+        # Show it as written: variables may hold secrets.
         self.named[path] = str(beside / str(value_at(self.tree, path)))
         return text
 

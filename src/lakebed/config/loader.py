@@ -1,7 +1,7 @@
-"""From YAML files to one document without a fault, or to all faults at once.
+"""Load YAML files into one valid document, or report all faults at once.
 
-Files are read, merged section by section, interpolated, then validated. What is faulty is left out
-and the rest is checked on, so that one run of the program reports everything there is to fix.
+Files are read, merged section by section, interpolated, then validated. Faulty parts are left out
+and the rest is checked, so that one run of the program reports everything there is to fix.
 """
 
 import json
@@ -28,10 +28,9 @@ OPENING = re.compile(
 
 
 def interpolate(text: str, environment: Mapping[str, str]) -> str:
-    """Fill in the variables of a text; a ValueError says which one is wrong, never its value.
+    """Fill in the variables of a text; a ValueError names a wrong one, never its value.
 
-    As in a shell, `:-` gives its default to a variable that is unset or empty. `$${` is
-    `${` itself.
+    As in a shell, `:-` gives a default to a variable that is unset or empty. `$${` is `${` itself.
     """
 
     def fill(found: re.Match[str]) -> str:
@@ -58,7 +57,7 @@ Check = Callable[[Document], Iterable[ConfigFault]]
 def load_document(
     files: Sequence[Given], folders: Sequence[Path], environment: Mapping[str, str], check: Check
 ) -> Document:
-    """Read a configuration; ConfigInvalid carries every fault, those found by `check` too."""
+    """Load a configuration; ConfigInvalid carries all faults, including those of `check`."""
     merged = merge(read_all(files, folders))
     faults = list(merged.faults)
     tree = _interpolated(merged.tree, environment, (), faults)
@@ -83,7 +82,7 @@ def _interpolated(
     path: KeyPath,
     faults: list[ConfigFault],
 ) -> Any:  # noqa: ANN401
-    """Fill in the variables of every text below; where that fails there is no value."""
+    """Fill in the variables of every text below; a failure yields None and a fault."""
     match value:
         case dict():
             return {
@@ -117,9 +116,9 @@ def _schemas(tree: Any) -> Iterator[tuple[KeyPath, dict[str, Any]]]:  # noqa: AN
 def _declare(
     path: KeyPath, section: dict[str, Any], merged: Merged, faults: list[ConfigFault]
 ) -> str:
-    """Bring fields that are written as DDL, or in a file of their own, into `fields`.
+    """Convert fields written as DDL, or in a separate file, to `fields`.
 
-    Return the key that they are written under.
+    Return the key under which they are written.
     """
     given = [key for key in ("fields", "ddl", "file") if section.get(key) is not None]
     if len(given) > 1:
@@ -138,7 +137,7 @@ def _declare(
 def _fields(path: KeyPath, value: object, merged: Merged) -> list[Declared]:
     """Return the fields that a text, or the file that it names, declares.
 
-    What a variable holds may be a secret, so a ValueError quotes only what somebody has written.
+    A variable may hold a secret, so a ValueError quotes only literal text of the configuration.
     """
     if not isinstance(value, str):
         raise ValueError(f"must be text, not {kind_of(value)}")  # noqa: TRY004 - a fault of a file
@@ -160,7 +159,7 @@ def _as_written(
     written_as: Mapping[KeyPath, KeyPath],
     tree: Any,  # noqa: ANN401
 ) -> ConfigFault:
-    """Return a fault of fields under the key that somebody has written, with the field's name."""
+    """Return a fault of fields under the key as written, with the field's name."""
     for length in range(len(fault.path) + 1):
         fields, rest = fault.path[:length], fault.path[length:]
         if written_as.get(fields, fields) != fields:
@@ -171,7 +170,7 @@ def _as_written(
 
 
 def _fields_above(fields: Any, path: KeyPath) -> Iterator[str]:  # noqa: ANN401
-    """Yield the names of the declared fields that lead to a place in `fields`."""
+    """Yield the names of the declared fields on a path in `fields`."""
     for part in path:
         try:
             fields = fields[part]
@@ -186,7 +185,7 @@ def _validated(
     written: Any,  # noqa: ANN401
     faults: list[ConfigFault],
 ) -> tuple[Document, set[KeyPath]]:
-    """Return the document without its faulty parts, which are reported, and what was cut out."""
+    """Return the document without faulty parts, which are reported, and the paths cut out."""
     cut: set[KeyPath] = set()
     while True:
         kept = _without(tree, cut)
@@ -205,13 +204,13 @@ def _validated(
 
 
 def _where_written(fault: ConfigFault, tree: Any, cut: set[KeyPath]) -> ConfigFault:  # noqa: ANN401
-    """Return a fault of what was left of the tree with its path in the whole tree."""
+    """Return a fault with its path in the whole tree instead of the pruned one."""
     near = fault.near and tuple(_path_written(path, tree, cut) for path in fault.near)
     return replace(fault, path=_path_written(fault.path, tree, cut), near=near)
 
 
 def _path_written(path: KeyPath, tree: Any, cut: set[KeyPath]) -> KeyPath:  # noqa: ANN401
-    """Return the path that a part has in the whole tree: in lists, others move up to fill gaps."""
+    """Return the path of a part in the whole tree: in pruned lists, items moved up."""
     found: KeyPath = ()
     for part in path:
         if isinstance(tree, list) and isinstance(part, int):
@@ -224,7 +223,7 @@ def _path_written(path: KeyPath, tree: Any, cut: set[KeyPath]) -> KeyPath:  # no
 
 
 def _within(tree: Any, path: KeyPath) -> KeyPath:  # noqa: ANN401
-    """Return a path as far as the tree has it: a short form has no keys inside."""
+    """Return a path as far as the tree has it: short forms have no inner keys."""
     for length, part in enumerate(path):
         try:
             tree = tree[part]
@@ -236,7 +235,7 @@ def _within(tree: Any, path: KeyPath) -> KeyPath:  # noqa: ANN401
 
 
 def _report(fault: ConfigFault, faults: list[ConfigFault]) -> None:
-    """Add a fault, unless it only follows from one that is known, there or below."""
+    """Add a fault, unless a known one at or below its path already explains it."""
     near = (fault.path,) if fault.near is None else fault.near
     if not any(known.path[: len(path)] == path for known in faults for path in near):
         faults.append(fault)

@@ -1,9 +1,9 @@
-"""The document as written in YAML: both programs' sections, closed, with their units in the keys.
+"""The document as written in YAML: sections of both programs, closed, with units in the keys.
 
-Each program validates the whole document and uses its part. Nothing here touches Arrow or Delta,
-so that reading a configuration stays cheap. Values arrive as text, whether they stand in the file
-or come from the environment; the types below make quantities of them. A message about a value
-never repeats it: it may be a secret.
+Each program validates the whole document and uses its part. Nothing here touches Arrow or Delta, so
+that reading a configuration stays cheap. Values arrive as text, from the file or from the
+environment; the types below convert them. A message about a value never repeats it: it may be a
+secret.
 """
 
 import re
@@ -66,19 +66,19 @@ KeyPath = tuple[str | int, ...]
 DEFAULT_NAME = "default"
 
 TEMPLATE_CODES = ("%s", "%Y", "%y", "%m", "%d", "%j", "%G", "%V", "%H", "%M", "%S")
-"""What a `prefix_template` may have besides text: any value, or a part of a time."""
+"""The codes of a `prefix_template`: any value, or a part of a time."""
 _CODE = re.compile("%.?", re.DOTALL)
 
 
 def place_in(uri: str, options: Mapping[str, SecretStr]) -> Place:
-    """Return the place of a URI, with the account that the options name."""
+    """Return the place of a URI, with the account from the options."""
     named = (value for name, value in options.items() if bare(name.lower()) == "account_name")
     account = next(named, None)
     return place_of(uri, account="" if account is None else account.get_secret_value())
 
 
 def plain(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
-    """Return the values of a section that may hold secrets."""
+    """Return the plain values of secrets."""
     return {name: value.get_secret_value() for name, value in secrets.items()}
 
 
@@ -235,7 +235,7 @@ class Sink(Section):
 
     @property
     def uri(self) -> str | None:
-        """Return the table directory, by the name of the two that was given."""
+        """Return the table directory, given as `table_uri` or `path`."""
         return self.table_uri or self.path
 
     @property
@@ -343,7 +343,7 @@ class Metrics(Section):
 
 
 class Document(Section):
-    """Everything that the files of one configuration say together."""
+    """The merged content of all configuration files."""
 
     source: Source | None = None
     sink: Sink | None = None
@@ -359,7 +359,7 @@ class Document(Section):
 
     @property
     def has_single_form(self) -> bool:
-        """Whether a pipeline stands at the top of the document."""
+        """Whether there is a pipeline at the top level of the document."""
         return any((self.source, self.sink, self.schema_, self.error_handling))
 
     def named_pipelines(self) -> Iterator[tuple[KeyPath, str, PipelineSection]]:

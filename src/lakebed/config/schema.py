@@ -1,4 +1,4 @@
-"""The `schema` section as it is written in YAML: fields of any type, at any depth."""
+"""The `schema` section of the YAML: fields of any type, at any depth."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
@@ -14,7 +14,7 @@ TIMES = frozenset({FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ, FieldType.DATE}
 
 
 class TypeName(NamedTuple):
-    """A type as it is named: `int64`, `decimal(18,2)`, `struct`."""
+    """A type name: `int64`, `decimal(18,2)`, `struct`."""
 
     type: FieldType
     precision: int = 0
@@ -22,7 +22,7 @@ class TypeName(NamedTuple):
 
 
 def type_name(text: object) -> TypeName:
-    """Read the name of a type, also one of Spark's; a ValueError says what it must be."""
+    """Parse a type name, also one of Spark; a ValueError says what it must be."""
     written = str(text).strip()
     if digits := DECIMAL.fullmatch(written):
         if digits[1] is None:
@@ -48,12 +48,12 @@ def _formats(value: object) -> object:
 
 
 def _path(value: object) -> object:
-    """Take `meta.ts` apart; a list names members whose names have dots in them."""
+    """Split `meta.ts`; a list is for members whose names have dots."""
     return value.split(".") if isinstance(value, str) else value
 
 
 class DeclaredType(Section):
-    """A type with everything that belongs to it."""
+    """A type with all of its settings."""
 
     type: Annotated[TypeName, BeforeValidator(type_name)]
     fields_: list["DeclaredField"] = Field(default=[], alias="fields")
@@ -100,9 +100,9 @@ class DeclaredType(Section):
 
 
 def with_parts(value: Any) -> Any:  # noqa: ANN401 - any YAML value
-    """Return a declared type whose name has its parts in it, `array<string>`, with them beside it.
+    """Expand a declared type with inner types in its name, such as `array<string>`.
 
-    One that cannot be read stays as it is: it is reported where the name is.
+    One that cannot be parsed stays as it is: it is reported where the name is.
     """
     written = value.get("type") if isinstance(value, Mapping) else None
     if not isinstance(written, str) or "<" not in written:
@@ -121,7 +121,7 @@ def _items(value: Any) -> Any:  # noqa: ANN401 - any YAML value
 
 
 class DeclaredItems(DeclaredType):
-    """What the elements of a list or the values of a map are."""
+    """The type of the elements of a list or the values of a map."""
 
     @model_validator(mode="before")
     @classmethod
@@ -141,37 +141,37 @@ class DeclaredSchema(Section):
 
     fields_: list[DeclaredField] = Field(default=[], alias="fields")
     ddl: Text | None = None
-    """Another way to write the fields; by the time a document is valid, they are in `fields`."""
+    """The fields as DDL; in a valid document they are in `fields`."""
     file: Text | None = None
-    """Where the fields are written; by the time a document is valid, they are in `fields`."""
+    """The file with the fields; in a valid document they are in `fields`."""
     infer: Flag = False
     hints: list[DeclaredField] = []
-    """Columns that are known where the others are found in the data."""
+    """Known columns, if the others are inferred."""
     infer_max_bytes: Annotated[int, Field(gt=0)] = 1 << 30
     unknown_fields: UnknownFields | None = None
     on_mismatch: OnMismatch | None = None
     coerce: Flag = False
     null_values: list[str] = []
     provenance: list[Provenance] = []
-    """What columns say of where a row came from."""
+    """The provenance columns."""
 
     @property
     def is_inferred(self) -> bool:
-        """Whether columns are found in the data."""
+        """Whether columns are inferred from the data."""
         return self.infer or not self.fields_
 
     @property
     def unknown(self) -> UnknownFields:
-        """Return what becomes of undeclared fields, where the configuration does not say."""
+        """Return what to do with undeclared fields, with its default."""
         if self.unknown_fields is not None:
             return self.unknown_fields
         return UnknownFields.ADD if self.is_inferred else UnknownFields.RESCUE
 
     @property
     def mismatch(self) -> OnMismatch:
-        """Return what becomes of values that do not fit, where the configuration does not say.
+        """Return what to do with values that do not fit, with its default.
 
-        What a column is that was found depends on what was seen first, so nothing fails by it.
+        The type of an inferred column depends on what was seen first, so it fails no line.
         """
         if self.on_mismatch is not None:
             return self.on_mismatch

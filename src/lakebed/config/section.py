@@ -1,4 +1,4 @@
-"""The base of every configuration section, and locations with their spelling checked. Pure."""
+"""The base of configuration sections, and checks of locations. Pure."""
 
 import difflib
 import re
@@ -16,7 +16,7 @@ Settings = TypeVar("Settings")
 
 
 def _boolean(value: object) -> object:
-    """Take true and false, also as text; nothing else."""
+    """Accept true and false, also as text."""
     known = {"true": True, "false": False}
     if str(value).lower() not in known:
         raise ValueError("must be true or false")
@@ -37,7 +37,7 @@ class Section(BaseModel):
     )
 
     located: ClassVar[tuple[str, str] | None] = None
-    """Its key of storage options, and what has the location that they are for, if there are any."""
+    """The keys of its storage options and of the location that they are for, if it has any."""
 
     @model_validator(mode="before")
     @classmethod
@@ -49,15 +49,15 @@ class Section(BaseModel):
 
     @classmethod
     def attributes(cls) -> dict[str, str]:
-        """Return the attribute of each key, by the key as it is written in YAML."""
+        """Return the attribute of each YAML key."""
         return {field.alias or name: name for name, field in cls.model_fields.items()}
 
 
 def settings_of(kind: type[Settings], section: Section, **given: Any) -> Settings:  # noqa: ANN401 - any field
-    """Make settings of a section; a field that is not `given` takes the key of its name.
+    """Build settings from a section; a field that is not `given` takes the key of its name.
 
-    `x_secs` and `x_bytes` are keys of the field `x`, too, and so is `x_mb`, which becomes bytes.
-    Lists become tuples, and secrets plain.
+    `x_secs` and `x_bytes` are also keys of the field `x`, and so is `x_mb`, which becomes bytes.
+    Lists become tuples, and secrets plain text.
     """
     for field in fields(kind):  # type: ignore[arg-type]
         for unit in ("", "_secs", "_bytes", "_mb"):
@@ -80,20 +80,20 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any value of a section
 
 
 SCHEMES = ("file", "s3", "gs", "az", "abfss", "https")
-"""The schemes that the documentation names; others of SAME_SCHEME mean one of these."""
+"""The documented schemes; those of SAME_SCHEME are aliases."""
 _ONE_SLASH = re.compile(r"([A-Za-z][A-Za-z0-9]*):(?!//)/?(.*)")
 _NO_PATH = re.compile(r"[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?|true|false", re.IGNORECASE)
-"""What YAML takes for a number or a flag: a slip, far more often than the name of a folder."""
+"""Texts that YAML takes for numbers or flags: rarely the name of a folder."""
 _AZURE_HOST = re.compile(r"([a-z0-9]+)\.(?:blob|dfs)\.core\.[a-z.]+")
 
 
 def source_location(text: str) -> str:
-    """Return a location that may hold `*`, `?` and `[…]`, which stand for names."""
+    """Return a location that may contain the wildcards `*`, `?` and `[…]`."""
     for after in text.split("?")[1:]:
         if "=" in after.partition("/")[0] and "://" in text:
-            # This is what a signature looks like, and no pattern of names.
+            # This looks like a signature, not like a pattern.
             return location(text)
-    # A letter replaces each `?` while the rest is checked; no path holds the letter itself.
+    # A private character stands in for `?` while the rest is checked.
     stand_in = "\ue000"
     return location(text.replace("?", stand_in)).replace(stand_in, "?")
 
@@ -101,7 +101,7 @@ def source_location(text: str) -> str:
 def location(text: str) -> str:
     """Return a URI or local path without trailing slashes and with `~` expanded.
 
-    A ValueError says how it is to be spelled. It repeats no login: that may be a secret.
+    A ValueError says how to spell it. It repeats no login, which may be a secret.
     """
     if text.lower().startswith("file:/") and "://" not in text:
         text = f"file://{text[len('file:') :]}"  # RFC 8089 allows one slash as well as three.
@@ -131,7 +131,7 @@ def location(text: str) -> str:
 
 
 def _check_login(scheme: str, host: str) -> None:
-    """Refuse credentials; before the account of an Azure store comes its container."""
+    """Refuse credentials; only Azure has a container before the `@`."""
     login, at, _ = host.rpartition("@")
     if ":" in login:
         raise ValueError("must not hold a password; put it into storage_options")
@@ -140,7 +140,7 @@ def _check_login(scheme: str, host: str) -> None:
 
 
 def _check_rest(rest: str, path: str) -> None:
-    """Refuse what no path of a bucket can have."""
+    """Refuse characters that no path of a bucket has."""
     if "?" in rest or "#" in rest:
         raise ValueError("must not hold ? or #; put keys and signatures into storage_options")
     if "//" in f"/{path}".rstrip("/"):
@@ -148,7 +148,7 @@ def _check_rest(rest: str, path: str) -> None:
 
 
 def prefix(text: str) -> str:
-    """Return the beginning of locations of a store: a scheme, a bucket, or a folder of it."""
+    """Return a prefix of store locations: a scheme, a bucket, or a folder in it."""
     scheme = text.strip().lower().removesuffix("://")
     if text.strip().endswith("://") and scheme in (*SCHEMES[1:-1], *SAME_SCHEME):
         return f"{scheme}://"
@@ -159,7 +159,7 @@ def prefix(text: str) -> str:
 
 
 def _no_uri(text: str) -> str:
-    """Return a local path; one that was meant for a URI is refused."""
+    """Return a local path; refuse a misspelled URI."""
     found = _ONE_SLASH.fullmatch(text)
     if found and found[1].lower() in (*SCHEMES, *SAME_SCHEME, "http"):
         raise ValueError(f"must have two slashes after {found[1]}:, as in {found[1].lower()}://…")
@@ -182,7 +182,7 @@ def _other_scheme(scheme: str, host: str) -> str:
 
 
 def _check_address(text: str, host: str) -> None:
-    """Refuse an https address that is not one of a bucket or a container."""
+    """Refuse an https address that is not that of a bucket or a container."""
     if place_of(text).scheme == "https":
         if place_of(f"https://{_without_port(host)}/bucket").scheme != "https" and ":" in host:
             raise ValueError(f"must have no port: write https://{_without_port(host)}/…")
@@ -194,7 +194,7 @@ def _check_address(text: str, host: str) -> None:
 
 
 def _without_port(host: str) -> str:
-    """Return a host without the login before it and the port after it."""
+    """Return a host without login and port."""
     return host.rpartition("@")[2].partition(":")[0]
 
 

@@ -1,1 +1,1 @@
-"""What is stored next to the data: journal entries, pending metas, facts about data files."""
+"""Documents stored beside the data: journal entries, pending metas, facts about data files."""

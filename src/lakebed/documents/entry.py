@@ -1,7 +1,7 @@
-"""The documents of the journal: one entry per batch, commit point, manifest and ledger in one.
+"""The documents of the journal: each entry is commit point, manifest and ledger in one.
 
-blizzard appends them, penguin commits what they name. They are JSON objects with a format
-version; one that cannot be read stops the run, it is never taken for missing.
+blizzard appends them, penguin commits the files they name. They are JSON objects with a format
+version. An unreadable entry stops the run; it is never treated as missing.
 """
 
 import hashlib
@@ -24,23 +24,23 @@ Kind = Literal[
     "open", "batch", "gc", "redo", "retry", "inherited", "closed", "moved", "promote", "replay",
     "discard", "retract", "erase", "compact",
 ]  # fmt: skip
-"""What an entry is: only a batch, a replay and a retraction have data files of their own.
+"""The kind of an entry; only batches, replays and retractions add data files of their own.
 
-`open` begins a journal. `gc` names what is deleted after it. `redo` gives up data files that are
-gone, so that their source files are read again. `retry` names source files that failed and are to
-be read again at once. `inherited` repeats what an earlier journal knew of source files. `closed`
-ends a journal that another pipeline has taken over. `moved` says that the files of a source lie at
-another place now, and which objects they are there. `promote` puts data files in the place of
-others, in which a column is filled from `_rescued`. `replay` has rows of lines that were set aside,
-`discard` gives such lines up, or source files that failed and are gone. `retract` takes the rows of
-source files out of the table, `erase` rows for which a condition holds: data files go, or come anew
-without them. What a retraction has read to take the place of such rows are its own data files.
-`compact` puts the rows of many small data files into fewer; no row changes.
+`open` begins a journal, `inherited` repeats an earlier journal's knowledge of source files, and
+`closed` ends a journal that another pipeline took over. `moved` records the new location and
+objects of a source. `gc` names files that are deleted after it. `redo` gives up lost data files, so
+that their source files are read again. `retry` names failed source files to be read again at once.
+`promote` replaces data files with ones in which a column is filled from `_rescued`. `replay` has
+rows of quarantined lines; `discard` gives up such lines, or failed source files that are gone.
+`retract` removes rows of source files from the table, `erase` rows that match a condition: data
+files are removed, or rewritten without them. A retraction's own data files hold the rows that it
+read to supersede those. `compact` moves the rows of many small data files into fewer; no row
+changes.
 """
 
 
 Operation = Literal["append", "overwrite", "rewrite", "control"]
-"""What an entry does to the table: add rows, change or remove some, move them, or none of these."""
+"""An entry's effect on the table: it adds, changes or moves rows, or has none."""
 _OPERATIONS: Mapping[Kind, Operation] = {
     "batch": "append",
     "replay": "append",
@@ -53,22 +53,22 @@ _OPERATIONS: Mapping[Kind, Operation] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inheritance:
-    """The journal that a new one takes its knowledge of source files from."""
+    """The journal from which a new one inherits its knowledge of source files."""
 
     pipeline: str
     journal: str
     sequence: int
-    """Its last entry whose knowledge is taken over."""
+    """Its last inherited entry."""
     digest: str
     entries: int
-    """How many `inherited` entries follow entry 0; without them all the journal is not begun."""
+    """The number of `inherited` entries after entry 0; the journal begins with the last of them."""
     since: Mapping[str, str] = field(default_factory=dict)
-    """When each source was first read, by its name: a lookback counts from there."""
+    """When each source was first read, by name: lookbacks count from there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Entry N of a journal. Entry 0 opens the journal: it names it and holds no files."""
+    """Entry N of a journal. Entry 0 opens the journal: it names it and has no files."""
 
     format: int = FORMAT
     kind: Kind
@@ -81,61 +81,59 @@ class Entry:
     """The SHA-256 of the entry before, in hex; None for entry 0."""
     handoff: Handoff
     source_uris: Mapping[str, str]
-    """The sources by name, so that a renamed pipeline is noticed."""
+    """The URIs of the sources by name, so that a renamed pipeline is noticed."""
     table_schema: dict[str, Any]
-    """The table's schema as Delta writes it, partition columns included."""
+    """The table's schema in Delta's form, including partition columns."""
     partition_columns: tuple[str, ...]
     columns: Schema | None = None
-    """The columns as blizzard knows them, those that were found in the data included; None where
-    the configuration says them all."""
+    """The columns including inferred ones; None if all are configured."""
     sources: tuple[SourceRecord, ...] = ()
     files: tuple[FinishedFile, ...] = ()
     dlq: tuple[str, ...] = ()
-    """The dead letter queue's objects of this batch, as URIs; one that no entry names is none."""
+    """The URIs of this batch's objects in the dead letter queue; others there do not count."""
     deleted: tuple[str, ...] = ()
-    """What a `gc` entry deletes, by its path below the table: no later entry may name it."""
+    """The paths that a `gc` entry deletes: no later entry may name them."""
     redone: tuple[str, ...] = ()
-    """The held files that a `redo` entry gives up, by their names."""
+    """The names of the held files that a `redo` entry gives up."""
     inherits: Inheritance | None = None
-    """Where the knowledge of a journal that replaces another comes from; in entry 0."""
+    """The journal that this one replaces and inherits from; in entry 0."""
     heir: str | None = None
-    """The pipeline that has taken this journal over; in a `closed` entry."""
+    """The pipeline that took this journal over; in a `closed` entry."""
     moved: str | None = None
-    """The source whose files lie at another place now; in a `moved` entry.
+    """The source that was moved; in a `moved` entry.
 
-    One that the entry's sources do not have was never read after all.
+    One that is missing in the entry's sources was never read.
     """
     follows: int = 0
-    """How many `inherited` entries go on with what a `moved` entry says, right after it."""
+    """The number of `inherited` entries that continue a `moved` entry, right after it."""
     rewrites: tuple[Rewrite, ...] = ()
-    """The data files that it takes out of the table, and those that supersede them: all in one
-    commit, or nothing."""
+    """The data files that it removes and those that supersede them: all in one commit or none."""
     as_of: int | None = None
-    """The version of the table for which an entry was planned that supersedes data files."""
+    """The table version for which an entry that supersedes data files was planned."""
     erased: Mapping[str, int] = field(default_factory=dict)
-    """How many rows an `erase` entry takes of each source file, by URI; others are unknown."""
+    """The rows that an `erase` entry removes, by source file URI, as far as known."""
     reason: str | None = None
-    """What an operator says of an `erase` entry; the condition itself is written nowhere."""
+    """The operator's reason for an `erase` entry; its condition is not stored."""
     quarantine: tuple[QuarantineFile, ...] = ()
-    """The files with the bad lines of the sources; one that no entry names is none."""
+    """The quarantine files of the sources; files that no entry names do not count."""
     resolved: tuple[Resolved, ...] = ()
-    """The quarantine files whose lines no longer wait, with those that take their place."""
+    """Quarantine files that are resolved, with their replacements."""
     seconds: float | None = None
-    """How long the batch took up to this entry; None for other kinds."""
+    """The duration of the batch up to this entry; None for other kinds."""
 
     @property
     def operation(self) -> Operation:
-        """Return what it does to the table: decisions depend on this, not on the kind."""
+        """Return its effect on the table: decisions depend on this, not on the kind."""
         return _OPERATIONS.get(self.kind, "control")
 
     @property
     def is_batch(self) -> bool:
-        """Whether a run has appended it for source files that it read."""
+        """Whether a run appended it for source files that it read."""
         return self.operation == "append" and not self.by_operator
 
     @property
     def by_operator(self) -> bool:
-        """Whether a command has appended it beside the batches of a run."""
+        """Whether a command appended it, not a run."""
         return self.kind not in ("open", "batch", "inherited", "closed", "moved")
 
     @property
@@ -145,7 +143,7 @@ class Entry:
 
     @property
     def supersedes(self) -> frozenset[str]:
-        """Name the data files that its rows, now or later, replace: none may be active beside them.
+        """Return the data files that its rows, now or later, supersede: none may be active.
 
         A `redo` entry names them, and so does each entry that reads their sources again.
         """
@@ -154,7 +152,7 @@ class Entry:
 
     @property
     def replaces(self) -> bool:
-        """Whether it takes data files of the table out, or puts others in their place."""
+        """Whether it removes or replaces data files of the table."""
         return bool(self.rewrites) or (self.operation == "overwrite" and bool(self.supersedes))
 
     @property
@@ -164,7 +162,7 @@ class Entry:
 
     @property
     def readings(self) -> tuple[SourceRecord, ...]:
-        """Return what it says of source files that were read for it, or failed."""
+        """Return the records of source files that were read for it, or failed."""
         if self.operation == "control":
             return ()
         return tuple(record for record in self.sources if not record.retracted)
@@ -184,10 +182,10 @@ class Entry:
 
     @property
     def replacement_mark(self) -> str:
-        """Return the name by which the log says that nothing was rewritten.
+        """Return the name of the mark by which the log records that the entry was rejected.
 
-        It is the name of the first new file: all of them are given up. Where there is none, the
-        command that wrote the entry has a name that is as good.
+        It is the name of the first new file: all of them are discarded then. Without new files it
+        is the id of the command that wrote the entry.
         """
         new = next((new for rewrite in self.rewrites for new in rewrite.new), None)
         return self.run if new is None else file_name(new.filename)
@@ -199,24 +197,24 @@ class Entry:
 
     @property
     def rescues(self) -> bool:
-        """Whether the table has `_rescued` from this entry on at the latest."""
+        """Whether the table has `_rescued` at this entry."""
         return any(column["name"] == RESCUED for column in self.table_schema["fields"])
 
     @property
     def awaits(self) -> int:
-        """Return the last entry that this one needs before the journal may continue; else 0."""
+        """Return the last entry that must follow before the journal may continue; else 0."""
         if self.inherits is not None:
             return self.inherits.entries
         return self.sequence + self.follows if self.follows else 0
 
     def uri_of(self, key: str) -> str:
-        """Return where a source file is, or was when the entry was written, by its key."""
+        """Return the URI of a source file at the time of the entry, by its key."""
         source, _, path = key.partition(":")
-        # A line of a source that is not configured any more was replayed under its name alone.
+        # A source that is no longer configured has a name and no URI.
         return f"{self.source_uris.get(source, f'{source}:').rstrip('/')}/{path}"
 
     def successor(self, kind: Kind, *, previous: str, run: str, created: str) -> "Entry":
-        """Return the entry that follows this one in the same journal, without any action. Pure."""
+        """Return the next entry of the same journal, without any action. Pure."""
         return Entry(
             kind=kind,
             pipeline=self.pipeline,
@@ -252,11 +250,11 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """How often a batch was started by a process that did not live to journal it."""
+    """How often a batch was started by processes that died before journaling it."""
 
     starts: int = 0
     alone: str | None = None
-    """The one source file of the last start, if it was one."""
+    """The only source file of the last start, if it had one."""
     alone_starts: int = 0
     """How often that file was started alone."""
 
@@ -272,17 +270,17 @@ def digest_number(digest_hex: str) -> int:
 
 
 def encode(document: Entry | DirectoryProtocol | Receipt | Started) -> bytes:
-    """Write a document, a line of JSON that ends in a newline."""
+    """Encode a document as a line of JSON."""
     if not isinstance(document, Entry):
         return encode_document(document)
-    # What a reader takes for granted is left out, which halves an entry of many files: so no
+    # Defaults are omitted, which halves an entry of many files: so no
     # default of its fields may ever change.
     body = adapter_of(Entry).dump_json(document, exclude={"format"}, exclude_defaults=True)
     return b'{"format":%d,%b\n' % (FORMAT, body[1:])
 
 
 def decode_entry(body: bytes, path: str) -> Entry:
-    """Read an entry; any fault in it stops the run and names the object."""
+    """Decode an entry; raise DocumentUnreadable, which stops the run, for any fault."""
     if not body:
         raise DocumentUnreadable(
             "this journal entry is empty, as a power cut can leave it; restore it from a backup, "
@@ -311,7 +309,7 @@ Document = TypeVar("Document", Entry, DirectoryProtocol, Receipt, Started)
 
 
 def decode(kind: type[Document], body: bytes, path: str) -> Document:
-    """Read a document of a kind; one that cannot be read stops the run and names the object."""
+    """Decode a document; raise DocumentUnreadable, which stops the run, for any fault."""
     if not body:
         raise DocumentUnreadable(
             "this document is empty, as a power cut can leave it; delete it, and the next start "

@@ -1,4 +1,4 @@
-"""Notes on versions of a Delta log: losses of rows that were accepted, and files taken out."""
+"""Documents about versions of a Delta log: accepted losses of rows, and removed missing files."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,16 +9,16 @@ from lakebed.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The rows that one version of another writer took away, and why that is right."""
+    """The accepted loss of rows by one version of another writer."""
 
     format: Literal[1] = 1
     version: int
     operation: str | None
     writer: str | None
-    """Who committed the version, as the log has it."""
+    """The writer of the version, by the log."""
     rows: int
     files: tuple[str, ...]
-    """The files whose rows they were, below the table, sorted."""
+    """The paths of the files with these rows, sorted."""
     reason: str = ""
     """Empty until an operator gives one."""
     created: str = ""
@@ -34,25 +34,25 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenOut:
-    """A data file that was missing, or of the same work unit as one that was."""
+    """A removed data file that was missing, or of the same work unit as a missing one."""
 
     path: str
-    """Below the table."""
+    """Relative to the table."""
     pipeline: str
     entry: int
-    """The entry of the pipeline's journal that names it, and the source files with rows in it."""
+    """The journal entry that names it and its source files."""
     written: str | None = None
-    """The file that the entry names instead, where another program had put its rows into this one,
-    as OPTIMIZE does."""
+    """The file that the entry names instead, if another program moved its rows into this one, as
+    OPTIMIZE does."""
     whole: bool = True
-    """Whether none of its rows can be in other files that this program wrote."""
+    """Whether none of its rows can be in other files by that program."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """The files of pipelines that one version took out.
+    """The files of pipelines that one version removed as missing.
 
-    It is written before the version: whether the files are out is the log's to say.
+    It is written before the version: only the log says whether the files are out.
     """
 
     format: Literal[1] = 1
@@ -62,11 +62,11 @@ class Repair:
 
 
 def decode_accepted(body: bytes, path: str) -> Accepted:
-    """Read a document; one that cannot be read is an error, never nothing that was accepted."""
+    """Decode an accepted loss; raise if it is unreadable."""
     remedy = "; restore it from a backup, or delete it and accept the version again"
     return validated(Accepted, body, path, what="document", remedy=remedy)
 
 
 def decode_repair(body: bytes, path: str) -> Repair:
-    """Read a document; one that cannot be read is an error, never a repair of nothing."""
+    """Decode a repair; raise if it is unreadable."""
     return validated(Repair, body, path, what="document", remedy="; restore it from a backup")

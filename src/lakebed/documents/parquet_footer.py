@@ -1,9 +1,9 @@
 """The facts of a Parquet footer: counts, and bounds that never exclude a row. Pure.
 
-The rules are in docs/adr/0024: a bound is given only where every row group has one; a long string
-is cut so that the bound still holds; a timestamp is rounded outwards to milliseconds, which is
-what Delta keeps; a decimal is written out, digit by digit; floats have bounds only if the caller
-knows that none is NaN, which leaves no trace in a footer.
+docs/adr/0024 has the rules: a bound is given only if every row group has one; a long string is cut
+so that the bound still holds; a timestamp is rounded outwards to milliseconds, which Delta keeps; a
+decimal is a text of all digits; floats have bounds only if the caller knows that none is NaN, which
+a footer does not show.
 """
 
 import math
@@ -21,26 +21,26 @@ from lakebed.documents.records import Bound, ColumnStatistics
 LONGEST_STRING = 32
 HIGHEST = "\U0010ffff"
 TAIL = 64 * 1024
-"""The bytes at the end of a file that are read first; few footers are longer."""
+"""Bytes at the end of a file to read first; few footers are longer."""
 MAGIC = b"PAR1"
 LONGEST_FOOTER = 256 * 1024 * 1024
 FEWEST_ELEMENTS = 1000
-"""A list in a footer may have so many elements, however short the footer is."""
+"""The number of elements that a list in even the shortest footer may have."""
 FRAME = 8
-"""The length of the footer and the magic word, which end the file."""
+"""The length of the footer length and the magic word, which end the file."""
 
 
 def footer_length(tail: bytes) -> int | None:
-    """Return how many bytes at the end of a file its footer takes; None if it ends otherwise."""
+    """Return the length of a footer, frame included; None if the file does not end like Parquet."""
     if tail[-len(MAGIC) :] != MAGIC or len(tail) < FRAME:
         return None
     return int.from_bytes(tail[-FRAME : -len(MAGIC)], "little") + FRAME
 
 
 def metadata_in(footer: bytes) -> pq.FileMetaData:
-    """Read a footer with its frame; what it claims to hold costs no more memory than it has bytes.
+    """Parse a footer with its frame, in memory proportional to its length.
 
-    A few bytes can announce a million columns, and Arrow makes room for what is announced.
+    A few bytes can announce a million columns, for which Arrow would allocate memory.
     """
     most = max(FEWEST_ELEMENTS, len(footer) // 4)
     return pq.ParquetFile(
@@ -53,10 +53,10 @@ def metadata_in(footer: bytes) -> pq.FileMetaData:
 def statistics(
     metadata: pq.FileMetaData, *, without_nan: bool = False
 ) -> dict[str, ColumnStatistics]:
-    """Return what is known of each column of a file, and of each field of its structs, by path.
+    """Return the statistics of each column of a file, and of each field of its structs, by path.
 
-    A list or a map has no bounds, and neither has what is inside it. `without_nan` says that no
-    float in the file is NaN.
+    Lists and maps have no bounds, nor do fields inside them. `without_nan` asserts that no float in
+    the file is NaN.
     """
     found = {}
     for index, path in _leaves(metadata):
@@ -69,24 +69,24 @@ def statistics(
 
 
 def _leaves(metadata: pq.FileMetaData) -> Iterator[tuple[int, FieldPath]]:
-    """Yield the columns of a footer that hold one value a row, with the path of each.
+    """Yield the columns of a footer with one value per row, each with its path.
 
-    A footer names columns by their names with dots between, and a name may have dots as well: so
-    the paths are those of the schema, whose leaves come in the footer's order.
+    A footer joins names with dots, and names may contain dots. So paths come from the schema, whose
+    leaves are in the footer's order.
     """
     schema = metadata.schema
     places = [place for field in schema.to_arrow_schema() for place in leaf_paths(field)]
     if len(places) != metadata.num_columns:
-        return  # of a type that Arrow shows as less than it is in the file
+        return  # A type that Arrow shows with fewer leaves than the file has.
     for index, path in enumerate(places):
         column = schema.column(index)
-        # What counts as a null inside a list is not one value a row.
+        # Null counts inside lists are not per row.
         if not column.max_repetition_level and column.path == ".".join(path):
             yield index, path
 
 
 def leaf_paths(field: "pa.Field[Any]", above: FieldPath = ()) -> Iterator[FieldPath]:
-    """Yield the paths of the columns that a field has in a file."""
+    """Yield the paths of a field's columns in a file."""
     path, kind = (*above, field.name), field.type
     if not pa.types.is_nested(kind):
         yield path
@@ -129,7 +129,7 @@ def _column(metadata: pq.FileMetaData, index: int) -> ColumnStatistics | None:
 
 
 def lower_bound(value: object) -> Bound:
-    """Return the least value, written so that no row lies below it, or None."""
+    """Return a text of the least value below which no row lies, or None."""
     match value:
         case int() | float() if not isinstance(value, bool) and math.isfinite(value):
             return value
@@ -146,7 +146,7 @@ def lower_bound(value: object) -> Bound:
 
 
 def upper_bound(value: object) -> Bound:
-    """Return the greatest value, written so that no row lies above it, or None."""
+    """Return a text of the greatest value above which no row lies, or None."""
     match value:
         case str():
             return _cut_above(value)
@@ -166,7 +166,7 @@ def upper_bound(value: object) -> Bound:
 
 
 def _cut_above(value: str) -> str:
-    """Cut a string and end it with the highest character, past any that are the highest already."""
+    """Cut a string and append the highest character, after any that are the highest already."""
     if len(value) <= LONGEST_STRING:
         return value
     end = LONGEST_STRING

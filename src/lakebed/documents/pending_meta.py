@@ -1,9 +1,8 @@
 """The metas in `_staging/`: one small document per data file.
 
-Those in `pending/` are the staging hand-off, written last. The first five keys are all that another
-program needs to write or read. Ours come after them and name the journal entry that the file
-belongs to. Those in `held/` are penguin's: of files that it set aside, with the reasons; those in
-`discarded/` are of files that an operator gave up.
+Those in `pending/` are the staging hand-off, written last. Other programs need only the first five
+keys. Ours follow and name the journal entry of the file. Those in `held/` are penguin's, of held
+files with the reasons; those in `discarded/` are of files that an operator gave up.
 """
 
 import json
@@ -25,7 +24,7 @@ class Meta:
     record_count: int
     partition_values: Mapping[str, str | None]
     source_file: str | None
-    """The source file's URI, or None where several small ones share the data file."""
+    """The source file's URI; None if several share the data file."""
     source_files: tuple[str, ...] = ()
     """The URIs of all source files with rows in it."""
     pipeline: str | None = None
@@ -34,19 +33,19 @@ class Meta:
 
 
 class HeldState(IntEnum):
-    """What the log says of a quarantined file, or of an entry that was rejected."""
+    """The mark in the log of a held file, or of a rejected entry."""
 
     HELD = 0
     RELEASED = 1
     GONE = 2
-    """Discarded, or replaced by files that were written anew."""
+    """Discarded, or superseded by new files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldMeta(Meta):
-    """One data file that is not in the table, and why.
+    """One held data file, with the reasons.
 
-    Its `source_files` are those of the entry: keys, and not URIs.
+    Its `source_files` are those of the entry: keys, not URIs.
     """
 
     code: str
@@ -54,17 +53,17 @@ class HeldMeta(Meta):
     unit: str | None = None
     """The work unit that wrote it; its files stand or fall together."""
     held_at: str
-    """When it was set aside, as ISO 8601 writes it."""
+    """When it was held, in ISO 8601."""
 
     @property
     def name(self) -> str:
-        """Name the file among all that are held."""
+        """Return the name by which the file is held."""
         return file_name(self.filename)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesAside:
-    """Files that are not in the table, those with the same reasons together."""
+    """The counts of held files with the same reasons."""
 
     code: str
     reasons: tuple[str, ...]
@@ -73,7 +72,7 @@ class FilesAside:
 
 
 def by_reason(metas: Iterable[HeldMeta]) -> tuple[FilesAside, ...]:
-    """Put the files with the same reasons together."""
+    """Group held files by reasons."""
     rows: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for meta in metas:
         rows.setdefault((meta.code, meta.reasons), []).append(meta.record_count)
@@ -85,7 +84,7 @@ def by_reason(metas: Iterable[HeldMeta]) -> tuple[FilesAside, ...]:
 
 @dataclass(frozen=True, slots=True)
 class EntryName:
-    """The entry and the journal that a meta of ours announces."""
+    """The name of a journal entry, as a meta of ours has it."""
 
     pipeline: str
     journal: str
@@ -93,22 +92,22 @@ class EntryName:
 
 
 def entry_named_by(meta: Meta) -> EntryName | None:
-    """Return which entry a meta belongs to; None for the meta of another program."""
+    """Return the entry of a meta; None for the meta of another program."""
     if meta.pipeline is None or meta.journal is None or meta.entry is None:
         return None
     return EntryName(meta.pipeline, meta.journal, meta.entry)
 
 
 def encode_meta(meta: Meta) -> bytes:
-    """Write a meta; the same file always gives the same bytes."""
+    """Encode a meta; the same file always gives the same bytes."""
     return json.dumps(asdict(meta), indent=2, ensure_ascii=False).encode() + b"\n"
 
 
 def decode_meta(body: bytes, path: str) -> Meta:
-    """Read a meta of whichever program; keys that we do not know are no fault."""
+    """Decode a meta of any program; ignore unknown keys."""
     return validated(Meta, body, path, what="meta")
 
 
 def decode_held(body: bytes, path: str) -> HeldMeta:
-    """Read the meta of a file that was set aside."""
+    """Decode the meta of a held file."""
     return validated(HeldMeta, body, path, what="meta")

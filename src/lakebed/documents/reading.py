@@ -1,4 +1,4 @@
-"""A stored document becomes a value, or an error that names the object and what is wrong in it."""
+"""Decode stored documents, or raise an error that names the object and the fault."""
 
 import json
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
 
 
 def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the value of a JSON text; a ValueError says that it has none."""
+    """Parse JSON; raise ValueError also if it is nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -21,7 +21,7 @@ def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def adapter_of(kind: type[Document]) -> TypeAdapter[Document]:
-    """Return what reads and writes documents of a kind; it is built when it is first asked for."""
+    """Return the adapter for documents of a kind; it is built on first use."""
     found: TypeAdapter[Document] | None = _ADAPTERS.get(kind)
     if found is None:
         found = _ADAPTERS[kind] = TypeAdapter(kind)
@@ -29,14 +29,14 @@ def adapter_of(kind: type[Document]) -> TypeAdapter[Document]:
 
 
 def encode_document(document: object) -> bytes:
-    """Write a document, a line of JSON that ends in a newline."""
+    """Encode a document as a line of JSON."""
     return adapter_of(type(document)).dump_json(document) + b"\n"
 
 
 def validated(
     kind: type[Document], body: bytes, path: str, *, what: str, remedy: str = ""
 ) -> Document:
-    """Return the value of a document; raise a DocumentUnreadable where it has none."""
+    """Decode a document; raise DocumentUnreadable if it is invalid."""
     try:
         return adapter_of(kind).validate_json(body)
     except ValidationError as invalid:

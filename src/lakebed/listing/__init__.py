@@ -1,1 +1,1 @@
-"""Which names to list and which of them to take. Pure."""
+"""Rules for listings: which names to list, and which to use. Pure."""

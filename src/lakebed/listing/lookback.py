@@ -1,9 +1,9 @@
-"""Partition filters and file patterns: which folders and names a listing covers. Pure.
+"""Partition filters and file patterns: the folders and names that a listing covers. Pure.
 
-A template such as `date=%Y-%m-%d` or `%Y/%m/%d` says where in a path the time stands; the lookback
-counts in its finest unit. The window is generous on purpose, since what it hides is not listed:
-it holds the present unit and as many before it as the lookback says, all that is newer, and every
-path without a time.
+A template such as `date=%Y-%m-%d` or `%Y/%m/%d` gives the position of the time in a path; the
+lookback counts in its finest unit. The window is generous on purpose, since what it hides is not
+listed: it holds the present unit and `lookback` units before it, everything newer, and every path
+without a time.
 
 In a pattern such as `raw/**/part-*.parquet`, `*` and `?` stay within one folder and `**` crosses
 any number of them. `[abc]`, `[a-z]` and `[!abc]` are one character.
@@ -17,7 +17,7 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 UNITS = "YmdH"
-"""The directives that tell a time, from the coarsest to the finest."""
+"""The time directives, from the coarsest to the finest."""
 ANYTHING = "s"
 
 _FIRST = datetime.min.replace(tzinfo=UTC)
@@ -31,14 +31,14 @@ class Window:
     """The folders of a template that are not older than a number of its finest units."""
 
     segments: tuple[re.Pattern[str], ...]
-    """One pattern for each folder of the template, with the groups Y, m, d and H."""
+    """One pattern per folder of the template, with the groups Y, m, d and H."""
     units: str
-    """The directives of the template that tell a time, the coarsest first."""
+    """The time directives of the template, coarsest first."""
     lookback: int
 
     @classmethod
     def parse(cls, prefix_template: str, lookback: int) -> "Window":
-        """Read a template; a ValueError says what is wrong with it."""
+        """Parse a template; a ValueError says what is wrong with it."""
         if lookback < 1:
             raise ValueError(f"lookback is {lookback}, and must be at least 1")
         seen: list[str] = []
@@ -51,11 +51,11 @@ class Window:
         return cls(segments, "".join(unit for unit in UNITS if unit in seen), lookback)
 
     def oldest(self, now: datetime) -> tuple[int, ...]:
-        """Return the time of the oldest folder inside the window, as far as the template has it."""
+        """Return the time of the oldest folder in the window, in the template's units."""
         return self._parts(_back(now.astimezone(UTC), self.units[-1], self.lookback))
 
     def time(self, folder_or_path: str) -> tuple[int, ...] | None:
-        """Return the time that a path tells, from the year on; None where it tells none to compare.
+        """Return the time in a path, from the year on; None if it has no comparable time.
 
         Two times compare as far as both are known.
         """
@@ -64,10 +64,10 @@ class Window:
         return tuple(told.values()) if units and UNITS.startswith(units) else None
 
     def counted_from(self, since: datetime, now: datetime) -> "Window":
-        """Return a first look's window, counted from when a place was first looked at.
+        """Return the window of a first listing, counted from when a place was first listed.
 
-        It reaches from so far before that moment on to now, so it hides nothing that came later,
-        also where a template without the year comes round again.
+        It reaches from `lookback` units before that moment until now, so it hides nothing that came
+        later, even if a template without the year repeats.
         """
         since, now = since.astimezone(UTC), now.astimezone(UTC)
         match self.units[-1]:
@@ -82,10 +82,10 @@ class Window:
         return replace(self, lookback=self.lookback + max(units, 0))
 
     def holds(self, folder_or_path: str, now: datetime) -> bool:
-        """Whether to list a folder, or to take what is below it.
+        """Whether to list a folder, or to use a path.
 
-        Only what is clearly older than the window is not: a path that does not follow the
-        template is held, and so is one that is newer than now, since the clock may be wrong.
+        Only what is clearly older than the window is excluded: a path that does not follow the
+        template is included, and so is one in the future, since the clock may be wrong.
         """
         found = self.time(folder_or_path)
         if found is not None:
@@ -94,14 +94,14 @@ class Window:
         if not told:
             return True
         if UNITS.startswith(self.units):
-            return True  # `day=02` of a template that tells the year further down.
+            return True  # `day=02` of a template with the year further down.
         return any(
             all(_part(at, unit) == number for unit, number in told.items())
             for at in self._instants(now.astimezone(UTC))
         )
 
     def _told(self, path: str) -> dict[str, int]:
-        """Read the time that a path tells by unit, as far as its folders follow the template."""
+        """Parse the time in a path by unit, as far as its folders follow the template."""
         told: dict[str, int] = {}
         for pattern, segment in zip(self.segments, path.strip("/").split("/"), strict=False):
             found = pattern.fullmatch(unquote(segment))
@@ -111,14 +111,14 @@ class Window:
         return {unit: told[unit] for unit in self.units if unit in told}
 
     def _instants(self, now: datetime) -> list[datetime]:
-        """Return an instant in each unit of the window, and in the one that comes next.
+        """Return an instant in each unit of the window, and in the next one.
 
-        A template without the year, such as `month=%m`, comes round again: what is earlier and
-        what is later is unknown, so the folders of the window are compared one by one. The
-        next one is among them because a clock may be behind the one that named the folders.
+        A template without the year, such as `month=%m`, repeats: which folder is earlier is
+        unknown, so the folders of the window are compared one by one. The next one is included
+        because our clock may be behind the one that named the folders.
         """
         finest = self.units[-1]
-        # A longer window comes round to the same folders.
+        # A longer window repeats the same folders.
         back = min(self.lookback, {"Y": 9999, "m": 12, "d": 366, "H": 366 * 24}[finest])
         return [_back(now, finest, count) for count in range(-1, back + 1)]
 
@@ -127,7 +127,7 @@ class Window:
 
 
 def _pattern(folder: str, seen: list[str]) -> str:
-    """Turn one folder of a template into a pattern, and note which times it tells."""
+    """Convert one folder of a template to a pattern, and record its time directives."""
     if not folder:
         raise ValueError("the template has an empty folder name")
     parts = []
@@ -149,7 +149,7 @@ def _pattern(folder: str, seen: list[str]) -> str:
 
 
 def _back(at: datetime, unit: str, count: int) -> datetime:
-    """Step back by this many units, or to the first date of the calendar."""
+    """Step back by `count` units, or to the limits of the calendar."""
     try:
         match unit:
             case "Y":
@@ -171,16 +171,15 @@ def _part(at: datetime, unit: str) -> int:
 
 _TOKEN = re.compile(r"(?:\A|(?<=/))\*\*/|\*\*|.", re.DOTALL)
 _DEEP = {"**/": ("(?:.*?/)??", "(?:.*/)?"), "**": (".*?", ".*")}
-"""What goes through folders: as few of them as fit, and as many."""
+"""Expressions that cross folders: lazy and greedy."""
 _MEANING = {"?": "[^/]"}
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Return a function that says whether a path fits a pattern.
+    """Return a function that tests whether a path matches a pattern.
 
-    One without a slash is held against a file's name, one with a slash against its whole path. A
-    bracket that has no other, or that encloses a slash, is a character like any other, and `[^` is
-    `[!`.
+    A pattern without a slash is matched against a file's name, one with a slash against its whole
+    path. A bracket without a partner, or around a slash, is a plain character, and `[^` is `[!`.
     """
     pattern = pattern.strip("/")
     whole = "/" in pattern
@@ -219,15 +218,16 @@ def compiled(text: str, *, lenient: bool = False) -> re.Pattern[str]:
 def _first_fit(pieces: list[str]) -> str:
     """Return the expression for pieces between stars, each at the first place where it fits.
 
-    If the rest does not fit behind that place, it does not fit behind a later one, as a star takes
-    what is between them. So the group is atomic, and no name costs more than its length squared.
+    If the rest does not match after that place, it does not match after a later one, since a star
+    matches what is between. So the group is atomic, and no match costs more than the square of the
+    name's length.
     """
     first, *others = pieces
     return first + "".join(f"(?>[^/]*?{piece})" for piece in others)
 
 
 def _group(text: str, at: int, *, lenient: bool) -> tuple[str, int]:
-    """Read `[abc]`, `[a-z]` or `[!abc]`; return its expression, and where it ends."""
+    """Parse `[abc]`, `[a-z]` or `[!abc]`; return its expression and its end."""
     start = at + 1 + text.startswith(("!", "^") if lenient else "!", at + 1)
     end = text.find("]", start + 1)
     if lenient and (end < 0 or "/" in text[start:end]):

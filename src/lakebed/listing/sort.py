@@ -1,4 +1,4 @@
-"""Names in the order in which object stores list them: by the characters of the whole path."""
+"""Names in the order of object stores: by the characters of the whole path."""
 
 import os
 import re
@@ -8,31 +8,30 @@ from enum import StrEnum
 from pathlib import Path
 
 LAST = "\U0010ffff"
-"""Sorts after every name: `folder/` with this behind it is the end of a folder."""
+"""Sorts after every name: `folder/` followed by it is the end of a folder."""
 
 UNFINISHED = re.compile(r"#\d+")
-"""How the store's library ends the name of a local file that it is still writing."""
+"""The suffix of a local file that the store's library is still writing."""
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 SURROGATE = re.compile(r"[\ud800-\udfff]")
-"""What Python makes of the bytes of a local name that is no UTF-8."""
+"""Python's stand-ins for bytes of a local name that is not UTF-8."""
 
 
 def is_unfinished(path: str) -> bool:
-    """Whether a local file is one that the store's library is writing, or has left behind."""
+    """Whether a local file is a temporary one of the store's library, current or left over."""
     return "#" in path and UNFINISHED.fullmatch(path[path.rfind("#") :]) is not None
 
 
 def finished_name(path: str) -> str:
-    """Return the name that an unfinished file was to get."""
+    """Return the final name of an unfinished file."""
     return path[: path.rfind("#")]
 
 
 def walk_unfinished(root: Path) -> Iterator[str]:
     """Yield the path of every unfinished file below a folder, relative to the root.
 
-    Links to folders are not followed, and a folder that cannot be read is left out: what is not
-    seen here stays where it is.
+    Links to folders are not followed, and unreadable folders are left out: unseen files stay.
     """
     for folder, _folders, names in os.walk(root):
         below = Path(folder).relative_to(root)
@@ -40,36 +39,36 @@ def walk_unfinished(root: Path) -> Iterator[str]:
 
 
 def end_of(folder: str) -> str:
-    """Return the name after which a listing is past a folder; the root has no end to be past."""
+    """Return the name after which a listing is past a folder; not for the root."""
     return f"{folder}/{LAST}"
 
 
 class Oddity(StrEnum):
-    """Why a name is left out of a listing that would otherwise fail on it, or never end."""
+    """Why a listing leaves a name out: it would fail or never end otherwise."""
 
     NAME = "name"
-    """It cannot be used: no UTF-8, a control character, or a folder called nothing, . or .. ."""
+    """It is unusable: not UTF-8, a control character, or an empty, `.` or `..` part."""
     LINK = "link"
-    """It leads to a folder, or to a file that is listed under its own name."""
+    """A link to a folder, or to a file that is listed under its own name."""
     UNREADABLE = "unreadable"
-    """It may not be read: what is in it is not known."""
+    """It may not be read, so its content is unknown."""
     MARKER = "marker"
-    """It marks a folder of an object store, and has no content."""
+    """A marker of a folder in an object store, without content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guide:
-    """What a listing need not go into, and what is notified of the names it leaves out.
+    """Rules of a listing: what to skip, and where to report skipped names.
 
-    A listing with a guide goes on past names, links and folders that would fail one without.
+    With a guide a listing skips names, links and folders that would otherwise make it fail.
     """
 
     passes: Callable[[str, Oddity], None]
-    """Called with each name that is left out; a folder's ends with a slash."""
+    """Called with each skipped name; a folder's ends with a slash."""
     enters: Callable[[str], bool] = lambda _folder: True
-    """Whether a folder of a local disk may hold anything that is wanted."""
+    """Whether a folder of a local disk may contain wanted files."""
     lists: Callable[[str], bool] = lambda _path: True
-    """Whether a path is wanted: a link to such a file within the root is not."""
+    """Whether a path is listed itself, so that a link to it within the root is skipped."""
 
 
 def walk_in_order(
@@ -77,9 +76,9 @@ def walk_in_order(
 ) -> Iterator[str]:
     """Yield the path of every file below a folder, relative to the root, in order.
 
-    One folder's names are held at a time, for each folder on the way down, and no file's facts.
-    A folder that vanishes on the way is a FileNotFoundError; with a guide it holds no files any
-    more, unless it is the one that was asked for.
+    Memory holds the names of one folder per level, and no facts of files. A folder that vanishes
+    meanwhile raises FileNotFoundError; with a guide it counts as empty, unless it is the requested
+    one.
     """
     with os.scandir(root / prefix) as found:
         entries = sorted(_name(entry, guide) for entry in found)
@@ -105,14 +104,14 @@ def readable(path: str) -> str:
 
 
 def _name(entry: "os.DirEntry[str]", guide: Guide | None) -> tuple[str, Oddity | None]:
-    """Return a name as it sorts, and what is odd about it; a folder sorts with its slash.
+    """Return a name in its sorted form, and its oddity; a folder sorts with its slash.
 
     So `a.b` comes before `a/x`, and `a-1` before both.
     """
     if guide is None:
         return f"{entry.name}/" if entry.is_dir() else entry.name, None
     if entry.is_file(follow_symlinks=False) and entry.name.isascii():
-        return entry.name, None  # Nothing is odd about most of them, and they are many.
+        return entry.name, None  # The fast path for most names.
     oddity = None
     if SURROGATE.search(entry.name):
         oddity = Oddity.NAME
@@ -121,7 +120,7 @@ def _name(entry: "os.DirEntry[str]", guide: Guide | None) -> tuple[str, Oddity |
     try:
         is_folder = entry.is_dir()
     except OSError:
-        return f"{entry.name}/", Oddity.LINK  # A link that leads to itself.
+        return f"{entry.name}/", Oddity.LINK  # A link to itself.
     return f"{entry.name}/" if is_folder else entry.name, oddity
 
 
@@ -142,32 +141,32 @@ def _folder(
     except PermissionError:
         guide.passes(path, Oddity.UNREADABLE)
     except (FileNotFoundError, NotADirectoryError):
-        return  # It was removed since its name was read, and all that was in it.
+        return  # It was removed since its name was read.
 
 
 def _is_elsewhere(root: Path, path: str, guide: Guide) -> bool:
-    """Whether what a link leads to is not listed by itself."""
+    """Whether the target of a link is not listed itself."""
     base, target = os.path.realpath(root), os.path.realpath(root / path)
     below = f"{base.rstrip('/')}/"
     return not (target.startswith(below) and guide.lists(target.removeprefix(below)))
 
 
 LONGEST_REMOTE = 1024
-"""Bytes of a name, which no store exceeds."""
+"""The most bytes of a name in any store."""
 
 _ELSEWHERE = re.compile(r"(?:^|/)\.{0,2}(?:/|$)|[\x00\ud800-\udc7f\udd00-\udfff]")
-"""An absolute path, a part that is empty, `.` or `..`, and characters that no name can have."""
+"""An absolute path, an empty, `.` or `..` part, or characters that no name can have."""
 _UNSPEAKABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-"""What the stores' library takes for no name, and no store has to accept."""
+"""Characters that the library rejects and stores need not accept."""
 
 
 def leads_elsewhere(path: str) -> bool:
-    """Whether a path is not one of an object below a root, in any store."""
+    """Whether a path is not that of an object below a root, in any store."""
     return _ELSEWHERE.search(path) is not None
 
 
 def is_usable(path: str, *, remote: bool) -> bool:
-    """Whether a store can be asked for an object of this name."""
+    """Whether a store accepts an object of this name."""
     if leads_elsewhere(path) or _UNSPEAKABLE.search(path):
         return False
     return not remote or len(path.encode()) <= LONGEST_REMOTE

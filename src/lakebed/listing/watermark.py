@@ -1,15 +1,15 @@
-"""New names in a folder, how its watermark may advance, and what the next listing covers. Pure.
+"""Watermarks of folders: how they advance, and what the next listing covers. Pure.
 
-Names are given when a file is opened, uploads finish out of order, and data comes late for old
-folders. So a watermark is only a hint of where new names will be: each folder has its own, it never
-passes a file that is seen and not settled, a name from the future never moves it, and every listing
-begins a late window below it. UUIDv7 names carry their time: they sort by it, and the late window
-is a range of names.
+Files are named when opened, uploads finish out of order, and data arrives late in old folders. So a
+watermark is only a hint at where new names will be: each folder has its own, it never passes a file
+that is seen and not settled, a name with a future time never moves it, and every listing begins a
+late window below it. UUIDv7 names carry their time and sort by it, so the late window is a range of
+names.
 
-A *sweep* lists all of a place. In between, ranges of names are listed in which something new may
-be; the next sweep finds what they leave out. The keeper of the positions says where a range begins:
-by when files arrived (`blizzard.discover.cursor`), or by the times that names carry. The plan only
-affects cost; `lakebed.storage.lister` carries it out.
+A *sweep* lists a whole place. In between, only ranges of names that may contain something new are
+listed; the next sweep finds the rest. Where a range begins depends on the owner of the positions:
+on when files arrived (`blizzard.discover.cursor`), or on the times in names. The plan affects only
+cost; `lakebed.storage.lister` carries it out.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,60 +20,60 @@ from uuid import UUID
 from lakebed.layout import timed_id
 
 Wanted = Callable[[str], bool]
-"""Whether a path, or what may be below a folder, is to be looked at."""
+"""Tests whether to list a path, or files below a folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """One listing: the names below a prefix that sort after one, and not after another."""
+    """One listing: names below a prefix that sort after `after` and not after `until`."""
 
     prefix: str
     after: str = ""
     until: str | None = None
     direct: bool = False
-    """Whether only files right in the folder count, and none in the folders below it."""
+    """Whether only direct files of the folder count, not those in subfolders."""
 
     def covers(self, path: str) -> bool:
-        """Whether a path that was listed for this range counts."""
+        """Whether a path listed for this range counts."""
         return not self.direct or folder_and_name(path)[0] == self.prefix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListingPlan:
-    """What one look lists, and what it leaves out on the way."""
+    """The ranges to list, and the folders to skip."""
 
     ranges: Callable[[str], Iterable[Range]]
-    """The ranges to list below a folder at the depth; none where nothing new is expected."""
+    """The ranges to list below a folder at the depth; none if nothing new is expected."""
     depth: int = 0
-    """Folders down to this depth are asked for level by level, with the files right in them.
+    """Down to this depth folders are listed level by level, with their direct files.
 
-    So new folders are found wherever their names sort, and unwanted ones cost nothing. At 0 the
-    root is the only folder, and a whole look comes in the order of the names.
+    So new folders are found wherever their names sort, and unwanted ones cost nothing. At 0 only
+    the root is listed, and a sweep yields files in the order of their names.
     """
     wanted: Wanted = lambda _path: True
     skip_after: int | None = None
-    """After so many unwanted names the listing goes on behind their folder; None for never."""
+    """After this many unwanted names the listing restarts behind their folder; None for never."""
 
 
 def folder_and_name(path: str) -> tuple[str, str]:
-    """Return the folder that a file is right in, and its name there; the root has no name."""
+    """Return a file's folder and name; the root's folder is empty."""
     folder, _, name = path.rpartition("/")
     return folder, name
 
 
 def sweep_is_due(swept_at: float | None, now: float, *, every: float) -> bool:
-    """Whether everything is to be listed: it never was, or not for so many seconds."""
+    """Whether a sweep is due: there was none, or not for `every` seconds."""
     if swept_at is None:
         return True
     age = now - swept_at
-    # A clock that was set back must not put the sweep off.
+    # A clock that was set back must not delay the sweep.
     return age < 0 or age >= every
 
 
 def widest_unwanted(path: str, wanted: Wanted) -> str | None:
-    """Return the widest folder of a path that is unwanted as a whole.
+    """Return the outermost unwanted folder of a path.
 
-    There is none where only the file's own name says so: wanted ones may be beside it.
+    None if only the file's own name is unwanted: wanted files may be beside it.
     """
     folders = path.split("/")[:-1]
     for depth in range(1, len(folders) + 1):
@@ -84,48 +84,48 @@ def widest_unwanted(path: str, wanted: Wanted) -> str | None:
 
 
 Watermarks = Mapping[str, str]
-"""For each folder (the table's root is the empty name) the highest name that is settled."""
+"""By folder (the root is the empty name), the highest settled name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Windows:
-    """How far below its watermark a folder is listed again, and when it counts as quiet."""
+    """The late window below watermarks, and when a folder counts as quiet."""
 
     late: timedelta
     quiet: timedelta
 
 
 def named_at(path: str) -> int | None:
-    """Return the time that a name carries, in milliseconds since the epoch; None for no time."""
+    """Return the time in a name, in milliseconds since the epoch; None without one."""
     found = timed_id(path)
     return None if found is None else UUID(found).int >> 80
 
 
 def look_from(watermark: str | None, late: timedelta) -> str | None:
-    """Name the place in a folder after which to list; None to list it from its start."""
+    """Return the name in a folder after which to list; None for its start."""
     at = None if watermark is None else named_at(watermark)
     if at is None:
         return None
     start = at - round(late / timedelta(milliseconds=1))
-    # A name that is lower than every name of that millisecond, of whichever variant.
+    # Lower than every name of that millisecond, of any variant.
     return None if start <= 0 else f"{UUID(int=start << 80)}"
 
 
 def is_late(path: str, watermarks: Watermarks) -> bool:
-    """Whether a bare watermark would have lost a file: its folder's one is past it already."""
+    """Whether a file sorts below its folder's watermark: a plain watermark would miss it."""
     folder, name = folder_and_name(path)
     return folder in watermarks and name <= watermarks[folder]
 
 
 def newest(watermarks: Watermarks) -> int:
-    """Return the time of the newest watermark of all, in milliseconds since the epoch."""
+    """Return the time of the newest watermark, in milliseconds since the epoch."""
     return max(
         (at for name in watermarks.values() if (at := named_at(name)) is not None), default=0
     )
 
 
 def is_hot(watermark: str | None, newest_of_all: int, within: timedelta) -> bool:
-    """Whether a folder has got files lately, compared with the others; no clock is asked."""
+    """Whether a folder received files lately, compared with the others; no clock is used."""
     at = None if watermark is None else named_at(watermark)
     return at is None or newest_of_all - at <= within / timedelta(milliseconds=1)
 
@@ -133,11 +133,11 @@ def is_hot(watermark: str | None, newest_of_all: int, within: timedelta) -> bool
 def plan_above(
     watermarks: Watermarks, windows: Windows, *, wanted: Wanted, root_until: str | None
 ) -> ListingPlan:
-    """Return the listing of what may be new, between two sweeps.
+    """Return the plan of a listing between two sweeps.
 
-    That is each folder that has got files lately, from a late window below its watermark on, and
-    every folder that is not known yet; folders that were quiet are left to the next sweep. Where
-    all files are right in the root, names after `root_until` are left to it as well.
+    It covers folders that received files lately, from a late window below their watermarks on, and
+    every unknown folder; quiet folders are left to the next sweep. If all files are directly in the
+    root, names after `root_until` are left to it as well.
     """
     latest = newest(watermarks)
 
@@ -164,9 +164,9 @@ def plan_above(
 def advance(
     watermarks: Watermarks, settled: Iterable[str], unsettled: Iterable[str], now: datetime
 ) -> dict[str, str]:
-    """Raise each folder's watermark to its highest settled name, past nothing that is unsettled.
+    """Raise each folder's watermark to its highest settled name, but not past unsettled ones.
 
-    A watermark never falls. A name that carries no time, or that lies in the future, moves none.
+    A watermark never falls. A name without a time, or with a future one, moves none.
     """
     latest = now.timestamp() * 1000
     bounds: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Reading ahead: several requests at a time, answers in order, never more than a few in memory."""
+"""Concurrent requests with answers in order, and only a few answers in memory."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +14,7 @@ CONCURRENT = 16
 def ahead(
     ask: Callable[[Asked], Answer], questions: Iterable[Asked], concurrent: int = CONCURRENT
 ) -> Iterator[tuple[Asked, Answer]]:
-    """Yield each question with its answer, in their order; at most `concurrent` are under way."""
+    """Yield each question with its answer, in order; at most `concurrent` are pending."""
     waiting: deque[tuple[Asked, Future[Answer]]] = deque()
     with ThreadPoolExecutor(concurrent, thread_name_prefix="ahead") as pool:
         try:

@@ -1,8 +1,8 @@
-"""What a store's refusal means: its own error code, in one sentence with the way out. Pure.
+"""Explain a store's refusal: its error code becomes one sentence with the way out. Pure.
 
-A client's error carries the store's answer only as text. It is taken apart here, and nowhere else:
-the status, the code that names the error and, where the answer says it, the region of the bucket.
-Everything else of an answer is left out: stores repeat headers, signatures and keys there.
+A client's error carries the store's answer only as text. Only this module parses it: the status,
+the error code and, if given, the bucket's region. The rest of an answer is dropped: stores repeat
+headers, signatures and keys there.
 """
 
 import re
@@ -35,30 +35,30 @@ GOOGLE_KEY = (
 )
 
 CREDENTIALS_OF_THE_MACHINE = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
-"""Where a client asks for credentials when none are configured."""
+"""Hosts that a client asks for credentials when none are configured."""
 
 REFUSED = "access was refused; check permissions and credentials"
 EXISTS = frozenset({"BlobAlreadyExists", "PathAlreadyExists", "PreconditionFailed"})
-"""The codes of a create-only write that found an object, where the status does not say so."""
+"""The codes of a create-only write that found an object, if the status does not show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreAnswer:
-    """What a store answered, as far as it may be shown."""
+    """The parts of a store's answer that may be shown."""
 
     status: int | None
     code: str | None = None
     region: str | None = None
-    """Where the bucket is, if the answer says so."""
+    """The bucket's region, if the answer has it."""
     stale: bool = False
-    """Whether the answer is about the time of a request."""
+    """Whether the answer rejects the time of a request."""
     asked: str = "the store"
-    """Who was asked: scheme and host."""
+    """The scheme and host that were asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """Who asked for what: the place, how it is reached, and the process's environment."""
+    """The context of a request: the location, its options, and the environment."""
 
     uri: str
     options: StorageOptions
@@ -66,27 +66,27 @@ class Asker:
 
     @property
     def kind(self) -> str:
-        """Return which kind of store it is: s3, az or gs."""
+        """Return the kind of store: s3, az or gs."""
         return place_of(self.uri).scheme
 
     @property
     def bucket(self) -> str:
-        """Return the bucket or container, as it is called in a message."""
+        """Return the bucket or container as messages name it."""
         noun = "container" if self.kind == "az" else "bucket"
         return f"{noun} {place_of(self.uri).bucket}"
 
     def key(self, names: tuple[str, ...]) -> str:
-        """Return where an option is set, or where to set it."""
+        """Return the key that sets an option, or would set it."""
         return self.options.key_of(*names, environment=self.environment)
 
     @property
     def credentials(self) -> str:
-        """Return the options that hold what is signed with."""
+        """Return the key of the credentials."""
         return self.key({"s3": ACCESS, "az": AZURE_KEY, "gs": GOOGLE_KEY}.get(self.kind, ACCESS))
 
 
 def answer_in(text: str) -> StoreAnswer | None:
-    """Return the store's answer in a client's error; None where there was none."""
+    """Return the store's answer in a client's error; None without one."""
     flat = ARROW.sub(": ", text)
     asked = _ASKED.search(flat)
     where = "the store" if asked is None else LOGIN.sub(r"\1", asked[1])
@@ -107,7 +107,7 @@ def answer_in(text: str) -> StoreAnswer | None:
 
 
 def meaning(answer: StoreAnswer, asker: Asker) -> LakeError | None:
-    """Return what an answer means if its code or its status says whose fault it is; else None."""
+    """Return the error for an answer if its code or status shows the cause; else None."""
     host = answer.asked.partition("://")[2].partition(":")[0]
     if 400 <= (answer.status or 0) < 500 and host in CREDENTIALS_OF_THE_MACHINE:
         return _error(StoreMisconfigured, _NO_CREDENTIALS, answer, asker)
@@ -122,26 +122,26 @@ def meaning(answer: StoreAnswer, asker: Asker) -> LakeError | None:
 
 
 def refused(answer: StoreAnswer, asker: Asker) -> LakeError:
-    """Return the error for a refusal of which no code says more."""
+    """Return the error for a refusal without a known code."""
     return _error(StoreDenied, _DENIED, answer, asker)
 
 
 def has_meaning(answer: StoreAnswer) -> bool:
-    """Whether the code of an answer is about the store, not about one object of it."""
+    """Whether the code of an answer is about the store, not about one object."""
     return answer.code in _BY_CODE
 
 
 def means_exists(text: str) -> bool:
-    """Whether a create-only write was refused because the object is there, not for another reason.
+    """Whether a create-only write was refused because the object exists.
 
-    The library takes every conflict for that: also a container that is being removed.
+    The library reports every conflict as that, such as a container that is being removed.
     """
     answer = answer_in(text)
     return answer is None or answer.status != 409 or answer.code is None or answer.code in EXISTS
 
 
 def _error(error: type[LakeError], words: str, answer: StoreAnswer, asker: Asker) -> LakeError:
-    """Fill in who answered, about what, and the keys to correct."""
+    """Fill in the store, the bucket and the keys to correct."""
     region = answer.region
     return error(
         words.format(
@@ -222,11 +222,11 @@ _MEANINGS: Mapping[tuple[type[LakeError], str], str] = {
         "InvalidSecurity invalid_grant invalid_client unauthorized_client"
     ),
 }
-"""What the codes of S3, Azure and Google mean, those of Google's login included."""
+"""The meanings of codes of S3, Azure and Google, including Google's login."""
 _BY_CODE = {code: meant for meant, codes in _MEANINGS.items() for code in codes.split()}
 
 ARROW = re.compile(r"\s*\n\s*(?:\x1b\[\d+m)*↳(?:\x1b\[\d+m)*\s*")
-"""How deltalake sets one cause below the other."""
+"""The separator of causes in deltalake's errors."""
 _ASKED = re.compile(r"Error performing [A-Z]+ (https?://[^\s/?]+)")
 LOGIN = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/@]+@", re.IGNORECASE)
 _STATUS = re.compile(r"status code: (\d{3})")
@@ -236,4 +236,4 @@ _REGION = re.compile(r"<Region>([a-z0-9-]{1,32})</Region>")
 _EXPECTED = re.compile(r"expecting (?:'|&apos;|&#39;)([a-z0-9-]{1,32})")
 _REDIRECTED = "Received redirect without LOCATION"
 _STALE = re.compile(r"Request date header too old|Token must be a short-lived token", re.IGNORECASE)
-"""How Azure and Google tell, under a code that says less, that a clock is wrong."""
+"""How Azure and Google say, under an unspecific code, that a clock is wrong."""

@@ -1,4 +1,4 @@
-"""The one thing that both programs need of a store: a write that fails if the object exists."""
+"""Checks that a store has create-only writes, which both programs depend on."""
 
 from uuid import uuid4
 
@@ -8,10 +8,10 @@ from lakebed.storage.store import Created, Store
 
 
 def prove(store: Store, path: TablePath) -> None:
-    """Check that the store has create-only writes, with an object of our own, which is removed.
+    """Check that the store has create-only writes, with an object that is removed again.
 
-    One that a crash has left, or another process is just writing, serves as well. What that other
-    process removes in between says nothing of the store: then a name of its own decides.
+    An object left by a crash, or by a concurrent process, serves as well. If that process removes
+    it in between, the result is inconclusive: then a unique name decides.
     """
     try:
         _prove_by(store, path)
@@ -30,7 +30,7 @@ def _prove_by(store: Store, path: TablePath) -> None:
 def probe(store: Store, path: TablePath) -> bool:
     """Check that the store has create-only writes, by one that must be refused; False if unknown.
 
-    It writes what is there already, so that nothing changes where it is not refused.
+    It writes the existing content, so nothing changes if it is not refused.
     """
     body = store.get(path)
     if body is None:

@@ -1,8 +1,8 @@
 """Durable writes on a local disk: a power cut leaves every object whole or absent.
 
-The bytes are on disk before the name leads to them: write a temporary file, fsync it, link or
-rename it, fsync the folders above. The kernel reports a failed fsync once and takes the lost pages
-for written, so a second fsync proves nothing: what could not be synced is written anew.
+Bytes are synced before the name leads to them: write a temporary file, fsync it, link or rename it,
+fsync the folders above. The kernel reports a failed fsync once and treats the lost pages as
+written, so a second fsync proves nothing: unsynced files are written again.
 """
 
 import errno
@@ -15,16 +15,16 @@ from pathlib import Path
 from lakebed.errors import NoExclusiveCreate
 
 PIECE_BYTES = 1 << 20
-"""What is read at once of a local file."""
+"""Bytes read from a local file at once."""
 NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP})
-"""How `link()` fails on a file system without hard links."""
+"""Errors of `link()` on a file system without hard links."""
 
 _unsynced: set[Path] = set()
-"""Objects whose last sync failed in this process, or that of a folder above them."""
+"""Objects whose last sync, or that of a folder above, failed in this process."""
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder and those above it that are missing, and put their names on disk."""
+    """Create a folder and missing ones above it, and sync their names."""
     missing = [above for above in (folder, *folder.parents) if not above.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for made in missing:
@@ -32,7 +32,7 @@ def make_folder(folder: Path) -> None:
 
 
 def create(root: Path, path: str, body: bytes) -> bool:
-    """Write a new object and return True; one that is there already is left alone."""
+    """Write a new object and return True; leave an existing one alone and return False."""
     target = root / path
     if _publish(root, target, (body,), lambda part: _link(part, target)):
         return True
@@ -42,13 +42,13 @@ def create(root: Path, path: str, body: bytes) -> bool:
 
 
 def replace(root: Path, path: str, pieces: Iterable[bytes]) -> None:
-    """Write an object in the place of any that is there."""
+    """Write an object, replacing an existing one."""
     target = root / path
     _publish(root, target, pieces, lambda part: _rename(part, target))
 
 
 def move(root: Path, source: str, target: str) -> None:
-    """Rename an object; its bytes are put on disk first."""
+    """Rename an object; its bytes are synced first."""
     before, after = root / source, root / target
     _sync_file(root, before)
     after.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def move(root: Path, source: str, target: str) -> None:
 
 
 def sync(root: Path, path: str) -> None:
-    """Put an object on disk that another writer may have left unsynced, and its name."""
+    """Sync an object that another writer may have left unsynced, and its name."""
     target = root / path
     _sync_file(root, target)
     _sync_folders(root, target)
@@ -78,7 +78,7 @@ def _publish(
     *,
     like: Path | None = None,
 ) -> bool:
-    """Write a file with the mode and times of `like`, and name it; False if the name is taken."""
+    """Write a file with the mode and times of `like`, and name it; False if the name exists."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part, handle = _temporary(target)
     try:
@@ -99,7 +99,7 @@ def _publish(
 
 
 def _link(part: Path, target: Path) -> bool:
-    """Rename a temporary file if its final name is free; remove the temporary one in any case."""
+    """Link a temporary file under its final name if that is free; remove the temporary name."""
     try:
         os.link(part, target)
     except FileExistsError:
@@ -119,7 +119,7 @@ def _link(part: Path, target: Path) -> bool:
 
 
 def _rename(part: Path, target: Path) -> bool:
-    """Rename a temporary file. Its old name is free then: another writer may have it already."""
+    """Rename a temporary file. On success its old name may already be another writer's."""
     try:
         part.replace(target)
     except OSError:
@@ -141,7 +141,7 @@ def _temporary(target: Path) -> tuple[Path, int]:
 
 def _sync_file(root: Path, target: Path) -> None:
     if target in _unsynced:
-        # The bytes as every reader sees them, in a file of their own, by a new entry of the folder.
+        # Write the bytes that readers see to a new file, under a new folder entry.
         pieces = pieces_of(target)
         _publish(root, target, pieces, lambda part: _rename(part, target), like=target)
         return

@@ -1,7 +1,6 @@
-"""The incremental lister: carries out what a plan says is to be listed. Thin.
+"""The incremental lister: carries out listing plans for sources and scanned tables.
 
-Sources of blizzard and table directories that penguin scans are listed by it. A listing that breaks
-off is an error: it is never taken for a short one, and the caller keeps the positions it had.
+A listing that fails raises: it never counts as a short one, and the caller keeps its positions.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,13 +18,13 @@ Result = TypeVar("Result")
 
 @dataclass(slots=True)
 class IncrementalLister:
-    """Lists one place; all that it remembers is whether the store lists names in their order."""
+    """Lists one location; it remembers only whether the store lists names in order."""
 
     sorts: bool = False
-    """Whether the names of a range are held and sorted: slower and larger, and as exact."""
+    """Whether to sort the names of a range in memory: slower, with the same result."""
 
     def attempt(self, look: Callable[[], Result]) -> Result:
-        """Return what a look finds; one that meets a store without order is made once more."""
+        """Return the result of a listing; repeat it once with sorting if the store is unordered."""
         try:
             return look()
         except ListingUnordered:
@@ -42,9 +41,9 @@ class IncrementalLister:
         *,
         left_out: Callable[[ObjectFacts], None] = lambda _facts: None,
     ) -> Iterator[ObjectFacts]:
-        """Yield the wanted files of a plan, those of each range in the order of their names.
+        """Yield the wanted files of a plan, each range in the order of names.
 
-        Unwanted files that are listed all the same are given to `left_out`.
+        Unwanted files that are listed are passed to `left_out`.
         """
         for folder, files in _levels(store, plan, guide):
             if files is None:
@@ -85,15 +84,15 @@ class IncrementalLister:
                         break
 
     def _may_skip(self, plan: ListingPlan, unwanted: int) -> bool:
-        # To begin again behind a folder saves nothing where each listing is held as a whole.
+        # Restarting behind a folder saves nothing if each listing is sorted in memory.
         return plan.skip_after is not None and unwanted % plan.skip_after == 0 and not self.sorts
 
     def _in_order(
         self, store: Reader, prefix: str, after: str, guide: Guide
     ) -> Iterator[ObjectFacts]:
         if self.sorts:
-            # Where a listing begins is a matter of order, too: such a store may leave out names
-            # that sort later. So it is asked for all of them.
+            # The start of a listing depends on the order, too: such a store may omit names
+            # that sort later. So all names are listed.
             found = (facts for facts in store.objects(prefix) if facts.path > after)
             return iter(sorted(found, key=lambda facts: facts.path))
         return store.in_order(prefix, after=after, guide=guide)
@@ -102,7 +101,7 @@ class IncrementalLister:
 def _levels(
     store: Reader, plan: ListingPlan, guide: Guide
 ) -> Iterator[tuple[str, list[ObjectFacts] | None]]:
-    """Walk the folders: those of the depth are given alone, what lies above them with its files."""
+    """Walk the folders: those at the depth come alone, those above with their direct files."""
     above = [""]
     for _ in range(plan.depth):
         below: list[str] = []
@@ -116,7 +115,7 @@ def _levels(
 
 
 Odd = Callable[[str, Oddity], None]
-"""Called with each name that is left out, as it can be shown; a folder's ends with a slash."""
+"""Called with each skipped name in printable form; a folder's ends with a slash."""
 Enters = Callable[[str], bool]
 
 
@@ -129,10 +128,10 @@ def objects(
     enters: Enters = lambda _folder: True,
     into_links: bool = True,
 ) -> Iterator[ObjectFacts]:
-    """List every object below a folder whose name can be used; perhaps some of them twice.
+    """List every object with a usable name below a folder, possibly some of them twice.
 
-    Only where the store's library gives up is the slower way taken, which goes around such names,
-    or where links to folders of a local disk are not to be gone into.
+    Only if the library fails, or links to folders of a local disk are to be skipped, the slower way
+    around odd names is taken.
     """
     if not into_links and store.local_root is not None:
         yield from _around(store, folder, after, _guide(odd, enters))
@@ -144,10 +143,10 @@ def objects(
 
 
 def level(store: Reader, folder: str, *, odd: Odd) -> tuple[list[str], list[ObjectFacts]]:
-    """List the folders and the objects right below a folder, those whose names can be used.
+    """List the direct folders and objects of a folder with usable names.
 
-    Where a bucket has others, the objects are those of all folders below, and no folder is named.
-    Links to folders of a local disk are reported, and are not folders.
+    If a bucket has other names, all objects below are returned, and no folders. Links to folders of
+    a local disk are reported, and are not folders.
     """
     if store.local_root is None:
         try:
@@ -168,7 +167,7 @@ def level(store: Reader, folder: str, *, odd: Odd) -> tuple[list[str], list[Obje
 
 
 def _guide(odd: Odd, enters: Enters) -> Guide:
-    """Return a guide around odd names; a link to a file is a file, with any target."""
+    """Return a guide around odd names; a link to a file counts as a file, whatever its target."""
     return Guide(passes=odd, enters=enters, lists=lambda _path: False)
 
 

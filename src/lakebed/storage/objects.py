@@ -1,4 +1,4 @@
-"""Objects read by name, whole or in part, and never mixed with another object's bytes."""
+"""Read objects by name, whole or in part, never mixed with bytes of another version."""
 
 import errno
 import os
@@ -24,21 +24,21 @@ Answer = TypeVar("Answer")
 DOWNLOAD_CHUNK = 1 << 20
 FEW_BYTES = 4096
 LARGEST_DOCUMENT = 1 << 28
-"""Bytes of an object that is read whole: journal entries, metas, quarantine."""
+"""The most bytes of an object that is read whole: journal entries, metas, quarantine."""
 LARGEST_VERSION = 1 << 32
-"""Bytes of a version of a Delta log: the first one of an adopted folder names every file."""
+"""The most bytes of a version of a Delta log: that of an adoption names every file."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TOO_LONG = "File name too long"
 _AZURE_ETAG = re.compile(r'"(0x[0-9A-F]+)"')
-"""Other stores use digests, which never begin like this."""
+"""Other stores use digests, which never have this form."""
 
 
 def facts_of(meta: Any) -> ObjectFacts:  # noqa: ANN401 - obstore's ObjectMeta is a TypedDict of a stub
-    """Return the facts that the library says of an object.
+    """Convert the library's metadata of an object.
 
-    An e-tag is written as listings write it, so that what was listed can be compared with what is
-    found later: Azure's listings leave out the quotes that its other answers have.
+    E-tags get the form of listings, so that listed and found ones can be compared: Azure's listings
+    omit the quotes that its other answers have.
     """
     etag = meta["e_tag"]
     if etag is not None and (azure := _AZURE_ETAG.fullmatch(etag)):
@@ -49,14 +49,14 @@ def facts_of(meta: Any) -> ObjectFacts:  # noqa: ANN401 - obstore's ObjectMeta i
 
 
 def _local_etag(found: os.stat_result) -> str:
-    """Return the e-tag of a local file, as the library writes it."""
+    """Return the e-tag of a local file in the library's form."""
     written = max(0, found.st_mtime_ns) // 1000
-    # Four times for each of many small files, and half as long as an f-string takes here.
+    # Called four times per file, and twice as fast as an f-string here.
     return '"%x-%x-%x"' % (found.st_ino, written, found.st_size)  # noqa: UP031
 
 
 class ObjectReader:
-    """A store whose objects can be read by their names."""
+    """A store whose objects can be read by name."""
 
     uri: str
     options: StorageOptions
@@ -68,18 +68,18 @@ class ObjectReader:
         return f"{type(self).__name__}({self.uri!r})"
 
     def describe(self, path: str) -> str:
-        """Name an object for a person."""
+        """Return how messages name an object."""
         return f"{self.uri.rstrip('/')}/{path}"
 
     def get(self, path: str) -> bytes | None:
-        """Read a whole object; None if there is none. Any other trouble is an error.
+        """Read a whole object; None without one; raise for any other failure.
 
-        One that is larger than any document is a DocumentUnreadable, and is not read.
+        An object larger than any document raises DocumentUnreadable, and is not read.
         """
         return self._if_there(path, lambda: self._whole(path)[0])
 
     def fetch(self, path: str) -> tuple[bytes, ObjectFacts] | None:
-        """Read a whole object with the facts of that very object, in one request; None if none."""
+        """Read a whole object with the facts of the same version, in one request, or None."""
         return self._if_there(path, lambda: self._whole(path))
 
     def _whole(self, path: str) -> tuple[bytes, ObjectFacts]:
@@ -94,19 +94,19 @@ class ObjectReader:
         return bytes(found.bytes()), facts
 
     def get_range(self, path: str, *, start: int, length: int) -> bytes | None:
-        """Read some bytes of an object; None if there is none. It may be shorter than asked."""
+        """Read some bytes of an object, perhaps fewer at its end; None without one."""
         return self._if_there(
             path, lambda: bytes(obstore.get_range(self._store, path, start=start, length=length))
         )
 
     def head(self, path: str) -> ObjectFacts | None:
-        """Look at an object without reading it; None if there is none."""
+        """Return the facts of an object without reading it; None without one."""
         if self.local_root is not None and not leads_elsewhere(path):
             return self._stat(str(self.local_root), path)
         return self._if_there(path, lambda: facts_of(obstore.head(self._store, path)))
 
     def _if_there(self, path: str, ask: Callable[[], Answer]) -> Answer | None:
-        """Return what is asked of an object; None if there is none, or can be none."""
+        """Return an answer about an object; None if it does not or cannot exist."""
         if not is_usable(path, remote=self.local_root is None):
             return None
         with self._translating(path):
@@ -120,7 +120,7 @@ class ObjectReader:
 
     @contextmanager
     def _translating(self, path: str) -> Iterator[None]:
-        """Raise the errors of the library and of the disk as ours."""
+        """Translate errors of the library and of the disk to ours."""
         try:
             yield
         except (BaseError, OSError) as cause:
@@ -128,7 +128,7 @@ class ObjectReader:
 
     @contextmanager
     def _as_listed(self, path: str) -> Iterator[None]:
-        """Raise ObjectMissing or ObjectChanged if what is read is not what was listed."""
+        """Raise ObjectMissing or ObjectChanged if the object is no longer the listed one."""
         with self._translating(path):
             try:
                 yield
@@ -139,12 +139,12 @@ class ObjectReader:
                     raise
                 raise self._gone(path) from cause
             except PreconditionError as cause:
-                # Some stores find that an object which is gone is not the one that was meant.
+                # Some stores report a missing object as a failed precondition.
                 gone = self.head(path) is None
                 raise (self._gone(path) if gone else self._changed(path)) from cause
 
     def require_name(self, *paths: str) -> None:
-        """Raise if a name is not one below this root: nothing is written or deleted by it."""
+        """Raise if a name is invalid below this root, before anything is written or deleted."""
         for path in paths:
             if not is_usable(path, remote=self.local_root is None):
                 raise NameUnusable(
@@ -155,7 +155,7 @@ class ObjectReader:
                 )
 
     def _stat(self, root: str, path: str) -> ObjectFacts | None:
-        """Return of a local file what the library says, at a tenth of the time."""
+        """Return the facts of a local file, ten times as fast as the library."""
         try:
             found = os.stat(f"{root}/{path}")  # noqa: PTH116 - a Path takes three times as long
         except (FileNotFoundError, NotADirectoryError):
@@ -174,7 +174,7 @@ class ObjectReader:
         )
 
     def holds(self, path: str) -> bool:
-        """Whether no folder on the way to an object is a link that leads out of this place."""
+        """Whether no folder on the path of an object is a link that leads out of this store."""
         if self.local_root is None:
             return not leads_elsewhere(path)
         root = os.path.realpath(self.local_root)
@@ -183,10 +183,10 @@ class ObjectReader:
         return inside and not leads_elsewhere(path)
 
     def stream(self, path: str, *, size: int, etag: str | None, start: int = 0) -> Iterator[bytes]:
-        """Read the very object that was listed, in pieces, from a byte on to its end.
+        """Read the listed object in pieces, from a byte on to its end.
 
-        A replaced, growing or shortened object is an ObjectChanged, also when it changes while
-        it is read: a part of a file is never taken for the whole. Leaving early is fine.
+        If it was replaced, grows or is shortened, even while being read, raise ObjectChanged: a
+        part of a file never counts as the whole. Leaving early is fine.
         """
         if leads_elsewhere(path):
             raise self._gone(path)
@@ -200,10 +200,9 @@ class ObjectReader:
         self.require_unchanged(path, etag)
 
     def at_once(self, path: str, *, size: int, etag: str | None) -> bytes | None:
-        """Read the very file that was listed, in one go, where it is on a local disk and small.
+        """Read the listed file at once, if it is small and on a local disk.
 
-        None wherever there is any doubt, and where the store is a remote one: `stream` reads the
-        same bytes, or says why it cannot.
+        None in any doubt, and for a remote store: `stream` reads the same bytes, or raises.
         """
         if self.local_root is None or etag is None or leads_elsewhere(path):
             return None
@@ -214,7 +213,7 @@ class ObjectReader:
                 found = os.fstat(descriptor)
                 if not stat.S_ISREG(found.st_mode) or _local_etag(found) != etag:
                     return None
-                # A byte more than there should be: a file that has grown is another one.
+                # One byte more than listed, to detect a file that has grown.
                 body = os.read(descriptor, size + 1)
             finally:
                 os.close(descriptor)
@@ -251,7 +250,7 @@ class ObjectReader:
                 raise self._changed(path)
             if start:
                 os.lseek(descriptor, start, os.SEEK_SET)
-            # Room is made for all that is asked for, and taken back: for a small file, a little.
+            # Python allocates the requested size first: for a small file, request little.
             most = min(DOWNLOAD_CHUNK, size + FEW_BYTES)
             while piece := os.read(descriptor, most):
                 yield piece
@@ -259,10 +258,10 @@ class ObjectReader:
             os.close(descriptor)
 
     def part(self, path: str, start: int, end: int, *, etag: str | None) -> bytes:
-        """Read some bytes of the very object that was listed, in one request.
+        """Read some bytes of the listed object, in one request.
 
-        An object that was replaced or shortened since is an ObjectChanged, one that is gone an
-        ObjectMissing: a part of another object is never taken for this one's.
+        Raise ObjectChanged if it was replaced or shortened, ObjectMissing if it is gone: bytes of
+        another object are never returned.
         """
         if leads_elsewhere(path):
             raise self._gone(path)
@@ -285,7 +284,7 @@ class ObjectReader:
         return bytes(obstore.get(self._store, path, options=options).bytes())
 
     def require_unchanged(self, path: str, etag: str | None) -> None:
-        """Raise if a local file is not the one that was listed; elsewhere objects are immutable."""
+        """Raise if a local file is not the listed one; elsewhere objects are immutable."""
         if self.local_root is not None:
             found = self.head(path)
             if found is None:

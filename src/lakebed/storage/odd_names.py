@@ -1,4 +1,4 @@
-"""Listing around names that the store's library cannot handle, which Arrow's S3 client can read."""
+"""List around names that the store's library cannot handle, with Arrow's S3 client."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,29 +13,29 @@ from lakebed.storage.settings import split
 
 _ODD_PARTS = ("", ".", "..")
 Names = Callable[[str], tuple[Sequence[str], Sequence[str]]]
-"""Names the folders and the files right in a folder, the good ones, by their paths."""
+"""Returns the paths of the direct folders and files of a folder with usable names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OddName:
-    """A name that cannot be used, what is shown of it, and how to get past it."""
+    """An unusable name, its readable form, and how to skip it."""
 
     path: str
     shown: str
-    """Its readable form; of an odd folder, no more than that folder."""
+    """Its readable form; for an odd folder, only the path of that folder."""
     next: str
-    """The first good name that can come after it, and after all that are odd by the same place."""
+    """The first usable name after it and after all names with the same odd part."""
 
 
 def odd_name(path: str) -> OddName:
-    """Find the first place by which a name is odd."""
+    """Find the first odd part of a name."""
     parts = path.split("/")
     at = 0
     for number, part in enumerate(parts):
         is_last = number == len(parts) - 1
         control = CONTROL.search(part)
         if control is not None:
-            # No good name has a control character in this place, and a space is the next one.
+            # No usable name has a control character here; the next character is a space.
             after = " " if control[0] < " " else "\x80"
             start = path[: at + control.start()]
             return OddName(path=path, shown=readable(path), next=f"{start}{after}")
@@ -43,7 +43,7 @@ def odd_name(path: str) -> OddName:
             here = path[: at + len(part)]
             if is_last:
                 return OddName(path=path, shown=path, next=f"{here} ")
-            # All that is in the folder comes before what has a `0` where the slash is.
+            # Everything in the folder sorts before a `0` in place of the slash.
             return OddName(path=path, shown=f"{here}/", next=f"{here}0")
         at += len(part) + 1
     raise ValueError(f"there is nothing odd about {path!r}")
@@ -51,17 +51,17 @@ def odd_name(path: str) -> OddName:
 
 @dataclass(slots=True, kw_only=True)
 class Detour:
-    """Lists what comes before an odd name; folders that were listed once are not listed again."""
+    """Lists objects before an odd name; each folder is listed once."""
 
     head: Callable[[str], ObjectFacts | None]
-    """Asks for one object, by its path."""
+    """Returns the facts of one object."""
     objects: Callable[[str, str | None], Iterable[ObjectFacts]]
     """Lists the objects below a folder, after a name."""
     names: Names
     _levels: dict[str, list[str]] = field(default_factory=dict)
 
     def before(self, folder: str, *, low: str, high: str) -> Iterator[ObjectFacts]:
-        """Yield the objects below a folder whose names lie between two, in their order.
+        """Yield the objects below a folder with names between `low` and `high`, in order.
 
         There must be no odd name between them; `high` is one.
         """
@@ -85,10 +85,10 @@ class Detour:
         yield from self.objects(folder, after)
 
     def _level(self, folder: str) -> list[str]:
-        """Return what is right in a folder, in its order; folders end with a slash."""
+        """Return the direct content of a folder, in order; folders end with a slash."""
         if folder not in self._levels:
             folders, files = self.names(folder)
-            # The marker of the folder itself is none of the objects in it.
+            # The folder's own marker does not count.
             inside = {path for path in files if path != folder}
             self._levels[folder] = sorted(inside.union(f"{path}/" for path in folders))
         return self._levels[folder]
@@ -106,14 +106,14 @@ _KEYS = {
 
 
 def can_name(uri: str) -> bool:
-    """Whether the names of a store can be read in this way."""
+    """Whether a store's names can be read in this way."""
     return place_of(uri).scheme == "s3"
 
 
 def names(uri: str, folder: str, options: StorageOptions) -> tuple[list[str], list[str]]:
-    """Return the folders and the files right in a folder of a bucket, by their paths below the URI.
+    """Return the paths of the direct folders and files of a folder of a bucket, below the URI.
 
-    Names that cannot be used are left out. Trouble is an error, never fewer names.
+    Unusable names are left out. A failure raises, and never returns fewer names.
     """
     from pyarrow import fs  # noqa: PLC0415 - it brings a whole SDK, which is hardly ever needed
 
@@ -140,10 +140,10 @@ def names(uri: str, folder: str, options: StorageOptions) -> tuple[list[str], li
 
 
 def client(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings of Arrow's client that mean what the options of a store mean. Pure.
+    """Convert a store's options to settings of Arrow's client. Pure.
 
-    What is not given it finds by itself: in the environment, or from the machine's role. A region
-    it would find elsewhere than the store's library.
+    Settings that are not given it finds by itself: in the environment, or from the machine's role.
+    The region is always set, since it would find another than the store's library.
     """
     given = {
         name.lower().removeprefix("aws_"): value
@@ -152,7 +152,7 @@ def client(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[s
         if source is options or name.startswith("AWS_")
     }
     if any(bare(name.lower()) == "session_token" for name in options):
-        given.pop("token", None)  # The environment's, which is of another key.
+        given.pop("token", None)  # The environment's token belongs to another key.
     settings: dict[str, Any] = {
         ours: given[theirs] for theirs, ours in _KEYS.items() if given.get(theirs)
     }

@@ -1,4 +1,4 @@
-"""Options of a store (region, endpoint, credentials, never shown) and facts of an object."""
+"""Options of a store (region, endpoint, credentials, never shown), and facts of an object."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from datetime import datetime
 SHORTEST_SECRET = 4
 """Shorter values are switches such as `true`, and blanking them would garble every message."""
 ANY_REGION = "us-east-1"
-"""Every library of S3 signs with it where no region is set."""
+"""The region that S3 libraries sign with if none is set."""
 PREFIXES = ("aws_", "azure_storage_", "azure_", "google_")
 SPELLINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "s3": {
@@ -45,28 +45,27 @@ SPELLINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "google_application_credentials": ("GOOGLE_APPLICATION_CREDENTIALS",),
     },
 }
-"""The names of each setting in the environment, by the kind of store and by the name that libraries
-expect. In a section their prefix may be left out."""
+"""The environment variables of each setting, by kind of store and by the libraries' name. Sections
+may omit the prefix."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionOrigin:
-    """Where in the configuration a store is named and its options are set, for messages."""
+    """The keys of the configuration that set a store's URI and options, for messages."""
 
     place: str = ""
     """The key of its URI, as in `source.path`."""
     section: str = "storage_options"
     """The key of its own options, as in `source.storage_options`."""
     keys: Mapping[str, str] = field(default_factory=dict)
-    """The keys of options that are set elsewhere, as in `storage[0].options.AWS_REGION`."""
+    """The keys of options set elsewhere, as in `storage[0].options.AWS_REGION`."""
 
 
 class StorageOptions:
     """Options of a store, whose values appear only where `plain` is called.
 
-    It is no Mapping on purpose: handing it to a logger, a message or `dict` reveals nothing. It
-    pickles with its values, since executors open the store themselves. Where the options are
-    written makes no difference between two of them.
+    It is not a Mapping on purpose: passing it to a logger, a message or `dict` reveals nothing. It
+    pickles with its values, since executors open the store themselves. Equality ignores the origin.
     """
 
     __slots__ = ("_options", "origin")
@@ -82,7 +81,7 @@ class StorageOptions:
         return dict(self._options)
 
     def redact(self, text: str) -> str:
-        """Blank out the values in a library's text, which may quote what it was given."""
+        """Mask the values in a library's text, which may quote them."""
         # The longest first: a short value may be part of a long one and would hide its beginning.
         for value in sorted((value for _name, value in self._options), key=len, reverse=True):
             if len(value) >= SHORTEST_SECRET:
@@ -90,10 +89,10 @@ class StorageOptions:
         return text
 
     def key_of(self, *names: str, environment: Mapping[str, str]) -> str:
-        """Return where an option is set, by any of its names; where to set it if it is nowhere.
+        """Return the key that sets an option, by any of its names; else the key to set.
 
-        The names are in capitals with their prefix, as they are in the environment and in the
-        documentation; the first one is the one to set.
+        Names are in capitals with their prefix, as in the environment and in the documentation; the
+        first one is the one to set.
         """
         meant = [bare(name.lower()) for name in names]
         for name, _value in self._options:
@@ -122,7 +121,7 @@ class StorageOptions:
 
 
 def bare(key: str) -> str:
-    """Return the name of an option, in small letters, without the prefix of its store."""
+    """Return the name of an option without the prefix of its store."""
     for prefix in PREFIXES:
         if key.startswith(prefix):
             return key.removeprefix(prefix)
@@ -136,7 +135,7 @@ def is_endpoint(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """Where a store is and how to access it; executors open stores themselves."""
+    """The location and options of a store; executors open stores themselves."""
 
     uri: str
     options: StorageOptions
@@ -144,7 +143,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectFacts:
-    """What a listing or a HEAD says of an object."""
+    """The facts of an object from a listing or a HEAD."""
 
     path: str
     size: int

@@ -1,4 +1,4 @@
-"""The footer of a Parquet file in a store, and what it and the file's name say of its origin."""
+"""Read the footer of a Parquet file in a store, and facts about the file's origin."""
 
 from datetime import UTC, datetime
 from uuid import UUID
@@ -12,7 +12,7 @@ from lakebed.storage.store import Reader
 
 
 def footer_of(store: Reader, facts: ObjectFacts) -> pq.FileMetaData | None:
-    """Read a file's footer; None where it has none that can be read."""
+    """Read a file's footer; None without a readable one."""
     tail = _tail(store, facts, TAIL)
     length = footer_length(tail)
     if length is None or length > min(facts.size, LONGEST_FOOTER):
@@ -31,7 +31,7 @@ def _tail(store: Reader, facts: ObjectFacts, count: int) -> bytes:
 
 
 def mark_of(store: Reader, facts: ObjectFacts) -> tuple[str, str] | None:
-    """Read which pipeline and journal a data file's footer names; None where it names none."""
+    """Return the pipeline and journal in a data file's footer; None without them."""
     footer = footer_of(store, facts)
     marks = {} if footer is None else footer.metadata or {}
     pipeline, journal = marks.get(b"blizzard.pipeline"), marks.get(b"blizzard.journal")
@@ -39,7 +39,7 @@ def mark_of(store: Reader, facts: ObjectFacts) -> tuple[str, str] | None:
 
 
 def born(facts: ObjectFacts) -> datetime:
-    """Return when an object was made: by its name or by the store, whichever is later. Pure."""
+    """Return when an object was created: by its name or by the store, whichever is later. Pure."""
     stem = facts.path.rpartition("/")[2].partition(".")[0]
     try:
         named = datetime.fromtimestamp((UUID(stem[-36:]).int >> 80) / 1000, UTC)

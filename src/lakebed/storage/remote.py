@@ -1,8 +1,8 @@
-"""How a store is opened: which option goes where, how long to wait, how often to try.
+"""Open a store: its options, timeouts and retries.
 
-The store's client tries again by itself on 429, 5xx, timeouts and dropped connections, for about
-a minute at most. A longer outage is an error of the batch, and the pipeline's own backoff
-takes over: it is the one that a person sees in the log and that a stop can interrupt.
+The store's client retries 429, 5xx, timeouts and dropped connections, for about a minute at most. A
+longer outage is an error of the batch, and the pipeline's own backoff takes over, which is logged
+and which a stop can interrupt.
 """
 
 import os
@@ -34,17 +34,17 @@ RETRY: Mapping[str, Any] = {
         "base": 2,
     },
 }
-"""One request is sent five times at most, with growing pauses of random length in between."""
+"""At most five attempts per request, with growing random pauses."""
 
 KNOWN = (
     *sorted(CLIENT_OPTIONS),
     *(bare(name) for spellings in SPELLINGS.values() for name in spellings),
 )
-"""Options that may have been meant, without the prefix of a store."""
+"""The known options without prefix, for suggestions."""
 
 
 def with_region(options: StorageOptions, uri: str) -> StorageOptions:
-    """Return the options with the region that an https address names, if they name none."""
+    """Return the options with the region of an https address, if they name none."""
     region = place_of(uri).region if uri.startswith("https://") else ""
     given = {bare(name.lower()) for name in options.plain()}
     if not region or given & {"region", "default_region"}:
@@ -55,10 +55,10 @@ def with_region(options: StorageOptions, uri: str) -> StorageOptions:
 def fault_of(
     options: Mapping[str, str], said: str, opens: Callable[[Mapping[str, str]], object]
 ) -> str:
-    """Return which option keeps a store from being opened, as it was written, and what to do.
+    """Return which option prevents opening a store, as written, and what to do.
 
-    A library names no option whose value it cannot read: it is the one without which the store
-    could be opened. Empty where no single option is to blame.
+    A library does not name an option with an invalid value: it is the one without which the store
+    opens. Empty if no single option is to blame.
     """
     if unknown := _UNKNOWN.search(said):
         name = next(
@@ -80,10 +80,10 @@ def fault_of(
 def for_delta(
     options: Mapping[str, str], *, uri: str, environment: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return the options as deltalake takes them, with the same bounds on waiting and trying.
+    """Return the options in deltalake's form, with the same timeouts and retries.
 
-    They lead to the store to which `split` leads. Its client has no timeout for reading alone, and
-    its requests are small: one timeout does.
+    They lead to the same store as `split`'s. deltalake's client has no separate read timeout, and
+    its requests are small: one timeout is enough.
     """
     store, client = split(options, uri=uri, environment=environment)
     given = {bare(name.lower()) for name in options}
@@ -102,7 +102,7 @@ def for_delta(
 
 
 def _like(written: str, bare: str) -> str:
-    """Write an option as the one that it was taken for: with its prefix, in its case."""
+    """Format a suggested option like the written one: with its prefix, in its case."""
     prefix = next((each for each in PREFIXES if written.lower().startswith(each)), "")
     return f"{prefix}{bare}".upper() if written.isupper() else f"{prefix}{bare}"
 
@@ -115,11 +115,11 @@ _UNKNOWN = re.compile(r"Configuration key: '([^']+)' is not valid")
 
 
 REMOTE = ("s3", "gs", "az")
-"""The kinds of remote stores, whichever scheme or address names them."""
+"""The kinds of remote stores."""
 
 
 def local_path(uri: str) -> Path | None:
-    """Return the folder that a URI means on this machine, or None for a remote store."""
+    """Return the local folder of a URI; None for a remote store."""
     if uri.startswith("file://"):
         # Not by urlsplit: in a path, `#` and `?` are characters like any other.
         return Path(unquote(uri.removeprefix("file://").removeprefix("localhost")))
@@ -129,7 +129,7 @@ def local_path(uri: str) -> Path | None:
 
 
 def is_there(uri: str) -> bool:
-    """Whether a place can be opened: a local folder has to exist, a remote one need not."""
+    """Whether a location can be opened: a local folder must exist, a remote one need not."""
     folder = local_path(uri)
     return folder is None or folder.exists()
 
@@ -142,7 +142,7 @@ def open_uri(
     make_folder: bool,
     retry: Mapping[str, Any] | None = None,
 ) -> Any:  # noqa: ANN401 - obstore's stores share no public type
-    """Open what a URI means: a local folder, or a remote store."""
+    """Open a local folder or a remote store."""
     try:
         if root is not None:
             if make_folder:
@@ -162,7 +162,7 @@ def open_uri(
 
 
 def _open_remote(uri: str, options: StorageOptions, retry: Any) -> Any:  # noqa: ANN401 - obstore's stores share no public type
-    """Open a store without asking it anything: what fails here is the configuration's fault."""
+    """Open a store without a request: any failure is the configuration's fault."""
 
     def opened(given: Mapping[str, str]) -> Any:  # noqa: ANN401 - obstore's stores share no public type
         config: Any
@@ -198,9 +198,9 @@ def _open_remote(uri: str, options: StorageOptions, retry: Any) -> Any:  # noqa:
 
 
 def _without_token(config: dict[str, str]) -> dict[str, Any]:
-    """Return what signs without a token, if the settings say so: a key that has none of its own.
+    """Return a credential provider without a token, if the settings have a key without one.
 
-    The library takes what it is not given from the environment, and sends an empty token as one.
+    The library reads missing settings from the environment, and sends an empty token as one.
     """
     if config.get("aws_session_token", "unset"):
         return {}
@@ -217,7 +217,7 @@ def _without_token(config: dict[str, str]) -> dict[str, Any]:
 def _renewed(
     config: dict[str, str], given: Mapping[str, str], uri: str, options: StorageOptions
 ) -> dict[str, Any]:
-    """Return what signs with the keys of today, if it is a profile that leads to them."""
+    """Return a credential provider with renewed keys, if a profile leads to them."""
     found = settings.resolved(given, uri=uri, environment=os.environ, key=options.key)
     key = found.get("aws_access_key_id")
     if key is None or key.renews is None:
@@ -228,7 +228,7 @@ def _renewed(
 
 
 def check_readable(folder: Path) -> None:
-    """Raise if a folder cannot be read: obstore lists it as empty."""
+    """Raise if a folder cannot be read: obstore lists such a one as empty."""
     try:
         with os.scandir(folder) as entries:
             next(entries, None)

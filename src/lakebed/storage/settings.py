@@ -1,11 +1,11 @@
-"""Which value each setting of a store has: one answer for every library that opens it.
+"""Resolve the settings of a store, once for every library that opens it.
 
-It is pure but for AWS profiles: their files are read where one may be meant, and what they lead to
-is asked for.
+It is pure except for AWS profiles: their files are read if one may apply, and keys that they lead
+to are requested.
 
-Libraries read the environment by themselves, and each prefers another of two names of one setting.
-So that the journal and the Delta log are never in two stores, a setting is looked up here alone,
-and every library gets its value under one name.
+Libraries read the environment themselves, and each prefers another of two names of a setting. So
+that the journal and the Delta log are never in two stores, settings are resolved here alone, and
+every library gets each value under one name.
 """
 
 import re
@@ -19,20 +19,20 @@ from lakebed.storage.aws import sessions
 from lakebed.storage.options import SPELLINGS, bare, is_endpoint
 
 S3_ENDPOINT = "aws_endpoint_url_s3"
-"""In the environment it wins over every other endpoint, so libraries get this name, too."""
+"""In the environment it overrides every other endpoint, so libraries get this name, too."""
 RANKED = frozenset({"aws_region", "aws_profile"})
-"""Settings of which one name wins by custom, so that two values of them are no contradiction."""
+"""Settings with a conventional order of names, so that two values are no contradiction."""
 KEYS = ("aws_access_key_id", "aws_secret_access_key")
 ONE_PLACE = frozenset({*KEYS, "aws_session_token", "aws_profile"})
-"""Settings that make a key together, or stand for one: none is joined from elsewhere."""
+"""Settings that form a key together, so they must come from one source."""
 WEB_IDENTITY = "AWS_WEB_IDENTITY_TOKEN_FILE"
 PLACES = frozenset({"bucket", "bucket_name", "container", "container_name"})
-"""Options that name a bucket or container: one library would follow them, the other the URI."""
+"""Options that name a bucket or container: one library would use them, the other the URI."""
 OF_LINES = frozenset({"service_account_key", "proxy_ca_certificate"})
-"""Options whose values are documents of many lines."""
+"""Options with multi-line values."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 TIMEOUTS: Mapping[str, str] = {"connect_timeout": "5s", "read_timeout": "60s", "timeout": "300s"}
-"""To connect; without a byte of the answer; for a whole request, a 32 MB part included."""
+"""Timeouts for connecting, between bytes of the answer, and for a whole request of 32 MB."""
 
 CLIENT_OPTIONS = frozenset(
     {
@@ -52,7 +52,7 @@ CLIENT_OPTIONS = frozenset(
         "user_agent",
     }
 )
-"""Options of the HTTP client. Handed to a store as its own, they make obstore panic."""
+"""Options of the HTTP client. As options of the store they make obstore panic."""
 
 ALLOW_HTTP = {"s3": "AWS_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP"}
 """The option that allows plain HTTP, by the kind of store; the environment may set it, too."""
@@ -61,18 +61,18 @@ NO_URL = "is not a URL; write http:// or https://, then the host, then the port 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A setting's value, and the name of the option or variable that gave it."""
+    """A setting's value, and the option or variable that set it."""
 
     name: str
     value: str
     outside: bool = False
-    """Whether the environment gave it."""
+    """Whether the environment set it."""
     renews: sessions.Renews | None = field(default=None, compare=False)
-    """What gives the keys of later, of which it is one or stands beside one."""
+    """Renews the keys that it belongs to."""
 
     @property
     def where(self) -> str:
-        """Return the name as a message says it."""
+        """Return the name for messages."""
         return f"the environment variable {self.name}" if self.outside else self.name
 
 
@@ -83,10 +83,10 @@ def resolved(
     environment: Mapping[str, str],
     key: Callable[[str], str] = str,
 ) -> dict[str, Setting]:
-    """Return every setting of a store by the name that libraries expect; a section always wins.
+    """Return all settings of a store under the libraries' names; a section overrides the rest.
 
     ConfigInvalid says which option or variable cannot be used, or which two contradict each other.
-    `key` turns the name of an option into its key in the configuration. No message has a value.
+    `key` maps the name of an option to its key in the configuration. No message has a value.
     """
     place = place_of(uri)
     spellings = SPELLINGS.get(place.scheme, {})
@@ -126,10 +126,10 @@ def _join(
     uri: str,
     environment: Mapping[str, str],
 ) -> None:
-    """Add what the environment and profiles say of settings that a section does not set.
+    """Add settings of the environment and of profiles that the section does not set.
 
-    What makes a key is not joined to a whole one, or to a profile, of the section: neither the
-    token of another session nor another profile.
+    If the section has a complete key or a profile, no part of a key is added: neither the token of
+    another session nor another profile.
     """
     ours = found.keys() >= set(KEYS) or "aws_profile" in found
     for canonical, names in spellings.items():
@@ -144,17 +144,17 @@ def _join(
         _join_profile(found, environment)
         given = any(environment.get(name) for name in spellings["aws_session_token"])
         if given and found.keys() & set(KEYS) and "aws_session_token" not in found:
-            # Else a library adds the token of the environment to a key that it does not belong to.
+            # Otherwise a library adds the environment's token to another key.
             found["aws_session_token"] = Setting(name="AWS_SESSION_TOKEN", value="")
 
 
 def _join_profile(found: dict[str, Setting], environment: Mapping[str, str]) -> None:
-    """Add what the profile that is meant sets, unless there is a key already."""
+    """Add the settings of the profile that applies, unless there is a key already."""
     if found.keys() & set(KEYS) or _is_unsigned(found):
         return
     profile, renews = found.get("aws_profile"), None
     if profile is None or (profile.outside and environment.get(WEB_IDENTITY)):
-        # No profile is named: as AWS's own programs do, take the keys of the default one.
+        # No profile is named: use the keys of the default one, as AWS's own programs do.
         default = None if environment.get(WEB_IDENTITY) else _default(environment)
         given = default.values if default is not None and default.has_keys else {}
     else:
@@ -181,7 +181,7 @@ def _is_unsigned(found: Mapping[str, Setting]) -> bool:
 
 
 def _told(settings: Mapping[str, Setting], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings for a library, complete so that it follows no environment variable."""
+    """Return the settings for a library, so that it uses no environment variable instead."""
     values = {name: setting.value for name, setting in settings.items()}
     if "aws_endpoint" in values and S3_ENDPOINT.upper() in environment:
         values[S3_ENDPOINT] = values["aws_endpoint"]
@@ -195,14 +195,14 @@ def split(
     environment: Mapping[str, str] | None = None,
     key: Callable[[str], str] = str,
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Separate the store's options from its HTTP client's; names in any case are accepted.
+    """Separate the store's options from its HTTP client's; names may be in any case.
 
-    Both hold what is set in the environment, too. ConfigInvalid names an option that cannot be
-    used, or plain HTTP that is not allowed. A message never holds a value: it may be a secret.
+    Both include settings of the environment. ConfigInvalid names an option that cannot be used, or
+    plain HTTP that is not allowed. A message never holds a value: it may be a secret.
     """
     outside, kind = environment or {}, place_of(uri).scheme
     allowing = ALLOW_HTTP.get(kind, ALLOW_HTTP["s3"])
-    # The store's own options are taken from the environment by the library, this one is not.
+    # The library does not read this one from the environment.
     client: dict[str, str] = {**TIMEOUTS, "allow_http": outside.get(allowing) or "false"}
     found = resolved(options, uri=uri, environment=outside, key=key)
     switch = allowing
@@ -227,7 +227,7 @@ def split(
 
 
 def _leads_somewhere(url: str) -> bool:
-    """Whether a URL has a host that can be asked; a client that is given another panics."""
+    """Whether a URL has a valid host; a client panics without one."""
     try:
         parts = urlsplit(url)
         _port = parts.port
@@ -241,7 +241,7 @@ def _leads_somewhere(url: str) -> bool:
 
 
 def meant(name: str) -> str:
-    """Return which setting the name of an option means, whichever of its spellings it is."""
+    """Return the setting of an option, in any of its spellings."""
     for spellings in SPELLINGS.values():
         if (found := _canonical(name, spellings)) in spellings:
             return found
@@ -251,7 +251,7 @@ def meant(name: str) -> str:
 def _outside(
     canonical: str, names: tuple[str, ...], uri: str, environment: Mapping[str, str]
 ) -> Setting | None:
-    """Return what the environment says of a setting; None if it says nothing."""
+    """Return a setting from the environment; None if it is not set."""
     given = [
         Setting(name=name, value=environment[name], outside=True)
         for name in names
@@ -273,7 +273,7 @@ def _outside(
 
 
 def _refuse_empty(names: tuple[str, ...], uri: str, environment: Mapping[str, str]) -> None:
-    """Raise if the environment has an empty address: a client that is given one panics."""
+    """Raise if the environment has an empty address: a client panics on one."""
     for name in names:
         if name in environment:
             raise ConfigInvalid(
@@ -282,13 +282,13 @@ def _refuse_empty(names: tuple[str, ...], uri: str, environment: Mapping[str, st
 
 
 def _missing(found: Mapping[str, Setting]) -> str:
-    """Return the half of a key that is not given beside the other one; empty if none is missing."""
+    """Return the missing half of a key; empty if none is missing."""
     missing = [name for name in KEYS if name not in found or not found[name].value]
     return missing[0].upper() if len(missing) == 1 else ""
 
 
 def _canonical(name: str, spellings: Mapping[str, tuple[str, ...]]) -> str:
-    """Return the name that libraries expect for an option as it is written in a section."""
+    """Return the libraries' name of an option in a section."""
     meant = bare(name.lower())
     for canonical, names in spellings.items():
         if any(meant == bare(each.lower()) for each in names):
@@ -297,7 +297,7 @@ def _canonical(name: str, spellings: Mapping[str, tuple[str, ...]]) -> str:
 
 
 def _fault(name: str, value: str) -> str:
-    """Return what is wrong with an option in any store; empty if nothing is."""
+    """Return what is wrong with an option in any store; empty if nothing."""
     return next(_faults(bare(name.lower()), value), "")
 
 

@@ -1,8 +1,8 @@
 """The only door to obstore: local paths, `file://`, `s3://`, `gs://`, `az://`.
 
-Behind it the library's errors become ours, and secrets do not leave it. A `Reader` has no way to
-write, so what must not write is handed one. On a local disk `disk` writes, because obstore does not
-sync: a power cut would leave names without bytes.
+Errors of the library become ours, and secrets do not leave this package. A `Reader` cannot write,
+so code that must not write gets one. On a local disk `disk` writes, because obstore does not sync:
+a power cut would leave names without bytes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -33,16 +33,16 @@ from lakebed.storage.trouble import is_no_object
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """A create-only write made the object: no other writer did."""
+    """A create-only write created the object."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlreadyThere:
-    """A create-only write found an object; it was left as it is."""
+    """A create-only write found an existing object and left it unchanged."""
 
 
 class Reader(ObjectReader):
-    """A store that can only be read and listed."""
+    """A read-only store."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Reader(ObjectReader):
         make_folder: bool = False,
         retry: Mapping[str, Any] | None = None,
     ) -> None:
-        """`retry` says how often a request to a remote store is sent; None for the usual."""
+        """`retry` configures retries of a remote store; None for the default."""
         self.uri = uri
         self.options = options = remote.with_region(options, uri)
         self.local_root = local_path(uri)
@@ -61,10 +61,10 @@ class Reader(ObjectReader):
         )
 
     def objects(self, prefix: str = "", *, after: str | None = None) -> Iterator[ObjectFacts]:
-        """List every object below a prefix; a listing that breaks off is an error, never short.
+        """List every object below a prefix; a listing that fails raises, and is never short.
 
-        With `after` only names that sort later are listed, so that a poll costs what is new. A
-        store that does not list names in their order may leave out some of them, too.
+        With `after` only names that sort later are listed, so that a poll costs only what is new. A
+        store that does not list names in order may omit some of them, too.
         """
         if self.local_root is not None:
             check_readable(self.local_root)
@@ -81,8 +81,8 @@ class Reader(ObjectReader):
             except FileNotFoundError as cause:
                 if not is_no_object(cause):
                     raise
-                # A file that vanished while its folder was read, on a local disk. What is left
-                # cannot be distinguished from what was never there, so the listing starts again.
+                # A file vanished while its folder was read, on a local disk. The rest
+                # may be incomplete, so the listing fails and is repeated.
                 raise StoreUnavailable(
                     "objects vanished while they were listed", path=self.describe(prefix)
                 ) from None
@@ -92,9 +92,9 @@ class Reader(ObjectReader):
     ) -> Iterator[ObjectFacts]:
         """List every object below a prefix in the order of their paths, a page at a time.
 
-        A listing that breaks off is an error, never short. Object stores list in this order; one
-        that does not is a ListingUnordered. On a local disk the names of a folder are sorted.
-        Names that would fail the listing are left out where a guide is there to report them to.
+        A listing that fails raises, and is never short. Object stores list in this order; otherwise
+        ListingUnordered is raised. On a local disk the names of a folder are sorted. With a guide,
+        names that would fail the listing are skipped and reported.
         """
         if self.local_root is not None:
             yield from self._walk(prefix, after, guide)
@@ -104,7 +104,7 @@ class Reader(ObjectReader):
             if not facts.path:
                 continue  # The marker of the folder itself.
             if facts.path <= last < f"{facts.path}/" and not facts.size:
-                # The library leaves the slash out by which a folder's marker ends and is sorted.
+                # The library drops the final slash by which a folder's marker sorts.
                 last = f"{facts.path}/"
                 if guide is not None:
                     guide.passes(last, sort.Oddity.MARKER)
@@ -120,7 +120,7 @@ class Reader(ObjectReader):
     def _past_odd_names(
         self, prefix: str, after: str, guide: sort.Guide | None
     ) -> Iterator[ObjectFacts]:
-        """List every object, and skip names that cannot be used if they are reported."""
+        """List every object; skip and report unusable names if there is a guide."""
         way = odd_names.Detour(
             head=self.head,
             objects=lambda folder, after: self.objects(folder, after=after),
@@ -140,7 +140,7 @@ class Reader(ObjectReader):
                 return
             yield from way.before(prefix, low=last, high=odd.path)
             guide.passes(odd.shown, sort.Oddity.NAME)
-            # A listing begins after a name, so this one is asked for by itself.
+            # A listing begins after a name, so this one is requested separately.
             found = self.head(odd.next) if odd.next > last else None
             if found is not None:
                 yield found
@@ -155,13 +155,13 @@ class Reader(ObjectReader):
         try:
             for path in sort.walk_in_order(root, prefix, after=after, guide=guide):
                 found = self._listed(place, path, guide)
-                # A link to nowhere is no file. A file that is gone since its folder was read was
-                # removed: it is not there, but the names next to it are.
+                # A dangling link is no file. A file that vanished since its folder was read was
+                # removed, but its neighbours are there.
                 if found is not None:
                     yield found
         except FileNotFoundError:
             if prefix and not (root / prefix).exists():
-                return  # As in an object store, a folder that is not there is empty.
+                return  # As in an object store, a missing folder is empty.
             raise StoreUnavailable(
                 "folders vanished while they were listed", path=self.describe(prefix)
             ) from None
@@ -174,7 +174,7 @@ class Reader(ObjectReader):
 
     def _listed(self, place: str, path: str, guide: sort.Guide | None) -> ObjectFacts | None:
         try:
-            # What a folder lists in ASCII leads nowhere else: its parts are names of files.
+            # An ASCII path from a directory listing is always usable.
             return self._stat(place, path) if path.isascii() else self.head(path)
         except StoreDenied:
             if guide is None:
@@ -183,7 +183,7 @@ class Reader(ObjectReader):
             return None
 
     def unfinished(self) -> Iterator[ObjectFacts]:
-        """List the files that the library writes to before they get their names, on a local disk.
+        """List unfinished files of the library on a local disk: those without their final name.
 
         A process that dies leaves them. No other listing shows them, and other stores have none.
         """
@@ -192,18 +192,18 @@ class Reader(ObjectReader):
                 yield found
 
     def open_uploads(self) -> tuple[OpenUpload, ...] | Unseen:
-        """List the multipart uploads that were neither completed nor aborted; Unseen if unable.
+        """List open multipart uploads; Unseen if that is impossible.
 
         A process that is killed leaves them. No other listing shows them.
         """
         return uploads.open_uploads(self.uri, self.options)
 
     def folders(self, prefix: str) -> list[str]:
-        """List the folders right below a prefix."""
+        """List the direct folders below a prefix."""
         return self.level(prefix)[0]
 
     def level(self, prefix: str) -> tuple[list[str], list[ObjectFacts]]:
-        """List the folders and the objects right below a prefix, and nothing further down."""
+        """List the direct folders and objects below a prefix."""
         with self._translating(prefix):
             try:
                 found = obstore.list_with_delimiter(self._store, prefix or None)
@@ -215,10 +215,10 @@ class Reader(ObjectReader):
 
 
 class Store(Reader):
-    """A store that can be written, too. Every write says whether it creates or replaces."""
+    """A writable store. Every write says whether it creates or replaces."""
 
     def create(self, path: str, body: bytes) -> Created | AlreadyThere:
-        """Write a new object, whole or not at all; one that is there already is left alone."""
+        """Write a new object, whole or not at all; an existing one is left unchanged."""
         self.require_name(path)
         with self._translating(path):
             try:
@@ -252,7 +252,7 @@ class Store(Reader):
     ) -> ObjectFacts:
         """Upload a local file, whole or not at all, and return the store's facts.
 
-        `part_taken` is called for each part of a multipart upload that is about to be sent.
+        `part_taken` is called before each part of a multipart upload is sent.
         """
         self.require_name(path)
         parts = _parts(file, part_size, part_taken if multipart else (lambda: None))
@@ -277,11 +277,10 @@ class Store(Reader):
             raise self._translated(cause, path) from cause
 
     def move(self, source: str, target: str, *, size: int) -> bool:
-        """Rename an object and return whether it was done now; repeating it changes nothing.
+        """Rename an object and return whether this call did it; it is idempotent.
 
-        Where the source is gone and the target is there with the right size, it has been done
-        before. Some stores copy and delete: a crash in between leaves both, and the copy is made
-        again, of the same bytes.
+        If the source is gone and the target has the right size, it was done before. Some stores
+        copy and delete: after a crash in between, the same bytes are copied again.
         """
         self.require_name(source, target)
         with self._translating(source):
@@ -305,7 +304,7 @@ class Store(Reader):
         return True
 
     def delete(self, path: str) -> None:
-        """Remove an object, or an unfinished one; one that is already gone is no error."""
+        """Delete an object, or an unfinished one; a missing one is no error."""
         self.require_name(path)
         with self._translating(path):
             try:
@@ -318,21 +317,21 @@ class Store(Reader):
                     raise
 
     def abort(self, path: str, upload: str) -> None:
-        """Remove the parts of an upload that was not completed; one that is over is no error."""
+        """Abort an open upload; one that is already over is no error."""
         self.require_name(path)
         uploads.abort(self.uri, self.options, (path, upload))
 
     def sync(self, path: str) -> None:
-        """Make what another writer left on a local disk survive a power cut."""
+        """Sync an object on a local disk that another writer may have left unsynced."""
         if self.local_root is not None:
             with self._translating(path):
                 disk.sync(self.local_root, path)
 
 
 def _parts(file: Path, size: int, taken: Callable[[], None]) -> Iterator[bytes]:
-    """Read a file piece by piece, as the store asks for them; it makes parts of them itself.
+    """Read a file in pieces on demand; the store's library forms parts of them.
 
-    A part is in memory once that way, not once more while it is handed over.
+    So a part is in memory once, not twice.
     """
     taken_of_part = 0
     with file.open("rb") as body:

@@ -1,7 +1,6 @@
-"""What a store's library reports, as one of our errors with the way out, and without secrets. Pure.
+"""Translate errors of the store's library to ours, with the way out and without secrets. Pure.
 
-What a store itself answered is in `answers`; here is what remains: that there was no answer, and
-the trouble of a local disk.
+`answers` handles answers of stores; this module handles missing answers and errors of a local disk.
 """
 
 import os
@@ -26,12 +25,12 @@ from lakebed.storage.options import StorageOptions, bare, is_endpoint
 
 
 def explained(text: str, options: StorageOptions) -> str:
-    """Return what a client's error comes down to, without secrets, and what to do about it."""
+    """Return the essence of a client's error without secrets, and what to do about it."""
     return options.redact(in_words(text)) + _way_out(text, options)
 
 
 def _way_out(text: str, options: StorageOptions) -> str:
-    """Return where a store was looked for that gave no answer, and what may be wrong with it."""
+    """Return the address of a store that gave no answer, and what to check."""
     asked = _ASKED.search(ARROW.sub(": ", text))
     if asked is None or _STATUS.search(ARROW.sub(": ", text)):
         return ""
@@ -64,10 +63,10 @@ def _way_out(text: str, options: StorageOptions) -> str:
 
 
 def in_words(text: str) -> str:
-    """Return what a client's error comes down to: the store's answer, or that there was none.
+    """Return the essence of a client's error: the store's answer, or that there was none.
 
-    What the store wrote beside its status is left out, except for the code that names the error:
-    stores repeat headers, signatures and keys there.
+    Of the store's answer only the status and the error code are kept: stores repeat headers,
+    signatures and keys in the rest.
     """
     first = next(iter(text.splitlines()), "").strip() or "no reason given"
     if answered := _STATUS.search(ARROW.sub(": ", text)):
@@ -83,7 +82,7 @@ def in_words(text: str) -> str:
 
 
 def without_urls(text: str) -> str:
-    """Take logins and queries out of the URLs in a text: they may hold passwords and signatures."""
+    """Remove logins and queries from URLs in a text: they may hold passwords and signatures."""
     return _QUERY.sub(r"\1?…", LOGIN.sub(r"\1", text))
 
 
@@ -100,7 +99,7 @@ _REASONS = {
     "invalid peer certificate": "its certificate is not trusted",
     "ConnectionReset": "the connection was reset",
 }
-"""What a client means by an error in sending a request, which it tells further down."""
+"""Explanations of failed requests, by their signs in the library's text."""
 _ASKED = re.compile(r"Error performing [A-Z]+ (https?://[^\s/?]+|REDACTED)")
 _HIDDEN = "REDACTED"
 _HOST = re.compile(r"https?://[^\s/?]+", re.IGNORECASE)
@@ -117,11 +116,11 @@ SIGNS: tuple[tuple[str, type[LakeError], str], ...] = (
     ("Input/output error", StoreUnavailable, "the disk reports an I/O error; check it with dmesg"),
     ("File system loop", NameUnusable, "a link leads to a folder above it; remove the link"),
 )
-"""Trouble that only a library's text tells."""
+"""Errors that only the library's text identifies."""
 
 
 def translated(cause: Exception, where: str, *, uri: str, options: StorageOptions) -> LakeError:
-    """Return our error for one of the library's, about an object as it is shown to a person."""
+    """Return our error for one of the library's about an object."""
     text = str(cause)
     if isinstance(cause, InvalidPathError) and (name := name_in(text)) is not None:
         root = "/".join(place_of(uri).folders)
@@ -145,7 +144,7 @@ def translated(cause: Exception, where: str, *, uri: str, options: StorageOption
 
 
 def told_by_store(text: str, *, uri: str, options: StorageOptions) -> LakeError | None:
-    """Return what the store's own answer says is wrong; None if it says nothing of the kind."""
+    """Return the error that the store's own answer describes; None without one."""
     if (over := sessions.no_new_keys(text)) is not None:
         return StoreUnavailable(over)
     answer = answers.answer_in(text)
@@ -157,7 +156,7 @@ def told_by_store(text: str, *, uri: str, options: StorageOptions) -> LakeError 
 
 
 def is_no_object(cause: Exception) -> bool:
-    """Whether an object alone is not there: what it would be in is, as far as the store says."""
+    """Whether only the object is missing, not its bucket or container."""
     answer = answers.answer_in(str(cause))
     return answer is None or not answers.has_meaning(answer)
 
@@ -168,7 +167,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "0": "\0"}
 
 
 def name_in(text: str) -> str | None:
-    """Return the name that an error of the library is about, as it is in the store."""
+    """Return the object name in an error of the library, unescaped."""
     found = _PATH.search(text)
     return None if found is None else _ESCAPE.sub(_plain, found[1])
 

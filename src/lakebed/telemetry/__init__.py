@@ -1,1 +1,1 @@
-"""Events, logs, metrics and the health page."""
+"""Events, logs, metrics and health."""

@@ -1,6 +1,6 @@
-"""The token and the certificate of the metrics server, read when its address is opened.
+"""The token and the certificate of the metrics server, read when it starts to listen.
 
-A restart takes new files. ConfigInvalid names the key and the file that is wrong, and quotes
+New files take effect after a restart. ConfigInvalid names the key and the faulty file, and quotes
 nothing from it.
 """
 
@@ -15,7 +15,7 @@ LONGEST_FILE = 1 << 20
 
 
 def secret_of(guard: Guard) -> bytes | None:
-    """Return the token; None if everybody may read."""
+    """Return the token; None without one."""
     if guard.token_file is None:
         return guard.token.encode() if guard.token is not None else None
     try:
@@ -29,7 +29,7 @@ def secret_of(guard: Guard) -> bytes | None:
 
 
 def tls_of(guard: Guard) -> ssl.SSLContext | None:
-    """Return how to encrypt; None if nothing is encrypted."""
+    """Return the TLS context; None without TLS."""
     cert, key = guard.tls_cert_file, guard.tls_key_file
     if cert is None or key is None:
         return None
@@ -50,7 +50,7 @@ def tls_of(guard: Guard) -> ssl.SSLContext | None:
 
 
 def may_read(header: str, secret: bytes | None) -> bool:
-    """Whether an `Authorization` header has the token; the time taken tells nothing about it."""
+    """Whether an `Authorization` header has the token; compared in constant time."""
     if secret is None:
         return True
     scheme, _space, given = header.partition(" ")

@@ -1,4 +1,4 @@
-"""Events as values. An event owns its log line, its metrics and its signs of health.
+"""Events as values. An event owns its log line, its metrics and its health signs.
 
 Code that emits one knows no logger, no metric and no page.
 """
@@ -17,14 +17,14 @@ from lakebed.units import in_words, plural, span, took
 
 
 class _SentenceFormatter(string.Formatter):
-    """Fills facts into a sentence, as people write them."""
+    """Formats facts for a sentence."""
 
     def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401 - any fact
         """Return a fact in words.
 
         `#file` or `#entry|entries` counts, `size`, `took` and `span` measure, `list`, `why` and
-        `some` join texts, the last one those at the start. `?, line *` puts a fact in the place of
-        the star; without the fact it is nothing.
+        `some` join texts, the last one only the first few. `?, line *` replaces the star with a
+        fact; it is empty without the fact.
         """
         if format_spec.startswith("#"):
             count = len(value) if isinstance(value, tuple) else value
@@ -36,11 +36,11 @@ class _SentenceFormatter(string.Formatter):
 
 
 FEW = 10
-"""How many of a long list are named."""
+"""The number of items of a long list that are named."""
 
 
 def first_of(texts: Sequence[str]) -> str:
-    """Return the first texts of many, and how many more there are."""
+    """Return the first texts, and how many more there are."""
     more = f" and {len(texts) - FEW} more" if len(texts) > FEW else ""
     return f"{', '.join(texts[:FEW])}{more}"
 
@@ -60,9 +60,9 @@ WORDS = _SentenceFormatter()
 class Event:
     """Something that happened. Its fields are facts; `sentence` puts them in words.
 
-    Every subclass is a dataclass with keyword-only fields, and names its level. What it `says` is
-    filled with its fields, unless it has a `sentence` of its own. No field is ever changed;
-    comparing and printing are written once, since generated methods make every start slower.
+    Every subclass is a dataclass with keyword-only fields, and names its level. `says` is a
+    template for its fields, unless it overrides `sentence`. Fields never change; comparing and
+    printing are written once, since generated methods slow every start down.
     """
 
     level: ClassVar[Level] = Level.INFO
@@ -74,7 +74,7 @@ class Event:
         dataclass(kw_only=True, eq=False, repr=False)(cls)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are of one kind, with the same facts."""
+        """Whether both have the same type and facts."""
         return type(other) is type(self) and vars(other) == vars(self)
 
     def __hash__(self) -> int:
@@ -82,33 +82,33 @@ class Event:
         return hash((type(self), *vars(self).values()))
 
     def __repr__(self) -> str:
-        """Return the kind and the facts."""
+        """Return the type and the facts."""
         facts = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
         return f"{type(self).__name__}({facts})"
 
     def sentence(self) -> str:
-        """Return it as one line."""
+        """Return the event as one line of text."""
         return WORDS.vformat(self.says, (), vars(self))
 
     def facts(self) -> dict[str, object]:
-        """Return the fields, for a machine."""
+        """Return the fields by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     def measures(self) -> Iterable[Measure]:
-        """Return what it does to metrics."""
+        """Return its updates of metrics."""
         return ()
 
     def signs(self) -> Iterable[Sign]:
-        """Return what it says about the health of a pipeline or table."""
+        """Return its signs of a pipeline's or table's health."""
         return ()
 
 
 class PartEvent(Event):
     """Something that happened to a pipeline or table, whose name starts the sentence.
 
-    A subclass may name the counter that it moves (`counts`), the field that says by how much
-    (`amount`: a number, or a list of which each counts) and those that are labels (`labels`).
-    Without an amount it counts itself.
+    A subclass may name a counter to increment (`counts`), the field with the amount (`amount`: a
+    number, or a list to count) and the fields that are labels (`labels`). Without an amount it
+    counts as one.
     """
 
     part_kind: ClassVar[PartKind]
@@ -134,7 +134,7 @@ class PartEvent(Event):
         return HealthPart(self.part_kind, getattr(self, self.part_kind.value))
 
     def sentence(self) -> str:
-        """Return the pipeline or table and what happened to it."""
+        """Return the name and the message."""
         return f"{self.part.name}: {self.message()}"
 
     def message(self) -> str:
@@ -142,7 +142,7 @@ class PartEvent(Event):
         return super().sentence()
 
     def measures(self) -> Iterable[Measure]:
-        """Move the counter that the class names."""
+        """Increment the counter that the class names."""
         if self._counts:
             amount = getattr(self, self._amount) if self._amount else 1
             labels = {name: str(getattr(self, name)) for name in self._counted_by}
@@ -151,7 +151,7 @@ class PartEvent(Event):
             )
 
     def count(self, metric: str, amount: float = 1, **labels: str) -> Count:
-        """Return a step of a counter."""
+        """Return an increment of a counter."""
         return Count(metric, amount, self._labels(labels))
 
     def observe(self, metric: str, seconds: float, **labels: str) -> Observe:
@@ -167,11 +167,11 @@ class PartEvent(Event):
 
 
 Emit = Callable[[Event], None]
-"""Where events go. It never raises and never blocks for long."""
+"""Receives events. It never raises and never blocks for long."""
 
 
 def shared(*listeners: Emit) -> Emit:
-    """Return an emitter that calls every listener; an error of one does not affect the others."""
+    """Return an emitter that calls every listener; an error of one does not affect others."""
 
     def emit(event: Event) -> None:
         for listener in listeners:
@@ -183,17 +183,17 @@ def shared(*listeners: Emit) -> Emit:
 
 
 PROGRAM = {PartKind.PIPELINE: "blizzard", PartKind.TABLE: "penguin"}
-"""Whose steps they are, as the names of metrics begin."""
+"""The prefix of metric names, by the kind of part."""
 
 
 def step_taken(part: HealthPart) -> Moment:
-    """Return the measure of a step that came to a good end now."""
+    """Return the measure of a step that succeeded now."""
     name = f"{PROGRAM[part.kind]}_last_step_timestamp_seconds"
     return Moment(name, {part.kind.value: part.name})
 
 
 class StepFailed(Event, level=Level.ERROR):
-    """A pipeline or table could not finish a step; it will be tried again, or it stops."""
+    """A step of a pipeline or table failed; it is retried, or the part stops."""
 
     who: str
     code: str
@@ -203,11 +203,11 @@ class StepFailed(Event, level=Level.ERROR):
 
     @property
     def shown(self) -> str:
-        """Return the error as it is shown beside the log; of an unforeseen one only its code."""
+        """Return the error for use outside of the log; only the code of an unforeseen one."""
         return f"{'see the log' if self.code == UNFORESEEN else self.error} [{self.code}]"
 
     def sentence(self) -> str:
-        """Return what went wrong and what happens next."""
+        """Return the error and what happens next."""
         then = (
             f"{self.kind.value} stopped"
             if self.next_try_secs is None
@@ -221,29 +221,29 @@ class StepFailed(Event, level=Level.ERROR):
         yield Count(f"{PROGRAM[self.kind]}_step_failures_total", 1, labels)
 
     def signs(self) -> Iterable[Sign]:
-        """Yield a sign that the pipeline or table is not well."""
+        """Yield a sign that the pipeline or table is failing."""
         ended = self.next_try_secs is None
         part = HealthPart(self.kind, self.who)
         yield Sign(Mark.AILING, part, code=self.code, reason=self.error, ended=ended)
 
 
 class StepFinished(Event, level=Level.TRACE):
-    """A pipeline or table came to the end of a step."""
+    """A step of a pipeline or table ended."""
 
     who: str
     found: bool
     kind: PartKind = PartKind.PIPELINE
 
     def sentence(self) -> str:
-        """Whether there was anything to do."""
+        """Return whether there was anything to do, in words."""
         return f"{self.who}: a step {'did its work' if self.found else 'found nothing to do'}"
 
     def measures(self) -> Iterable[Measure]:
-        """Show when it was."""
+        """Record its time."""
         yield step_taken(HealthPart(self.kind, self.who))
 
     def signs(self) -> Iterable[Sign]:
-        """Yield a sign that the pipeline or table is well."""
+        """Yield a sign that the pipeline or table is healthy."""
         yield Sign(Mark.WELL, HealthPart(self.kind, self.who))
 
 
@@ -258,7 +258,7 @@ class NextStepDue(Event, level=Level.TRACE):
 
 
 class LastStepTaken(Event, level=Level.TRACE):
-    """A pipeline or table takes no more steps, as it was asked to."""
+    """A pipeline or table takes no more steps, as requested."""
 
     who: str
     kind: PartKind = PartKind.PIPELINE
@@ -271,14 +271,14 @@ class LastStepTaken(Event, level=Level.TRACE):
 
 
 class MetricsServed(Event):
-    """Metrics and health can be asked for."""
+    """Metrics and health are served."""
 
     url: str
     page: bool = False
-    """Whether the live page is there, too."""
+    """Whether the live page is served, too."""
 
     def sentence(self) -> str:
-        """Return where."""
+        """Return the addresses."""
         page = f", the live page is at {self.url}/" if self.page else ""
         return f"metrics are at {self.url}/metrics, health is at {self.url}/health{page}"
 
@@ -305,18 +305,18 @@ class ExportResumed(Event):
 
 
 class FaultFound(Event, level=Level.ERROR):
-    """Something is wrong that keeps the program from what it was asked to do."""
+    """A fault that prevents the program from doing its work."""
 
     code: str
     error: str
 
     def sentence(self) -> str:
-        """Repeat the fault."""
+        """Return the error."""
         return self.error
 
 
 class StopRequested(Event):
-    """A signal asked for an orderly end."""
+    """A signal requested an orderly stop."""
 
     signal: str
 
@@ -324,6 +324,6 @@ class StopRequested(Event):
 
 
 def code_of(error: BaseException) -> str:
-    """Return the stable code of an error, ours or not."""
+    """Return the stable code of any error."""
     ours = error if isinstance(error, LakeError) else machine_trouble(error)
     return "internal_error" if ours is None else ours.code

@@ -1,4 +1,4 @@
-"""Where metrics are served, who may read them, and how they travel, as configured. Pure."""
+"""Settings of the metrics server: address, access and TLS. Pure."""
 
 import re
 from dataclasses import dataclass, field
@@ -8,16 +8,17 @@ from pathlib import Path
 from lakebed.telemetry.export.targets import ExportSettings
 
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
-"""Hosts of an address at which every interface is listened on."""
+"""Hosts that listen on every interface."""
 _HOST = re.compile(r"(?:\[(?P<bracketed>[^\]]*)\]|(?P<plain>[^:]*))(?::[0-9]*)?")
 _TOKEN = re.compile(r"[!-~]{16,4096}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """What is asked for; `lakebed.telemetry.credentials` reads the files, when they are needed.
+    """The configured token and TLS files.
 
-    So a command that serves nothing needs no access to the key.
+    `lakebed.telemetry.credentials` reads the files when they are needed, so a command that serves
+    nothing needs no access to the key.
     """
 
     token: str | None = field(default=None, repr=False)
@@ -28,22 +29,22 @@ class Guard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramSettings:
-    """What one process serves while it runs, and what it sends to others."""
+    """The services and exports of one process."""
 
     metrics_address: str | None = None
-    """Where metrics are served; None where they are not."""
+    """The address of the metrics server; None for no server."""
     metrics_key: str = "metrics.address"
-    """The key that says where, or that would say otherwise."""
+    """The key that sets the address, or would set it."""
     metrics_guard: Guard = field(default_factory=Guard)
-    """Who may read them, and how they travel."""
+    """The access control and TLS of the metrics server."""
     metrics_page: bool = True
     """Whether the live page is served with them."""
     export: ExportSettings = field(default_factory=ExportSettings)
-    """Where traces and lineage are sent."""
+    """The export of traces and lineage."""
 
 
 def token(text: str) -> str:
-    """Return a token; a ValueError says why a text cannot be one, without repeating it."""
+    """Return a valid token; raise ValueError, without quoting it, otherwise."""
     if not _TOKEN.fullmatch(text):
         raise ValueError("must have at least 16 characters, in ASCII and without spaces")
     return text
@@ -52,8 +53,8 @@ def token(text: str) -> str:
 def names_server(header: str, configured: str) -> bool:
     """Whether a `Host` header names the loopback or the host of the configured address.
 
-    A server that listens everywhere is named by any IP address, too: no other site can have it
-    looked up in place of its own name.
+    If the server listens on every interface, any IP address is accepted, too: no other site's name
+    resolves in place of one.
     """
     parts = _HOST.fullmatch(header.strip())
     if parts is None:

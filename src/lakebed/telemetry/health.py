@@ -1,8 +1,8 @@
-"""Whether every pipeline and table is working, from what events say about them.
+"""The health of pipelines and tables, from the signs of events.
 
-A part is unhealthy when its last step failed, when it ended with an error, when penguin has stopped
-one of its pipelines, or when it is stuck: no step of it came to an end for a long time, and no
-batch is running. After a good step it is healthy again. What only makes it slower, such as a queue
+A part is unhealthy if its last step failed, if it ended with an error, if penguin has stopped one
+of its pipelines, or if it is stuck: no step has ended for a long time, and no batch is running.
+After a successful step it is healthy again. A degradation that only slows it down, such as a queue
 that does not answer, is reported and leaves it healthy.
 """
 
@@ -21,7 +21,7 @@ UNFORESEEN = "internal_error"
 
 
 class PartKind(StrEnum):
-    """What a program takes steps for: blizzard for pipelines, penguin for tables."""
+    """The kind of a part: blizzard runs pipelines, penguin tables."""
 
     PIPELINE = "pipeline"
     TABLE = "table"
@@ -36,27 +36,27 @@ class HealthPart:
 
 
 class Mark(StrEnum):
-    """What a sign says of a part."""
+    """The meaning of a sign."""
 
     WORKING = "working"
     """A batch is running, for as long as it takes."""
     WELL = "well"
     """A step succeeded."""
     OVER = "over"
-    """The last step was taken, as it was asked for."""
+    """The last step ended, as requested."""
     AILING = "ailing"
-    """A step failed; it is retried unless this was the end."""
+    """A step failed; it is retried unless the part ended."""
     HALTED = "halted"
     """One pipeline of a table is stopped until it is fixed."""
     DEGRADED = "degraded"
-    """Something is not available without which the part works, and works less well."""
+    """Something optional is unavailable, so the part works less well."""
     MENDED = "mended"
-    """What was halted or degraded is as it should be again."""
+    """What was halted or degraded has recovered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """What an event says about the health of a part."""
+    """A change of a part's health."""
 
     mark: Mark
     part: HealthPart
@@ -67,7 +67,7 @@ class Sign:
     ended: bool = False
 
     def trouble(self, before: "_Trouble | None", now: float) -> "_Trouble":
-        """Return the trouble; the reason of an unforeseen error is not shown."""
+        """Return the trouble, without the reason of an unforeseen error."""
         reason = "see the log" if self.code == UNFORESEEN else self.reason
         return _Trouble(self.code, reason, before.since if before else now, self.ended)
 
@@ -86,7 +86,7 @@ class _Trouble:
 @dataclass(slots=True)
 class _State:
     last: float
-    """When a step last came to a good end, or when the watch began."""
+    """When a step last succeeded, or the watch began."""
     interval: float | None = None
     stepped: bool = False
     working: bool = False
@@ -97,7 +97,7 @@ class _State:
 
 
 class Health:
-    """Keeps what is known of every part."""
+    """Tracks the health of every part."""
 
     def __init__(self, seconds: Callable[[], float]) -> None:
         self._seconds = seconds
@@ -105,12 +105,12 @@ class Health:
         self._states: dict[HealthPart, _State] = {}
 
     def expect(self, part: HealthPart, *, interval: float) -> None:
-        """Watch a part that looks for work at this interval, in seconds."""
+        """Watch a part that polls at this interval, in seconds."""
         with self._lock:
             self._states[part] = _State(self._seconds(), interval)
 
     def note(self, sign: Sign) -> None:
-        """Take in what an event says."""
+        """Apply a sign."""
         with self._lock:
             now = self._seconds()
             state = self._states.setdefault(sign.part, _State(now))
@@ -134,7 +134,7 @@ class Health:
                     state.degraded.pop(sign.what, None)
 
     def report(self) -> dict[str, Any]:
-        """Return the health of every part; the status is `ok` if all of them are well."""
+        """Return the health of every part; the status is `ok` if all are healthy."""
         with self._lock:
             now = self._seconds()
             parts = {part: _document(state, now) for part, state in self._states.items()}

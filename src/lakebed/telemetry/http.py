@@ -1,10 +1,10 @@
-"""An HTTP server for a few pages that can only be read, which no client can hold up.
+"""An HTTP server for a few read-only pages, which no client can block.
 
-A connection carries one request. It has a deadline for all of it, handshake and answer included,
-and so many bytes for the request. There are only so many connections at a time: one more takes the
-place of the client that the server has waited for longest. Requests to the site have fewer places,
-so that slow answers leave room for the pages. Of an answer that comes in pieces, each piece has a
-deadline of its own. The work of the program runs in other threads and never waits for a client.
+A connection carries one request. It has one deadline, including handshake and answer, and a limit
+of bytes for the request. The number of connections is limited: one more replaces the connection
+that the server has waited for longest. Requests to the site have fewer places, so that slow answers
+leave room for the pages. In a streamed answer each piece has a deadline of its own. The program
+works in other threads and never waits for a client.
 """
 
 import io
@@ -35,45 +35,45 @@ BUSY = b"as many requests as may be are being answered; ask again in a moment\n"
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What a page answers."""
+    """The answer to a request."""
 
     status: HTTPStatus
     content_type: str
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
     pieces: Iterable[bytes] | None = None
-    """What is sent after the body, as it comes; None where the body is all of it."""
+    """The pieces streamed after the body; None without any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is asked for below a path that is no page."""
+    """A request to the site, for a path that is no page."""
 
     method: str
     path: str
-    """As it was sent, percent-encoded, without the query."""
+    """The raw path, percent-encoded, without the query."""
     query: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     trusted: bool = True
-    """Whether it has the token, where one is needed."""
+    """Whether it has the token, if one is required."""
 
 
 Site = Callable[[Request], HttpAnswer | None]
-"""Answers what is no page, to every method; None where there is nothing."""
+"""Answers requests other than pages, of any method; None if not found."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpPage:
-    """One page: what it answers to an `Accept` header, and to those who have not the token."""
+    """One page: its answers to an `Accept` header, and to requests without the token."""
 
     answer: Callable[[str], HttpAnswer]
     to_strangers: Callable[[], HttpAnswer] | None = None
-    """None where nothing is for them."""
+    """None if it is not for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpLimits:
-    """How much of the server a client may have."""
+    """Limits of the server."""
 
     request_secs: float = 10.0
     request_bytes: int = 16 * 1024
@@ -82,7 +82,7 @@ class HttpLimits:
 
 
 class _Connections:
-    """The open connections, each with the time since when the server waits for its client."""
+    """The open connections, each with the time since when it waits for the client."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -91,7 +91,7 @@ class _Connections:
         self._encrypted: dict[socket.socket, socket.socket] = {}
 
     def admit(self, plain: socket.socket) -> bool:
-        """Register a connection; hang up on the slowest client if all places are taken."""
+        """Register a connection; if all places are taken, close that of the slowest client."""
         with self._lock:
             if len(self._since) >= self._most:
                 waits = {each: since for each, since in self._since.items() if since is not None}
@@ -108,7 +108,7 @@ class _Connections:
                 self._encrypted[plain] = encrypted
 
     def wait(self, plain: socket.socket, *, for_client: bool) -> None:
-        """Record whether the next step is the client's or the server's."""
+        """Record whether the server or the client is to act next."""
         with self._lock:
             if plain in self._since:
                 self._since[plain] = time.monotonic() if for_client else None
@@ -127,7 +127,7 @@ class _Connections:
 
 
 class _TooLarge(Exception):
-    """A request has more bytes than any that is meant for these pages."""
+    """A request has too many bytes."""
 
 
 class PageServer(ThreadingHTTPServer):
@@ -136,7 +136,7 @@ class PageServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
     timeout = 0.0
-    """A connection that is gone when it is taken is not waited for."""
+    """Do not wait for a connection that is already closed."""
 
     def __init__(
         self,
@@ -159,13 +159,13 @@ class PageServer(ThreadingHTTPServer):
         super().__init__((host, port), BaseHTTPRequestHandler)  # see finish_request
 
     def server_bind(self) -> None:
-        """Take the address."""
-        # HTTPServer's asks DNS for the host's name here, and may wait for it.
+        """Bind the address."""
+        # HTTPServer's version asks DNS for the host's name, and may block.
         TCPServer.server_bind(self)
         self.server_name, self.server_port = "", self.server_address[1]
 
     def serve_forever(self, poll_interval: float | None = None) -> None:
-        """Answer until `shutdown`; without requests, nothing happens here at all."""
+        """Answer until `shutdown`; idle without requests."""
         with selectors.DefaultSelector() as selector:
             selector.register(self, selectors.EVENT_READ)
             selector.register(self._ends, selectors.EVENT_READ)
@@ -173,17 +173,17 @@ class PageServer(ThreadingHTTPServer):
                 self.handle_request()
 
     def shutdown(self) -> None:
-        """Have `serve_forever` end."""
+        """Make `serve_forever` return."""
         self._end.send(b".")
 
     def server_close(self) -> None:
-        """Let the address go."""
+        """Close the address."""
         super().server_close()
         self._ends.close()
         self._end.close()
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as inherited
-        """Answer in a thread of its own, unless every place is taken by work of the server."""
+        """Answer in a thread of its own, unless the server is busy in every place."""
         if not self.connections.admit(request):
             self.shutdown_request(request)
             return
@@ -201,7 +201,7 @@ class PageServer(ThreadingHTTPServer):
             self.connections.end(request)
 
     def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
-        """Shake hands here, in the connection's own thread: a client may take its time."""
+        """Do the TLS handshake here, in the connection's own thread: a client may be slow."""
         end = time.monotonic() + self.limits.request_secs
         if self.tls is None:
             _Handler(request, client_address, self, end, request)
@@ -215,7 +215,7 @@ class PageServer(ThreadingHTTPServer):
             _Handler(encrypted, client_address, self, end, request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
-        """Let a client that went away, or never spoke TLS, go."""
+        """Ignore a client that disconnected, or never spoke TLS."""
 
 
 class _Request(io.RawIOBase):
@@ -240,7 +240,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: PageServer
     server_version: ClassVar[str] = "lake"  # type: ignore[misc]
     sys_version: ClassVar[str] = ""  # type: ignore[misc]
-    # What an answer needs to know when the request never got that far.
+    # Defaults for an answer to an incomplete request.
     command, requestline, request_version = "", "", "HTTP/1.0"
 
     def __init__(
@@ -304,10 +304,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.UNAUTHORIZED, body, {"WWW-Authenticate": "Bearer"})
 
     def _is_directed(self) -> bool:
-        """Whether the client meant this server, and no other site's name that leads here.
+        """Whether the client addressed this server, not another site's name that resolves here.
 
-        A browser sends the name that it looked up. With a token or a certificate, another site's
-        page that has its own name resolved to this address gets nowhere.
+        A browser sends the name that it looked up. With a token or a certificate, a page of another
+        site whose name resolves to this address gains nothing.
         """
         if self.server.secret is not None or self.server.tls is not None:
             return True
@@ -315,7 +315,7 @@ class _Handler(BaseHTTPRequestHandler):
         return all(names_server(host, self.server.host) for host in hosts)
 
     def _ask_site(self) -> bool:
-        """Answer what is no page, if there is something to answer."""
+        """Have the site answer a request for no page; return whether it did."""
         path, _, query = self.path.partition("?")
         if self.server.site is None or path in self.server.pages:
             return False
@@ -347,7 +347,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HttpAnswer(status, TEXT, body, headers or {}))
 
     def _send(self, answer: HttpAnswer) -> None:
-        # The time for sending is one limit for all of it, not one for each piece.
+        # One limit for the whole answer, not for each write.
         self.connection.settimeout(max(0.001, self._end - time.monotonic()))
         self.server.connections.wait(self._plain, for_client=True)
         self.send_response(answer.status)

@@ -1,13 +1,13 @@
-"""How much an event matters, and what the command line takes for that.
+"""Levels of events, and their names on the command line.
 
-Apart from the events: every command takes these, and help is printed without anything to log.
+They are apart from the events because every command takes them, and help needs no events.
 """
 
 from enum import IntEnum, StrEnum
 
 
 class Level(IntEnum):
-    """How much an event matters; the numbers are those of the standard library's logging."""
+    """Levels of events, numbered as in the standard library's logging."""
 
     TRACE = 5
     DEBUG = 10
@@ -17,7 +17,7 @@ class Level(IntEnum):
 
 
 class LogFormat(StrEnum):
-    """How a log line looks."""
+    """Formats of log lines."""
 
     TEXT = "text"
     JSON = "json"
@@ -34,5 +34,5 @@ class LogLevel(StrEnum):
 
     @property
     def level(self) -> Level:
-        """Return the level that the name means."""
+        """Return the level of the name."""
         return Level[self.name]

@@ -14,7 +14,7 @@ from lakebed.telemetry.events import Emit, Event
 from lakebed.telemetry.levels import LogFormat, LogLevel
 
 LONGEST_TEXT = 8192
-"""Characters of one text in a log line."""
+"""The most characters of one text in a log line."""
 
 
 def log_events(
@@ -24,11 +24,11 @@ def log_events(
     *,
     write: Callable[[str], None] | None = None,
 ) -> Emit:
-    """Return an emitter that writes one line per event at or above a level; lines never mix.
+    """Return an emitter that writes one line per event from a level on; lines never mix.
 
-    `write` takes the lines where something else is drawn on the same terminal.
+    `write` replaces the stream if something else is drawn on the same terminal.
     """
-    # A signal handler emits, too, and may interrupt the very line that is being written.
+    # A signal handler emits, too, and may interrupt a write in progress.
     lock = threading.RLock()
 
     def to_stream(line: str) -> None:
@@ -41,7 +41,7 @@ def log_events(
             return
         now = datetime.now(UTC)
         line = _as_json(event, now) if shape is LogFormat.JSON else _as_text(event, now)
-        # The reader of our log may be gone; the work goes on.
+        # The reader of the log may be gone; continue anyway.
         with lock, contextlib.suppress(OSError, ValueError):
             (write or to_stream)(line)
 
@@ -49,7 +49,7 @@ def log_events(
 
 
 def log_to(logger: logging.Logger) -> Emit:
-    """Return an emitter that hands every event to a logger of the standard library."""
+    """Return an emitter that passes every event to a logger of the standard library."""
 
     def emit(event: Event) -> None:
         if logger.isEnabledFor(event.level):
@@ -59,14 +59,14 @@ def log_to(logger: logging.Logger) -> Emit:
 
 
 def _cut(fact: Any) -> Any:  # noqa: ANN401 - any fact of an event
-    """Return a text short enough for log collectors; other facts as they are."""
+    """Truncate a long text for log collectors; return other facts unchanged."""
     if not isinstance(fact, str) or len(fact) <= LONGEST_TEXT:
         return fact
     return f"{fact[:LONGEST_TEXT]}… ({len(fact):,} characters)"
 
 
 def _as_text(event: Event, now: datetime) -> str:
-    # One event is one line: a message with line breaks could pass for other events.
+    # One event is one line: line breaks could imitate other events.
     sentence = _cut(printable(event.sentence()))
     return f"{now:%Y-%m-%d %H:%M:%S} {event.level.name:<5} {sentence}"
 

@@ -1,6 +1,6 @@
-"""What events do to metrics, as plain values, and how a program declares the metrics it has.
+"""Updates of metrics as plain values, and the declarations of metrics.
 
-Nothing here knows who shows the metrics: `lakebed.telemetry.prometheus` does.
+`lakebed.telemetry.prometheus` serves the metrics; nothing here depends on it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ from itertools import product
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """This many more have happened."""
+    """An increment of a counter."""
 
     name: str
     amount: float
@@ -20,7 +20,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Observe:
-    """It took this many seconds this time."""
+    """An observation of a histogram."""
 
     name: str
     seconds: float
@@ -29,7 +29,7 @@ class Observe:
 
 @dataclass(frozen=True, slots=True)
 class GaugeReading:
-    """It is this much now."""
+    """A value of a gauge."""
 
     name: str
     value: float
@@ -38,7 +38,7 @@ class GaugeReading:
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """It has been so since then; the age grows until it is read. None where it is not so."""
+    """The age since a time, which grows until the gauge is read; 0 if None."""
 
     name: str
     since: float | None
@@ -48,7 +48,7 @@ class Age:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """It happened now."""
+    """A gauge that is set to the current time."""
 
     name: str
     labels: Mapping[str, str]
@@ -56,7 +56,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """It is read whenever somebody asks for it; no event says so."""
+    """A gauge that is computed when it is read."""
 
     name: str
     read: Callable[[], float]
@@ -79,7 +79,7 @@ Series = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One metric of a program: its name, what it says, and the labels it has, no more, no less."""
+    """One metric of a program, with its exact set of labels."""
 
     name: str
     kind: MetricKind
@@ -88,13 +88,13 @@ class Spec:
     buckets: tuple[float, ...] = ()
     """The upper bounds of a histogram, in seconds."""
     series: Series = ((),)
-    """The values of its labels after the first, one set of them for each series that is shown from
-    the start. Where a metric has such labels and this is not given, no series is."""
+    """The values of the labels after the first, one tuple for each series that is shown from the
+    start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Specs:
-    """Declares the metrics of a program, each with the label of its pipelines or tables."""
+    """Declares the metrics of a program, each with the label of its pipeline or table."""
 
     program: str
     label: str
@@ -110,9 +110,9 @@ class Specs:
         series: Series | None = None,
         **known: Iterable[str],
     ) -> Spec:
-        """Declare a metric, with labels beside the first and the values that are known of each.
+        """Declare a metric, with further labels and their known values.
 
-        Every combination of them is shown from the start, unless `series` says which ones are.
+        Every combination of them is shown from the start, unless `series` selects some.
         """
         if series is None:
             series = tuple(product(*(map(str, values) for values in known.values())))
@@ -120,7 +120,7 @@ class Specs:
         return Spec(name=name, kind=kind, help=text, labels=labels, buckets=buckets, series=series)
 
     def common(self, *libraries: str) -> Iterator[Spec]:
-        """Yield what every program shows: what it is, when it worked, and its disks."""
+        """Yield the metrics of every program: its build, its last step, and its disks."""
         yield Spec(
             name=f"{self.program}_build_info",
             kind=MetricKind.GAUGE,
@@ -137,10 +137,10 @@ class Specs:
 
 
 QUICK = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-"""Bounds for what should take no longer than a minute."""
+"""Buckets for durations up to a minute."""
 
 LONG = (0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
-"""Bounds for what may take an hour."""
+"""Buckets for durations up to an hour."""
 
 DELAY = (1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
-"""Bounds for how long rows were on their way, from a second to a day."""
+"""Buckets for delays of rows, from a second to a day."""

@@ -1,4 +1,4 @@
-"""Metrics and health of a run, and the live page beside them, served over HTTP."""
+"""Serve metrics, health and the live page of a run over HTTP."""
 
 import errno
 import json
@@ -41,13 +41,12 @@ def observed(
     limits: HttpLimits | None = None,
     page: Any = None,  # noqa: ANN401 - a LiveSite, which is a package above
 ) -> Iterator[Emit]:
-    """Serve metrics and health while the block runs; yield the emitter that feeds them and the log.
+    """Serve metrics and health during the block; yield the emitter for them and the log.
 
-    `parts` are watched, each with the seconds between two looks for work. Those `beside` them have
-    metrics and no health of their own. What is `known` of the program and its machine is shown from
-    the start. Without an address nothing is served. An address that cannot be listened on is a
-    fault of the configuration, at the key that it came from. The live page is served there, too,
-    where there is one.
+    `parts` are watched, each with its poll interval in seconds. Those `beside` them have metrics
+    and no health. `known` measures are shown from the start. Without an address nothing is served;
+    one that is not available is a fault of the configuration, at `key`. The live page is served
+    there, too, if there is one.
     """
     if address is None:
         yield log
@@ -92,7 +91,7 @@ def serve(
     limits: HttpLimits | None = None,
     site: Site | None = None,
 ) -> Iterator[str]:
-    """Serve on an address until the block ends, and yield the URL; port 0 takes a free one."""
+    """Serve on an address during the block, and yield the URL; port 0 takes a free one."""
     host, _colon, port = address.rpartition(":")
     guard = guard or Guard()
     secret, tls = secret_of(guard), tls_of(guard)
@@ -130,7 +129,7 @@ def _cannot_listen(key: str, address: str, cause: OSError) -> str:
 
 
 def pages_of(metrics: MetricsRegistry, health: Health) -> dict[str, HttpPage]:
-    """Return every page by its path. A probe needs no token; names and reasons are not for it."""
+    """Return every page by its path. Without the token /health shows only the status."""
 
     def metrics_page(accept: str) -> HttpAnswer:
         return HttpAnswer(HTTPStatus.OK, *metrics.page(accept))
@@ -161,7 +160,7 @@ def live_page(
     folders: Sequence[Path] | None,
     parts: Sequence[HealthPart],
 ) -> Any:  # noqa: ANN401 - a LiveSite, or None
-    """Return the live page of a run; None where it is not to be served."""
+    """Return the live page of a run; None if it is not served."""
     if settings.metrics_address is None or not settings.metrics_page:
         return None
     return import_module("liveview.site").LiveSite(
@@ -175,11 +174,11 @@ def live_page(
 
 
 UsageOf = Callable[[Path], Any]
-"""Returns how large a disk is (`total`), and how much of it is free (`free`), in bytes."""
+"""Returns the size of a disk (`total`) and its free space (`free`), in bytes."""
 
 
 def build_info(kind: PartKind, *libraries: str) -> GaugeReading:
-    """Return which program this is, and which versions it is made of."""
+    """Return the gauge with the versions of the program and its libraries."""
     labels = {"version": version("blizzard-penguin"), "python": platform.python_version()}
     labels |= {library: version(library) for library in libraries}
     return GaugeReading(f"{PROGRAM[kind]}_build_info", 1, labels)
@@ -188,7 +187,7 @@ def build_info(kind: PartKind, *libraries: str) -> GaugeReading:
 def disk_room(
     folders: Iterable[tuple[HealthPart, Path | None]], usage_of: UsageOf = shutil.disk_usage
 ) -> Iterator[Measure]:
-    """Yield the room on the disk of each table that lies in a folder; a bucket has no such end."""
+    """Yield the disk space of each local table; buckets have no limit."""
     for part, folder in folders:
         if folder is None:
             continue
@@ -199,9 +198,9 @@ def disk_room(
 
 
 def _asked(folder: Path, usage_of: UsageOf, amount: str) -> float:
-    # A table that is yet to be made will be where its nearest folder is.
+    # A table that does not exist yet will be on the disk of its nearest folder.
     there = next((each for each in (folder, *folder.parents) if each.exists()), None)
     try:
         return math.nan if there is None else float(getattr(usage_of(there), amount))
     except OSError:
-        return math.nan  # The steps on a disk that is gone fail.
+        return math.nan  # Steps on a missing disk fail anyway.

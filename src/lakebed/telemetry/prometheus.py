@@ -1,7 +1,7 @@
-"""The only door to prometheus_client: measures of events, shown as Prometheus metrics.
+"""The only door to prometheus_client: measures become Prometheus metrics.
 
-The metrics of a program are a closed table. A measure that does not fit it is a mistake in the
-code, and an error here; tests walk all events, so that none reaches a running program.
+The metrics of a program are a closed set. A measure outside of it is a bug and raises; tests check
+all events, so that none reaches a running program.
 """
 
 import time
@@ -37,19 +37,19 @@ class MetricsRegistry:
     """The metrics of one process, in a registry of its own."""
 
     def __init__(self, specs: Iterable[Spec], *, seconds: Callable[[], float] = time.time) -> None:
-        # A second series per counter that tells when it began would double every page.
+        # The creation time of each counter would double every page.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._seconds = seconds
         self._registry = CollectorRegistry()
         self._specs = {spec.name: spec for spec in specs}
         self._metrics = {spec.name: self._make(spec) for spec in self._specs.values()}
-        # Memory, CPU time and open files, by the names that every dashboard knows.
+        # Memory, CPU time and open files, under the standard names.
         ProcessCollector(registry=self._registry)
 
     def begin(self, **labels: str) -> None:
-        """Show at zero every series of these labels that is known: a rise from nothing is no rise.
+        """Show every known series of these labels at zero: a rise from nothing is no rise.
 
-        `increase()` and `rate()` see what happens after the first sample of a series. One that
+        `increase()` and `rate()` see changes only after the first sample of a series. One that
         begins at 1, at the first failure, hides just that failure.
         """
         for name, spec in self._specs.items():
@@ -62,7 +62,7 @@ class MetricsRegistry:
                     self._metrics[name].labels(**labels, **known)
 
     def record(self, measure: Measure) -> None:
-        """Do to a metric what a measure says."""
+        """Apply a measure to its metric."""
         metric = self._metrics[measure.name].labels(**measure.labels)
         match measure:
             case Count() if isinstance(metric, Counter):
@@ -83,7 +83,7 @@ class MetricsRegistry:
                 assert_never(measure)
 
     def page(self, accept: str) -> tuple[str, bytes]:
-        """Return the content type and the text of all metrics, in the format that is asked for."""
+        """Return the content type and the text of all metrics, in the accepted format."""
         encode, content_type = choose_encoder(accept)
         return content_type, encode(self._registry)
 

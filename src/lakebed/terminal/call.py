@@ -1,4 +1,4 @@
-"""One call of a command: the options that commands share, its reports and its exit code."""
+"""The call of a command: the shared options, its reports and its exit code."""
 
 import inspect
 import re
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 DONE, FAILED, USAGE = 0, 1, 2
 FILES_FAILED = 3
-"""A run did its work, and some source files failed in it."""
+"""A run finished, and some source files failed in it."""
 
 
 class Output(StrEnum):
@@ -68,23 +68,23 @@ def exit_code_of(error: BaseException) -> int:
 def exit_code_of_run(errors: Iterable[BaseException], *, stopped: bool, otherwise: int) -> int:
     """Return the exit code of a run with these errors, or `otherwise` without any.
 
-    A run stopped by a signal never ends with 2: a supervisor takes that for a run that ended by
-    itself, because of its configuration, and does not start it again.
+    A run stopped by a signal never exits with 2: a supervisor reads that as a fault of the
+    configuration, and does not start the run again.
     """
     code = max(map(exit_code_of, errors), default=otherwise)
     return min(code, FAILED) if stopped else code
 
 
 def refuse(text: str, code: int = USAGE) -> NoReturn:
-    """End the program with an error about how it was called."""
+    """Exit with an error about the arguments."""
     print_error(f"error: {text}")
     raise typer.Exit(code)
 
 
 def complain(error: LakeError, who: str = "", shape: LogFormat = LogFormat.TEXT) -> None:
-    """Write on standard error what is wrong, a line for each fault."""
+    """Write an error to standard error, a line for each fault."""
     said = error.after(who)
-    # A source is often called like its pipeline, and begins the name of its file.
+    # A source often has the name of its pipeline, and begins the key of its file.
     before = f"{who}: " if who and not said.startswith(f"{who}:") else ""
     invalid = isinstance(error, ConfigInvalid)
     faults = error.faults if isinstance(error, ConfigInvalid) else [before + said]
@@ -109,13 +109,13 @@ class Waiting:
 
     @property
     def write(self) -> Callable[[str], None] | None:
-        """Take log lines while the terminal shows a status; None where it shows none."""
+        """Print log lines above a status; None without a status."""
         if self.status is None:
             return None
         return partial(self.status.console.print, markup=False, highlight=False, soft_wrap=True)
 
     def rewritten(self, done: int, groups: int) -> None:
-        """Show how many of the groups of files are rewritten."""
+        """Show how many groups of files are rewritten."""
         if self.status is not None:
             from rich.text import Text  # noqa: PLC0415 - most commands do without it
 
@@ -125,7 +125,7 @@ class Waiting:
 
 @contextmanager
 def reading(what: str, output: Output) -> Iterator[Waiting]:
-    """Show that stores are read, to a person who waits at a terminal for text."""
+    """Show on a terminal that stores are being read."""
     if output is not Output.TEXT or not sys.stderr.isatty():
         yield Waiting(what)
         return
@@ -141,10 +141,10 @@ ExitCode = Callable[[LakeError], int]
 
 @dataclass(kw_only=True)
 class Call:
-    """The shared options of a command, and the exit code that it ends with.
+    """The shared options of a command, and its exit code.
 
-    A command function takes a call first; `bound` puts the options of the call in its place, and
-    takes the help of the other parameters from the section `Args` of its docstring.
+    A command function takes a call first; `bound` replaces it by the options of the call, and takes
+    the help of the other parameters from the section `Args` of its docstring.
     """
 
     context: typer.Context
@@ -153,20 +153,20 @@ class Call:
     output: Annotated[Output, typer.Option("--output", help="Format of the result.")] = Output.TEXT
     code: int = field(default=DONE, init=False)
     who: str = field(default="", init=False)
-    """The pipeline or table of an error that ends the program."""
+    """The pipeline or table that an escaping error concerns."""
     log_format: LogFormat = field(default=LogFormat.TEXT, init=False)
 
     @property
     def has_subcommand(self) -> bool:
-        """Whether this is a group whose command follows."""
+        """Whether a command of this group follows."""
         return self.context.invoked_subcommand is not None
 
     def at_least(self, code: int) -> None:
-        """Raise the exit code to this one."""
+        """Raise the exit code to at least this one."""
         self.code = max(self.code, code)
 
     def fail_if(self, failed: object) -> None:
-        """Exit with 1, at least, if something failed."""
+        """Exit with at least 1 if something failed."""
         self.at_least(FAILED if failed else DONE)
 
     def show(self, lines: Iterable[Line], *documents: object) -> None:
@@ -178,13 +178,13 @@ class Call:
                 print_json(document)
 
     def needs_yes(self) -> None:
-        """Print how to have it done, and exit with 1."""
+        """Print that `--yes` carries the plan out, and exit with 1."""
         sys.stderr.write("add --yes to do it\n")
         self.at_least(FAILED)
 
     @contextmanager
     def guard(self, who: str, code: ExitCode = exit_code_of) -> Iterator[None]:
-        """Report an error of one of several pipelines or tables, and continue with the others."""
+        """Report an error of one pipeline or table, and continue with the others."""
         try:
             yield
         except LakeError as error:
@@ -193,7 +193,7 @@ class Call:
 
 
 def bound(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a command as typer takes it: with the options of its call in place of the call.
+    """Return a command for typer, with the options of its call in place of the call.
 
     An error that escapes it is reported, and sets the exit code.
     """
@@ -239,11 +239,11 @@ def bound(function: Callable[..., None]) -> Callable[..., None]:
 
 
 ENTRY = re.compile(r"^    (\w+)(?: (\S+))?: (.*?)(?=^    \w|\Z)", re.DOTALL | re.MULTILINE)
-"""A parameter in the section `Args` of a docstring: its name, its metavar and its help."""
+"""A parameter in the section `Args` of a docstring: name, metavar and help."""
 
 
 def _documented(function: Callable[..., None]) -> tuple[str, dict[str, tuple[str, str]]]:
-    """Return a docstring without its section `Args`, and the metavar and help of each parameter."""
+    """Return a docstring without its section `Args`, and each parameter's metavar and help."""
     text, _, section = (inspect.getdoc(function) or "").partition("\n\nArgs:\n")
     return text, {name: (metavar, words) for name, metavar, words in ENTRY.findall(section)}
 
@@ -253,7 +253,7 @@ def _parameter(
     parameter: inspect.Parameter,
     documented: Mapping[str, tuple[str, str]],
 ) -> Any:  # noqa: ANN401
-    """Return the type of a parameter as typer reads it, with the metavar and help that it has.
+    """Return the annotation of a parameter for typer, with its metavar and help.
 
     One with a default value is an option of its name; a flag has no negative form.
     """

@@ -1,4 +1,4 @@
-"""Reports of both programs: lines and tables for a person, JSON for a machine."""
+"""Print reports: lines and tables as text, or JSON."""
 
 import base64
 import json
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 UNBOUNDED = 1_000_000
-"""Width of an output that is not a terminal: each row is one line, to search and cut."""
+"""Width of output that is no terminal: one line per row, for grep and cut."""
 GAP = "  "
 FEW = 10
-"""How many things of a kind are named to a person; JSON has all."""
+"""How many items text output names; JSON has all."""
 
 
 class Verbatim(str):
-    """A line to be copied, such as a command or a record; it is never folded."""
+    """A line to be copied, such as a command or a record; it is never wrapped."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Titles and rows; a title that begins with `>` is that of a column of numbers."""
+    """A table; a title that begins with `>` marks a column of numbers."""
 
     titles: Sequence[str]
     rows: Sequence[Sequence[object]]
@@ -46,7 +46,7 @@ Line = str | Table
 
 
 def console() -> "Console":
-    """Return a rich console on standard output, for a screen that is drawn again and again."""
+    """Return a rich console on standard output, for a screen that is redrawn."""
     from rich.console import Console  # noqa: PLC0415 - most commands do without it
 
     return Console(markup=False, highlight=False, emoji=False, width=text_width())
@@ -57,13 +57,13 @@ def _is_terminal() -> bool:
 
 
 def text_width() -> int:
-    """Return the width of standard output: that of the terminal, or COLUMNS, or no bound."""
+    """Return the width of standard output: the terminal's, or COLUMNS, or unbounded."""
     is_bounded = _is_terminal() or os.environ.get("COLUMNS", "").isdigit()
     return shutil.get_terminal_size().columns if is_bounded else UNBOUNDED
 
 
 def print_text(lines: Iterable[Line]) -> None:
-    """Print sentences and tables; a terminal gets long ones wrapped between words."""
+    """Print sentences and tables; on a terminal long ones are wrapped between words."""
     for line in lines:
         if isinstance(line, Table):
             _print_table(line)
@@ -81,7 +81,7 @@ def _write(line: str, *, bold: bool = False) -> None:
 
 
 def folded(text: str, width: int) -> list[str]:
-    """Break a sentence between words, never inside a name; indent the lines after the first."""
+    """Wrap a sentence between words, never inside a name; indent further lines."""
     indent = text[: len(text) - len(text.lstrip(" "))] + GAP
     return _wrapped(text, width, subsequent_indent=indent)
 
@@ -99,9 +99,9 @@ def _wrapped(text: str, width: int, subsequent_indent: str = "") -> list[str]:
 
 
 def _print_table(table: Table) -> None:
-    """Print a table; cells are wrapped between words, so a long name makes it wider."""
+    """Print a table; cells are wrapped between words, so long names widen it."""
     rows = [[_cell(cell) for cell in row] for row in table.rows]
-    # A column of remarks has no title; without any remark it is left out.
+    # A column without a title is left out if it is empty.
     kept = [n for n, title in enumerate(table.titles) if title or any(row[n] for row in rows)]
     right = [table.titles[n].startswith(">") for n in kept]
     head = [table.titles[n].removeprefix(">") for n in kept]
@@ -115,14 +115,14 @@ def _print_table(table: Table) -> None:
 
 
 def _widths(columns: Sequence[tuple[bool, str, Sequence[str]]], room: int) -> list[int]:
-    """Return the width of each column: its longest word, and a share of the room that is left."""
+    """Return the width of each column: its longest word, and a share of the remaining width."""
     least, whole = [], []
     for right, title, cells in columns:
         lines = [line for cell in cells for line in cell.split("\n")]
         words = lines if right else [word for line in lines for word in line.split()]
         least.append(max(map(len, (*words, *title.split())), default=0))
         whole.append(max(map(len, (*lines, title))))
-    # A long name at the end takes no room from the others: the line becomes longer instead.
+    # A long name in the last column makes the line longer instead of narrowing others.
     needed = sum(least[:-1]) + min(least[-1], room * 2 // 5)
     spare = max(0, room - needed - len(GAP) * (len(least) - 1))
     widths = list(least)
@@ -171,7 +171,7 @@ def more(count: int, indent: str = GAP) -> Iterator[str]:
 
 
 def print_error(text: str) -> None:
-    """Write to standard error; a terminal gets long lines wrapped between words."""
+    """Write to standard error; on a terminal long lines are wrapped between words."""
     lines = text.split("\n")
     if sys.stderr.isatty():
         width = shutil.get_terminal_size().columns
@@ -180,7 +180,7 @@ def print_error(text: str) -> None:
 
 
 def path_end(path: str, most: int) -> str:
-    """Return a path, or the last of its folders and its whole name if it is longer than that.
+    """Return a path, shortened to its last folders and its whole name if it is too long.
 
     The name is never cut: it can be copied, and `blizzard why` finds a file by it.
     """
@@ -196,7 +196,7 @@ def path_end(path: str, most: int) -> str:
 
 
 def second(at: datetime | None) -> str:
-    """Return a time to the second, in UTC."""
+    """Return a time in UTC, to the second."""
     return "-" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
@@ -207,15 +207,15 @@ def print_json(document: object) -> None:
 
 
 def fields_of(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
-    """Return the fields of a dataclass by name, to be part of a larger document."""
+    """Return the fields of a dataclass by name, for a larger document."""
     return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def picked(value: object, keys: str) -> dict[str, Any]:
-    """Return some attributes of a value, to be part of a larger document.
+    """Return some attributes of a value, for a larger document.
 
-    A key is the name of its attribute, or says which one it is: `bytes=size`, `rows=totals.rows`.
-    Of None, every one is None.
+    A key is the name of its attribute, or maps to another: `bytes=size`, `rows=totals.rows`. For
+    None all values are None.
     """
     pairs = [key.split("=") for key in keys.split()]
     if value is None:
@@ -224,12 +224,12 @@ def picked(value: object, keys: str) -> dict[str, Any]:
 
 
 def cells(value: object, names: str) -> tuple[object, ...]:
-    """Return some attributes of a value, to be part of a row of a table."""
+    """Return some attributes of a value, for a row of a table."""
     return tuple(picked(value, names).values())
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - JSON has no single type
-    """Turn a value into one that JSON can express."""
+    """Convert a value to one that JSON can represent."""
     if is_dataclass(value) and not isinstance(value, type):
         value = fields_of(value)
     if isinstance(value, Mapping):

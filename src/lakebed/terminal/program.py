@@ -1,4 +1,4 @@
-"""Programs of many commands: each is imported when it is called; help and usage are plain."""
+"""Programs with commands that are imported when called; help and usage errors are plain."""
 
 import atexit
 import gc
@@ -21,33 +21,33 @@ from typer.main import get_group
 from lakebed.terminal.call import FAILED, bound
 
 CHOICES = re.compile(r" <(?:list\[)?([^<>\[\]]*\|[^<>\[\]]*)\]?>")
-"""A value that is one of several, as typer shows it."""
+"""Typer's form of a choice."""
 TYPE = re.compile(r" <[\w\[\], ]+>")
-"""The type of any other value."""
+"""Typer's form of any other type."""
 LEAST = re.compile(r"x>=([\d.]+)")
 ROOT = Path(__file__).parents[2]
-"""Where the packages are."""
+"""The folder of the packages."""
 COMMAND = re.compile(r"`\w+ (\w+)`")
-"""A command in the first line of its module."""
+"""A command in the first line of its module's docstring."""
 FAULTS = {
     r"Value error, ": "",
     r"Input should be a valid integer, unable to parse.*": "must be a whole number",
     r"Input should be greater than or equal to": "must be at least",
 }
-"""Words of the library that checks values, and ours."""
+"""Error texts of the validating library, with ours."""
 NEW_OBJECTS = 100_000
-"""New objects after which unused ones are looked for; Python's own number is 700."""
+"""The garbage collector's threshold of new objects; Python's default is 700."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def plain_help(text: str) -> str:
-    """Return help without Python types, as a person would write it: `--output [text|json]`."""
+    """Return help without Python types: `--output [text|json]`."""
     text = CHOICES.sub(lambda found: f" [{found[1]}]".ljust(len(found[0])), text)
     return LEAST.sub(r"at least \1", TYPE.sub(lambda found: " " * len(found[0]), text))
 
 
 class _Plain:
-    """Help that names what is typed, without Python types, and faults in plain words."""
+    """Help without Python types, and faults in plain words."""
 
     def get_help(self, ctx: Any) -> str:  # noqa: ANN401 - typer's own types
         """Return the help."""
@@ -65,7 +65,7 @@ class _Plain:
 
 
 class PlainCommand(_Plain, TyperCommand):
-    """A command whose help is plain."""
+    """A command with plain help."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401
         """Return the words of the usage line."""
@@ -84,7 +84,7 @@ class DeferredCommand:
 
 @cache
 def _commands_in(packages: tuple[str, ...]) -> Mapping[str, DeferredCommand]:
-    """Find the commands in the source of packages: importing them all takes a second."""
+    """Find the commands in the sources of packages: importing them all takes a second."""
     found = {}
     for package in packages:
         for file in (ROOT / package.replace(".", "/")).rglob("*.py"):
@@ -98,7 +98,7 @@ def _commands_in(packages: tuple[str, ...]) -> Mapping[str, DeferredCommand]:
 
 
 class ForwardingGroup(_Plain, TyperGroup):
-    """Commands whose shared options mean the same wherever they are written.
+    """Commands whose shared options may be written at any level.
 
     `blizzard -c FILE dlq list` and `blizzard dlq -c FILE list` are `blizzard dlq list -c FILE`. Of
     an option that can be given once, the last one counts. A command refuses an option that it does
@@ -106,7 +106,7 @@ class ForwardingGroup(_Plain, TyperGroup):
     """
 
     packages: ClassVar[tuple[str, ...]] = ()
-    """Packages whose modules hold commands, which are imported when they are called.
+    """Packages whose modules have commands, which are imported when they are called.
 
     The first line of such a module names them as a user types them: `blizzard gc`. Each is a
     function of that name, or the callback of the group `app` in the module.
@@ -138,17 +138,17 @@ class ForwardingGroup(_Plain, TyperGroup):
         return get_group(around).commands[name]
 
     def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401
-        """Return the command, and pass on to it what was written before it."""
+        """Return the command, with the options that were written before it."""
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and name in self.deferred():
             command = self.load(name)
         if not rest and getattr(command, "no_args_is_help", False):
-            return name, command, rest  # It does nothing by itself, and shows its commands.
+            return name, command, rest  # It only shows its commands.
         return name, command, [*_given_before(ctx, command), *rest]
 
 
 def _given_before(context: Any, command: Any) -> Iterator[str]:  # noqa: ANN401
-    """Yield the options that were written before a command, as they could be written after it."""
+    """Yield the options written before a command in a form valid after it."""
     known = {name for option in command.params for name in option.opts}
     for option in context.command.params:
         source = context.get_parameter_source(option.name)
@@ -166,7 +166,7 @@ def _given_before(context: Any, command: Any) -> Iterator[str]:  # noqa: ANN401
 
 
 class CommandLine(typer.Typer):
-    """A command line, or a group of commands; a command function may take a `Call` first."""
+    """A command line or a group of commands; a command function may take a `Call` first."""
 
     def command(
         self,
@@ -177,7 +177,7 @@ class CommandLine(typer.Typer):
         register = super().command
 
         def add(function: Function) -> Function:
-            # A list of commands has the whole first sentence.
+            # Lists of commands show the whole first sentence.
             sentence = " ".join((function.__doc__ or "").split("\n\n")[0].split())
             register(name, **{"cls": PlainCommand, "short_help": sentence, **given})(
                 bound(function)
@@ -198,22 +198,22 @@ class CommandLine(typer.Typer):
 
 
 def program(commands: type[ForwardingGroup] = ForwardingGroup, **given: Any) -> CommandLine:  # noqa: ANN401
-    """Return a command line that looks like the other program's."""
-    # Only of whole programs: a group inside of one completes as a part of it.
+    """Return a command line in the style of both programs."""
+    # Only for whole programs: inner groups complete as parts of one.
     is_whole = commands is not ForwardingGroup
     return CommandLine(
         cls=commands,
         add_completion=is_whole,
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
-        # Help and usage errors as plain text, like everything else that is printed.
+        # Help and usage errors as plain text, like all other output.
         rich_markup_mode=None,
         **given,
     )
 
 
 class _OutputLost(OSError):
-    """What was to be printed has nowhere to go."""
+    """Standard output cannot be written."""
 
 
 class _Output:
@@ -243,19 +243,18 @@ def _told_apart() -> Iterator[None]:
 
 
 def called_as(path: str, name: str) -> str:
-    """Return the name that a program was called by; its own where a script or Python called it.
+    """Return the name under which a program was called; its own if by a script or Python.
 
-    Help and completion are for the name that is typed: it may be a link, or one of two versions.
-    Pure.
+    Help and completion use the typed name: it may be a link, or one of two versions. Pure.
     """
     typed = Path(path).name
     return name if typed in ("", "-c", "-m") or typed.endswith(".py") else typed
 
 
 def run_program(app: typer.Typer, name: str) -> None:
-    """Run a command line; one that cannot print its results says so in a line and exits with 1."""
-    # What a start makes, modules and classes, lives as long as the program: to look through it time
-    # and again took a fifteenth of a short run, and once more at its end a fifth.
+    """Run a command line; one that cannot print its results says so and exits with 1."""
+    # Modules and classes live as long as the program: collecting among them took
+    # a fifteenth of a short run, and a fifth at its end.
     gc.set_threshold(NEW_OBJECTS)
     gc.enable()
     # Searching every installed package for plugins took a twentieth of a short run.
@@ -272,7 +271,7 @@ def run_program(app: typer.Typer, name: str) -> None:
         finally:
             output.flush()
     except _OutputLost as trouble:
-        # Remaining output has nowhere to go; the interpreter would try it once more.
+        # Discard remaining output, which the interpreter would try to write again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
         sys.stderr.write(f"error: cannot write to standard output: {trouble.strerror}\n")
         end.code = FAILED
@@ -280,15 +279,15 @@ def run_program(app: typer.Typer, name: str) -> None:
 
 
 class _End:
-    """Leaves at once, as the last thing of all, while threads still run that need no wait.
+    """Exits at once, after all other exit handlers, if daemon threads still run.
 
-    One that comes back from a library into an interpreter that is being taken apart would take the
-    whole process down, after everything is done.
+    A thread that returns from a library into an interpreter that is shutting down would crash the
+    process after everything is done.
     """
 
     def __init__(self) -> None:
         self.code: int | None = None
-        # What is registered first is called last: what others have to do at the end is done.
+        # Handlers run in reverse order of registration, so this one runs last.
         atexit.register(self)
 
     def __call__(self) -> None:
@@ -299,7 +298,7 @@ class _End:
 
 
 def version_option(name: str) -> Any:  # noqa: ANN401 - what typer.Option gives
-    """Return the option that prints the version of a program and ends it."""
+    """Return the option that prints the version of a program and exits."""
 
     def print_version(wanted: bool) -> None:
         if wanted:

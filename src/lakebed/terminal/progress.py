@@ -1,4 +1,4 @@
-"""Progress on a terminal, with log lines above it."""
+"""Progress bars on a terminal, with log lines above them."""
 
 import threading
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID
 from rich.text import Text
 
 WAITS = "waits"
-"""The field of a line without a bar: a function that returns what is waited for."""
+"""The field of a waiting line: a function that returns its text."""
 Words = Callable[[Task], str]
 
 
 class _LiveText(ProgressColumn):
-    """Text that is computed at each refresh; a line without a bar has none."""
+    """Text that is computed at each refresh; empty on waiting lines."""
 
     def __init__(self, words: Words) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class _LiveText(ProgressColumn):
 
 
 class _Bar(BarColumn):
-    """A bar, except on lines that only say what is waited for."""
+    """A bar, except on waiting lines."""
 
     def render(self, task: Task) -> Any:  # noqa: ANN401 - rich's own
         """Return the bar of a task."""
@@ -39,7 +39,7 @@ def _title(task: Task) -> str:
 
 
 class ProgressBars:
-    """One line for each thing in progress or waited for, by its name."""
+    """One line for each item in progress or waited for, by name."""
 
     def __init__(self, to: Console, *after_bar: Words) -> None:
         self._console = to
@@ -61,7 +61,7 @@ class ProgressBars:
         self._console.print(Text(line), soft_wrap=True)
 
     def show(self, name: str, description: str, *, total: float | None, **fields: Any) -> None:  # noqa: ANN401 - rich takes any field
-        """Show a bar, or bring it up to date; one without a total only shows that it goes on."""
+        """Show or update a bar; one without a total only shows activity."""
         if name in self._lines:
             line = self._lines[name]
             self._progress.update(line, description=description, total=total, **fields)
@@ -71,16 +71,16 @@ class ProgressBars:
         self._lines[name] = self._progress.add_task(description, total=total, **fields)
 
     def waiting(self, name: str, waits: Callable[[], str]) -> None:
-        """Show a line that says what is waited for, without a bar."""
+        """Show a waiting line, without a bar."""
         self.show(f"{name} {WAITS}", "", total=None, waits=waits)
 
     def update(self, name: str, **changes: Any) -> None:  # noqa: ANN401
-        """Bring a bar up to date, if it is shown."""
+        """Update a bar if it is shown."""
         if name in self._lines:
             self._progress.update(self._lines[name], **changes)
 
     def end(self, *names: str) -> None:
-        """Take lines away, as far as they are shown."""
+        """Remove lines if they are shown."""
         for name in names:
             if (line := self._lines.pop(name, None)) is not None:
                 self._progress.remove_task(line)
@@ -88,6 +88,6 @@ class ProgressBars:
                     self._progress.stop()
 
     def end_waiting(self, *names: str) -> None:
-        """Take away the waiting lines of these names; without names, all of them."""
+        """Remove the waiting lines of these names, or all without names."""
         lines = [f"{name} {WAITS}" for name in names]
         self.end(*lines or [line for line in self._lines if line.endswith(f" {WAITS}")])

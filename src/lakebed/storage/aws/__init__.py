@@ -1,1 +1,1 @@
-"""What is peculiar to Amazon S3, and to the stores that speak its protocol."""
+"""Parts specific to AWS and S3-compatible stores."""

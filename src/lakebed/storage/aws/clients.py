@@ -1,8 +1,8 @@
-"""Clients of Amazon's services, by botocore: how they sign, and what went wrong when one was asked.
+"""Clients of AWS services, by botocore: their credentials and their errors.
 
-botocore finds credentials wherever an AWS program looks for them: keys, profiles, roles of a
-machine, a container or a web identity. What it says of an error may hold names and keys, so only
-the error's code goes into our messages. It is optional, so this module is loaded where it is used.
+botocore finds credentials wherever AWS programs look for them: keys, profiles, roles of a machine,
+a container or a web identity. Its error texts may hold names and keys, so our messages have only
+the error's code. It is optional, so this module is imported only where it is used.
 """
 
 from collections.abc import Iterator, Mapping
@@ -47,22 +47,22 @@ KEY_CODES = frozenset(
 
 
 class AwsFault(Enum):
-    """What went wrong when a service was asked."""
+    """The kind of a failed request."""
 
     DENIED = auto()
-    """It refused access: a permission is missing."""
+    """Access denied: a permission is missing."""
     KEYS = auto()
-    """It refused the credentials."""
+    """The credentials were rejected."""
     NO_KEYS = auto()
     NO_PROFILE = auto()
     SILENT = auto()
-    """It gave no answer."""
+    """No answer."""
     OTHER = auto()
-    """It answered with another error, which the code names."""
+    """Another error, named by the code."""
 
 
 class AwsError(Exception):
-    """A request that failed: what went wrong, and the code or the kind of the error."""
+    """A failed request: its kind, and the code or type of the error."""
 
     def __init__(self, fault: AwsFault, code: str) -> None:
         super().__init__(code)
@@ -97,7 +97,7 @@ def open_client(
     profile: bool = True,
     **config: Any,  # noqa: ANN401 - settings of botocore's Config
 ) -> Any:  # noqa: ANN401 - botocore has no types
-    """Open a client that signs with the keys among some options, named without their prefix.
+    """Open a client that signs with the keys in some options, named without prefix.
 
     Without keys botocore looks for credentials itself; `profile` is whether it follows AWS_PROFILE.
     """

@@ -1,11 +1,11 @@
 """AWS profiles: keys and regions in the files of `~/.aws`, and the keys that they lead to.
 
-The store's libraries do not agree on profiles: one does not read them, the other finds its own. So
-they are read here, and every library is given the keys. No message quotes a file.
+Store libraries disagree on profiles: one does not read them, the other finds its own. So they are
+read here, and every library is given the keys. No message quotes a file.
 
 botocore follows a role, a single sign-on or a program, and renews the keys. It is optional, so it
 is imported only where it is used. A process has one session per profile: all stores get the same
-keys, and a role is not assumed anew for each of them.
+keys, and a role is not assumed again for each of them.
 """
 
 import configparser
@@ -30,7 +30,7 @@ OTHER_WAYS = (
     "web_identity_token_file",
     "login_session",
 )
-"""What a profile has instead of keys: ways to get some, which a library of AWS follows."""
+"""Settings of a profile that lead to keys, which an AWS library follows."""
 
 NOT_THERE = "names a profile that is in neither of the files of ~/.aws"
 NO_KEYS_IN_PROFILE = (
@@ -40,25 +40,25 @@ NO_KEYS_IN_PROFILE = (
 
 
 class ProfileUnusable(Exception):
-    """A profile that is not there, cannot be read or has no keys; the message is a fault."""
+    """A profile is missing, unreadable or without keys; the message is a fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What a profile sets, by the names that the store's libraries expect."""
+    """The settings of a profile, under the names of store libraries."""
 
     values: Mapping[str, str] = field(default_factory=dict)
     other_way: str = ""
-    """What it has instead of keys."""
+    """The setting that leads to keys, if it has none."""
 
     @property
     def has_keys(self) -> bool:
-        """Whether it has a whole key."""
+        """Whether it has a complete key."""
         return all(self.values.get(name) for name in KEYS[:2])
 
 
 def named(name: str, environment: Mapping[str, str]) -> Profile:
-    """Return the profile of a name, which has keys or leads to some; ProfileUnusable otherwise."""
+    """Return a profile with keys or a way to some; raise ProfileUnusable otherwise."""
     found = read(name, environment)
     if found is None:
         raise ProfileUnusable(NOT_THERE)
@@ -68,7 +68,7 @@ def named(name: str, environment: Mapping[str, str]) -> Profile:
 
 
 def read(name: str, environment: Mapping[str, str]) -> Profile | None:
-    """Read a profile from both files; None if neither has it. Keys of the credentials file win."""
+    """Read a profile from both files; None without one. Keys of the credentials file win."""
     config, credentials = (
         _file(environment, variable, usual)
         for variable, usual in (
@@ -96,7 +96,7 @@ def read(name: str, environment: Mapping[str, str]) -> Profile | None:
 def _file(
     environment: Mapping[str, str], variable: str, usual: str
 ) -> configparser.RawConfigParser:
-    """Read a file of profiles; one that is not there has none."""
+    """Read a file of profiles; a missing one is empty."""
     parser = configparser.RawConfigParser(strict=False, default_section="\0")
     home = environment.get("HOME") or environment.get("USERPROFILE")
     given = environment.get(variable)
@@ -121,9 +121,9 @@ def _section(parser: configparser.RawConfigParser, title: str) -> dict[str, str]
 Renews = Callable[[], dict[str, Any]]
 FILES = ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")
 GOOD_FOR = timedelta(minutes=10)
-"""botocore renews keys before they are over by so much, so it is asked again after this time."""
+"""Interval between two queries to botocore, which renews keys this early."""
 BEFORE = timedelta(minutes=5)
-"""Keys are asked for anew so long before they are over: a request may take as long."""
+"""Keys are renewed this long before they expire: a request may take as long."""
 
 NOT_INSTALLED = (
     "names a profile without keys of its own ({}), which takes the package botocore: pip install "
@@ -140,7 +140,7 @@ _NO_NEW_KEYS = re.compile(r"StoreUnavailable: (the profile \(\w+\) leads to no n
 
 @dataclass(slots=True)
 class _Session:
-    """What was found for a profile; botocore renews it when it is asked."""
+    """The credentials of a profile; botocore renews them when asked."""
 
     way: str
     credentials: Any
@@ -150,14 +150,14 @@ class _Session:
     def keys(self) -> tuple[dict[str, str], datetime]:
         """Return the keys, and when to ask for them again.
 
-        ProfileUnusable where there never were any, StoreUnavailable where there are none any more:
-        somebody may log in again, or the service that gives them come back.
+        Raise ProfileUnusable if there never were any, StoreUnavailable if there are none any more:
+        somebody may log in again, or the service may recover.
         """
         with self.lock:
             try:
                 found = self.credentials.get_frozen_credentials()
             except Exception as cause:  # noqa: BLE001 - any error on the way to keys
-                # Its words may hold what a program wrote to the terminal.
+                # Its text may contain the output of a program.
                 kind = type(cause).__name__
                 if self.has_worked:
                     raise StoreUnavailable(NO_NEW_KEYS.format(self.way, kind)) from None
@@ -170,7 +170,7 @@ class _Session:
         return given, ahead if over is None else min(ahead, over.astimezone(UTC) - BEFORE)
 
     def renewed(self) -> dict[str, Any]:
-        """Return the keys of today, as the store's library asks for them."""
+        """Return the current keys in the form of the store's library."""
         keys, until = self.keys()
         return {
             "access_key_id": keys["aws_access_key_id"],
@@ -187,9 +187,9 @@ _lock = threading.Lock()
 def followed(
     name: str, profile: Profile, environment: Mapping[str, str]
 ) -> tuple[dict[str, str], Renews]:
-    """Return what a profile sets, with the keys to which it leads, and what gives those of later.
+    """Return a profile's settings with the keys that it leads to, and a function that renews them.
 
-    An open store asks for those when the ones that it has are nearly over.
+    An open store calls that when its keys are about to expire.
     """
     if find_spec("botocore") is None:
         raise ProfileUnusable(NOT_INSTALLED.format(profile.other_way))
@@ -204,7 +204,7 @@ def followed(
 
 
 def no_new_keys(text: str) -> str | None:
-    """Return why an open store has no keys any more, if that is what its library's error says."""
+    """Return why an open store has lost its keys, if its library's error says so."""
     found = _NO_NEW_KEYS.search(text)
     return None if found is None else found[1]
 

@@ -1,4 +1,4 @@
-"""Incomplete multipart uploads: no listing of objects shows them, and they cost.
+"""Incomplete multipart uploads: listings of objects do not show them, and they cost money.
 
 The store's library begins, completes and aborts uploads, but cannot list those of others. botocore
 can. It is optional, so it is imported only where it is used.
@@ -44,23 +44,23 @@ class OpenUpload:
     path: str
     id: str
     size: int
-    """The bytes of its parts that have arrived."""
+    """The bytes of its uploaded parts."""
     written: datetime
-    """When it was last written to: when it was begun, or its newest part came."""
+    """When it was begun, or its newest part was uploaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unseen:
-    """There may be open uploads, and here they cannot be seen."""
+    """Open uploads cannot be listed here."""
 
     why: str
-    """One sentence, with what to do."""
+    """The reason and the way out."""
 
 
 def open_uploads(uri: str, options: StorageOptions) -> tuple[OpenUpload, ...] | Unseen:
-    """Return the uploads below a place that are open. Other stores than S3 and Google have none.
+    """Return the open uploads below a location; stores other than S3 and Google have none.
 
-    Azure forgets by itself, after a week, what was not completed.
+    Azure discards uncompleted uploads after a week.
     """
     kind = place_of(uri).scheme
     if kind == "gs":
@@ -83,9 +83,9 @@ def open_uploads(uri: str, options: StorageOptions) -> tuple[OpenUpload, ...] | 
 
 
 def abort(uri: str, options: StorageOptions, upload: tuple[str, str]) -> None:
-    """Remove the parts of an upload, by its path and id; one that is over is no error.
+    """Abort an upload, given its path and id; one that is already over is no error.
 
-    A process still writing to it learns that it is gone, and begins another.
+    A process that is still writing to it gets an error, and begins another.
     """
     from lakebed.storage.aws.clients import AwsError, AwsFault  # noqa: PLC0415 - botocore
 
@@ -109,13 +109,13 @@ def abort(uri: str, options: StorageOptions, upload: tuple[str, str]) -> None:
 def last_written(begun: datetime, parts: Iterable[datetime]) -> datetime:
     """Return when an upload was last written to. Pure.
 
-    A part counts more than the beginning: an upload may take long, and go on.
+    A part may be much newer than the upload's beginning.
     """
     return max((begun.astimezone(UTC), *(part.astimezone(UTC) for part in parts)))
 
 
 def client_settings(given: Mapping[str, str], client: Mapping[str, str]) -> dict[str, Any]:
-    """Return settings with which botocore's client reaches the store of the library. Pure."""
+    """Return settings with which botocore's client reaches the library's store. Pure."""
     hosted = given.get("virtual_hosted_style_request", "").lower() == "true"
     settings: dict[str, Any] = {
         "region": given.get("region") or ANY_REGION,
@@ -130,7 +130,7 @@ def client_settings(given: Mapping[str, str], client: Mapping[str, str]) -> dict
 
 @contextmanager
 def _asked(uri: str, options: StorageOptions) -> Iterator[Any]:
-    """Open a client until the end of the block; raise an AwsError where it gets no good answer."""
+    """Open a client for the block; raise AwsError for failed requests."""
     from lakebed.storage.aws.clients import asking, open_client  # noqa: PLC0415 - botocore
 
     config, http = split(options.plain(), uri=uri, environment=os.environ, key=options.key)
@@ -139,7 +139,7 @@ def _asked(uri: str, options: StorageOptions) -> Iterator[Any]:
         client = open_client(
             "s3",
             given,
-            profile=False,  # Which one is meant is decided elsewhere; its keys are given.
+            profile=False,  # The profile is resolved elsewhere; its keys are given.
             connect_timeout=5,
             read_timeout=60,
             retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
@@ -170,7 +170,7 @@ def _listed(client: Any, uri: str) -> Iterator[OpenUpload]:  # noqa: ANN401 - bo
 
 
 def _parts(client: Any, bucket: str, key: str, number: str) -> list[Any] | None:  # noqa: ANN401
-    """Return the parts of an upload that have arrived; None if it is over by now."""
+    """Return the uploaded parts; None if the upload is over by now."""
     from lakebed.storage.aws.clients import AwsError, asking  # noqa: PLC0415 - botocore
 
     pages = client.get_paginator("list_parts").paginate(Bucket=bucket, Key=key, UploadId=number)
@@ -184,7 +184,7 @@ def _parts(client: Any, bucket: str, key: str, number: str) -> list[Any] | None:
 
 
 def _prefix(uri: str) -> str:
-    """Return what the keys of objects below a place begin with."""
+    """Return the key prefix of objects below a location."""
     return "".join(f"{folder}/" for folder in place_of(uri).folders)
 
 

@@ -1,1 +1,1 @@
-"""What a run sends to others while it works: traces, and where its rows come from and go to."""
+"""Export of traces and lineage during a run."""

@@ -1,7 +1,8 @@
-"""Sends documents over HTTP from a thread of its own; the caller never waits.
+"""Send documents over HTTP from a separate thread; the caller never waits.
 
-What cannot be delivered is tried some times and then dropped: telemetry must not cost a batch its
-time, or a process its memory. That nothing arrives is reported once, and that it does again, too.
+Documents that cannot be delivered are retried a few times and then dropped: telemetry must not cost
+a batch its time, or a process its memory. The start and the end of a failure are reported once
+each.
 """
 
 import contextlib
@@ -20,31 +21,31 @@ from lakebed.telemetry.export.targets import ExportTarget
 
 Item = TypeVar("Item")
 Send = Callable[[ExportTarget, bytes], None]
-"""Delivers a document; an OSError says that it did not work."""
+"""Delivers a document; raises OSError on failure."""
 
 AGAIN = (408, 429, 502, 503, 504)
-"""Answers after which the same request may be accepted later."""
+"""Statuses after which the same request may succeed later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CourierLimits:
-    """How much waits, and for how long."""
+    """Limits of a courier."""
 
     waiting: int = 4096
-    """Documents that wait at most; later ones are dropped."""
+    """The most waiting items; later ones are dropped."""
     together: int = 512
-    """Documents that are sent in one request at most."""
+    """The most items in one request."""
     pause_secs: float = 1.0
-    """How long the first document of a request waits for others."""
+    """How long the first item of a request waits for others."""
     tries: int = 3
     try_secs: float = 10.0
-    """What one try may take."""
+    """The timeout of one try."""
     end_secs: float = 5.0
-    """What the end of a run may wait for what is still to be sent."""
+    """How long the end of a run waits for pending items."""
 
 
 class DeliveryRefused(OSError):
-    """The server answered, and not with success."""
+    """The server answered with an error."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"HTTP {status}")
@@ -52,7 +53,7 @@ class DeliveryRefused(OSError):
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Headers may hold a secret, which is for the configured address alone."""
+    """Refuses redirects: headers may hold a secret for the configured address alone."""
 
     def redirect_request(self, *_given: Any) -> None:  # noqa: ANN401 - the library's
         return None
@@ -76,7 +77,7 @@ def post(target: ExportTarget, body: bytes, *, seconds: float = 10.0) -> None:
 
 
 class Courier(Generic[Item]):
-    """Takes things in, and sends them as documents while a run goes on."""
+    """Collects items and sends them as documents during a run."""
 
     def __init__(
         self,
@@ -98,16 +99,16 @@ class Courier(Generic[Item]):
         self._thread.start()
 
     def put(self, item: Item) -> None:
-        """Take something in; where too much is waiting, it is dropped."""
+        """Add an item; drop it if too many are waiting."""
         try:
             self._waiting.put_nowait(item)
         except queue.Full:
             self._lost += 1
 
     def close(self) -> None:
-        """Send what is waiting, for some seconds at most."""
+        """Send the waiting items, for some seconds at most."""
         self._ending.set()
-        with contextlib.suppress(queue.Full):  # Then it is awake, and sees that this is the end.
+        with contextlib.suppress(queue.Full):  # The thread is awake then, and sees the end.
             self._waiting.put_nowait(None)
         self._thread.join(self._limits.end_secs)
 
@@ -121,7 +122,7 @@ class Courier(Generic[Item]):
                 self._worked()
 
     def _next(self) -> list[Item]:
-        """Wait for things to send; nothing means that the run is over."""
+        """Wait for items to send; empty at the end of the run."""
         if self._ending.is_set() and self._waiting.empty():
             return []
         first = self._waiting.get()
@@ -131,7 +132,7 @@ class Courier(Generic[Item]):
         return self._at_once([first])
 
     def _at_once(self, items: list[Item]) -> list[Item]:
-        """Return these, and what is waiting now, as many as go together."""
+        """Return the items and those waiting now, up to the limit of a request."""
         while len(items) < self._limits.together:
             try:
                 item = self._waiting.get_nowait()
@@ -166,7 +167,7 @@ class Courier(Generic[Item]):
 
 
 def _reason(error: Exception) -> str:
-    """Return why nothing arrives; an address or a header is not repeated."""
+    """Return why delivery fails, without addresses and headers."""
     if isinstance(error, urllib.error.URLError) and isinstance(error.reason, OSError):
         error = error.reason
     if isinstance(error, DeliveryRefused):
@@ -182,10 +183,10 @@ def delivered(
     *listeners: Callable[[Callable[[Item], None]], Emit],
     limits: CourierLimits | None = None,
 ) -> Iterator[Emit]:
-    """Deliver what listeners make of events while the block runs; yield the emitter for them too.
+    """Deliver what listeners make of events during the block; yield the emitter for them, too.
 
-    A listener is made from the function that takes its documents. Without a target it is the
-    emitter that was given.
+    A listener is created with the function that takes its items. Without a target the given emitter
+    is yielded.
     """
     if target is None:
         yield emit

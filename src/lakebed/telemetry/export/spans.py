@@ -1,8 +1,8 @@
-"""Spans of a trace, and how OTLP writes them as JSON. Pure.
+"""Spans of a trace, and their encoding as OTLP JSON. Pure.
 
-A batch has one trace for both programs: its id is made of the journal and the number of the
-entry, which blizzard and penguin both know. So penguin's commit is in the trace of the batch whose
-rows it makes visible, and nothing has to be written down for that.
+A batch has one trace for both programs: its id is derived from the journal and the entry number,
+which blizzard and penguin both know. So penguin's commit is in the trace of the batch whose rows it
+makes visible, and no document needs to carry ids.
 """
 
 import hashlib
@@ -14,16 +14,16 @@ from importlib.metadata import version
 Value = str | int | float | bool
 
 BATCH = "batch"
-"""The span that covers a batch: all others are below it."""
+"""The root span of a batch."""
 INTERNAL = 1
-"""The kind of a span that is no request."""
+"""The OTLP kind of a span that is no request."""
 FAILED = 2
-"""The status of a span whose work failed."""
+"""The OTLP status of a failed span."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Something that took time."""
+    """A span of a trace."""
 
     trace: str
     id: str
@@ -34,18 +34,18 @@ class Span:
     """Both in seconds since the epoch."""
     attributes: Mapping[str, Value] = field(default_factory=dict)
     error: str | None = None
-    """Why it failed; None where it did not."""
+    """Why it failed; None if it did not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedBatch:
-    """The batch that a trace is about."""
+    """The batch of a trace."""
 
     pipeline: str
     journal: str
     entry: int
     attempt: str = ""
-    """Tells the spans of an attempt that was not journaled from those of the one that was."""
+    """Distinguishes spans of a failed attempt from those of the journaled one."""
 
     @property
     def trace(self) -> str:
@@ -53,7 +53,7 @@ class TracedBatch:
         return _digits(f"{self.journal}/{self.pipeline}/{self.entry}", 32)
 
     def span(self, *name: str) -> str:
-        """Return the id of one of its spans, the same whenever it is asked for."""
+        """Return the id of one of its spans, which is deterministic."""
         return _digits("/".join((self.trace, *filter(None, [self.attempt]), *name)), 16)
 
     def part(
@@ -64,9 +64,9 @@ class TracedBatch:
         attributes: Mapping[str, Value],
         error: str | None = None,
     ) -> Span:
-        """Return one of its spans: the first word names it, the others tell it from its like.
+        """Return one of its spans: the first word names it, the others make its id unique.
 
-        It is `below` another one; only the span that covers the batch is below none.
+        It is `below` another one; only the root span is below none.
         """
         return Span(
             trace=self.trace,
@@ -85,7 +85,7 @@ def _digits(text: str, count: int) -> str:
 
 
 def encoder(service: str) -> Callable[[Sequence[Span]], bytes]:
-    """Return what writes spans of a program as a request of OTLP over HTTP, in JSON."""
+    """Return an encoder of spans as an OTLP request in JSON."""
     scope = {"name": service, "version": version("blizzard-penguin")}
     resource: dict[str, Value] = {
         "service.name": service,
@@ -136,5 +136,5 @@ def _value(value: Value) -> dict[str, object]:
 
 
 def _nanoseconds(seconds: float) -> str:
-    # Whole microseconds: a float has no more than that in our time.
+    # Whole microseconds: the precision of a float for present times.
     return str(round(seconds * 1_000_000) * 1000)

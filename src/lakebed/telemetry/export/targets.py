@@ -1,4 +1,4 @@
-"""Where traces and lineage go, from the configuration and the standard variables. Pure."""
+"""Targets of traces and lineage, from the configuration and standard variables. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,17 +11,17 @@ NAMESPACE = "blizzard"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportTarget:
-    """An address that documents are sent to. Its headers may hold a secret."""
+    """The address to which documents are sent. Its headers may hold a secret."""
 
     what: str
-    """What is sent there, as people call it."""
+    """What is sent there: traces or lineage."""
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSettings:
-    """What the configuration says of traces and lineage; None is nothing."""
+    """The configured export of traces and lineage; None for no export."""
 
     otlp_endpoint: str | None = None
     otlp_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -30,9 +30,9 @@ class ExportSettings:
     openlineage_namespace: str = NAMESPACE
 
     def traces(self, environment: Mapping[str, str]) -> ExportTarget | None:
-        """Return where traces go: the configuration decides, then OpenTelemetry's variables.
+        """Return the target of traces: from the configuration, else from OpenTelemetry's variables.
 
-        Variables that ask for gRPC are meant for other programs: nothing is sent then.
+        Variables that request gRPC are meant for other programs: nothing is sent then.
         """
         if self.otlp_endpoint is not None:
             url, headers = _below(self.otlp_endpoint, TRACES), self.otlp_headers
@@ -48,7 +48,7 @@ class ExportSettings:
         return ExportTarget(what="traces", url=url, headers=headers)
 
     def lineage(self) -> ExportTarget | None:
-        """Return where lineage goes."""
+        """Return the target of lineage."""
         if self.openlineage_url is None:
             return None
         url = _below(self.openlineage_url, LINEAGE)
@@ -56,12 +56,12 @@ class ExportSettings:
 
 
 def _below(url: str, path: str) -> str:
-    """Return the address for one kind of document, unless the URL is that already."""
+    """Append the path of one kind of document, unless the URL has it already."""
     base = url.rstrip("/")
     return base if base.endswith(path) else base + path
 
 
 def _headers(text: str) -> dict[str, str]:
-    """Read headers as the variable has them: `key=value,key=value`, with values encoded."""
+    """Parse headers of the variable: `key=value,key=value`, with encoded values."""
     pairs = (pair.partition("=") for pair in text.split(",") if "=" in pair)
     return {name.strip(): unquote(value.strip()) for name, _equals, value in pairs}
