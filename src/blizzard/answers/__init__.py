@@ -1,1 +1,1 @@
-"""Questions about the files of a pipeline, answered from journal, log and sources. Read-only."""
+"""Answers about a pipeline's files, from its journal, log and sources. Read-only."""

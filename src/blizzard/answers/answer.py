@@ -13,57 +13,57 @@ from lakebed.documents.records import FailureStage
 from lakebed.storage.options import ObjectFacts
 
 NOT_APPLIED = "not_applied"
-"""The reason of new content that was to replace other rows, by an entry that penguin rejected."""
+"""Reason of replacement content whose entry penguin rejected."""
 PART_READ = "part_read"
-"""The reason of a file whose first lines are read, and whose rest waits."""
+"""Reason of a file that is read in part and whose rest waits."""
 REDO = "redo"
-"""The reason of a file that is read again because its data files were given up."""
+"""Reason of a file that is read again because its data files were given up."""
 NO_ROWS = "no_rows"
-"""The reason of a file that was read and has no row."""
+"""Reason of a file that was read and gave no row."""
 INHERITED = "inherited"
-"""The reason of a file that was read under an earlier journal."""
+"""Reason of a file that was read under an earlier journal."""
 
 
 class FileState(StrEnum):
-    """The state of a source file or a data file, by words that do not change."""
+    """The state of a source file or a data file; the values are stable identifiers."""
 
     WAITING = "waiting"
-    """To be read, or a part of it is."""
+    """To be read, in full or from where the last batch stopped."""
     FAILED = "failed"
-    """The last attempt failed; also if the file has left its source since."""
+    """The last attempt failed, whether or not the file is still in its source."""
     JOURNALED = "journaled"
     """Read; penguin has not committed the entry yet."""
     HELD = "held"
     """Read; penguin holds a data file with its rows."""
     CHANGED = "changed"
-    """Read, and another object now that `on_change` says not to read; or new content that was to
-    replace other rows, by an entry that penguin rejected."""
+    """Read, and now another object that `on_change` leaves unread; or replacement content whose
+    entry penguin rejected."""
     REMOVED = "removed"
     """Read and committed; some or all of its rows were removed from the table since."""
     ALTERED = "altered"
-    """Read and committed; another writer has rewritten its data files, perhaps without its rows."""
+    """Read and committed; another writer rewrote its data files, perhaps without its rows."""
     IN_TABLE = "in_table"
-    """Read and committed; also if it has no row."""
+    """Read and committed, even without any row."""
     RETRACTED = "retracted"
-    """Committed once; `blizzard retract` has taken its rows out of the table. Of a data file: an
-    entry took all of its rows out."""
+    """Committed, then removed by `blizzard retract`. Of a data file: an entry removed all of its
+    rows."""
     DISCARDED = "discarded"
-    """Given up by an operator: a data file with its rows, or all of it after it failed and was
-    deleted from its source; or its rest, if a part of it is in the table."""
+    """Given up by an operator: a data file with its rows, a failed file that was deleted from its
+    source, or the unread rest of a file."""
     MISSING = "missing"
-    """Not in the store, and unknown to the journal and the log."""
+    """Neither in the store nor known to the journal and the log."""
     ELSEWHERE = "elsewhere"
     """In no source and no table of the configuration."""
     SKIPPED = "skipped"
-    """In a source and never read; the reason says why."""
+    """In a source but never read; the reason says why."""
     REWRITTEN = "rewritten"
     """A data file whose rows are in other files now."""
     GIVEN_UP = "given_up"
-    """A data file that is never committed, because its sources were read again."""
+    """A data file that is never committed because its sources were read again."""
     ORPHAN = "orphan"
     """A data file that no entry names; `blizzard gc` deletes it."""
     DELETED = "deleted"
-    """A data file that `blizzard gc` has deleted, or is about to."""
+    """A data file that `blizzard gc` deleted or is about to delete."""
     FOREIGN = "foreign"
     """A data file of another program."""
 
@@ -73,13 +73,13 @@ LANDED = (
     FileState.REMOVED, FileState.ALTERED, FileState.IN_TABLE, FileState.RETRACTED,
     FileState.DISCARDED,
 )  # fmt: skip
-"""The states by which files that landed are counted."""
+"""The states of files that landed, for counting."""
 DONE = (FileState.IN_TABLE, FileState.ALTERED, FileState.RETRACTED, FileState.DISCARDED)
-"""Nothing more is to come of a file: it is in, or its rows were changed on purpose."""
+"""Final states: the file is in the table, or its rows were changed on purpose."""
 
 
 DayOf = Callable[[int | None], datetime | None]
-"""Answers when about an entry was written; None if that is unknown."""
+"""Returns roughly when an entry was written; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,61 +90,61 @@ class FileStanding:
     path: str
     state: FileState
     at: datetime | None
-    """When it landed, by the store's clock; of one that was read and is deleted or overwritten,
-    when it was read."""
+    """When it landed, by the store's clock; for a deleted or overwritten file, when it was
+    read."""
     size: int
     entry: int | None = None
-    """The entry with which it was read, or the last part of it; of one that was not, the entry that
-    says so. None where there is none, or where that is not known."""
+    """The entry that read it or its last part; if unread, the entry that says so. None if there is
+    none or it is unknown."""
     partition: str | None = None
-    """What its path says, such as `date=2024-01-01`; None where it says none."""
+    """The partition in its path, such as `date=2024-01-01`; None without one."""
     reason: str | None = None
     """The code of its failure."""
     deleted: bool = False
     """Whether it is no longer in its source."""
     overwritten: bool = False
-    """Whether another object has its name since; that one is a file of its own."""
+    """Whether another object has its name since, which counts as a file of its own."""
     quarantined_lines: int = 0
-    """Bad lines of it that wait in quarantine."""
+    """Its bad lines that wait in quarantine."""
     in_part: bool = False
-    """Whether a part of it was read, and the rest was not."""
+    """Whether only a part of it was read."""
 
     @property
     def lost(self) -> bool:
-        """Whether it failed, and is not there to be read any more."""
+        """Whether it failed and can no longer be read."""
         return self.deleted and self.state is FileState.FAILED
 
     @property
     def key(self) -> str:
-        """Name the file among all sources of the pipeline."""
+        """The unique name of the file within the pipeline: `source:path`."""
         return f"{self.source}:{self.path}"
 
     @property
     def day(self) -> str | None:
-        """Return the day on which it landed, in UTC; None if unknown."""
+        """The day on which it landed, in UTC; None if unknown."""
         return None if self.at is None else f"{self.at.astimezone(UTC):%Y-%m-%d}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileProgress:
-    """What is known of files that were read, beyond which entry read them."""
+    """How far files have come since an entry read them."""
 
     committed: int | None
-    """The last entry that is committed; None before the first."""
+    """The last committed entry; None before the first."""
     held: frozenset[str] = frozenset()
     """Keys of files with rows that penguin holds."""
     discarded: frozenset[str] = frozenset()
     passed_over: frozenset[int] = frozenset()
-    """Entries that had no effect."""
+    """Entries that penguin rejected."""
     repaired: Mapping[str, int] = field(default_factory=dict)
-    """The last entries whose rows of files a repair took out of the table, by key."""
+    """By key, the last entry whose rows of the file a repair took out of the table."""
     altered: Mapping[tuple[str, int], FileState] = field(default_factory=dict)
-    """What other writers have made of the rows of files, by key and entry."""
+    """States that other writers have caused, by key and entry."""
 
     def of(self, done: IngestedFile) -> FileState:
-        """Return how a file stands that was read to its end.
+        """Return the state of a file that was read to its end.
 
-        The rows of one that is to be taken back are in the table until that is committed.
+        Rows that a retraction takes out stay in the table until it is committed.
         """
         is_due = self.committed is None or (done.entry is not None and done.entry > self.committed)
         if is_due and not done.retracted:
@@ -162,13 +162,13 @@ class FileProgress:
 
 
 def state_by_data_files(states: Collection[FileState]) -> FileState:
-    """Return the state of a committed source file, by the states of the data files with its rows.
+    """Return the state of a committed source file from the states of its data files.
 
-    Other writers may have removed or rewritten them, and rows of replayed lines may still wait.
+    Other writers may have removed or rewritten them, and rows of replayed lines may be pending.
     """
     for state in (FileState.HELD, FileState.DISCARDED):
         if state in states:
-            return state  # penguin's note of it came or went since the log was read.
+            return state  # penguin's record of it changed since the log was read.
     if set(states) == {FileState.JOURNALED}:
         return FileState.JOURNALED
     for state in (FileState.REMOVED, FileState.ALTERED):
@@ -180,10 +180,9 @@ def state_by_data_files(states: Collection[FileState]) -> FileState:
 def state_by_log(
     state: FileState, data_files: Collection[FileState], *, came_back: bool
 ) -> FileState:
-    """Correct the state of a file that was read, by what the log says of its data files.
+    """Correct the state of a file by the log's view of its data files.
 
-    `came_back` says that rows which a retraction took out are in the table again. `why` and `files`
-    both decide here.
+    `came_back`: retracted rows are in the table again. Both `why` and `files` use this.
     """
     found = state_by_data_files(data_files)
     follows = (
@@ -199,21 +198,21 @@ Health = Literal["ok", "warning", "failing", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class CommandPrefix:
-    """The start of a command: its program, its configuration, and one pipeline of several."""
+    """The start of a command line: program, configuration options and pipeline."""
 
     options: str = ""
-    """Those that name the configuration: ` -c lake.yaml`."""
+    """The options that name the configuration, such as ` -c lake.yaml`."""
     pipeline: str | None = None
-    """None where the configuration has no other."""
+    """None if the configuration has only one."""
 
     @property
     def blizzard(self) -> str:
-        """A command of blizzard about the pipeline."""
+        """The prefix of blizzard commands about the pipeline."""
         return f"blizzard{self.options}{f' -p {quote(self.pipeline)}' if self.pipeline else ''}"
 
     @property
     def penguin(self) -> str:
-        """A command of penguin, which knows no pipelines."""
+        """The prefix of penguin commands, which take no pipeline."""
         return f"penguin{self.options}"
 
     def start(self, program: str) -> str:
@@ -222,22 +221,22 @@ class CommandPrefix:
 
 
 def confirmed(command: str) -> tuple[str, str]:
-    """Return a command as a preview, and then so that it is done."""
+    """Return a command as a preview, and with --yes."""
     return command, f"{command} --yes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WayOut:
-    """What an operator can do: in words, then what to change in the configuration, then to run."""
+    """What an operator can do: advice, configuration to change, commands to run."""
 
     advice: str | None = None
     yaml: str | None = None
-    """Keys of the pipeline, as they stand in its configuration."""
+    """Keys of the pipeline's configuration as YAML."""
     commands: tuple[str, ...] = ()
-    """Each runs as it is."""
+    """Each can be run as is."""
 
     def lines(self) -> Iterator[str]:
-        """Yield it for a person, keys and commands below the words."""
+        """Yield the lines to print: the advice, then YAML and commands, indented."""
         yield from () if self.advice is None else (self.advice,)
         below = (*(self.yaml or "").splitlines(), *self.commands)
         yield from (f"  {line}" for line in below)
@@ -245,7 +244,7 @@ class WayOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something a person should know, and what to do about it."""
+    """A problem of a pipeline or table, and what to do about it."""
 
     severity: Literal["warning", "error"]
     code: str
@@ -253,16 +252,16 @@ class Problem:
     way_out: WayOut | None = None
     since: str | None = None
     subject: str | None = None
-    """What it is about: a source, a file, an entry."""
+    """What it concerns: a source, a file, an entry."""
     counts: tuple[int, ...] = ()
-    """What the message counts, to be added up over several pipelines."""
+    """The counts in the message, to be summed over several pipelines."""
     many: str | None = None
-    """The message with places for such sums; None where the message is of one pipeline alone."""
+    """The message as a template for such sums; None if it cannot be merged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What one entry says of the reading of a source file."""
+    """What one entry records about reading a source file."""
 
     entry: int
     at: datetime
@@ -276,28 +275,28 @@ class Read:
     """Values that were left out."""
     rows: int
     version: int | None = None
-    """The Delta version that has it; None where it is not committed, or not known any more."""
+    """The Delta version with its rows; None if uncommitted or no longer known."""
     committed: bool = False
     committed_at: datetime | None = None
     counted: str = "lines"
-    """What is counted as lines here: `lines`, or the `records` of documents."""
+    """The unit of the counts: `lines`, or `records` of documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """What one entry did with bad lines of a source file that had been set aside."""
+    """What one entry did with quarantined lines of a source file."""
 
     entry: int
     kind: str
     """`replay` or `discard`."""
     at: datetime
     lines: int
-    """Lines that wait no longer."""
+    """Lines that no longer wait."""
     filtered: int
-    """Those of them that `source.skip_records` passes over by now."""
+    """Of these, lines that `source.skip_records` now filters."""
     rows: int
     version: int | None
-    """The Delta version that has the rows; None where it is not committed, or not known."""
+    """The Delta version with the rows; None if uncommitted or unknown."""
     committed: bool
 
 
@@ -313,20 +312,20 @@ class FailedSource:
     field: str | None
     attempts: int
     since: datetime | None
-    """When it failed first; None before the entry that says so is written."""
+    """When it first failed; None before the entry that records it is written."""
     failed_at: datetime
-    """When it was tried last."""
+    """When it was last tried."""
     entry: int | None
     next_try: datetime | None
-    """None where it is not tried again until it, or what bears on it in the settings, changes."""
+    """None if it is not tried again until the file or relevant settings change."""
     lines_in_table: int = 0
-    """Lines of it that earlier batches have read; it cannot just be replaced then."""
+    """Its lines that earlier batches read; if any, it cannot simply be replaced."""
 
     @classmethod
     def of(
         cls, known: UnfinishedFile, bases: Mapping[FailureStage, str] | None
     ) -> "FailedSource | None":
-        """Return how a file failed, None if it has not; without `bases` it is not tried again."""
+        """Return a file's failure; None without one. Without `bases` it is not tried again."""
         failure = known.record.failure
         if failure is None:
             return None
@@ -348,7 +347,7 @@ class FailedSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """A data file with rows of the file that is asked about."""
+    """A data file with rows of the file in question."""
 
     path: str
     rows: int
@@ -358,64 +357,64 @@ class DataFile:
     """How many source files have rows in it."""
     state: FileState
     own_rows: int | None = None
-    """Rows of the file that is asked about in it; None where that is not known."""
+    """Its rows of the file in question; None if unknown."""
     version: int | None = None
     removed_version: int | None = None
     removed_at: datetime | None = None
     removed_by: str | None = None
-    """The operation and who committed it."""
+    """The operation and the writer that committed it."""
     code: str | None = None
     reasons: tuple[str, ...] = ()
     """Why penguin holds it."""
     replaced_by: str | None = None
-    """The file that has its rows now, or those that are left; the files, where they were sorted."""
+    """The files that hold its remaining rows now, joined by `or` if they were sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRetraction:
-    """The entry that takes rows of a source file out of the table."""
+    """An entry that takes rows of a source file out of the table."""
 
     entry: int
     at: datetime
     rows: int
     committed: bool
     passed_over: bool
-    """Whether penguin has settled it without effect: the rows are in the table."""
+    """Whether penguin rejected it: the rows are in the table."""
     reasons: tuple[str, ...] = ()
-    """Why it has; empty where the log no longer says."""
+    """Why it was rejected; empty if the log no longer says."""
     version: int | None = None
-    """The Delta version without the rows; None where it is not known any more."""
+    """The Delta version without the rows; None if no longer known."""
     committed_at: datetime | None = None
     deleted_from: datetime | None = None
-    """Before then no VACUUM deletes the files with the rows, by the table's retention."""
+    """The earliest time at which VACUUM may delete the files with the rows."""
     replaced: bool = False
-    """Whether the new content of the file comes in their place, with the same entry."""
+    """Whether the same entry adds new content in their place."""
     others: tuple[str, ...] = ()
-    """The source files whose rows they are, where they are not of this one."""
+    """The source files of the rows, if not this one."""
     came_back: bool = False
-    """Whether data files that it took out are in the table again, as after a RESTORE."""
+    """Whether data files that it took out are back in the table, as after a RESTORE."""
     is_out: bool = False
-    """Whether it is without effect (yet), and no row of its data files is in the table."""
+    """Whether it has no effect (yet), but none of the rows are in the table anyway."""
     is_altered: bool = False
-    """Whether it was rejected, and other writers have rewritten data files that it names."""
+    """Whether it was rejected, and other writers rewrote data files that it names."""
 
     @property
     def is_done(self) -> bool:
-        """Whether the rows were taken out, and still are."""
+        """Whether the rows were taken out and still are out."""
         return self.committed and not self.passed_over and not self.came_back
 
     @property
     def is_not_applied(self) -> bool:
-        """Whether new content was to come in their place, and penguin could not apply that."""
+        """Whether it was to add new content, and penguin rejected it."""
         return self.replaced and self.passed_over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer about one file: in words, then the facts, then what to do."""
+    """The answer about one file: a sentence, the facts, and what to do next."""
 
     kind: str
-    """`source` or `data`: what the file is."""
+    """Whether it is a `source` file or a `data` file."""
     state: FileState
     uri: str
     pipeline: str | None = None
@@ -424,36 +423,36 @@ class Answer:
     path: str | None = None
     answer: str
     reason: str | None = None
-    """Why it is skipped, waits, is held or failed, by a word that does not change."""
+    """Why it is skipped, waits, is held or failed, as a stable identifier."""
     detail: str | None = None
-    """What was said of it, where the reason does not say it all."""
+    """Details beyond the reason."""
     stored: ObjectFacts | None = None
-    """The object as it is in the store now."""
+    """The object that is in the store now."""
     read: tuple[Read, ...] = ()
     resolved: tuple[Resolution, ...] = ()
-    """What has become of its bad lines since."""
+    """What has been done with its bad lines since."""
     failure: FailedSource | None = None
     gone: bool = False
-    """Whether it left its source before all of it was read, and a run has recorded that."""
+    """Whether a run recorded that it left its source before it was fully read."""
     running: bool | None = None
-    """Of a file that waits: whether a blizzard runs; None if it runs on another machine, if any."""
+    """For a waiting file: whether blizzard runs; None if it may run on another machine."""
     data_files: tuple[DataFile, ...] = ()
     sources: tuple[str, ...] = ()
-    """Of a data file: the source files with rows in it."""
+    """For a data file: the source files with rows in it."""
     retraction: FileRetraction | None = None
     erased: tuple[FileRetraction, ...] = ()
-    """What was asked to take some of its rows out of the table by what they hold."""
+    """The erasures that took some of its rows out of the table."""
     replaces_rows: int | None = 0
-    """Rows in the table of what it was before its new content failed; None if not known."""
+    """Rows in the table of its previous content if the new content failed; None if unknown."""
     earlier_lines: int = 0
-    """Lines of it that were read under an earlier journal, which counted their rows."""
+    """Its lines read under an earlier journal, which counted their rows."""
     read_before: tuple[Read, ...] = ()
-    """What was read under its name as other objects, whose rows stay (`on_change: reingest`)."""
+    """Reads of earlier objects of its name, whose rows stay (`on_change: reingest`)."""
     taken_back_by: int | None = None
-    """The entry that takes out what was read before it under that name, and is not committed."""
+    """The uncommitted entry that takes out earlier content of its name."""
     other_bad_lines: int = 0
-    """Bad lines that wait, and are not of what `read` tells: of what had its name before, say."""
+    """Waiting bad lines beyond those of `read`, such as those of earlier content."""
     deleted_from: datetime | None = None
-    """Of an orphan: from when on `blizzard gc` deletes it."""
+    """For an orphan: when `blizzard gc` starts to delete it."""
     next: tuple[WayOut, ...] = ()
     """What an operator can do."""

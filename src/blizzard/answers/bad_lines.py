@@ -1,7 +1,7 @@
-"""What waits in quarantine, and which change of the configuration lets it in. Read-only.
+"""Lines that wait in quarantine: groups, settings that accept them, and searches. Read-only.
 
-The changes are tried from the smallest to the largest. None of them changes the table, and but for
-times that are cut off none changes a value: what does not fit its column is kept in `_rescued`.
+Settings are tried from the smallest change to the largest. None changes the table, and except for
+truncated times none changes a value: values that do not fit go to `_rescued`.
 """
 
 import json
@@ -33,32 +33,32 @@ from lakebed.types import FieldType, OnBadRecord, OnMismatch, UnknownFields
 
 TIMES = (FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ, FieldType.DATE)
 MOST_LINES = 1000
-"""Lines of a group that are tried."""
+"""The most lines of a group to try settings on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What decides whether a line can be read."""
+    """The rules that decide whether a line can be read."""
 
     schema: Schema
     unknown: UnknownFields
     on_mismatch: OnMismatch
     by: RowPartitions | None = None
-    """What the rows give of their partitions, which must be possible to write."""
+    """The partition values that rows give, which must be writable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuarantineFiles:
-    """The quarantine files of one pipeline that have lines which wait."""
+    """The quarantine files of one pipeline with waiting lines."""
 
     store: Reader | None
-    """None where there is no table yet."""
+    """None if there is no table yet."""
     rules: Rules
-    """By what a line is read now."""
+    """The current rules."""
     files: tuple[WaitingFile, ...] = ()
 
     def lines(self, meant: Meant) -> Iterator[tuple[WaitingFile, QuarantinedLine]]:
-        """Yield the lines that are meant, in the order in which they were set aside."""
+        """Yield the selected lines in the order in which they were quarantined."""
         for waiting in self.files:
             if self.store is None or not may_have(waiting, meant):
                 continue
@@ -68,12 +68,12 @@ class QuarantineFiles:
 
 
 def quarantine_of(evidence: PipelineEvidence) -> QuarantineFiles:
-    """Return the quarantine of a pipeline, as its journal was read. Pure."""
+    """Return the quarantine of a pipeline from its journal. Pure."""
     settings, history = evidence.settings, evidence.history
     known = with_found(settings.schema, history.columns)
     template = settings.sink.template
     by = row_partitions(template, settings.schema, settings.sink.timestamp_field)
-    # What the paths of source files give is not in their lines.
+    # Partition columns come from the paths of source files, not from their lines.
     inside = known.without(frozenset(template.keys if template else ())).fields
     schema = Schema(inside + (by.read if by else ()))
     return QuarantineFiles(
@@ -94,16 +94,16 @@ class FaultGroup:
 
     fault: LineFault
     sample: QuarantinedLine
-    """The first of them."""
+    """The first line."""
     lines: int = 0
     files: set[str] = field(default_factory=set)
-    """The keys of the source files that they are from."""
+    """The keys of their source files."""
     tried: list[bytes] = field(default_factory=list)
-    """The first of them, to find out what would let them in."""
+    """The first lines, on which settings are tried."""
 
 
 def groups_of(quarantine: QuarantineFiles, meant: Meant) -> list[FaultGroup]:
-    """Return the lines that are meant in groups, the largest first."""
+    """Group the selected lines by fault, largest group first."""
     found: dict[LineFault, FaultGroup] = {}
     for _file, line in quarantine.lines(meant):
         group = found.setdefault(line.fault, FaultGroup(line.fault, line))
@@ -116,17 +116,17 @@ def groups_of(quarantine: QuarantineFiles, meant: Meant) -> list[FaultGroup]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fix:
-    """A change of the configuration, and how many of the lines that were tried it lets in."""
+    """A configuration change, and how many of the tried lines it accepts."""
 
     key: str | None
-    """The setting; None where the lines can be read as things are configured now."""
+    """The setting; None if the current configuration accepts the lines."""
     value: str | bool | None
     lines: int
     tried: int
 
 
 def fix_for(raws: Sequence[bytes], rules: Rules) -> Fix | None:
-    """Return the smallest change that lets in as many of the lines as any; None where none does."""
+    """Return the smallest change that accepts the most lines; None if none accepts any."""
     if not raws:
         return None
     best: Fix | None = None
@@ -140,7 +140,7 @@ def fix_for(raws: Sequence[bytes], rules: Rules) -> Fix | None:
 
 
 def way_out_for(group: str, fix: Fix | None, cli: CommandPrefix) -> WayOut:
-    """Return what to do about a group of bad lines, given what lets them in. Pure."""
+    """Return what to do about a group of bad lines, given its fix. Pure."""
     dlq = f"{cli.blizzard} dlq"
     replay = f"{dlq} replay {group}"
     if fix is None:
@@ -163,11 +163,11 @@ def way_out_for(group: str, fix: Fix | None, cli: CommandPrefix) -> WayOut:
 
 
 CORRECTED = "corrected.ndjson"
-"""The file that the commands name for lines to be corrected."""
+"""The name that commands use for the file of corrected lines."""
 
 
 def _as_yaml(key: str, value: str) -> str:
-    """Write a setting as it is written in a pipeline's configuration."""
+    """Write a setting as YAML of a pipeline's configuration."""
     section, *names = key.split(".")
     if names[0] == "fields":
         name = ".".join(names[1:-1])
@@ -191,7 +191,7 @@ def _changes(rules: Rules) -> Iterator[tuple[str | None, str | bool | None, Rule
 
 
 def _coerced(one: Field) -> Field:
-    """Return a field that takes values in text, and so do all inside of it."""
+    """Return a field with `coerce` set, including its inner fields."""
     return replace(
         one,
         reading=replace(one.reading, coerce=True),
@@ -201,7 +201,7 @@ def _coerced(one: Field) -> Field:
 
 
 def _readable(raws: Sequence[bytes], rules: Rules) -> int:
-    """Count the lines that are rows by these rules, by the path that defines what a line means."""
+    """Count the lines that give rows by these rules, using the exact decoder."""
     path = ExactPath(
         rules.schema,
         max_line_bytes=MAX_LINE_BYTES,
@@ -215,36 +215,40 @@ def _readable(raws: Sequence[bytes], rules: Rules) -> int:
 
 
 class LineMatch(StrEnum):
-    """How far a condition holds for a line that was set aside."""
+    """Whether a condition holds for a quarantined line."""
 
     HOLDS = "holds"
     MAY_HOLD = "may_hold"
-    """A value of the condition stands somewhere in it, or it cannot be read."""
+    """The line contains a value of the condition, or cannot be read."""
 
 
 @dataclass(slots=True)
 class Counted:
-    """How many lines are meant, and how many may be."""
+    """The number of lines that match, and that may match."""
 
     lines: int = 0
     maybe: int = 0
     places: set[tuple[int | None, int | None, bytes]] = field(default_factory=set)
-    """Where they are in the source file, and what they read: of one line in two files, the same."""
+    """Their positions and text, which are the same for one line in two quarantine files."""
 
 
 @dataclass(slots=True)
 class LineSearch:
-    """Searches lines for a condition."""
+    """Searches quarantined lines for a condition.
+
+    Most such lines cannot be read in full: values that do not fit are left out. A line may match if
+    a value of the condition occurs elsewhere in it, or if it is not JSON.
+    """
 
     predicate: Predicate
     columns: Schema
-    """The columns as records give them."""
+    """The columns that records give."""
     _path: ExactPath = field(init=False)
     _values: re.Pattern[bytes] | None = field(init=False)
     _kinds: Mapping[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Prepare the reading of lines."""
+        """Prepare the decoder."""
         self._path = ExactPath(
             # A required value that does not fit must not keep the others from being read.
             Schema(tuple(map(_optional, self.columns.fields))),
@@ -257,7 +261,7 @@ class LineSearch:
         self._kinds = {one.name: one.arrow_type() for one in self.columns.fields}
 
     def count(self, lines: Iterable[QuarantinedLine]) -> dict[str, Counted]:
-        """Count the lines that are meant or may be, by the keys of their source files."""
+        """Count the lines that match or may match, by source file key."""
         found: dict[str, Counted] = {}
         for line in lines:
             how = self.match(line.raw)
@@ -270,14 +274,14 @@ class LineSearch:
         return found
 
     def match(self, raw: bytes) -> LineMatch | None:
-        """Return how far the condition holds for a line; None if it does not."""
+        """Match one line; None if the condition does not hold."""
         holds = self._holds(raw)
         if holds:
             return LineMatch.HOLDS
         return LineMatch.MAY_HOLD if self._may_hold(raw, unread=holds is None) else None
 
     def _holds(self, raw: bytes) -> bool | None:
-        """Whether the condition holds for a line; None where it cannot be read."""
+        """Whether the condition holds for a line; None if it cannot be read."""
         rows = self._path.read(Block(text=raw + b"\n", first_line=1, lines=1)).batch
         if rows.num_rows != 1:
             return None
@@ -285,7 +289,7 @@ class LineSearch:
         try:
             found: Any = matches(self.predicate, Columns(table, 1, {}, self._kinds))
         except PredicateInvalid:
-            return None  # The table has another type by now than records give.
+            return None  # The table's type differs from that of the records by now.
         return bool(found[0].as_py())
 
     def _may_hold(self, raw: bytes, *, unread: bool) -> bool:
@@ -299,7 +303,7 @@ def _optional(column: Field) -> Field:
 
 
 def values_in(predicate: Predicate) -> re.Pattern[bytes] | None:
-    """Return what finds the values that a condition asks for in a line; None without any. Pure."""
+    """Return a pattern for the values of a condition; None without any. Pure."""
     found = set(_texts(predicate))
     return re.compile(b"|".join(sorted(found))) if found else None
 
@@ -311,7 +315,7 @@ def _texts(predicate: Predicate) -> Iterator[bytes]:
                 yield from _texts(part)
         case Comparison(operator=Operator.EQUAL, value=str(value)) if value:
             yield re.escape(value.encode())
-            # As JSON writes it, with or without escapes for other than ASCII.
+            # As JSON, with and without escapes for non-ASCII characters.
             for ascii_only in (True, False):
                 text = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
                 yield re.escape(text.encode())
@@ -327,9 +331,9 @@ _GROUP = re.compile(f"[0-9a-f]{{{GROUP_DIGITS}}}")
 def resolved(
     names: Iterable[str], scopes: Sequence[PipelineEvidence], *, parts: bool = True
 ) -> dict[str, dict[str, str]]:
-    """Return what names mean, by pipeline: `source:path`, each with the name that was typed.
+    """Resolve names to source file keys, by pipeline, each with the name as typed.
 
-    Groups, quarantine files, and names of no source file are returned as they are.
+    Groups, quarantine files and unknown names are returned unchanged.
     """
     found: dict[str, dict[str, str]] = {scope.settings.name: {} for scope in scopes}
     for name in names:

@@ -24,9 +24,9 @@ from lakebed.storage.store import Reader
 def journals_of(
     store: Reader, mark: tuple[str, str] | None, known: Mapping[str, Ledger] | None = None
 ) -> Iterator[tuple[str, JournalReader, int]]:
-    """Yield the journals that may name a data file: the one of its mark, or else all of them.
+    """Yield the journals that may name a data file: that of its mark, or all without one.
 
-    Each comes with its pipeline and its last entry. Pipelines whose ledgers are known come first.
+    Each comes with its pipeline and its last entry. Pipelines with known ledgers come first.
     """
     ledgers = known or {}
     pipelines = layout.pipelines(store.folders(layout.OURS)) if mark is None else [mark[0]]
@@ -54,22 +54,22 @@ class EntryRecord:
     digest: str
     size: int
     committed: bool
-    """True where the receipt says so; the receipt may lag behind the log for a moment."""
+    """By the receipt, which may briefly lag behind the log."""
     follows: bool
-    """Whether it names the digest of the entry before, and the entry after names its own."""
+    """Whether the digests of this entry and its neighbours form a chain."""
     is_last: bool
     aside: Aside
-    """Its files whose rows are not in the table, though the entry may be committed."""
+    """Its files whose rows are not in the table, even if the entry is committed."""
     passed_over: bool = False
-    """Whether it is a promotion that penguin settled without effect."""
+    """Whether it replaces files and penguin rejected it."""
 
 
 def stored_entries(
     store: Reader, pipeline: str, fates: Fates, *, limit: int = 1, number: int | None = None
 ) -> list[EntryRecord]:
-    """Return the last entries of a journal, the newest first, or the one of a number.
+    """Return the last entries of a journal, newest first, or one by number.
 
-    If there is none of this number, the error says which there are.
+    If there is no such entry, the error names the existing ones.
     """
     receipt = JournalReader(store, pipeline).receipt()
     journal = JournalReader(store, pipeline, full_paths=True)
@@ -124,16 +124,15 @@ def _kept(
 
 
 AROUND = 2
-"""Entries before and after the likely one that are looked at, too: clocks differ a little."""
+"""Entries to read on both sides of the likely one, since clocks differ."""
 MOST_PARTS = 200
-"""Entries that are gone back through for the earlier parts of a file."""
+"""The most entries to search backwards for earlier parts of a file."""
 
 
 def naming_data_file(journal: JournalReader, name: str, last: int) -> Entry | None:
-    """Return the entry that a data file was written for, or the one that deletes it; else None.
+    """Return the entry that a data file was written for, or that deletes it; None without one.
 
-    The UUID in its name says when it was begun, and the entries when they were written. Only where
-    that does not lead to it, every entry is looked through: nothing less shows that none names it.
+    The entry is sought by the time in the file's UUID. If that fails, every entry is searched.
     """
     entry = likely_naming(journal, name, last)
     if entry is not None:
@@ -149,7 +148,7 @@ def naming_data_file(journal: JournalReader, name: str, last: int) -> Entry | No
 def likely_naming(journal: JournalReader, name: str, last: int) -> Entry | None:
     """Return the entry that a data file was written for, by the time in its name; None if unsure.
 
-    A few entries are read, however many there are.
+    Only a few entries are read.
     """
     at = named_at(f"{name}.parquet")
     if at is None or last <= 0:
@@ -162,18 +161,18 @@ def likely_naming(journal: JournalReader, name: str, last: int) -> Entry | None:
 
 
 def data_file_of(entry: Entry, name: str) -> FinishedFile | None:
-    """Return the data file of a name that was written for an entry."""
+    """Return the data file with this name in an entry."""
     return next((file for file in entry.data_files if file_name(file.filename) == name), None)
 
 
 def came_for(entry: Entry, path: str) -> tuple[str, ...]:
-    """Return the data files that an entry puts in the place of another."""
+    """Return the data files that replace another one in an entry."""
     rewrites = (one for one in entry.rewrites if any(old.path == path for old in one.old))
     return tuple(file.filename for one in rewrites for file in one.new)
 
 
 def became(journal: JournalReader, path: str, entries: range) -> set[str]:
-    """Return a data file and all that some entries put in its place, directly or not."""
+    """Return a data file and its direct and indirect replacements in some entries."""
     found, waiting = {path}, [path]
     while waiting:
         old = waiting.pop()
@@ -187,23 +186,22 @@ def became(journal: JournalReader, path: str, entries: range) -> set[str]:
 def mentioning(
     journal: JournalReader, text: str, last: int, accepts: Callable[[Entry], bool]
 ) -> Iterator[Entry]:
-    """Yield the entries in which a text stands, the newest first; only those are decoded."""
+    """Yield the entries that contain a text, newest first; only those are decoded."""
     word = text.rpartition("/")[2].encode()
     return filter(accepts, _holding(journal, word, range(last, -1, -1)))
 
 
 def dealing_with_lines(journal: JournalReader, first: int, last: int) -> Iterator[Entry]:
-    """Yield the entries after which bad lines wait no more, the oldest first.
+    """Yield the entries that resolve bad lines, oldest first; only those are decoded.
 
-    They replay them, discard them, or give them up with the rows of their file. Only these entries
-    are decoded.
+    They replay or discard them, or retract the rows of their file.
     """
     return _holding(journal, b'"resolved":[{', range(first, last + 1))
 
 
 def _holding(journal: JournalReader, word: bytes, every: range) -> Iterator[Entry]:
-    """Yield the entries in which a word stands, in the order of their numbers."""
-    # A name with a character that JSON escapes stands there in another way.
+    """Yield the entries that contain a word, in the order of `every`."""
+    # A name with characters that JSON escapes cannot be found as bytes.
     is_escaped = b'"' in word or b"\\" in word
     for number, body in ahead(journal.body, every):
         entry = journal.entry(number) if body and (is_escaped or word in body) else None
@@ -212,13 +210,13 @@ def _holding(journal: JournalReader, word: bytes, every: range) -> Iterator[Entr
 
 
 def reading(journal: JournalReader, key: str, last: int) -> Entry | None:
-    """Return the newest entry, up to one, that read a source file; None where none did."""
+    """Return the newest entry up to `last` that read a source file; None without one."""
     path = key.partition(":")[2]
     return next(mentioning(journal, path, last, lambda entry: entry.has_read(key)), None)
 
 
 def retracting(journal: JournalReader, key: str, last: int) -> Entry | None:
-    """Return the retraction of a source file, up to an entry; None where it was read since."""
+    """Return the retraction of a source file up to an entry; None if it was read since."""
 
     def names(entry: Entry) -> bool:
         return entry.kind in ("batch", "retract") and any(
@@ -230,9 +228,9 @@ def retracting(journal: JournalReader, key: str, last: int) -> Entry | None:
 
 
 def parts_until(journal: JournalReader, key: str, entry: Entry | None) -> tuple[Entry, ...]:
-    """Return the entries that read the lines of a file, up to one of them; none without one.
+    """Return the entries that read a file in parts, up to `entry`; none without it.
 
-    One batch goes on where the one before has stopped, so they stand close together.
+    Each batch continues where the previous one stopped, so the entries are close together.
     """
     if entry is None:
         return ()
@@ -244,7 +242,7 @@ def parts_until(journal: JournalReader, key: str, entry: Entry | None) -> tuple[
         number -= 1
         if before is None:
             break
-        # What comes with a retraction is read whole: it is no part of anything.
+        # Content of a retraction is always read whole, never in parts.
         parts = before.readings if before.is_batch else ()
         record = next((each for each in parts if each.key == key), None)
         if record is None or record.failure is not None:
@@ -255,7 +253,7 @@ def parts_until(journal: JournalReader, key: str, entry: Entry | None) -> tuple[
 
 
 def last_part(journal: JournalReader, first: Entry, key: str) -> int:
-    """Return the entry up to which a file was read on that an entry has read in part."""
+    """Return the last entry that continued reading a file which `first` read in part."""
     last, entry, until = first.sequence, first, first.sequence + MOST_PARTS
     while any(one.key == key and not one.complete for one in entry.readings):
         following = (journal.entry(number) for number in range(last + 1, until))
@@ -284,24 +282,27 @@ class FileOrigins:
 
     file: FinishedFile
     entry: Entry
-    """The entry that has read the rows, or compacted them: it says what the origins' keys mean."""
+    """The entry that read or compacted the rows; it defines the keys of the origins."""
 
 
 @dataclass(slots=True, kw_only=True)
 class RowOrigins:
-    """The origins of the rows of data files by some entries, taken in any order."""
+    """The origins of the rows of data files, from entries in any order.
+
+    A file that replaces another one has its rows in the same order, and names it.
+    """
 
     keeps: Callable[[Entry, FinishedFile], bool] = lambda _entry, _file: True
-    """Whether the origins of a file that an entry wrote are of interest."""
+    """Whether to keep the origins of a file of an entry."""
     written: dict[str, FileOrigins] = field(default_factory=dict)
-    """The files of batches, replays and compactions, by their paths."""
+    """The files of batches, replays and compactions, by path."""
     traced: set[str] = field(default_factory=set)
-    """Every data file of which an entry says where its rows came from, of interest or not."""
+    """Every data file whose origins some entry gives, kept or not."""
     steps: dict[str, tuple[str, FinishedFile]] = field(default_factory=dict)
-    """The file that each replaced that took the place of one other, and itself."""
+    """For each replacement file, the path that it replaced, and the file itself."""
 
     def take(self, entry: Entry, *, in_effect: bool = True) -> None:
-        """Add an entry; without effect, it has not put files in the place of others."""
+        """Add an entry; one that is not in effect replaced no files."""
         is_step = entry.operation != "rewrite"
         for file in entry.data_files if in_effect and not is_step else entry.files:
             self.traced.add(file.filename)
@@ -311,17 +312,17 @@ class RowOrigins:
             self.steps |= {new.filename: (one.old[0].path, new) for new in one.new}
 
     def first(self, path: str) -> str:
-        """Return the file that had the rows of a data file first."""
+        """Return the original file of the rows of a data file."""
         while path in self.steps:
             path = self.steps[path][0]
         return path
 
     def is_traced(self, path: str) -> bool:
-        """Whether an entry says where the rows of a data file came from."""
+        """Whether an entry gives the origins of a data file's rows."""
         return self.first(path) in self.traced
 
     def file(self, path: str) -> FinishedFile | None:
-        """Return a data file with the origins of its rows; None where they are unknown."""
+        """Return a data file with the origins of its rows; None if unknown."""
         written = self.written.get(path)
         if path in self.steps:
             file = self.steps[path][1]
@@ -332,6 +333,6 @@ class RowOrigins:
         return file if file.source_files else None
 
     def find(self, path: str) -> FileOrigins | None:
-        """Return a data file with the origins of its rows, and the entry that has read them."""
+        """Return a data file with its origins and the entry that read the rows."""
         first, file = self.written.get(self.first(path)), self.file(path)
         return None if first is None or file is None else replace(first, file=file)

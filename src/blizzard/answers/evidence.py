@@ -1,4 +1,4 @@
-"""What has become of the data files of an entry: in the table, held, removed, rewritten."""
+"""The fate of an entry's data files: in the table, held, removed, rewritten."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lakebed.deltalog.search import EntryInLog, LogSearch
 
 MOST_ENTRIES = 100
-"""Entries of one commit that are looked at for what took the place of a file."""
+"""The most entries of one commit to search for a file's replacement."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,19 +45,19 @@ class JournalEvidence:
     _entries: dict[int, Entry | None] = field(default_factory=dict)
     _standings: dict[int, tuple[DataFile, ...]] = field(default_factory=dict)
     _takers: dict[str, Entry | None] = field(default_factory=dict)
-    """The entries that took data files out, by these."""
+    """The entry that removed each data file, if one did."""
     _replay_entries: list[Entry] = field(default_factory=list)
     """The entries after `_replayed_since` that replayed bad lines."""
     _replayed_since: int | None = None
 
     def committed(self, entry: Entry) -> "EntryInLog":
-        """Return whether an entry is committed, and in which version."""
+        """Look up an entry in the log."""
         return self.log.entry(self.pipeline, entry.journal, entry.sequence)
 
     def data_files(
         self, entry: Entry, files: Sequence[FinishedFile], key: str | None = None
     ) -> tuple[DataFile, ...]:
-        """Return how some data files of an entry stand; `key` is the source file asked about."""
+        """Return the states of data files of an entry; `key` is the source file in question."""
         bare = [
             DataFile(
                 path=file.filename,
@@ -80,7 +80,7 @@ class JournalEvidence:
         return tuple(self._for_source(one, key) for one in found)
 
     def follow(self, paths: Iterable[str]) -> Lineage:
-        """Return the lineage of some data files, with what entries put in their places."""
+        """Return the lineage of data files, including their replacements by entries."""
         waiting = list(paths)
         seen = set(waiting)
         lineage = self.log.follow(waiting)
@@ -93,7 +93,7 @@ class JournalEvidence:
         return lineage
 
     def _note_step(self, path: str, lineage: Lineage) -> None:
-        """Note which entry took a file out, and what it put in its place."""
+        """Record which entry removed a file, and its replacements."""
         removed = None if path in lineage.active else self.log.commit(lineage.removed.get(path))
         if removed is None or path in self._takers:
             return
@@ -107,7 +107,7 @@ class JournalEvidence:
 
     def _standing(self, one: DataFile, lineage: Lineage, in_log: "EntryInLog") -> DataFile:
         name = layout.file_name(one.path)
-        # A file that was held at first came with a later version than the rest of its entry.
+        # A released file was committed in a later version than the rest of its entry.
         first = None if name in in_log.held else in_log.version
         if one.path in lineage.active:
             added = lineage.added(one.path)
@@ -138,9 +138,9 @@ class JournalEvidence:
         )
 
     def _for_source(self, one: DataFile, key: str | None) -> DataFile:
-        """Return the state of a data file for the rows of one source file in it.
+        """Return the state of a data file with regard to the rows of one source file.
 
-        An entry may have taken all of these out and left others, which moved on.
+        An entry may have removed all of these and kept others, which live on in other files.
         """
         waiting = [one.path]
         while waiting:
@@ -156,13 +156,13 @@ class JournalEvidence:
         return replace(one, state=FileState.RETRACTED)
 
     def _is_accepted(self, removed: Commit | None) -> bool:
-        """Whether an operator has accepted that another writer removed rows."""
+        """Whether an operator accepted this removal by another writer."""
         if removed is None or removed.is_repair:
             return False
         return removed.version in accepted_losses(self.store)
 
     def _aside(self, one: DataFile, name: str) -> DataFile:
-        """Return how a file stands that a committed entry names and the log does not."""
+        """Return the state of a file of a committed entry that the log does not contain."""
         fate = self.log.fates([name]).get(name)
         if fate == HeldState.HELD:
             meta = _meta(self.store, layout.held_meta(name))
@@ -176,10 +176,9 @@ class JournalEvidence:
         return replace(one, state=FileState.REMOVED)
 
     def is_there_past(self, paths: Sequence[str], takes: Callable[[Entry], bool]) -> list[str]:
-        """Return those of some data files whose rows are in the table and were never taken out.
+        """Return the data files whose rows are in the table and were never removed.
 
-        `takes` says of an entry that such rows are not in the files that it put in the place of
-        others.
+        `takes` tells whether an entry dropped those rows from the files that it rewrote.
         """
         lineage = self.follow(paths)
 
@@ -190,9 +189,9 @@ class JournalEvidence:
         return [path for path in paths if lineage.forward(path).active and not is_taken(path)]
 
     def states_of(self, key: str, number: int, *, replayed: bool) -> set[FileState]:
-        """Return the states of the data files with the rows of a source file, read up to an entry.
+        """Return the states of the data files with rows of a source file, read up to an entry.
 
-        `replayed` says that bad lines of it were replayed since.
+        `replayed`: bad lines of it were replayed since.
         """
         found = set()
         parts = parts_until(self.journal, key, self._entry(number))
@@ -211,7 +210,7 @@ class JournalEvidence:
         return self._entries[number]
 
     def _replays(self, since: int) -> list[Entry]:
-        """Return the entries after one that replayed bad lines."""
+        """Return the entries after `since` that replayed bad lines."""
         if self._replayed_since is None or self._replayed_since > since:
             until = self.last if self._replayed_since is None else self._replayed_since
             settled = dealing_with_lines(self.journal, since + 1, until)
@@ -220,7 +219,7 @@ class JournalEvidence:
         return [entry for entry in self._replay_entries if entry.sequence > since]
 
     def returned_sources(self, retractions: Iterable[int]) -> set[str]:
-        """Return the source files of retractions whose data files are back in the table, by key."""
+        """Return the keys of retracted source files whose data files are back in the table."""
         entries = [entry for number in retractions if (entry := self._entry(number)) is not None]
         lineage = self.follow(old.filename for entry in entries for old in entry.outgoing)
         return {
@@ -231,9 +230,9 @@ class JournalEvidence:
         }
 
     def altered_sources(self) -> set[str]:
-        """Return the source files with rows in data files that other writers took out, by key.
+        """Return the keys of source files with rows in data files that other writers removed.
 
-        Of a file that a retraction wrote, these may be the ones that it took rows of out, too.
+        For a file that a retraction wrote, this includes the source files that it retracted.
         """
         found, known = set[str](), dict[str, set[str]]()
         lineage = self.log.follow(None)
@@ -254,10 +253,9 @@ class JournalEvidence:
         return found
 
     def repaired_sources(self) -> dict[str, int]:
-        """Return the source files with rows in files that a repair took out, by key.
+        """Map the keys of source files with rows in repaired files to the last entry affected.
 
-        The number is the last entry whose rows are gone: a file that a later entry has read is in
-        the table. Where nothing was ever repaired, this costs one listing.
+        A file that a later entry read is in the table. Without any repair this costs one listing.
         """
         files = [one for one in repaired(self.store) if one.pipeline == self.pipeline]
         paths = {path for one in files for path in (one.path, one.written) if path is not None}
@@ -266,7 +264,7 @@ class JournalEvidence:
         for one in files:
             removed, entry = self.log.commit(lineage.removed.get(one.path)), self._entry(one.entry)
             name = layout.file_name(one.written or one.path)
-            # A file that another version removed since was in the table again before.
+            # If a later version removed the file, it had been put back in between.
             is_back = not lineage.active.keys().isdisjoint((one.path, one.written))
             is_back |= removed is not None and not removed.is_repair
             file = None if entry is None else data_file_of(entry, name)
@@ -278,7 +276,7 @@ class JournalEvidence:
 
 
 def repaired(store: Reader) -> list[TakenOut]:
-    """Return all files that repairs took out, in their order."""
+    """Return all files that repairs took out, in order."""
     listed = sorted(one.path for one in store.objects(layout.REPAIRED))
     bodies = ((path, store.get(path)) for path in listed)
     return [
@@ -290,12 +288,12 @@ def repaired(store: Reader) -> list[TakenOut]:
 
 
 def _retracted(entry: Entry) -> set[str]:
-    """Return the source files whose rows an entry takes out, by key."""
+    """Return the keys of the source files that an entry retracts."""
     return {record.key for record in entry.sources if record.retracted}
 
 
 def _rows_of(file: FinishedFile, key: str) -> int | None:
-    """Count the rows of a source file in a data file; None where the journal does not say it."""
+    """Count the rows of a source file in a data file; None if the journal does not say."""
     if not file.runs:
         return file.record_count if len(file.source_files) == 1 else None
     return sum(run.rows for run in file.runs if file.source_files[run.source] == key)
@@ -306,4 +304,4 @@ def _meta(store: Reader, path: str) -> HeldMeta | None:
     try:
         return None if body is None else decode_held(body, path)
     except DocumentUnreadable:
-        return None  # penguin reports it; that the file is held is known without it.
+        return None  # penguin reports it, and the log says that the file is held.

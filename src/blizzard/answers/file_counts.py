@@ -1,7 +1,7 @@
-"""Files that landed, counted by day or by partition, against what is in the table.
+"""Counts of landed files and their rows, by day or by partition.
 
-Every file is counted once: `landed` is the sum of all states. Rows are counted by the entries: an
-entry never changes, so what one says is kept, and asked again, only new entries are read.
+Every file is counted once: `landed` is the sum over all states. Rows are counted from entries,
+which never change, so their counts are cached and only new entries are read.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,14 +20,14 @@ from lakebed.units import in_words, is_are, plural
 
 By = Literal["day", "partition"]
 Standing = Literal["complete", "incomplete", "not_over", "empty", "unknown"]
-"""Whether everything of a day is in: `not_over` is today, `empty` a day without files."""
+"""Whether all files of a day are in: `not_over` is today, `empty` a day without files."""
 UNKNOWN = "unknown"
-"""The day of files that landed at an unknown time, or the partition of those without."""
+"""The group of files without a known landing time or partition."""
 
 
 @dataclass(slots=True, kw_only=True)
 class DayOrPartition:
-    """The files of one day, or of one partition."""
+    """The file counts of one day or partition."""
 
     name: str
     """The day, such as `2024-01-01`, the partition, such as `date=2024-01-01`, or `unknown`."""
@@ -42,36 +42,35 @@ class DayOrPartition:
     retracted: int = 0
     removed: int = 0
     altered: int = 0
-    """Other writers have rewritten their data files, perhaps without some of their rows."""
+    """Files whose data files other writers rewrote, perhaps without some of the rows."""
     deleted: int = 0
-    """Of those that landed: no longer in their source."""
+    """Landed files that are no longer in their source."""
     lost: int = 0
-    """Of those that failed: no longer in their source, so that nothing can be read of them."""
+    """Failed files that are no longer in their source, so they can never be read."""
     in_part: int = 0
-    """Of those that were deleted: a part of them was read before, and the rest cannot be."""
+    """Deleted or overwritten files of which only a part was read."""
     not_applied: int = 0
-    """Of those that changed: their rows were to come in the place of others, and penguin could not
-    apply that, so the others are in the table."""
+    """Changed files whose replacement penguin rejected, so the old rows are in the table."""
     overwritten: int = 0
-    """Of those that were read: another object has their name since, which counts by itself."""
+    """Read files whose name another object has since, which counts separately."""
     bytes: int = 0
     rows: int | None = None
-    """Rows that were read from them, also from parts of those that are not done; not those that
-    were retracted or removed. None where that was not counted."""
+    """Rows read from them, including parts of unfinished files, without retracted or removed
+    ones. None if not counted."""
     quarantined_lines: int = 0
-    """Their bad lines that wait in quarantine, neither replayed nor discarded so far."""
+    """Their bad lines that still wait in quarantine."""
     uncounted: int = 0
-    """Files whose rows the journal does not say."""
+    """Files whose row counts the journal does not have."""
     complete: bool | None = None
-    """Whether files landed and nothing more is to come; None where sources could not be listed."""
+    """Whether files landed and all are in a final state; None if not every source was listed."""
     standing: Standing = "unknown"
-    """The verdict in one word; every surface shows this one."""
+    """The verdict as one word, shown everywhere."""
     sentence: str = ""
-    """The same in words."""
+    """The verdict as a sentence."""
 
     @property
     def missing(self) -> int:
-        """Count the files of which something is still to come."""
+        """Count the files that are not in a final state."""
         return self.landed - sum(self.states[state] for state in DONE)
 
     @property
@@ -97,12 +96,12 @@ class DayOrPartition:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def add_rows(self, rows: int | None) -> None:
-        """Count the rows of a file; None where the journal does not say how many."""
+        """Add the rows of a file; None if the journal does not say how many."""
         self.rows = (self.rows or 0) + (rows or 0)
         self.uncounted += rows is None
 
     def judge(self, *, listed: bool, refused: bool, so_far: bool) -> None:
-        """Enter whether everything is in; `listed` is whether all was seen."""
+        """Set the verdict; `listed` is whether every source could be listed."""
         if refused or not listed:
             why = "a start would be refused" if refused else "not every source can be listed"
             self.sentence = f"whether {self.name} is complete is not known: {why}"
@@ -121,38 +120,38 @@ COUNTED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
-    """What landed in the sources of a pipeline, and what of it is in the table."""
+    """A pipeline's landed files reconciled with its table."""
 
     pipeline: str
     table_uri: str
     by: By
     groups: tuple[DayOrPartition, ...]
-    """The newest day first; a day that was asked for is there, also without files."""
+    """Newest day first; requested days are present even without files."""
     left_out: int = 0
-    """Files of older days, or of more partitions, that are not listed."""
+    """Files of older days, or of further partitions, that are not listed."""
     passed_over: tuple[SkipSummary, ...] = ()
-    """Names in the sources that cannot be read, by the reason."""
+    """Unreadable names in the sources, by reason."""
     errors: tuple[str, ...] = ()
-    """Why something is not known: whether a day is complete is not, then."""
+    """Why the counts may be wrong; then no day has a verdict."""
 
     def day(self, name: str) -> DayOrPartition | None:
-        """Return one of the days."""
+        """Return the group of a day."""
         return next((group for group in self.groups if group.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceCounts:
-    """All source files of a pipeline by state, counted as `blizzard files` counts them."""
+    """All source files of a pipeline counted by state, as in `blizzard files`."""
 
     pipeline: str
     states: Mapping[FileState, int]
     unread: tuple[SkipSummary, ...] = ()
-    """Names that may hold data and are never read, by reason."""
+    """Names that may hold data but are never read, by reason."""
     errors: tuple[str, ...] = ()
     """Why files may be missing from the counts."""
 
     def sentences(self) -> list[str]:
-        """Describe in words what is not in the table."""
+        """Describe what is not in the table."""
         missing = _counts(self.states, (*_MISSING, *_ASIDE))
         files = plural(sum(self.states.values()), "source file")
         sentences = [f"of {files}, {missing}; see blizzard files"] if missing else []
@@ -215,7 +214,7 @@ def _sentence(group: DayOrPartition, *, so_far: bool) -> str:
 
 
 def _quarantined(group: DayOrPartition) -> str:
-    """Return how many bad lines wait; a day is complete without them."""
+    """Say how many bad lines wait; they do not keep a day incomplete."""
     lines = group.quarantined_lines
     if not lines:
         return ""
@@ -225,10 +224,7 @@ def _quarantined(group: DayOrPartition) -> str:
 def _counts(
     states: Mapping[FileState, int], words: tuple[tuple[FileState, str], ...], of: str = ""
 ) -> str:
-    """Return in words how many files are in some states; states without files are left out.
-
-    `of` follows the first number.
-    """
+    """Describe the counts of some states, without empty ones; `of` follows the first number."""
     counts = [(states.get(state, 0), text) for state, text in words if states.get(state, 0)]
     return ", ".join(
         text.format(
@@ -241,33 +237,33 @@ def _counts(
 
 
 MOST_KEPT = 50_000
-"""Source files of which the rows are kept between two questions, some 220 bytes each."""
+"""The most source files whose row counts are cached, some 220 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryReadings:
-    """What one entry says of the source files that it read."""
+    """The source files that one entry read."""
 
     at_ms: int
     retracts: bool
     files: Mapping[str, tuple[int, int]]
-    """Rows, and lines that an earlier part has read, by key."""
+    """Rows, and lines read by earlier parts, by key."""
 
 
 @dataclass(slots=True)
 class EntryRows:
-    """What the entries of one journal say of the rows of source files."""
+    """Row counts of source files from the entries of one journal."""
 
     journal: JournalReader
     replayed: Callable[[], Mapping[str, int]] = dict
-    """Returns the rows that bad lines became later, by `entry:source:path`."""
+    """Returns the rows that replayed bad lines gave, by `entry:source:path`."""
     most_kept: int = MOST_KEPT
     _kept: dict[int, EntryReadings | None] = field(default_factory=dict)
 
     def count(self, files: Sequence[tuple[str, int]]) -> list[int | None]:
-        """Return the rows of files, by their keys and last entries; None where not known.
+        """Return the rows of files, given their keys and last entries.
 
-        The journal does not say it of files that were read under an earlier one.
+        None for files that were read under an earlier journal.
         """
         self._load({number for _key, number in files})
         counts = [self._of(number, key) for key, number in files]
@@ -275,10 +271,7 @@ class EntryRows:
         return counts
 
     def days_of(self, days: Iterable[str], last: int) -> dict[str, range]:
-        """Return the entries that were written on some days.
-
-        A few entries are read, however many there are.
-        """
+        """Return the range of entries written on each day; only a few entries are read."""
 
         def first_of(day: datetime) -> int:
             found = seek(round(day.timestamp() * 1000), 0, last, self._written)
@@ -295,7 +288,7 @@ class EntryRows:
         if entry is None or key not in entry.files:
             return None
         total, skipped = 0, 1
-        # A very large file may have been read over several batches, one right after the other.
+        # A very large file may have been read over several consecutive batches.
         for part in range(number, max(0, number - MOST_PARTS), -1):
             if not skipped:
                 break
@@ -318,7 +311,7 @@ class EntryRows:
         return [None if (one := self._kept[number]) is None else one.at_ms for number in numbers]
 
     def _forget(self) -> None:
-        """Keep what was read last, up to a number of files; an entry without any counts as one."""
+        """Evict the oldest entries beyond `most_kept` files; an entry counts as at least one."""
         sizes = {number: max(1, len(one.files) if one else 0) for number, one in self._kept.items()}
         kept = sum(sizes.values())
         for number in sorted(sizes):

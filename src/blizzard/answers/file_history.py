@@ -1,4 +1,4 @@
-"""What happened to a source file since it was read, and what it waits for if it was not."""
+"""Retractions, erasures and resolved bad lines of a source file, and whether a run is active."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ def retraction_of(
     done: IngestedFile,
     data_files: Sequence[DataFile],
 ) -> FileRetraction | None:
-    """Return what was asked last to take the rows of a file out of the table."""
+    """Return the last entry that takes the rows of a file out of the table."""
     entry = None if done.entry is None else table.journal.entry(done.entry)
     if entry is None or entry.kind != "retract":
         if entry is not None and entry.kind == "batch":
@@ -54,7 +54,7 @@ def retraction_of(
 
 
 def _files_before(table: JournalEvidence, entry: Entry, key: str) -> dict[str, int]:
-    """Return the data files with the content that an entry replaced, and their entries."""
+    """Map the data files with the content that an entry replaced to their entries."""
     newest = reading(table.journal, key, entry.sequence - 1)
     return {
         file.filename: one.sequence
@@ -65,10 +65,9 @@ def _files_before(table: JournalEvidence, entry: Entry, key: str) -> dict[str, i
 
 
 def erasures_of(evidence: PipelineEvidence, key: str, answer: Answer) -> tuple[FileRetraction, ...]:
-    """Return what was asked to take rows of a file out of the table by what they hold.
+    """Return the erasures of rows of a file.
 
-    Entries name rows by where the source was when they were read, or when they were erased: it may
-    have been moved since.
+    Entries use the URI of the source at the time of reading or erasing; it may have moved since.
     """
     table = evidence.table
     if table is None:
@@ -106,10 +105,10 @@ def _taken_out(
     had_them: Mapping[str, int],
     takes: Callable[[Entry], bool],
 ) -> FileRetraction:
-    """Return what became of rows that an entry takes out.
+    """Return the fate of rows that an entry takes out.
 
-    They may be back, with the files that it took out, or with those that were compacted into
-    these: `had_them` says which had rows of the source file at first, with their entries.
+    They may be back with the files that it took out, or with files that were compacted into those:
+    `had_them` maps the original data files of the source file to their entries.
     """
     in_log, mark = table.committed(entry), entry.replacement_mark
     passed_over = table.log.fates([mark]).get(mark) == HeldState.GONE
@@ -149,10 +148,10 @@ def _taken_out(
 def resolutions(
     table: JournalEvidence, parts: Sequence[Entry], key: str
 ) -> Iterator[tuple[Entry, Resolution]]:
-    """Yield the entries that dealt with bad lines of a file, in order, and how many lines.
+    """Yield the entries that resolved bad lines of a file, in order, and how many.
 
-    A quarantine file says how many lines of each source file it has; so does the one that takes
-    its place with the lines that go on waiting. The difference is what was dealt with.
+    Quarantine files record their lines per source file. The resolved lines are the difference
+    between a file and its replacement, which has the lines that still wait.
     """
     waiting: dict[str, QuarantineFile] = {
         file.filename: file for entry in parts for file in entry.quarantine if _lines(file, key)
@@ -191,7 +190,7 @@ def _lines(file: QuarantineFile | None, key: str) -> int:
 
 
 def is_running(evidence: PipelineEvidence) -> bool | None:
-    """Return whether a blizzard runs; None where it runs on another machine, if it does."""
+    """Return whether blizzard runs; None if it may run on another machine."""
     if evidence.store is None:
         return False
     writer = writer_status(evidence.store, evidence.settings.name, this_machine())

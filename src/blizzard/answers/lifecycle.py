@@ -1,6 +1,6 @@
-"""The lifecycle of a file: its states, and the one place that decides them. Pure.
+"""The lifecycle of a file: the one place that decides its state. Pure.
 
-`blizzard why`, `files`, `status`, `dlq` and the live page print what is decided here.
+`blizzard why`, `files`, `status`, `dlq` and the live page print these states.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,10 +36,10 @@ READ_AGAIN = (OnChange.REINGEST, OnChange.REPLACE)
 
 
 def of_deleted(known: UnfinishedFile, progress: FileProgress) -> tuple[FileState, str | None]:
-    """Return the state and the reason of a file that is not done and has left its source.
+    """Return the state and reason of an unfinished file that has left its source.
 
-    A file that failed was never loaded and cannot be read: only an operator ends that. What was
-    read of a file whose rest was given up still has to come into the table.
+    A failed file stays failed until an operator gives it up. If the rest of a file was given up,
+    the part that was read still has to reach the table.
     """
     record = known.record
     reason = None if record.failure is None else record.failure.code
@@ -54,29 +54,29 @@ def of_deleted(known: UnfinishedFile, progress: FileProgress) -> tuple[FileState
 
 
 def of_unfinished(known: UnfinishedFile, progress: FileProgress) -> tuple[FileState, str | None]:
-    """Return the state and the reason of a file that is not done, by the journal alone."""
+    """Return the state and reason of an unfinished file, by the journal alone."""
     if not known.record.gone and _is_due(known):
         return FileState.WAITING, REDO if known.record.redo else PART_READ
     return of_deleted(known, progress)
 
 
 def is_failed(known: UnfinishedFile) -> bool:
-    """Whether a file failed, and nothing has asked for it to be read anew since."""
+    """Whether a file failed and no retry has been ordered since."""
     return known.record.failure is not None and not _is_due(known)
 
 
 def has_a_part_read(known: UnfinishedFile) -> bool:
-    """Whether rows of a file that is not done were read, and none of them was given up."""
+    """Whether rows of an unfinished file were read and not given up."""
     return is_part_way(known.record) and not known.record.redo
 
 
 def last_entry(known: UnfinishedFile) -> int | None:
-    """Return the last entry that read lines of a file that is not done; without one, the last."""
+    """Return the last entry that read lines of an unfinished file, or else that names it."""
     return known.entry if known.read_in is None else known.read_in
 
 
 def _is_due(known: UnfinishedFile) -> bool:
-    """Whether nothing is wrong with a file: the rest of it, or all of it, is to be read."""
+    """Whether an unfinished file is simply due to be read, in full or in part."""
     failure = known.record.failure
     return failure is None or (known.record.redo and not failure.attempts)
 
@@ -84,7 +84,7 @@ def _is_due(known: UnfinishedFile) -> bool:
 def _unfinished(
     facts: ObjectFacts, known: UnfinishedFile, decision: Decision
 ) -> tuple[FileState, str | None]:
-    """Return the state and the reason of a listed object whose name is not done."""
+    """Return the state and reason of a listed object whose name is unfinished."""
     record, failure = known.record, known.record.failure
     is_due = failure is None or _is_due(known)
     is_other = not same_object(record, facts)
@@ -106,7 +106,7 @@ def _young(decision: Decision) -> str | None:
 class Lifecycle:
     """Decides the state of every object of one source. No other code does.
 
-    Several objects may have had one name, each with rows in the table: each has its own standing.
+    Several objects of one name may have rows in the table; each has its own standing.
     """
 
     source: SourceSettings
@@ -117,7 +117,7 @@ class Lifecycle:
     written: DayOf = lambda _entry: None
 
     def before(self, key: str, done: IngestedFile | None) -> Before:
-        """Return what the ledger says of a name; `done` is the object that was read to its end."""
+        """Return the ledger's record of a name; `done` is the object that was read to its end."""
         unfinished = self.ledger.unfinished.get(key)
         if unfinished is not None and unfinished.record.redo:
             done = None  # The files with its rows are gone: it is read again.
@@ -126,7 +126,7 @@ class Lifecycle:
     def listed(
         self, facts: ObjectFacts, before: Before, decision: Decision, *, loses_rest: bool
     ) -> Iterator[FileStanding]:
-        """Yield what was read under the name of a listed object before, and then the object."""
+        """Yield earlier objects of a listed object's name, then the object itself."""
         known, done = before.unfinished, before.finished
         undone = self._not_applied(f"{self.source.name}:{facts.path}")
         is_read = decision is Decision.TAKE and self.source.on_change in READ_AGAIN
@@ -151,7 +151,7 @@ class Lifecycle:
             yield from self._not_in_place(undone, done, at=at, deleted=True)
 
     def unfinished_and_gone(self, known: UnfinishedFile) -> FileStanding:
-        """Return an object that is not done and has left its source."""
+        """Return an unfinished object that has left its source."""
         record = known.record
         state, reason = of_deleted(known, self.progress)
         landed = known.since or known.at
@@ -163,7 +163,7 @@ class Lifecycle:
         return replace(standing, deleted=True, in_part=has_a_part_read(known))
 
     def earlier(self, key: str) -> Iterator[FileStanding]:
-        """Yield the objects whose rows are in the table beside those of the present one."""
+        """Yield the earlier objects of a name whose rows are still in the table."""
         for each in self.ledger.earlier.get(key, ()):
             one = self.read(each.file, overwritten=True)
             if each.reason is None:
@@ -177,7 +177,7 @@ class Lifecycle:
     def read(
         self, done: IngestedFile, *, deleted: bool = False, overwritten: bool = False
     ) -> FileStanding:
-        """Return an object that was read to its end, and is not in its source as it was."""
+        """Return a fully read object that is no longer in its source as it was."""
         path = done.key.partition(":")[2]
         state, at = self.progress.of(done), self.written(done.entry)
         standing = self._standing(path, state, at, done.size, done.entry)
@@ -186,13 +186,13 @@ class Lifecycle:
     def _state(
         self, facts: ObjectFacts, before: Before, decision: Decision, *, loses_rest: bool
     ) -> tuple[FileState, int | None, str | None]:
-        """Return the state of a listed object, the entry that says so, and the reason."""
+        """Return the state of a listed object, its entry and its reason."""
         known, done = before.unfinished, before.finished
         if done is not None and is_same(done, facts):
             return self.progress.of(done), done.entry, None
         if known is None and done is None and decision is Decision.FAIL:
             return FileState.FAILED, None, PartitionUnknown.code
-        # What is in the table counts for more than other content that failed and is gone.
+        # Content in the table takes precedence over other content that failed and is gone.
         if known is None or (known.record.gone and done is not None and not loses_rest):
             is_read = done is None or decision is not Decision.DONE
             reason = None if done is None else Reason.CHANGED.value
@@ -206,7 +206,7 @@ class Lifecycle:
     def _read_before(
         self, facts: ObjectFacts, before: Before, decision: Decision, *, loses_rest: bool
     ) -> Iterator[FileStanding]:
-        """Yield what was read under a name as another object, which counts by itself."""
+        """Yield earlier objects of a name that count separately."""
         known, done = before.unfinished, before.finished
         if done is not None and not is_same(done, facts) and self._is_in(done):
             yield self.read(done, overwritten=True)
@@ -218,7 +218,7 @@ class Lifecycle:
             yield replace(self.unfinished_and_gone(known), deleted=False, overwritten=True)
 
     def _not_applied(self, key: str) -> Undecided | None:
-        """Return the rejected entry by which rows of a file were to replace others."""
+        """Return the rejected replacement by a file, if there is one."""
         one = self.ledger.undecided.of(key)
         is_it = one is not None and one.not_applied and key not in self.ledger.unfinished
         return one if is_it else None
@@ -235,7 +235,7 @@ class Lifecycle:
         at: datetime | None,
         deleted: bool = False,
     ) -> Iterator[FileStanding]:
-        """Yield what is in the table of a file, and its new content, which is not."""
+        """Yield the old content that is in the table, then the new content that is not."""
         if done is not None and self._is_in(done):
             yield self.read(done, overwritten=True)
         path, size = undone.after.key.partition(":")[2], undone.after.size
@@ -269,7 +269,7 @@ class Lifecycle:
 
 
 def to_be_replaced(ledger: Ledger, key: str) -> Iterator[IngestedFile]:
-    """Yield what is in the table of a file until new content replaces it."""
+    """Yield the content in the table that a pending entry replaces."""
     one = ledger.undecided.of(key)
     if one is None or one.passed_over or one.after.retracted:
         return

@@ -1,4 +1,4 @@
-"""Parts of sentences about files, and what to do about failures. Pure."""
+"""Phrases about files, and ways out of failures. Pure."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ from lakebed.types import OnChange
 from lakebed.units import is_are, plural, span
 
 FEW = 3
-"""How many files a sentence names."""
+"""The most files that a sentence names."""
 REPLAY = "replay"
 QUARANTINE = "error_handling:\n  on_bad_record: quarantine"
 RIGHT_AWAY = "or right away with this command"
@@ -43,13 +43,13 @@ ADVICE = {
     "too_many_bad_lines": "Fix the file or the schema, or raise error_handling.max_bad_records or "
     f"max_bad_ratio: it is read again when one of them changes, {RIGHT_AWAY}.",
 }
-"""What to do about a failure, by its code; the same for every other code."""
+"""Advice on failures by code; all other codes share one advice."""
 
 
 def quarantine_hint(settings: PipelineSettings, lines: Iterable[int | None]) -> str | None:
-    """Name quarantine where bad lines keep whole files out; None where it would not help.
+    """Suggest quarantine if bad lines fail whole files; None if it would not help.
 
-    `lines` are those that failed files, None where a file failed as a whole.
+    `lines` has the failing line of each failed file, or None if the file failed as a whole.
     """
     count = sum(line is not None for line in lines)
     if not count or settings.quarantine is not None:
@@ -61,21 +61,22 @@ def quarantine_hint(settings: PipelineSettings, lines: Iterable[int | None]) -> 
 
 
 def typable(key: str) -> str:
-    """Return a name of a source file as a shell takes it."""
+    """Quote the name of a source file for a shell."""
     return quote(printable(key))
 
 
 def key_of(answer: Answer) -> str:
-    """Return the name of a source file that means no other: `source:path`."""
+    """Return the unique name of a source file: `source:path`."""
     return f"{answer.source}:{answer.path}"
 
 
 def way_out(
     code: str, key: str, cli: CommandPrefix, *, part_way: bool, bad_line: bool = False
 ) -> WayOut:
-    """Return what to do about a failed file; `part_way`: whether lines of it are in the table.
+    """Return what to do about a failed file.
 
-    `bad_line`: whether one line failed the file, so that it could have been quarantined alone.
+    `part_way`: some of its lines are in the table. `bad_line`: a single line failed it, which could
+    have been quarantined instead.
     """
     retry, advice = _retry_of(key, cli), ADVICE.get(code)
     if code == "partition_unknown":
@@ -98,7 +99,7 @@ def way_out(
 def of_failed(
     failed: FailedSource, key: str, settings: PipelineSettings, cli: CommandPrefix
 ) -> WayOut:
-    """Return what to do about a failed file; every surface shows this."""
+    """Return what to do about a failed file, as shown everywhere."""
     if failed.next_try is not None:
         return WayOut(advice="Read it right away.", commands=(_retry_of(key, cli),))
     bad_line = failed.line is not None and settings.quarantine is None
@@ -111,20 +112,20 @@ def _retry_of(key: str, cli: CommandPrefix) -> str:
 
 
 def of_lost(cli: CommandPrefix, key: str | None = None) -> WayOut:
-    """Return what to do about files that were deleted before they were read; None means all."""
+    """Return what to do about one file, or all files, deleted before they were read."""
     which = "--deleted" if key is None else typable(key)
     advice = "Put it back, or give it up." if key else "Put them back, or give them up."
     return WayOut(advice=advice, commands=confirmed(f"{cli.blizzard} dlq discard {which}"))
 
 
 def read_again(answer: Answer, cli: CommandPrefix) -> WayOut:
-    """Return how a file is read again whose data files are not to come back."""
+    """Return how to read a file again whose data files will not come back."""
     redo = f"{cli.blizzard} redo --file {typable(key_of(answer))}"
     return WayOut(advice="Read the file again.", commands=confirmed(redo))
 
 
 def replacing(names: Iterable[str], new: str, cli: CommandPrefix) -> tuple[str, str]:
-    """Return the commands that put the content of a file in the place of the rows of others."""
+    """Return the commands that replace the rows of some files with the content of another."""
     others = " ".join(map(typable, names))
     return confirmed(f"{cli.blizzard} retract {others} --replace {typable(new)}")
 
@@ -139,13 +140,13 @@ def lines(answer: Answer) -> str:
 
 
 def row_count(answer: Answer) -> int:
-    """Count the rows that the file has given."""
+    """Count the rows that the file gave."""
     read = sum(one.rows for one in answer.read)
     return read + sum(one.rows for one in replays(answer))
 
 
 def present_count(answer: Answer) -> int:
-    """Count the rows of the file that are in the table, as far as that is known."""
+    """Count the rows of the file that are in the table, as far as known."""
     erased = sum(one.rows for one in answer.erased if one.is_done)
     removed = sum(one.own_rows or 0 for one in answer.data_files if one.state is FileState.REMOVED)
     return max(0, row_count(answer) - erased - removed)
@@ -157,7 +158,7 @@ def rows_from_lines(answer: Answer) -> str:
 
 
 def rows_there(answer: Answer) -> str:
-    """Describe how many rows of a failed file are in the table; empty where not counted."""
+    """Say how many rows of a failed file are in the table; empty if not counted."""
     if not answer.read:
         before = answer.replaces_rows
         if before is None:
@@ -179,13 +180,13 @@ def left_out(answer: Answer) -> str:
 
 
 def replays(answer: Answer) -> list[Resolution]:
-    """Return the replays whose rows are where the others are."""
+    """Return the replays that count for the file's present state."""
     waits = answer.state is FileState.JOURNALED
     return [one for one in answer.resolved if one.rows and (one.committed or waits)]
 
 
 def waiting_lines(answer: Answer) -> int:
-    """Count the bad lines of a file that wait in quarantine."""
+    """Count the bad lines of a file that still wait in quarantine."""
     dealt_with = sum(one.lines for one in answer.resolved)
     return sum(one.quarantined for one in answer.read) - dealt_with
 
@@ -236,7 +237,7 @@ def entries(answer: Answer) -> str:
 
 
 def in_state(answer: Answer) -> list[DataFile]:
-    """Return the data files to which the file owes its state."""
+    """Return the data files that have the same state as the file."""
     return [one for one in answer.data_files if one.state is answer.state]
 
 
@@ -252,7 +253,7 @@ def removals(files: Iterable[DataFile]) -> str:
 
 
 def taken_out(answer: Answer, cli: CommandPrefix) -> tuple[str, WayOut]:
-    """Return what other writers have done to the rows of a file, and how to learn more."""
+    """Say what other writers did to the rows of a file, with a way out."""
     files = in_state(answer)
     if answer.state is FileState.ALTERED:
         word = "its data file was" if len(files) == 1 else "its data files were"
@@ -274,7 +275,7 @@ TIME_TRAVEL = WayOut(advice="Time travel to an earlier version shows them, until
 
 
 def holders(files: list[DataFile]) -> str:
-    """Name the files that hold the rows of others now, in a sentence; empty where it is unknown."""
+    """Name the files that hold rewritten rows now, as a sentence; empty if unknown."""
     now = sorted({one.replaced_by for one in files if one.replaced_by is not None})
     more = f" and {len(now) - FEW:,} more" if len(now) > FEW else ""
     return f" The rows are in {', '.join(now[:FEW])}{more} now." if now else ""
@@ -284,7 +285,7 @@ def holders(files: list[DataFile]) -> str:
 
 
 def not_applied(answer: Answer, taken: FileRetraction, cli: CommandPrefix) -> tuple[str, WayOut]:
-    """Return that new content did not replace other rows, and what to do."""
+    """Say that a replacement was rejected, with a way out."""
     old = ", ".join(taken.others) or "the old content"
     where = f"{plural(taken.rows, 'row')} of {old} {'stays' if taken.rows == 1 else 'stay'}"
     if taken.is_altered:
@@ -306,7 +307,7 @@ def not_applied(answer: Answer, taken: FileRetraction, cli: CommandPrefix) -> tu
 
 
 def because(reasons: tuple[str, ...]) -> str:
-    """Write why something was not done, in brackets; empty where it is unknown."""
+    """Return the reasons in parentheses; empty if unknown."""
     more = f"; and {len(reasons) - FEW:,} more" if len(reasons) > FEW else ""
     return f" ({'; '.join(reasons[:FEW])}{more})" if reasons else ""
 
@@ -317,7 +318,7 @@ def replaced(taken: FileRetraction) -> str:
 
 
 def until_then(answer: Answer) -> str:
-    """Describe which rows are in the table until new content is; else empty."""
+    """Say which rows are in the table until a replacement is committed; else empty."""
     taken = answer.retraction
     if taken is None or taken.committed or taken.is_out or not (taken.replaced and taken.rows):
         return ""
@@ -326,7 +327,7 @@ def until_then(answer: Answer) -> str:
 
 
 def erased(one: FileRetraction) -> str:
-    """Describe what an erasure took of a file."""
+    """Describe an erasure of rows of a file."""
     rows = plural(one.rows, "of its rows was", "of its rows were")
     if one.passed_over:
         return f"The erasure of {plural(one.rows, 'row')} of it in entry {one.entry} had no effect."
@@ -400,7 +401,7 @@ def waits(answer: Answer, source: SourceSettings, policy: RollingPolicy, now: da
 
 
 def ways_of_waiting(cli: CommandPrefix, *, running: bool | None) -> tuple[WayOut, ...]:
-    """Return what an operator can do about a file that waits; nothing while blizzard runs."""
+    """Return what to do about a waiting file; nothing while blizzard runs."""
     if running:
         return ()
     if running is None:
@@ -411,5 +412,5 @@ def ways_of_waiting(cli: CommandPrefix, *, running: bool | None) -> tuple[WayOut
 
 
 def moment(at: datetime) -> str:
-    """Write a time."""
+    """Format a time in UTC."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,4 +1,4 @@
-"""What a person should know about a pipeline, and what to do about it. Pure."""
+"""The problems of a pipeline, and what to do about them. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,27 +16,27 @@ from lakebed.telemetry.events import code_of
 from lakebed.units import is_are, plural
 
 MOVING_SECS = 60.0
-"""The least time after a step during which its backlog counts as moving."""
+"""A backlog counts as moving for at least this long after a step."""
 COMMITS_LATE = ("commit_late", "commit_behind")
 LATE = (*COMMITS_LATE, "files_late", "files_behind")
-"""What has waited too long; `behind` while the step is being done."""
+"""Codes of lateness; `behind` if the step is making progress."""
 error_found = partial(Problem, severity="error")
 _warning = partial(Problem, severity="warning")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadFiles:
-    """What the last listings of the sources have found and no batch has read."""
+    """Unread files in the last listings of the sources."""
 
     files: int | None = None
-    """None where no source was listed."""
+    """None if no source was listed."""
     since: datetime | None = None
     changed: Mapping[str, int] = field(default_factory=dict)
-    """Files that changed after they were ingested, by source."""
+    """Files that changed after ingestion, by source."""
 
     @classmethod
     def of(cls, sources: Iterable[SourceStatus]) -> "UnreadFiles":
-        """Return what the listings of sources have found."""
+        """Sum up the listings of sources."""
         listed = [one for one in sources if one.pending_files is not None]
         return cls(
             files=sum(one.pending_files or 0 for one in listed) if listed else None,
@@ -61,10 +61,10 @@ def of_pipeline(
     running: Collection[str] = (),
     others: Iterable[Problem] = (),
 ) -> list[Problem]:
-    """Return all problems of a pipeline, the worst first; every surface shows these.
+    """Return all problems of a pipeline, worst first, as shown everywhere.
 
-    `unreadable` are entries, `refusal` is why a start would be refused, and `running` names the
-    programs that answer. `others` are known already.
+    `unreadable` are entries, `refusal` is why a start would be refused, `running` names the
+    programs that answer, and `others` are problems found elsewhere.
     """
     dry_run = WayOut(commands=(f"{cli.blizzard} --dry-run",))
     found = [one if one.severity == "warning" else or_way_out(one, dry_run) for one in others]
@@ -99,12 +99,12 @@ def of_pipeline(
 
 
 def or_way_out(problem: Problem, way_out: WayOut) -> Problem:
-    """Return a problem with a way out, if it has none."""
+    """Add a way out to a problem without one."""
     return replace(problem, way_out=problem.way_out or way_out)
 
 
 def of_error(error: BaseException, what: str) -> Problem:
-    """Return that something could not be read, without the text of an unforeseen error."""
+    """Return a read error as a problem, without the text of an unforeseen error."""
     message = str(error) if isinstance(error, LakeError) else "an internal error; see the log"
     return error_found(code=code_of(error), message=f"{what}: {message}")
 
@@ -176,7 +176,7 @@ def _of_files(status: PipelineStatus, cli: CommandPrefix) -> Iterator[Problem]:
 
 
 def _of_changed(changed: Mapping[str, int], cli: CommandPrefix) -> Iterator[Problem]:
-    """Yield the sources with files that changed after they were ingested."""
+    """Yield a problem for each source with files that changed after ingestion."""
     for source, files in changed.items():
         if files:
             kept = "changed after being ingested; source.on_change keeps the new content unread"
@@ -193,7 +193,7 @@ def _of_changed(changed: Mapping[str, int], cli: CommandPrefix) -> Iterator[Prob
 def _counting(
     count: int, one: str, many: str, *, code: str, way_out: WayOut, subject: str | None = None
 ) -> Problem:
-    """Return a warning whose count can be added to those of other pipelines."""
+    """Return a warning whose count can be summed over pipelines."""
     message = one if count == 1 else many.format(count)
     return Problem(
         severity="warning",
@@ -207,17 +207,17 @@ def _counting(
 
 
 def sorted_problems(problems: Iterable[Problem]) -> list[Problem]:
-    """Return problems once each: errors first, then the oldest."""
+    """Return distinct problems: errors first, then oldest first."""
     return sorted(dict.fromkeys(problems), key=urgency)
 
 
 def urgency(problem: Problem) -> tuple[bool, str]:
-    """Return what problems are sorted by, everywhere."""
+    """Return the sort key of problems."""
     return problem.severity != "error", problem.since or "~"
 
 
 def health_of(problems: Iterable[Problem], *, known: bool) -> Health:
-    """Return the health that problems mean."""
+    """Return the health that follows from problems."""
     severities = {one.severity for one in problems}
     if "error" in severities:
         return "failing"
@@ -235,7 +235,7 @@ def late_steps(
     cli: CommandPrefix = BARE,
     running: Collection[str] = (),
 ) -> Iterator[Problem]:
-    """Yield what has waited too long in a pipeline, as far as it is known."""
+    """Yield unread files and uncommitted entries that have waited too long."""
     sink, writer = settings.sink, None if status is None else status.writer
     if unread.files and unread.since is not None:
         is_alive = writer is not None and writer.state is Life.ALIVE
@@ -253,7 +253,7 @@ def late_steps(
                 counts=(unread.files,),
                 many="{0:,} source files are unread",
             ),
-            # A batch waits for more files up to the rollover.
+            # A batch may wait for more files up to the rollover.
             patience=sink.rolling.rollover + POLLS * settings.poll_interval,
             moved=None if batch is None else batch.at,
         )
@@ -284,18 +284,18 @@ MOVES = {"files_late": "others were just read", "commit_late": "others were just
 
 
 def _run(program: str, cli: CommandPrefix, running: Collection[str]) -> WayOut:
-    """Return the command that starts a program; if it answers, the one that says how it is."""
+    """Return the command that starts a program, or shows its status if it runs."""
     start = cli.start(program)
     return WayOut(commands=(f"{start} status" if program in running else start,))
 
 
 def minute(at: datetime, now: datetime) -> str:
-    """Return a time in UTC, with its day unless that is today."""
+    """Format a time in UTC, with its date unless that is today."""
     return f"{at:{'' if at.date() == now.date() else '%Y-%m-%d '}%H:%M} UTC"
 
 
 def said_of(problem: Problem, now: datetime) -> str:
-    """Return a problem for a terminal: what it is, and since when."""
+    """Format a problem for a terminal, with its age."""
     if problem.since is None:
         return problem.message
     return f"{problem.message} (since {minute(datetime.fromisoformat(problem.since), now)})"
@@ -309,9 +309,9 @@ def _late(
     patience: float,
     moved: datetime | None,
 ) -> Iterator[Problem]:
-    """Yield a backlog that has waited too long; while it moves, that is never an error.
+    """Yield a backlog that has waited too long; a moving backlog is never an error.
 
-    `moved` is when the step was done last, None where nothing does it any more.
+    `moved` is when the step was last done; None if nothing does it any more.
     """
     limit = settings.sink.late_after
     waited = (now - datetime.fromisoformat(problem.since or "")).total_seconds()

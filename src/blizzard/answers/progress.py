@@ -1,7 +1,6 @@
-"""One pipeline as questions about its files find it: journal, log, sources. Read-only.
+"""The evidence about one pipeline's files: journal, log and sources. Read-only.
 
-`why`, `files`, `status`, `dlq`, `--dry-run` and the live page ask here, so that they give the same
-answer.
+`why`, `files`, `status`, `dlq`, `--dry-run` and the live page share it, so their answers agree.
 """
 
 from collections.abc import Callable, Iterable
@@ -44,7 +43,7 @@ from lakebed.storage.store import Reader
 
 @dataclass(frozen=True, slots=True)
 class LastCommitted:
-    """The last entry that is in the table, and why that is not known for sure."""
+    """The last committed entry, and why that may be wrong."""
 
     entry: int | None = None
     unsure: str | None = None
@@ -53,20 +52,20 @@ class LastCommitted:
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineEvidence:
-    """One pipeline, and all that questions about its files are answered from."""
+    """Everything that answers about one pipeline's files are based on."""
 
     settings: PipelineSettings
     clock: Clock
     log: PipelineLog
     store: Reader | None = None
-    """The table's directory; None where there is none yet."""
+    """The table's directory; None if it does not exist yet."""
     history: Ledger = field(default_factory=Ledger)
-    """What the journal says up to now."""
+    """The ledger of the journal so far."""
     open_reader: OpenReader = open_reader
     check_schema: Callable[[], None] = lambda: None
-    """Raise where penguin would hold every file with the declared fields."""
+    """Raises if penguin would hold every file with the declared fields."""
     cli: CommandPrefix = field(default_factory=CommandPrefix)
-    """How commands name the pipeline."""
+    """The prefix of commands about the pipeline."""
 
     @classmethod
     def read(
@@ -80,7 +79,7 @@ class PipelineEvidence:
         log: PipelineLog | None = None,
         cli: CommandPrefix | None = None,
     ) -> "PipelineEvidence":
-        """Read the journal of a pipeline; bring a given ledger up to date instead."""
+        """Read the journal of a pipeline, or bring a given ledger up to date."""
         store, log = open_table(settings, opening), log or PipelineLog(settings, opening)
         history = Ledger() if ledger is None else ledger
         if store is not None and ledger is not None:
@@ -105,7 +104,7 @@ class PipelineEvidence:
 
     @cached_property
     def table(self) -> JournalEvidence | None:
-        """Return the journal and the newest version of the log; None where there is no table."""
+        """The journal with the newest version of the log; None without a table."""
         if self.store is None:
             return None
         name = self.settings.name
@@ -119,7 +118,7 @@ class PipelineEvidence:
 
     @cached_property
     def aside(self) -> Aside:
-        """Return the files that penguin holds, or that were given up, as the log says by now."""
+        """The files that penguin holds or that were given up, by the log."""
         if self.store is None:
             return Aside()
         return read_aside(self.store, self.settings.name, self.log.fates)
@@ -129,7 +128,7 @@ class PipelineEvidence:
         return next(each for each in source_listers(self.settings) if each.source is source)
 
     def context(self, source: SourceSettings, lookup: JournalLookup) -> DiscoveryContext:
-        """Return what files of a source are compared with."""
+        """Return the context for discovering files of a source."""
         now, since = self.clock.now(), None
         if source.lookback is not None:
             since = self.history.first_read(source.name, now=now)
@@ -142,16 +141,16 @@ class PipelineEvidence:
         )
 
     def spot_check(self, source: SourceSettings) -> SpotCheck:
-        """Return the way to list parts of a source, as a sweep does."""
+        """Return a check of single paths of a source, equivalent to a sweep."""
         return SpotCheck(lister=self.lister(source), context=self.context(source, self.known))
 
     def swept(self, source: SourceSettings) -> Finding:
-        """List a source, all of it, as a run does that has just started."""
+        """List all of a source, as a newly started run would."""
         context = self.context(source, self.history.lookup())
         return self.lister(source).look(context, whole=True)
 
     def refusal(self) -> LakeError | None:
-        """Return why a start of the pipeline would be refused; None where it would not."""
+        """Return why a start of the pipeline would be refused; None if it would not."""
         if self.store is None:
             return None
         try:
@@ -163,17 +162,17 @@ class PipelineEvidence:
         return None
 
     def refusal_without_journal(self) -> LakeError | None:
-        """Return why a start would be refused, where there is no journal that it could go on with.
+        """Return why a start would be refused, if there is no journal to continue.
 
-        A pipeline whose name was changed has none: that of its old name is still there.
+        That includes a renamed pipeline, whose journal is still under the old name.
         """
         has_journal = self.history.sequence >= 0 and self.history.heir is None
         return None if has_journal else self.refusal()
 
     def refuse_other_source(self, source: SourceSettings) -> None:
-        """Refuse to list a source whose files the journal knows elsewhere, or by other names.
+        """Refuse to list a source whose files the journal knows elsewhere or by other names.
 
-        Nothing there is known to wait: a start would not read it.
+        A start would not read it, so nothing there counts as waiting.
         """
         if self.store is None:
             return
@@ -187,10 +186,10 @@ class PipelineEvidence:
             refuse_moved(history.place, at, history.source_uris)
 
     def last_committed(self, committed: Callable[[str, str], int | None]) -> LastCommitted:
-        """Return the last entry that is in the table, by what the log answers.
+        """Return the last committed entry, given a lookup in the log.
 
-        The log decides: versions may have been lost since penguin wrote its receipt. The receipt
-        answers where the log cannot be read, and where the journal is not the one that it names.
+        The log decides, since versions may have been lost after penguin wrote its receipt. The
+        receipt is used if the log is unreadable or the journal is not the one that it names.
         """
         history, receipt = self.history, self.history.receipt
         if self.store is None:
@@ -206,9 +205,9 @@ class PipelineEvidence:
             return LastCommitted(None if receipt is None else receipt.sequence, str(unread))
 
     def progress(self) -> tuple[FileProgress, tuple[str, ...]]:
-        """Return how far files that were read have come, and why that is not known for sure.
+        """Return how far read files have come, and why that may be wrong.
 
-        All answers are of one version of the log, and leave out what other writers have done.
+        All facts are of one version of the log, without changes by other writers.
         """
         table, history = self.table, self.history
         if table is None:
@@ -216,7 +215,7 @@ class PipelineEvidence:
         last = self.last_committed(table.log.committed)
         committed, unsure = last.entry, last.unsure
         if history.awaits and unsure is None:
-            # What a journal inherits was committed by the earlier one, or it would not be here.
+            # Inherited knowledge was committed by the earlier journal.
             committed = max(committed or 0, history.awaits)
         if committed is None:
             return FileProgress(committed=None), () if unsure is None else (unsure,)
@@ -240,8 +239,7 @@ class PipelineEvidence:
     def _keys_of(self, metas: Iterable[HeldMeta]) -> frozenset[str]:
         """Return the keys of all source files with rows in some data files.
 
-        penguin notes them as the entry names them; of a file that several share that is all there
-        is. Of a file with one source there is its URI as well.
+        penguin records them as the entry names them, and also the URI if there is only one.
         """
         named = {name for meta in metas for name in (*meta.source_files, meta.source_file) if name}
         roots = dict(self.history.source_names)

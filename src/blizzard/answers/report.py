@@ -1,7 +1,7 @@
-"""The reconciliation of a pipeline: what landed in its sources against what is in its table.
+"""Reconcile a pipeline: files that landed in its sources against its table.
 
-The journal's names and sums say what was read, the log what is committed, and a listing what
-landed and when. Entries are read only for rows, and only those of the files that are asked for.
+The ledger says what was read, the log what is committed, and a listing what landed and when.
+Entries are read only to count rows, and only those of the files in question.
 """
 
 from collections import Counter
@@ -36,42 +36,42 @@ from lakebed.journal import JournalReader
 from lakebed.telemetry.events import code_of
 
 DAYS = 31
-"""How many days are listed one by one, unless others are asked for."""
+"""The default number of days to list."""
 READ = (
     FileState.IN_TABLE, FileState.ALTERED, FileState.JOURNALED, FileState.HELD, FileState.DISCARDED,
 )  # fmt: skip
-"""Files whose rows are counted: they were read as the objects they are."""
+"""States of files whose rows are counted: they were read as the present objects."""
 OUT = (FileState.RETRACTED, FileState.REMOVED)
-"""Files whose rows are no longer in the table, nor on their way there."""
+"""States of files whose rows are neither in the table nor pending."""
 Keeps = Callable[[FileStanding], bool]
-"""Whether a file is to be listed."""
+"""Decides whether to list a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Which files are meant, and how they are counted."""
+    """Which files to reconcile, and how to group them."""
 
     by: By = "day"
     days: tuple[str, ...] = ()
     """The days to list, such as `2024-01-01`; empty for the last `most` ones."""
     prefix: str = ""
-    """What the paths below their source begin with."""
+    """A prefix of paths below the source."""
     source: str | None = None
     """The one source to list; None for all."""
     partition: str | None = None
     """A partition such as `date=2024-01-01`, or only a value of it; None for all."""
     rows: bool = True
-    """Whether rows are counted: the entries of the files that are counted are read for it."""
+    """Whether to count rows, which reads the entries of the counted files."""
     most: int = DAYS
-    """The most days or partitions to list, the newest first."""
+    """The most days or partitions to list, newest first."""
 
     def window(self, now: datetime) -> tuple[str, ...]:
-        """Return the days to list, the newest first."""
+        """Return the days to list, newest first."""
         last = (f"{now - timedelta(days=ago):%Y-%m-%d}" for ago in range(self.most))
         return tuple(sorted(set(self.days), reverse=True)) or tuple(last)
 
     def means(self, partition: str | None) -> bool:
-        """Whether a partition is asked about."""
+        """Whether a partition is selected."""
         if self.partition is None:
             return True
         parts = (partition or "").split("/")
@@ -81,21 +81,21 @@ class Question:
 
 @dataclass(slots=True)
 class CountedFiles:
-    """The files of one source that are asked about, and those whose rows are to be counted."""
+    """Collects the selected files of one source, and those whose rows to count."""
 
     question: Question
     days: frozenset[str]
     keeps: Keeps
     groups: dict[str, DayOrPartition] = field(default_factory=dict)
     read: list[tuple[str, str, int]] = field(default_factory=list)
-    """Groups, keys and entries of files whose rows are counted."""
+    """Groups, keys and entries of files whose rows to count."""
     left_out: int = 0
     files: list[FileStanding] = field(default_factory=list)
-    """Those that are to be listed, also of days that are not counted."""
+    """The files to list, including those of days that are not counted."""
     unread: tuple[SkipSummary, ...] = ()
 
     def count(self, one: FileStanding) -> None:
-        """Count a file, if it is asked about."""
+        """Count a file if it is selected."""
         question = self.question
         if not question.means(one.partition):
             return
@@ -114,7 +114,7 @@ class CountedFiles:
 
 @dataclass(slots=True)
 class Reconciler:
-    """Repeated reconciliations of one pipeline; what entries said once is not read again."""
+    """Reconciles one pipeline repeatedly, caching what entries say."""
 
     settings: PipelineSettings
     open_reader: OpenReader
@@ -124,20 +124,20 @@ class Reconciler:
     _rows: EntryRows | None = None
 
     def reconcile(self, question: Question) -> Reconciliation:
-        """Return what landed and what of it is in the table. Nothing is written."""
+        """Compare landed files with the table. Nothing is written."""
         return self.reconcile_and_list(question, lambda _one: False)[0]
 
     def reconcile_and_list(
         self, question: Question, keeps: Keeps
     ) -> tuple[Reconciliation, list[FileStanding]]:
-        """Return what landed and what of it is in the table, and some of the files themselves."""
+        """Compare landed files with the table, and return the files that `keeps` selects."""
         found = self._survey(question, keeps)
         return self._summed_up(question, found), [
             one for each in found.sources for one in each.files
         ]
 
     def count(self) -> SourceCounts:
-        """Count all source files by state, whenever they landed. No row is counted."""
+        """Count all source files by state, whenever they landed, without rows."""
         found = self._survey(Question(by="partition", rows=False), lambda _one: False)
         counts = Counter[FileState]()
         for each in found.sources:
@@ -179,7 +179,7 @@ class Reconciler:
         )
 
     def _count_rows(self, groups: Mapping[str, DayOrPartition], found: "SurveyedSources") -> None:
-        """Count what was read of the files of some groups."""
+        """Count the rows of the files of some groups."""
         for group in groups.values():
             group.rows = 0
         if self._rows is None:
@@ -190,7 +190,7 @@ class Reconciler:
             groups[name].add_rows(rows)
 
     def _survey(self, question: Question, keeps: Keeps) -> "SurveyedSources":
-        """List every source; names that turn out damaged, or were replaced, are not believed."""
+        """List every source; if segments turn out damaged or replaced, read the ledger again."""
         evidence = PipelineEvidence.read(
             self.settings, self.clock, opening=self.open_reader, ledger=self.ledger
         )
@@ -231,12 +231,12 @@ class Reconciler:
             if question.source in (None, name):
                 with found.sparing(name):
                     evidence.refuse_other_source(lister.source)
-                    # A store that turns out to list names in no order is listed once more.
+                    # A store that turns out to list names unordered is listed once more.
                     found.sources.append(lister.lister.attempt(partial(counted, lister)))
         return found
 
     def _quarantined(self) -> dict[str, BadLines]:
-        """Return how many bad lines of files wait, by key and entry; no file is opened."""
+        """Count the waiting bad lines by key and entry, without opening files."""
         waiting: dict[str, BadLines] = {}
         for each in self.ledger.books.waiting_files():
             for one in each.file.sources:
@@ -245,7 +245,7 @@ class Reconciler:
         return waiting
 
     def _written(self, days: Sequence[str]) -> DayOf:
-        """Return the way to ask on which of some days an entry was written."""
+        """Return a function that tells on which of some days an entry was written."""
         last = self.ledger.sequence
 
         @cache
@@ -263,7 +263,7 @@ class Reconciler:
 
 @dataclass(slots=True)
 class SurveyedSources:
-    """All sources of a pipeline; one that cannot be listed hides no other."""
+    """The surveyed sources of a pipeline; an unlistable one does not hide the others."""
 
     sources: list[CountedFiles] = field(default_factory=list)
     errors: tuple[str, ...] = ()
@@ -272,21 +272,21 @@ class SurveyedSources:
 
     @property
     def unread(self) -> tuple[SkipSummary, ...]:
-        """Return the names that cannot be read, by reason."""
+        """The unreadable names, by reason."""
         return tuple(one for each in self.sources for one in each.unread)
 
     def refuse(self, refusal: LakeError) -> None:
-        """Note that a start would be refused."""
+        """Record that a start would be refused."""
         self.refused = True
         self.errors += (f"a start would be refused: {refusal} [{code_of(refusal)}]",)
 
     @contextmanager
     def sparing(self, source: str) -> Iterator[None]:
-        """Note why a source cannot be listed, and go on."""
+        """Record why a source cannot be listed, and continue."""
         try:
             yield
         except SegmentBroken:
-            raise  # Nothing is wrong with the source: the entries say the same.
+            raise  # The source is fine; the ledger is read again from the entries.
         except (JournalLost, SourceMoved) as refusal:
             self.refuse(refusal)
         except LakeError as trouble:

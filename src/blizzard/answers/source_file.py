@@ -1,4 +1,4 @@
-"""Why a source file is where it is: not seen, waiting, failed, read in part, or in the table."""
+"""Explain the state of a source file: skipped, waiting, failed, read in part or in the table."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 
 
 def failure_of(evidence: PipelineEvidence, known: UnfinishedFile) -> FailedSource | None:
-    """Return where and since when a file fails; None where it has not failed.
+    """Return a file's failure; None without one.
 
-    A later entry may say that it is gone, was given up, or is to be read again.
+    A later entry may say that the file is gone, was given up, or is to be read again.
     """
     sources = {source.name: source for source in evidence.settings.sources}
     found = FailedSource.of(known, bases_of(evidence.settings, sources[known.record.source]))
@@ -67,11 +67,11 @@ DECISIONS = {
     Reason.BEYOND_BATCH: Decision.FULL,
     Reason.MISPLACED: Decision.FAIL,
 }
-"""What becomes of a file that is not taken for a reason; of all others, nothing more."""
+"""Decisions by the reason for not taking a file; for other reasons it is done."""
 
 
 def why_source_file(evidence: PipelineEvidence, source: SourceSettings, path: str) -> Answer:
-    """Return why a file of a source is where it is."""
+    """Explain the state of a source file."""
     key = f"{source.name}:{path}"
     spot, before = evidence.spot_check(source), evidence.known(key)
     facts, found = _head(spot.context.store, path), spot.of(path)
@@ -121,9 +121,9 @@ def why_source_file(evidence: PipelineEvidence, source: SourceSettings, path: st
 def _standing(
     life: Lifecycle, facts: ObjectFacts | None, before: Before, found: Finding, key: str
 ) -> FileStanding | None:
-    """Return the standing of the object that has a name now, or had it last.
+    """Return the standing of the present or last object of a name.
 
-    None where no row of it was read, and no batch will read it.
+    None if nothing of it was read and no batch will read it.
     """
     known, done = before.unfinished, before.finished
     passed = _passed(found, key.partition(":")[2])
@@ -140,14 +140,14 @@ def _standing(
 
 
 def _is_over(before: Before) -> bool:
-    """Whether other content failed and is gone, and what is in the table counts for more."""
+    """Whether other content failed and is gone, so that the content in the table counts."""
     known = before.unfinished
     is_gone = known is not None and known.record.gone and not known.record.records_read
     return is_gone and before.finished is not None
 
 
 def _read_before(evidence: PipelineEvidence, key: str) -> tuple[Read, ...]:
-    """Return what was read under a name as other objects, and whose rows are still in the table."""
+    """Return the reads of earlier objects of a name whose rows are still in the table."""
     table, found = evidence.table, list[Read]()
     if table is None:
         return ()
@@ -163,7 +163,7 @@ def _read_before(evidence: PipelineEvidence, key: str) -> tuple[Read, ...]:
 
 
 def _waiting_in_all(evidence: PipelineEvidence, key: str) -> int:
-    """Count the waiting bad lines of a file, of earlier content too."""
+    """Count the waiting bad lines of a file, including those of earlier content."""
     files = (each.file for each in evidence.history.books.waiting_files())
     return sum(one.lines for file in files for one in file.sources if one.source == key)
 
@@ -172,11 +172,11 @@ def _head(place: Reader, path: str) -> ObjectFacts | None:
     try:
         return place.head(path)
     except StoreDenied:
-        return None  # The look says that it may not be read.
+        return None  # The spot check reports that it may not be read.
 
 
 def _passed(found: Finding, path: str) -> SkippedFile | None:
-    """Return why a file, or a folder that it is in, is passed over."""
+    """Return why a file, or a folder that contains it, is skipped."""
     names = {path, readable(path)}
     return next(
         (
@@ -189,7 +189,7 @@ def _passed(found: Finding, path: str) -> SkippedFile | None:
 
 
 def _with_history(evidence: PipelineEvidence, answer: Answer, before: Before) -> Answer:
-    """Add what entries say of a file, by the state that it is in."""
+    """Add what entries say about a file, depending on its state."""
     known, done = before.unfinished, before.finished
     if known is not None and not (_is_over(before) or (done and answer.state is FileState.CHANGED)):
         unfinished = _with_unfinished(evidence, answer, known)
@@ -213,7 +213,7 @@ def _with_unfinished(evidence: PipelineEvidence, answer: Answer, known: Unfinish
 
 
 def _rows_before(evidence: PipelineEvidence, bare: Answer, done: IngestedFile) -> int | None:
-    """Count the rows in the table of what a file was before; None where that is not known."""
+    """Count the rows in the table of a file's previous content; None if unknown."""
     before = _with_finished(evidence, replace(bare, state=FileState.IN_TABLE, reason=None), done)
     if before.state is FileState.ALTERED or before.reason == INHERITED:
         return None
@@ -222,7 +222,7 @@ def _rows_before(evidence: PipelineEvidence, bare: Answer, done: IngestedFile) -
 
 
 def _parts_of_unfinished(evidence: PipelineEvidence, known: UnfinishedFile) -> tuple[Entry, ...]:
-    """Return the entries whose rows of a file are in the table, though it is not done."""
+    """Return the entries that read parts of an unfinished file."""
     table, record = evidence.table, known.record
     if table is None or not record.records_read:
         return ()
@@ -259,9 +259,9 @@ def _with_finished(evidence: PipelineEvidence, answer: Answer, done: IngestedFil
 
 
 def settled_progress(evidence: PipelineEvidence) -> tuple[FileProgress, tuple[str, ...]]:
-    """Return the progress of files with what other writers did, and why that is not known for sure.
+    """Return the progress of files including changes by other writers, and why it may be wrong.
 
-    The state of each file that they may have touched is the one that `why` gives.
+    Files that other writers may have touched get the state that `why` gives.
     """
     progress, errors = evidence.progress()
     if evidence.table is None or progress.committed is None:
@@ -276,7 +276,7 @@ def settled_progress(evidence: PipelineEvidence) -> tuple[FileProgress, tuple[st
 def _altered(
     evidence: PipelineEvidence, table: JournalEvidence, progress: FileProgress
 ) -> Iterator[tuple[tuple[str, int], FileState]]:
-    """Yield what other writers have made of the rows of source files, by key and entry."""
+    """Yield the states of source files whose rows other writers changed, by key and entry."""
     history, lookup = evidence.history, evidence.history.lookup()
     made = ((int(at), one) for at, one in history.books.retractions.items() if not one.erased)
     retractions = [entry for entry, _one in made if entry not in progress.passed_over]
@@ -298,10 +298,10 @@ def _altered(
 
 
 def _entry_of(table: JournalEvidence, done: IngestedFile) -> Entry | None:
-    """Return the batch that a file was done with, or else the entry that repeats it.
+    """Return the batch that finished a file, or else the entry that repeats it.
 
-    Files that a moved source or a new journal repeats do not name it: then the entries are
-    searched, the newest first.
+    Records that a moved source or a new journal repeats do not name the batch, so the entries are
+    searched, newest first.
     """
     entry = None if done.entry is None else table.journal.entry(done.entry)
     if entry is not None and entry.has_read(done.key):
@@ -311,7 +311,7 @@ def _entry_of(table: JournalEvidence, done: IngestedFile) -> Entry | None:
 
 
 def _earlier_lines(evidence: PipelineEvidence, lines: int) -> int:
-    """Return how many lines were read under an earlier journal, of those that this one lacks."""
+    """Return `lines`, or 0 if the journal inherits from no earlier one that may have read them."""
     opening = None if evidence.table is None or lines <= 0 else evidence.table.journal.entry(0)
     return 0 if opening is None or opening.inherits is None else lines
 
@@ -319,7 +319,7 @@ def _earlier_lines(evidence: PipelineEvidence, lines: int) -> int:
 def _with_parts(
     evidence: PipelineEvidence, bare: Answer, parts: tuple[Entry, ...], key: str
 ) -> Answer:
-    """Add what entries say of the reading of a file, and how its data files stand."""
+    """Add the reads of a file by some entries, and the states of its data files."""
     table = evidence.table
     if table is None or not parts:
         return bare
@@ -334,7 +334,7 @@ def _with_parts(
     since: list[Resolution] = []
     for entry, one in resolutions(table, parts, key):
         since.append(one)
-        if entry.kind == REPLAY:  # What a retraction writes is other content, or other rows.
+        if entry.kind == REPLAY:  # A retraction writes other content or other rows.
             files = [file for file in entry.files if key in file.source_files]
             data_files += table.data_files(entry, files, key)
     return replace(bare, read=tuple(reads), resolved=tuple(since), data_files=tuple(data_files))

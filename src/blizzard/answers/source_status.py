@@ -1,4 +1,4 @@
-"""The status of a source: files that wait, files that failed, and its dead letters. Read-only."""
+"""The status of a source: waiting files, failed files and dead letters. Read-only."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
@@ -30,7 +30,7 @@ from lakebed.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostFile:
-    """A source file that landed, was deleted from its source, and of which nothing can be read."""
+    """A source file that was deleted from its source before it was loaded."""
 
     pipeline: str
     lost: str
@@ -39,14 +39,14 @@ class LostFile:
     path: str
     """The path below that source, as commands take it."""
     code: str | None
-    """How it failed; None where the data files with its rows were given up instead."""
+    """How it failed; None if the data files with its rows were given up instead."""
     size: int
     since: str
-    """When a run noticed that it is gone."""
+    """When a run noticed its deletion."""
 
 
 def lost_among(history: Ledger) -> dict[str, UnfinishedFile]:
-    """Return the files that were gone before they were loaded and not given up since, by key."""
+    """Return the files deleted before they were loaded and not given up since, by key."""
     return {
         key: known
         for key, known in history.unfinished.items()
@@ -57,7 +57,7 @@ def lost_among(history: Ledger) -> dict[str, UnfinishedFile]:
 def described(
     settings: PipelineSettings, history: Ledger, lost: Iterable[UnfinishedFile]
 ) -> tuple[LostFile, ...]:
-    """Return lost files in the form that is printed, the newest first."""
+    """Return lost files in printable form, newest first."""
     roots = history.source_uris | source_uris_of(settings)
     newest = sorted(lost, key=lambda known: known.at, reverse=True)
     return tuple(
@@ -76,26 +76,26 @@ def described(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterQueue:
-    """What the queue of one pipeline holds."""
+    """The dead letter queue of one pipeline."""
 
     pipeline: str
     letters: tuple[DeadLetter, ...] = ()
-    """Those of files that are failed now and still there, one of each file; the newest first."""
+    """The letters of files that are failed and still present, one per file, newest first."""
     gone: tuple[str, ...] = ()
-    """Objects that entries name and that are not there any more."""
+    """Objects that entries name but that no longer exist."""
     inherited: int = 0
-    """Files that failed under an earlier journal, which has their letters."""
+    """Files that failed under an earlier journal, which names their letters."""
     over: int = 0
-    """Letters of failures that need no action."""
+    """The number of letters that need no action."""
     lost: tuple[LostFile, ...] = ()
-    """Files that were not given up: their days stay open. The newest first."""
+    """Lost files that were not given up, so their days stay incomplete; newest first."""
 
 
 def dead_letter_queue(evidence: PipelineEvidence) -> DeadLetterQueue:
-    """Read a pipeline's dead letter queue. It is handed readers only, so it cannot write.
+    """Read a pipeline's dead letter queue. Only readers are passed in, so nothing can be written.
 
-    Only objects with letters of files that are failed now are read: the newest snapshot and the
-    entries after it say which entries name those.
+    Only objects with letters of currently failed files are read; the ledger says which entries
+    name them.
     """
     settings, ledger = evidence.settings, evidence.history
     if evidence.store is None:
@@ -129,7 +129,7 @@ def _key(letter: DeadLetter, entry: Entry) -> str:
 
 
 def _failed_before(known: UnfinishedFile, ledger: Ledger) -> bool:
-    """Whether a file failed under the journal that this one has taken over, and not since."""
+    """Whether a file failed under the inherited journal, and not since."""
     entry = known.entry if known.failed_in is None else known.failed_in
     before = entry is None or entry <= ledger.awaits
     return known.record.failure is not None and not known.record.gone and before
@@ -138,10 +138,10 @@ def _failed_before(known: UnfinishedFile, ledger: Ledger) -> bool:
 def _read(
     entries: Sequence[Entry], open_folder: Callable[[str], Reader]
 ) -> tuple[list[tuple[DeadLetter, Entry]], tuple[str, ...]]:
-    """Read the objects that entries name, and return those that are not there any more.
+    """Read the objects that entries name; also return the names of missing ones.
 
-    No other object belongs to the queue. They may be in several places, since `dlq_path` may have
-    been another one before.
+    Only named objects belong to the queue. They may be in several places, since `dlq_path` may have
+    changed.
     """
     found: list[tuple[DeadLetter, Entry]] = []
     gone: list[str] = []
@@ -157,7 +157,7 @@ def _read(
         try:
             body = open_folder(folder).get(name)
         except ObjectMissing:
-            body = None  # The whole folder was cleared away.
+            body = None  # The whole folder was deleted.
         if body is None:
             gone.append(uri)
         else:
@@ -167,17 +167,17 @@ def _read(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatus:
-    """One queue; without numbers where it cannot be asked."""
+    """The status of one queue; without numbers if it does not answer."""
 
     queue: str
     messages: int | None = None
-    """Waiting to be received, about; None where the queue does not tell."""
+    """About how many wait to be received; None if the queue does not say."""
     in_flight: int | None = None
-    """Received and not deleted, about; None where the queue counts them among the others."""
+    """About how many are received and not deleted; None if counted in `messages`."""
     error: str | None = None
 
     def sentence(self) -> str:
-        """Return it for a person."""
+        """Describe the status."""
         if self.error is not None:
             return f"the queue of notices cannot be asked: {self.error}; files are found by listing"
         if self.messages is None:
@@ -209,38 +209,38 @@ def queues_of(settings: PipelineSettings, open_queue: OpenQueue) -> tuple[QueueS
 
 
 FEW = 10
-"""How many failed files are named."""
+"""The most failed files to name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceStatus:
-    """One source. What a listing would tell is None where it cannot be listed."""
+    """The status of one source; facts from a listing are None if it cannot be listed."""
 
     source: str
     uri: str
     pending_files: int | None = None
     pending_bytes: int | None = None
-    """Of the next batch; what is beyond it is counted, not measured."""
+    """The bytes of the next batch only; further files are counted but not sized."""
     oldest_pending: datetime | None = None
     lag_secs: float | None = None
-    """The age of the oldest file that waits; 0 where none does."""
+    """The age of the oldest waiting file; 0 without one."""
     failed_files: int = 0
     failed_for_good: int = 0
-    """Those that are not tried again until they change."""
+    """Failed files that are not tried again until they change."""
     next_try: datetime | None = None
-    """When the first of the failed files is tried again."""
+    """When the next failed file is tried again."""
     lost_files: int = 0
-    """Failed and then deleted from the source, so never loaded; not given up."""
+    """Files that failed and were deleted from the source, and are not given up."""
     failures: tuple[FailedSource, ...] = ()
-    """Some of them, the newest first."""
+    """Some of the failures, newest first."""
     changed_files: int = 0
-    """Ingested before and another object now; reported and not read."""
+    """Ingested files that are other objects now, which are reported and not read."""
     passed_over: tuple[SkipSummary, ...] = ()
-    """Names that cannot be read, by the reason."""
+    """Unreadable names, by reason."""
     totals: JournalTotals = field(default_factory=JournalTotals)
     error: str | None = None
     notifications: QueueStatus | None = None
-    """The queue that announces its new files."""
+    """The queue that announces new files."""
 
 
 def source_status(
@@ -250,9 +250,9 @@ def source_status(
     open_queue: OpenQueue | None = None,
     listed: bool = True,
 ) -> SourceStatus:
-    """Return the status of a source; report a failed listing instead of raising.
+    """Return the status of a source; a failed listing is reported, not raised.
 
-    Without being `listed`, it is not known what waits in it.
+    Without `listed`, it is not listed and its waiting files are unknown.
     """
     history, name, now = evidence.history, source.name, evidence.clock.now()
     failed = failed_files(evidence.settings, source, history)
@@ -264,7 +264,7 @@ def source_status(
             found = evidence.swept(source)
             failed = as_found(failed, found, now)
     except SegmentBroken:
-        raise  # Nothing is wrong with the source: the entries say the same.
+        raise  # The source is fine; the ledger is read again from the entries.
     except LakeError as trouble:
         error = str(trouble)
     oldest = None if found is None else min((file.modified for file in found.take), default=None)
@@ -294,10 +294,10 @@ def source_status(
 
 
 def as_found(failed: list[FailedSource], found: Finding, now: datetime) -> list[FailedSource]:
-    """Return the failed files as the next run finds them.
+    """Return the failed files as the next run will find them.
 
-    One of which a part is in the table is read on where its object is back; where another has come
-    in its place, that is what fails now, regardless of the earlier failure.
+    A partly read file continues if its object is back. If another object has taken its place, that
+    change is the failure now, regardless of the earlier one.
     """
     taken = {file.path for file in found.take}
     changed = {
@@ -323,14 +323,14 @@ def as_found(failed: list[FailedSource], found: Finding, now: datetime) -> list[
 def failed_files(
     settings: PipelineSettings, source: SourceSettings, history: Ledger
 ) -> list[FailedSource]:
-    """Return the files of a source that failed when they were last tried, the newest first."""
+    """Return the files of a source whose last attempt failed, newest first."""
     failed = [
         known
         for known in history.unfinished.values()
         if known.record.source == source.name and not known.record.gone and is_failed(known)
     ]
     if not failed:
-        return []  # A look that finds nothing amiss does not work out which settings matter.
+        return []  # Without failures, skip computing the relevant settings.
     bases = bases_of(settings, source)
     found = filter(None, (FailedSource.of(known, bases) for known in failed))
     by_path = sorted(found, key=lambda one: one.path)

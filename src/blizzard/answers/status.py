@@ -1,7 +1,7 @@
 """The status of a pipeline: what is waiting, failed, done and committed. Read-only.
 
-The journal says what was done, the sources say what waits, the receipt says how far penguin is.
-Nothing here needs a running blizzard, and none is disturbed by it.
+The journal says what was done, the sources what waits, and the log or the receipt what penguin
+committed. It neither needs nor disturbs a running blizzard.
 """
 
 from contextlib import suppress
@@ -26,12 +26,12 @@ from lakebed.journal import JournalReader, latest_protocol
 from lakebed.types import CommitMode, Handoff
 
 POLLS = 3
-"""Polls that a program may need before what waits for it is late."""
+"""The polls that a program may take before its backlog is late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStatus:
-    """One pipeline; `last_entry` is None before its journal is begun."""
+    """The status of one pipeline; `last_entry` is None before its journal exists."""
 
     pipeline: str
     table_uri: str
@@ -39,47 +39,47 @@ class PipelineStatus:
     journal: str | None
     last_entry: int | None
     committed_entry: int | None
-    """The last entry that the log has; None before the first commit."""
+    """The last committed entry by the log; None before the first commit."""
     uncommitted_entries: int
     receipt_fits: bool
-    """False where the receipt names an entry that the journal does not have."""
+    """False if the receipt names an entry that the journal does not have."""
     last_batch: EntrySummary | None
     last_written: EntrySummary | None
-    """The last entry of any kind: who wrote, and when."""
+    """The last entry of any kind."""
     writer: WriterStatus | None
     sources: tuple[SourceStatus, ...]
     totals: JournalTotals
     parquet_files: int
     parquet_bytes: int
     quarantine: QuarantineTotals = field(default_factory=QuarantineTotals)
-    """Bad lines that were set aside, and what has become of them."""
+    """Quarantined lines by outcome."""
     held_files: int = 0
     held_rows: int = 0
-    """Journaled, perhaps committed as an entry, and not in the table: penguin holds them."""
+    """Rows of journaled files that penguin holds, so they are not in the table."""
     held: tuple[FilesAside, ...] = ()
-    """Why."""
+    """Why they are held."""
     discarded_files: int = 0
     discarded_rows: int = 0
-    """Journaled, but never to be in the table: they were discarded."""
+    """Rows of journaled files that were discarded, so they never reach the table."""
     unapplied_files: int = 0
     unapplied_rows: int = 0
-    """Among these: they were to come in the place of others, and penguin could not apply that."""
+    """Of these, rows of replacements that penguin rejected."""
     retracted_rows: int = 0
-    """Rows that blizzard retract has taken out of the table."""
+    """Rows that `blizzard retract` took out of the table."""
     erased_rows: int = 0
-    """Rows that blizzard erase has taken out of the table."""
+    """Rows that `blizzard erase` took out of the table."""
     aside_error: str | None = None
-    """Why it is not known what is held."""
+    """Why the held rows are unknown."""
     uncommitted_rows: int | None = 0
-    """Rows of the entries that wait for their commit; None where they are not added up."""
+    """Rows of uncommitted entries; None if not summed."""
     uncommitted_since: datetime | None = None
-    """When the first of these entries was written."""
+    """When the first uncommitted entry was written."""
     last_commit_at: datetime | None = None
-    """When entries of it were committed last; looked up only where others have waited for long."""
+    """When entries were last committed; looked up only if others have waited long."""
 
     @property
     def lag_secs(self) -> float:
-        """Return the age of the oldest file that waits in any source."""
+        """The age of the oldest waiting file in any source."""
         return max((one.lag_secs or 0.0 for one in self.sources), default=0.0)
 
 
@@ -88,7 +88,7 @@ TRIES = 3
 
 @dataclass(slots=True)
 class StatusReader:
-    """Repeated statuses of one pipeline; no entry is read twice."""
+    """Reads the status of one pipeline repeatedly; no entry is read twice."""
 
     settings: PipelineSettings
     clock: Clock
@@ -102,9 +102,9 @@ class StatusReader:
         open_queue: OpenQueue | None = None,
         listed: bool = True,
     ) -> tuple[PipelineEvidence, PipelineStatus]:
-        """Return the status; read again if objects vanish meanwhile because a batch ends."""
+        """Return the status; retry if objects vanish because a batch ends meanwhile."""
         for attempt in range(TRIES):
-            # After an error no ledger is kept: it may be of another journal.
+            # Drop the ledger after an error: it may belong to another journal.
             ledger, self._ledger = self._ledger, Ledger()
             try:
                 evidence = PipelineEvidence.read(
@@ -123,9 +123,9 @@ class StatusReader:
 def pipeline_status(
     evidence: PipelineEvidence, *, open_queue: OpenQueue | None, listed: bool
 ) -> PipelineStatus:
-    """Return the status of a pipeline. It is handed readers only, so it cannot write.
+    """Return the status of a pipeline. Only readers are passed in, so nothing can be written.
 
-    Without `listed` the sources are not listed, and what waits in them is not known.
+    Without `listed`, the sources are not listed and their waiting files are unknown.
     """
     aside, handoff, writer = evidence.aside, None, None
     settings, store, log = evidence.settings, evidence.store, evidence.log
@@ -137,7 +137,7 @@ def pipeline_status(
     last = evidence.last_committed(log.committed)
     uncommitted = max(0, history.sequence - (last.entry or 0)) * last.receipt_fits
     rows, since = (None, None) if last.unsure else _waiting_rows(evidence, uncommitted)
-    with suppress(LakeError):  # What cannot be asked is reported where retractions are counted.
+    with suppress(LakeError):  # `_retractions` reports the error.
         history.settle(log.passed_over)
 
     def sources() -> tuple[SourceStatus, ...]:
@@ -183,7 +183,7 @@ def pipeline_status(
 
 
 def _waiting_rows(evidence: PipelineEvidence, count: int) -> tuple[int | None, datetime | None]:
-    """Return the rows of the last entries of a journal, and when the first was written."""
+    """Return the rows of the last `count` entries, and when the first was written."""
     if evidence.store is None or not count:
         return 0, None
     last, known = evidence.history.sequence, evidence.history.newest
@@ -200,14 +200,14 @@ def _waiting_rows(evidence: PipelineEvidence, count: int) -> tuple[int | None, d
 
 
 def commit_patience(settings: PipelineSettings) -> float:
-    """Return the seconds after which an entry that is not committed is late."""
+    """Return the seconds after which an uncommitted entry is late."""
     sink = settings.sink
     poll = settings.poll_interval if sink.commit is CommitMode.INLINE else sink.commit_poll
     return min(POLLS * poll, sink.late_after)
 
 
 def _last_commit_at(evidence: PipelineEvidence, since: datetime) -> datetime | None:
-    """Return when entries of the pipeline were committed last, if one waits longer than usual."""
+    """Return when entries were last committed, if one has waited longer than usual."""
     waited = (evidence.clock.now() - since).total_seconds()
     with suppress(LakeError):
         return (
@@ -217,7 +217,7 @@ def _last_commit_at(evidence: PipelineEvidence, since: datetime) -> datetime | N
 
 
 def _retractions(history: Ledger, passed_over: PassedOver) -> tuple[list[Retraction], str | None]:
-    """Return the retractions with an effect, or why that is not known."""
+    """Return the retractions that took effect, or why that is unknown."""
     made = {int(entry): one for entry, one in history.books.retractions.items()}
     try:
         rejected = passed_over(
@@ -229,6 +229,6 @@ def _retractions(history: Ledger, passed_over: PassedOver) -> tuple[list[Retract
 
 
 def _not_applied(history: Ledger) -> list[Retraction]:
-    """Return the replacements without effect that were not repeated since."""
+    """Return the rejected replacements that were not repeated since."""
     entries = {one.entry for one in history.undecided.passed_over if one.not_applied}
     return [one for entry, one in history.books.retractions.items() if int(entry) in entries]

@@ -1,7 +1,7 @@
-"""Every file of a source, and those that are no longer there. Read-only.
+"""Every file of a source, present or gone. Read-only.
 
-The listing and the names that the journal knows come in the same order, so they are gone through
-side by side: each file is met once, and neither of the two is held in memory.
+The listing and the names in the journal come in the same order and are merged in one pass, so
+neither is held in memory.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +27,7 @@ from lakebed.storage.options import ObjectFacts
 from lakebed.types import OnChange
 
 BadLines = dict[int, int]
-"""Bad lines of a file that wait, by the entry that read them."""
+"""Waiting bad lines of a file, by the entry that read them."""
 
 
 @dataclass(kw_only=True)
@@ -38,14 +38,14 @@ class SourceSurvey:
     lister: SourceLister
     progress: FileProgress
     written: DayOf
-    """Files that are deleted or overwritten since are counted by when they were read."""
+    """Returns when an entry was written: the landing time of deleted and overwritten files."""
     quarantined: Mapping[str, BadLines] = field(default_factory=dict)
-    """How many bad lines of files wait in quarantine, by key and by the entry that read them."""
+    """Waiting bad lines by key and by the entry that read them."""
     prefix: str = ""
     _odd: list[str] = field(default_factory=list)
-    """Names that could not be read: what is below them is not known to be gone."""
+    """Unreadable names: files below them are not known to be gone."""
     _sought: set[str] = field(default_factory=set)
-    """Keys of files that are not done and were not listed so far."""
+    """Keys of unfinished files that were not listed so far."""
     _met: set[str] = field(default_factory=set)
     """Keys of files whose earlier objects were yielded."""
     _counted: set[tuple[str, int]] = field(default_factory=set)
@@ -53,7 +53,7 @@ class SourceSurvey:
 
     @cached_property
     def scan(self) -> Scan:
-        """Return what decides about each listed object."""
+        """The scan that decides about each listed object."""
         context = self.evidence.context(self.lister.source, lambda _key: Before())
         return self.lister.scan(context, sweep=True)
 
@@ -68,7 +68,7 @@ class SourceSurvey:
         )
 
     def files(self) -> Iterator[FileStanding]:
-        """Yield how each file stands, after what was read under its name before."""
+        """Yield the standing of each file, after those of earlier objects of its name."""
         for one in self._now():
             key = one.key
             history = self.evidence.history
@@ -79,7 +79,7 @@ class SourceSurvey:
             yield self._with_bad_lines(one)
 
     def _with_bad_lines(self, one: FileStanding) -> FileStanding:
-        """Add the bad lines of an object: all up to its entry that are of no earlier object."""
+        """Add the bad lines of an object: those up to its entry not counted for an earlier one."""
         found = {
             entry: lines
             for entry, lines in self.quarantined.get(one.key, {}).items()
@@ -89,7 +89,7 @@ class SourceSurvey:
         return replace(one, quarantined_lines=sum(found.values())) if found else one
 
     def _now(self) -> Iterator[FileStanding]:
-        """Yield how each file stands, those that are no longer there in between."""
+        """Yield the standing of each file in order of names, including files that are gone."""
         plan = self._plan()
         start = f"{self.lister.source.name}:{self.prefix}"
         self._sought = {key for key in self.evidence.history.unfinished if key.startswith(start)}
@@ -134,7 +134,7 @@ class SourceSurvey:
     def _listed(
         self, facts: ObjectFacts, key: str, done: IngestedFile | None
     ) -> Iterator[FileStanding]:
-        """Yield the standing of a listed file, if it is one of the source's."""
+        """Yield the standing of a listed file, if it belongs to the source."""
         self._sought.discard(key)
         files = self.scan.file_filter
         if not files.is_ours(facts):
@@ -148,18 +148,18 @@ class SourceSurvey:
         for one in self._life.listed(facts, before, decision, loses_rest=loses_rest):
             is_ignored = self.lister.source.on_change is OnChange.IGNORE and known is None
             if one.state is FileState.CHANGED and is_ignored and one.reason != NOT_APPLIED:
-                continue  # The object that has its name now is not counted.
+                continue  # With `on_change: ignore` the new object is not counted.
             yield one
 
     def _gone(self, done: IngestedFile, plan: ListingPlan) -> Iterator[FileStanding]:
-        """Yield a file that is done and was not listed, unless the listing left it out."""
+        """Yield a finished file that was not listed, unless the listing plan excludes it."""
         if self._life.before(done.key, done).finished is not None and self._would_be_listed(
             done.key.partition(":")[2], plan
         ):
             yield from self._life.done_and_gone(done)
 
     def _unfinished(self, plan: ListingPlan) -> Iterator[FileStanding]:
-        """Yield the files that are not done and were not listed."""
+        """Yield the unfinished files that were not listed."""
         for key in sorted(self._sought):
             known = self.evidence.history.unfinished[key]
             if self._would_be_listed(known.record.path, plan):
@@ -176,7 +176,7 @@ class SourceSurvey:
 
 
 def partitions_of(lister: SourceLister) -> Callable[[str], str | None]:
-    """Return the question which partition a path names; None if it names none."""
+    """Return a function that extracts the partition of a path; None without one."""
 
     def ask(path: str) -> str | None:
         try:
@@ -189,11 +189,11 @@ def partitions_of(lister: SourceLister) -> Callable[[str], str | None]:
 
 
 FIRST_OF_ALL, LAST_OF_ALL = -1, 2
-"""Ages of evidence that outranks all other, and that counts only without any other."""
+"""Precedence of evidence that overrides all other, and that counts only alone."""
 
 
 def known_between(history: Ledger, start: str, end: str) -> Iterator[IngestedFile]:
-    """Yield the files that are done, between two keys, each as what it is in the table."""
+    """Yield the finished files between two keys, each as it is in the table."""
     recent = (history.recent[key] for key in sorted(history.recent) if key >= start)
     kept = map(IngestedFile.of, merged(history.segments, start))
     every = merge(
@@ -210,9 +210,10 @@ def known_between(history: Ledger, start: str, end: str) -> Iterator[IngestedFil
 
 
 def _undecided(history: Ledger, start: str) -> Iterator[tuple[IngestedFile, int]]:
-    """Yield files as retractions have them: new content before all else.
+    """Yield files of undecided retractions with their precedence.
 
-    Rows that only leave are there until that is decided, so what was known before comes first.
+    New content overrides all else. Rows that are only removed stay until the entry is decided, so
+    earlier evidence takes precedence.
     """
     for key in sorted(key for key in history.undecided.files if key >= start):
         one = history.undecided.of(key)
@@ -227,5 +228,5 @@ def _undecided(history: Ledger, start: str) -> Iterator[tuple[IngestedFile, int]
 
 
 def _order(each: tuple[IngestedFile, int]) -> tuple[str, int]:
-    # What is in memory was learned after the segments were written, so it comes first and counts.
+    # Names in memory are newer than the segments, so they come first and win.
     return each[0].key, each[1]

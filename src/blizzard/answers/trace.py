@@ -1,8 +1,8 @@
-"""Rows of a table, and the records that they were read from.
+"""Trace rows of a table to the source records that they were read from.
 
-The data files of the table are searched, in the columns that a condition asks for. A row's
-position in its file leads to its source by the journal's runs, or its own columns name it. The
-record itself is read again from the source.
+The data files are searched in the columns of the condition. A row's position in its file leads to
+its source through the runs in the journal, unless provenance columns name it. The record itself is
+read again from the source.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -36,23 +36,23 @@ FILE, LINE = Provenance.FILE.column, Provenance.LINE.column
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowOrigin:
-    """The record that a row was read from, as far as it is known without reading its source."""
+    """The record that a row was read from, as far as known without reading its source."""
 
     uri: str
     """The source file."""
     line: int | None = None
     """The number of the record."""
     run: Run | None = None
-    """The records among which it is; None where the row itself says which it is."""
+    """The run of records that contains it; None if the row names its record."""
     offset: int = 0
-    """The place of the row among the rows of the run, from 0."""
+    """The index of the row within the run."""
 
 
 def named_by(store: Reader, names: Collection[str]) -> dict[str, FileOrigins]:
     """Return data files with the origins of their rows, from all journals of the table.
 
-    The footer of a file says which journal it is of, and its name says when it was written: only
-    where these do not lead to its entry, every entry is read.
+    A file's footer names its journal and its name has a time; if these do not lead to its entry,
+    every entry is read.
     """
     journals = cache(lambda mark: tuple(journals_of(store, mark)))
     origins = RowOrigins()
@@ -68,11 +68,11 @@ def _learn(
     origins: RowOrigins,
     journals: Callable[[tuple[str, str] | None], Iterable[tuple[str, JournalReader, int]]],
 ) -> None:
-    """Take the entries that say where the rows of a data file came from, as far as there are."""
+    """Add the entries that give the origins of a data file's rows."""
     mark: tuple[str, str] | None = None
     while (path := origins.first(path)) not in origins.written:
         facts = store.head(path)
-        # One that was replaced may be deleted by now: it was of the same journal.
+        # A replaced file may be deleted by now; it belonged to the same journal.
         mark = mark if facts is None else mark_of(store, facts)
         name = layout.file_name(path)
         entries = (naming_data_file(journal, name, last) for _of, journal, last in journals(mark))
@@ -83,7 +83,7 @@ def _learn(
 
 
 def origin_of(match: Match, named: FileOrigins | None) -> RowOrigin | None:
-    """Return where a row came from; None where nothing says so. Pure."""
+    """Return where a row came from; None if unknown. Pure."""
     by_column = match.values.get(FILE)
     line = match.values.get(LINE)
     if by_column is not None and line is not None:
@@ -103,7 +103,7 @@ def origin_of(match: Match, named: FileOrigins | None) -> RowOrigin | None:
             )
         before += run.rows
     if by_column is not None:
-        return RowOrigin(uri=by_column)  # A compaction has put the rows in another order.
+        return RowOrigin(uri=by_column)  # A compaction has sorted the rows.
     if len(named.file.source_files) == 1:
         return RowOrigin(uri=named.entry.uri_of(named.file.source_files[0]))
     return None
@@ -123,7 +123,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Opened:
-    """A source file that is there, as its pipeline reads it."""
+    """A present source file, decoded as its pipeline reads it."""
 
     source: SourceSettings
     reader: Reader
@@ -139,7 +139,7 @@ class _Opened:
         pieces = decompress(chunks, codec)
         if not self.source.form.is_documents:
             return pieces
-        # It brings a compiler along, which costs a second. Only who reads documents pays for it.
+        # This imports a compiler, which takes a second; only documents need it.
         from blizzard.worker.ndjson.forms.framer import Framer  # noqa: PLC0415
 
         return Framer(self.source.form.records).lines(pieces)
@@ -153,9 +153,9 @@ def record_of(
     open_source: OpenReader,
     columns: Schema,
 ) -> Record:
-    """Return the record that a row was read from; RecordNotFound says why it cannot be shown.
+    """Return the record that a row was read from; raise RecordNotFound if it cannot be shown.
 
-    `known` is what the journal says of the source file; a file that was changed since is refused.
+    `known` is the journal's record of the source file; a file that changed since is refused.
     """
     opened = _open(settings, origin.uri, known, open_source)
     line = origin.line
@@ -200,7 +200,7 @@ def _open(
 
 
 def _lines_before(opened: _Opened, byte: int) -> int:
-    """Count the lines of a plain file that start before a byte."""
+    """Count the lines of an uncompressed file that start before a byte."""
     left, count = byte - 1, 1
     for piece in opened.pieces():
         count += piece[:left].count(b"\n")
@@ -211,7 +211,7 @@ def _lines_before(opened: _Opened, byte: int) -> int:
 
 
 def _text_of(opened: _Opened, line: int) -> str:
-    """Read one line, and nothing behind it."""
+    """Read one line and stop."""
     found = b""
     for piece in without_first_lines(opened.pieces(), line - 1):
         head, newline, _rest = piece.partition(b"\n")
@@ -226,7 +226,7 @@ def _text_of(opened: _Opened, line: int) -> str:
 def _found(
     opened: _Opened, first: int, run: Run, values: Mapping[str, Any], columns: Schema
 ) -> int:
-    """Read the records of a run again, and return the one that gives these values."""
+    """Read the records of a run again, and return the number of the one with these values."""
     decoder = Decoder(columns, unknown=UnknownFields.DROP, on_mismatch=OnMismatch.RESCUE)
     names = [one.name for one in columns.fields if one.name in values]
     wanted = {name: values[name] for name in names}

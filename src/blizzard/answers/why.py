@@ -1,4 +1,4 @@
-"""Why a file is not in the table, or how it came there: one answer for each file that is meant."""
+"""Explain why a file is not in the table or how it got there, for each file of a name."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,31 +34,31 @@ from lakebed.units import is_are, plural
 
 UUID = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 Ask = Callable[[PipelineSettings], PipelineEvidence]
-"""Opens what questions about a pipeline's files are answered from, once."""
+"""Opens the evidence of a pipeline."""
 Search = Callable[[Sequence[PipelineEvidence]], list[tuple[PipelineEvidence, str]]]
-"""Returns the source files of some pipelines that a name means."""
+"""Returns the source files of some pipelines that match a name."""
 Subject = tuple[PipelineEvidence, SourceSettings | None, str]
-"""A file that may be meant: of a source, or a data file of the table where none is named."""
+"""A file that matches: of a source, or a data file of the table if the source is None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pipelines:
-    """The pipelines that a question may be about; one that cannot be read hides no other."""
+    """The pipelines to search; an unreadable one does not hide the others."""
 
     settings: Sequence[PipelineSettings]
     ask: Ask
     unread: dict[str, LakeError] = field(default_factory=dict)
-    """Why pipelines were not asked, by name."""
+    """Errors of unreadable pipelines, by name."""
 
     def opened(self, settings: Iterable[PipelineSettings]) -> Iterator[PipelineEvidence]:
-        """Open pipelines, except those that cannot be read."""
+        """Open pipelines, skipping unreadable ones."""
         for one in settings:
             with self.sparing(one):
                 yield self.ask(one)
 
     @contextmanager
     def sparing(self, of: PipelineSettings) -> Iterator[None]:
-        """Note that a pipeline cannot be read, and go on."""
+        """Record that a pipeline cannot be read, and continue."""
         try:
             yield
         except (FileUnknown, FileAmbiguous):
@@ -69,7 +69,7 @@ class Pipelines:
     def find(
         self, scopes: Sequence[PipelineEvidence], search: Search
     ) -> list[tuple[PipelineEvidence, str]]:
-        """Search pipelines; if that fails, only those whose sources can be read."""
+        """Search pipelines; if that fails, search only those with readable sources."""
         try:
             return search(scopes)
         except (FileUnknown, FileAmbiguous):
@@ -84,9 +84,9 @@ class Pipelines:
 
 
 def subjects(name: str, pipelines: Pipelines) -> list[Subject]:
-    """Return the files that a name means; none for a place that no source reads.
+    """Return the files that a name means; none for a location that no source reads.
 
-    Raise where no file has this name, or several have it in theirs.
+    Raise if no file matches, or several match in part.
     """
     data_file = next(_placed_data_file(name, pipelines), None)
     if data_file is not None:
@@ -109,7 +109,7 @@ def _of_sources(found: Sequence[tuple[PipelineEvidence, str]]) -> Iterator[Subje
 
 
 def _placed_data_file(name: str, pipelines: Pipelines) -> Iterator[Subject]:
-    """Yield the data file that a URI, or a path of this machine, means."""
+    """Yield the data file at a URI or local path."""
     for settings in pipelines.settings:
         path = below(settings.sink.table_uri, name)
         if path is not None and layout.is_parquet(path):
@@ -120,7 +120,7 @@ def _placed_data_file(name: str, pipelines: Pipelines) -> Iterator[Subject]:
 
 
 def _data_files(name: str, pipelines: Pipelines) -> Iterator[Subject]:
-    """Yield the data file of each table that a path below it, its name, or a UUID may mean."""
+    """Yield the data file of each table that matches a relative path, a name or a UUID."""
     is_ours = layout.file_id(f"{name.removesuffix(layout.PARQUET_SUFFIX)}.parquet") is not None
     if not is_ours and not UUID.search(name) and not layout.is_parquet(name):
         return
@@ -135,11 +135,11 @@ NOT_TAKEN = (FileState.SKIPPED, FileState.MISSING)
 
 
 def why(name: str, pipelines: Pipelines) -> list[Answer]:
-    """Return the answers about the files that a name means, nearly always one.
+    """Return the answers about the files that a name means, usually one.
 
-    Several pipelines may read the same folder, each with a pattern of its own: one that takes the
-    file answers for it, and only where none does, each says why not. Pipelines that cannot be read
-    are in `pipelines.unread`; without an answer, their errors are raised.
+    If several pipelines read the same folder with different patterns, those that take the file
+    answer; if none does, each says why not. Unreadable pipelines are in `pipelines.unread`; without
+    any answer, their errors are raised.
     """
     try:
         found = subjects(name, pipelines)
@@ -169,7 +169,7 @@ def why(name: str, pipelines: Pipelines) -> list[Answer]:
 
 
 def _raise_unread(pipelines: Pipelines) -> None:
-    """Raise the first reason why a pipeline could not be asked, if any."""
+    """Raise the error of the first unreadable pipeline, if any."""
     for trouble in pipelines.unread.values():
         raise trouble
 
@@ -181,11 +181,11 @@ def _answer(evidence: PipelineEvidence, source: SourceSettings | None, path: str
 
 
 GC_AGE = timedelta(hours=24)
-"""How old a file must be for `blizzard gc` by default."""
+"""The default minimum age for `blizzard gc`."""
 
 
 def why_data_file(evidence: PipelineEvidence, store: Reader, path: str) -> Answer | None:
-    """Return why a data file is where it is; None where only an unknown UUID is given."""
+    """Explain the state of a data file; None for an unknown UUID."""
     name, is_path = file_name(path), layout.is_parquet(path)
     facts = store.head(path) if is_path else None
     mark = None if facts is None else mark_of(store, facts)
@@ -235,7 +235,7 @@ def why_data_file(evidence: PipelineEvidence, store: Reader, path: str) -> Answe
 
 
 def path_in_log(evidence: PipelineEvidence, name: str) -> str | None:
-    """Return the path of a file of another program in the log, by its name or a UUID in that."""
+    """Return the path in the log of another program's file, by its name or a UUID in it."""
     table = evidence.log.snapshot()
     if table is None:
         return None
@@ -250,7 +250,7 @@ def path_in_log(evidence: PipelineEvidence, name: str) -> str | None:
 def _journals(
     evidence: PipelineEvidence, store: Reader, mark: tuple[str, str] | None
 ) -> Iterator[JournalEvidence]:
-    """Yield the journals that may name a file: the one of its mark, or else all of them."""
+    """Yield the journals that may name a file: that of its mark, or all without one."""
     log = evidence.log.search() if evidence.table is None else evidence.table.log
     known = {evidence.settings.name: evidence.history}
     for pipeline, journal, last in journals_of(store, mark, known):

@@ -1,4 +1,4 @@
-"""The answer about a source file in plain words, and what to do next. Pure."""
+"""The sentences of answers about source files, and what to do next. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -47,15 +47,15 @@ WAYS = {
 
 
 FILE_MISSING = "file_missing"
-"""The code of a file that penguin holds because it is gone."""
+"""The code of a held file whose object is missing."""
 NOT_DONE = (FileState.FAILED, FileState.WAITING)
-"""States of a file that is to be read from its source again."""
+"""States of a file that has yet to be read from its source."""
 PUT_BACK = WayOut(advice="Put it back if its rows are wanted; it is then read like a new file.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """An answer that is to be put into words, and what it depends on."""
+    """An answer to put into words, with the context it depends on."""
 
     answer: Answer
     settings: PipelineSettings
@@ -65,26 +65,26 @@ class Case:
 
     @property
     def file(self) -> str:
-        """The name of the file as a shell takes it."""
+        """The name of the file, quoted for a shell."""
         return phrases.typable(phrases.key_of(self.answer))
 
 
 Words = tuple[str, *tuple[WayOut, ...]]
-"""A sentence or two, and then what an operator can do."""
+"""The sentences, followed by ways out."""
 
 
 def says(sentence: str, *ways: WayOut) -> Words:
-    """Return a sentence and what an operator can do."""
+    """Combine a sentence with ways out."""
     return sentence, *ways
 
 
 def way(advice: str, *commands: str) -> WayOut:
-    """Return advice with the commands for it."""
+    """Combine advice with commands."""
     return WayOut(advice=advice, commands=commands)
 
 
 def worded(case: Case) -> Answer:
-    """Return the answer about a source file with its sentence and what to do next."""
+    """Add the sentence and the next steps to an answer."""
     answer = case.answer
     sentence, *ways = _says(case)
     if answer.stored is None and answer.state in NOT_DONE and not answer.gone:
@@ -228,7 +228,7 @@ def _uncommitted(case: Case) -> Words:
 
 
 def run_penguin(cli: CommandPrefix) -> WayOut:
-    """Return how an entry is committed."""
+    """Return how to have an entry committed."""
     commands = (f"{cli.penguin} --once", f"{cli.penguin} status")
     return way("Run penguin; its status shows what stops it.", *commands)
 
@@ -349,7 +349,7 @@ def _retract(case: Case) -> tuple[str, str]:
 
 
 def _says(case: Case) -> Words:
-    """Return the words for a state and its reason."""
+    """Return the words for the answer's state and reason."""
     answer = case.answer
     if answer.gone:
         return _gone(case)
@@ -386,4 +386,4 @@ SAYS: Mapping[tuple[FileState, str | None], Words | Callable[[Case], Words]] = {
     (FileState.ALTERED, None): _removed,
     (FileState.RETRACTED, None): _retracted,
 }
-"""The sentence and the next steps of each state of a source file, with the reasons that differ."""
+"""Sentence and next steps by state, and by reason where that differs."""

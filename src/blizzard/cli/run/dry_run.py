@@ -45,13 +45,13 @@ from lakebed.units import in_words, plural
 
 LARGE = 512 * 1024 * 1024
 FEW = 20
-"""How many partitions of a long list are shown to a person."""
+"""The most partitions to print."""
 Queues = tuple[QueueStatus, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextBatch:
-    """What a batch would do now, and what a start would refuse."""
+    """The next batch as planned now, and why a start would be refused, if so."""
 
     pipeline: str
     table_uri: str
@@ -59,7 +59,7 @@ class NextBatch:
     findings: Mapping[str, Finding]
     units: tuple[WorkUnit, ...]
     refusal: LakeError | None = None
-    """Why a start would not get as far as this batch."""
+    """Why a start would be refused before this batch."""
 
 
 def explain(
@@ -71,9 +71,9 @@ def explain(
     beside: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     check_schema: Callable[[], None] = lambda: None,
 ) -> NextBatch:
-    """Return what a batch would do now. It is handed readers only, so it cannot write.
+    """Plan the next batch. Only readers are passed in, so nothing can be written.
 
-    `beside` are the sources of other pipelines that are started with this one, on the same table.
+    `beside` are the sources of other pipelines on the same table that start together with this one.
     """
     evidence = PipelineEvidence.read(settings, clock, check_schema, opening=open_reader)
     store, history, refusal = evidence.store, evidence.history, evidence.refusal()
@@ -123,7 +123,7 @@ def explain(
 
 
 def show_next_batches(call: PipelineCall) -> None:
-    """Show what the next batch of each pipeline would do, or why there would be none."""
+    """Print the next batch of each pipeline, or why there is none."""
     pipelines = call.pipelines()
     for pipeline in pipelines:
         with call.guard(pipeline.name):
@@ -142,7 +142,7 @@ def explained(
     all_of_them: tuple[PipelineSettings, ...],
     table_of: TableOf,
 ) -> NextBatch:
-    """Return what the next batch of a pipeline would do, started with the others beside it."""
+    """Plan the next batch of a pipeline as started together with the others."""
     return explain(
         pipeline,
         open_reader,
@@ -159,7 +159,7 @@ def explained(
 
 
 def batch_document(found: NextBatch, queues: Queues = ()) -> dict[str, object]:
-    """Return the next batch in the keys that docs/operations.md promises."""
+    """Return the next batch with the keys documented in docs/operations.md."""
     files, refusal, findings = _files(found), found.refusal, found.findings.items()
     return {
         **picked(found, "pipeline table_uri entry"),
@@ -184,7 +184,7 @@ def batch_document(found: NextBatch, queues: Queues = ()) -> dict[str, object]:
             for source, finding in findings
             for one in finding.not_taken
         ],
-        # All but those that are in the table already, and of very many with one reason the first.
+        # Files already in the table are left out; very many with one reason are cut short.
         "left_out": [
             {"source": source, **fields_of(one)}
             for source, finding in findings
@@ -196,15 +196,15 @@ def batch_document(found: NextBatch, queues: Queues = ()) -> dict[str, object]:
 
 
 def _files(found: NextBatch) -> list[SourceFile]:
-    """Return the files of a plan, one that is cut into parts once."""
+    """Return the files of a plan, without repeating split files."""
     return list({file.key: file for unit in found.units for file in unit.files}.values())
 
 
 def batch_lines(found: NextBatch, queues: Queues = ()) -> Iterator[Line]:
-    """Yield what a batch would do, and why some files are not in it."""
+    """Yield the planned batch for a person, and why some files are not in it."""
     yield from (f"pipeline {found.pipeline}: {queue.sentence()}" for queue in queues)
     if found.refusal is not None:
-        # A run waits for what can end by itself; anything else keeps it from starting.
+        # A run waits for transient causes; any other cause keeps it from starting.
         what = "a run would read nothing" if found.refusal.retryable else "a start would be refused"
         yield f"pipeline {found.pipeline}: {what} [{code_of(found.refusal)}]"
         return
@@ -213,7 +213,7 @@ def batch_lines(found: NextBatch, queues: Queues = ()) -> Iterator[Line]:
     units = plural(len(found.units), "unit")
     what = f"batch {found.entry} would read {amount} in {units}" if files else "nothing to read"
     yield f"pipeline {found.pipeline}: {what} into {found.table_uri}"
-    # An example leaves room for the reasons beside it.
+    # Leave room for the reasons next to the example.
     room = max(text_width() - 52, 28)
     if files:
         yield from _taken(found, files, room)
@@ -231,7 +231,7 @@ def _taken(found: NextBatch, files: list[SourceFile], room: int) -> Iterator[Lin
     groups: dict[tuple[str, str], list[SourceFile]] = {}
     for file in files:
         groups.setdefault((file.source, _partition(file.partition_values)), []).append(file)
-    # A unit may hold files of two sources; it is counted for both.
+    # A unit with files of two sources counts for both.
     units = Counter(
         place
         for unit in found.units
@@ -278,7 +278,7 @@ def _partition(values: PartitionValues) -> str:
 
 
 def _cut_note(file: SourceFile, parts: int) -> str:
-    """Return how many tasks share a file, or why they cannot, and what is left of it, in words."""
+    """Say how many tasks share a file or why they cannot, and what is left of it."""
     notes = []
     if file.skip:
         where = f"; {in_words(file.to_read)} left" if file.unread else ""
@@ -292,7 +292,7 @@ def _cut_note(file: SourceFile, parts: int) -> str:
 
 
 def _why_whole(file: SourceFile) -> str | None:
-    """Return why tasks cannot share a file, in words; None where they can."""
+    """Say why tasks cannot share a file; None if they can."""
     if file.codec is not Codec.NONE:
         return f"{file.codec} cannot be cut"
     if file.form.is_documents:
