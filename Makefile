@@ -39,7 +39,7 @@ $(READY): requirements.lock pyproject.toml
 	@[ -x $(BIN)/python ] || $(UV) venv --quiet --python $(PYTHON) $(VENV)
 	$(UV) pip sync --quiet --compile-bytecode --python $(BIN)/python requirements.lock
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
-	$(BIN)/python -c "import blizzard.worker.ndjson.compiled.fast, blizzard.worker.ndjson.forms.framer, blizzard.worker.ndjson.forms.skip, blizzard.worker.ndjson.newlines"
+	$(BIN)/python -c "import blizzard.worker.ndjson.compiled.fast, blizzard.worker.ndjson.forms.framer"
 	@touch $(READY)
 
 java: ## see that Java 17 or newer is there; install it where that is allowed
@@ -95,7 +95,7 @@ $(ARCHIVE): requirements.lock pyproject.toml $(shell find src -name '*.py') | $(
 	@# Of the services that botocore describes, those that give keys.
 	find dist/env/botocore/data -mindepth 1 -maxdepth 1 -type d \
 	  -not -name sts -not -name sso -not -name sso-oidc -not -name signin -exec rm -r {} +
-	PYTHONPATH=dist/env $(BIN)/python -c "import blizzard.worker.ndjson.compiled.fast, blizzard.worker.ndjson.forms.framer, blizzard.worker.ndjson.forms.skip, blizzard.worker.ndjson.newlines"
+	PYTHONPATH=dist/env $(BIN)/python -c "import blizzard.worker.ndjson.compiled.fast, blizzard.worker.ndjson.forms.framer"
 	set -o pipefail; tar -C dist/env --format=posix --exclude='*/tests' --exclude=./pyarrow/include \
 	  --exclude=./bin --exclude='*/direct_url.json' --exclude='*/uv_*.json' -cf - . \
 	  | gzip -1 > $(ARCHIVE).part

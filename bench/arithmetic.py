@@ -18,7 +18,7 @@ from blizzard.model.settings import (
     SourceSettings,
     UploadSettings,
 )
-from blizzard.plan.recognise import units_per_core
+from blizzard.plan.planner import units_per_core
 from penguin.delta.maintenance import spacing
 from penguin.model.settings import TableSettings
 

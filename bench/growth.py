@@ -33,7 +33,7 @@ from blizzard.journal import segments
 from blizzard.journal.ledger import Ledger
 from blizzard.model.settings import RollingPolicy
 from blizzard.model.source.file import IngestedFile, SourceFile
-from blizzard.plan.recognise import Planner
+from blizzard.plan.planner import Planner
 from lakebed.clock import Clock
 from lakebed.documents.records import SourceRecord
 from lakebed.layout import data_file

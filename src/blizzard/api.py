@@ -15,7 +15,7 @@ from rich.console import Console
 
 from blizzard.config import load as config_file
 from blizzard.execute.runner import MakeRunner
-from blizzard.execute.spark.cds_archive import require_java
+from blizzard.execute.spark.jvm import require_java
 from blizzard.execute.spark.runner import SparkRunner, checked, on_lent_session
 from blizzard.listeners import BatchDisplay, exporting
 from blizzard.service import Result, Service

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from blizzard import events, outcomes
+from blizzard.discover.filter import bases_of, with_basis
 from blizzard.discover.schedule import Pace, Schedule
 from blizzard.events.batch import PipelineEmitter
 from blizzard.execute.bisect import may_be_a_death
@@ -20,7 +21,6 @@ from blizzard.journal.fence import identity_of
 from blizzard.journal.journal import Journal
 from blizzard.journal.lease import Lease
 from blizzard.journal.segments import SegmentBroken
-from blizzard.model.failure_basis import bases_of, with_basis
 from blizzard.model.notices import Hints
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.stores import OpenReader, OpenStore, sink_location

@@ -16,7 +16,7 @@ from blizzard.model.source.file import SourceFile
 from blizzard.model.source.forecast import Forecast
 from blizzard.model.stores import OpenReader
 from blizzard.model.work import Effort, WorkUnit
-from blizzard.plan.recognise import UNKNOWN, planned
+from blizzard.plan.planner import UNKNOWN, planned
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Started
 from lakebed.documents.records import SourceRecord

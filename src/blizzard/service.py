@@ -22,7 +22,7 @@ from blizzard.events import (
     UnitsEnded,
 )
 from blizzard.execute.runner import Attempts, MakeRunner, Runner
-from blizzard.execute.spark.jvm_output import SPARK_SAID
+from blizzard.execute.spark.jvm import SPARK_SAID
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.lease import Lease, renewed, this_machine

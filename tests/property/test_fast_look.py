@@ -7,9 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blizzard.model.seen import columns_of, joined
+from blizzard.worker.ndjson.inference import look, parse
 from blizzard.worker.ndjson.lines import Block
-from blizzard.worker.ndjson.look.gather import look, parse
-from blizzard.worker.ndjson.look.paths import FastLook, Looks
+from blizzard.worker.ndjson.sampling import FastLook, Looks
 from lakebed.columns.schema import Field
 from tests.support.json_values import records
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.model.source.forecast import Forecast
-from blizzard.plan.recognise import Planner, units_per_core, work
+from blizzard.plan.planner import Planner, units_per_core, work
 from blizzard.plan.trigger import Policy, SmallFile, groups_of
 from blizzard.worker.output.parquet import OpenFile, file_is_full, row_group_is_full
 from lakebed.layout import TablePath

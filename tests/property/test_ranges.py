@@ -8,8 +8,7 @@ from itertools import accumulate, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blizzard.model.source.byte_range import ByteRange, cut, lines_of, without_first_lines
-from blizzard.model.source.file import SourceFile
+from blizzard.model.source.file import ByteRange, SourceFile, cut, lines_of, without_first_lines
 from blizzard.model.source.part_way import (
     bytes_in_words,
     left_of,
@@ -17,7 +16,7 @@ from blizzard.model.source.part_way import (
     parts_of,
     untouched,
 )
-from blizzard.plan.recognise import _parts
+from blizzard.plan.planner import _parts
 from lakebed.documents.records import SourceRecord, Unread
 from tests.support.builders import record, source_file
 

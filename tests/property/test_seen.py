@@ -12,8 +12,8 @@ from blizzard.model import seen as seeing
 from blizzard.model.bad_lines import steps
 from blizzard.model.seen import NOTHING, columns_of
 from blizzard.worker.ndjson.exact import ExactPath
+from blizzard.worker.ndjson.inference import look, parse
 from blizzard.worker.ndjson.lines import Block
-from blizzard.worker.ndjson.look.gather import look, parse
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType, OnMismatch, UnknownFields
 from tests.support.json_values import records, values

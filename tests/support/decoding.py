@@ -4,8 +4,7 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.ndjson.lines import Decoded
-from blizzard.worker.ndjson.together import Together
+from blizzard.worker.ndjson.lines import Decoded, Together
 
 
 def decode_all(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from random import Random
 
-from blizzard.worker.ndjson.level import MemberPlace, places_of
+from blizzard.worker.ndjson.fields import MemberPlace, places_of
 from lakebed.columns.schema import Field, Reading
 from lakebed.types import FieldType
 

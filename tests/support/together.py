@@ -13,7 +13,7 @@ from typing import Any
 
 from blizzard.model.bad_lines import steps
 from blizzard.model.seen import Text
-from blizzard.worker.ndjson.look.gather import text_kind
+from blizzard.worker.ndjson.inference import text_kind
 from blizzard.worker.ndjson.values import Number, day, timestamp
 from lakebed.columns.schema import Field
 from lakebed.types import RESCUED, FieldType

@@ -23,7 +23,7 @@ from bench.figures import Assumptions, Prices
 from bench.section import DOCS
 from bench.workloads import WORKLOADS, Workload
 from blizzard.model.settings import MAX_LINE_BYTES
-from blizzard.plan.recognise import Planner
+from blizzard.plan.planner import Planner
 from blizzard.plan.trigger import Timing
 from blizzard.worker.ndjson.compiled.fast import FastPath
 from blizzard.worker.ndjson.lines import blocks

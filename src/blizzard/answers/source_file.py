@@ -28,9 +28,8 @@ from blizzard.answers.lifecycle import Lifecycle, last_entry, to_be_replaced
 from blizzard.answers.phrases import REPLAY, present_count, waiting_lines
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.words import Case, worded
-from blizzard.discover.filter import Decision
+from blizzard.discover.filter import Decision, bases_of
 from blizzard.discover.finding import Finding, Reason, SkippedFile
-from blizzard.model.failure_basis import bases_of
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.file import Before, IngestedFile, UnfinishedFile
 from blizzard.model.source.part_way import ChangedPartWay

@@ -8,12 +8,12 @@ from datetime import datetime
 from blizzard.answers.answer import FailedSource, FileProgress, FileState
 from blizzard.answers.lifecycle import is_failed, of_unfinished
 from blizzard.answers.progress import PipelineEvidence
+from blizzard.discover.filter import bases_of
 from blizzard.discover.finding import Finding, Reason, SkipSummary
 from blizzard.handoff.dead_letters import DeadLetter, decode, queue_at
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import SegmentBroken
 from blizzard.journal.standings import JournalTotals
-from blizzard.model.failure_basis import bases_of
 from blizzard.model.settings import PipelineSettings, QueueSettings, SourceSettings
 from blizzard.model.source.file import UnfinishedFile
 from blizzard.model.source.part_way import CODES, ChangedPartWay

@@ -12,13 +12,13 @@ from typing import Any
 
 from blizzard.answers.entries import FileOrigins, RowOrigins, journals_of, naming_data_file
 from blizzard.model.settings import PipelineSettings, SourceSettings
-from blizzard.model.source.byte_range import without_first_lines
+from blizzard.model.source.file import without_first_lines
 from blizzard.model.source.form import codec_of
 from blizzard.model.stores import OpenReader, source_location
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.find_rows import Match
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
+from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK
 from blizzard.worker.output.origins import record_numbers
 from lakebed import layout
 from lakebed.columns.schema import Schema

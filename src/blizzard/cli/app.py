@@ -97,7 +97,7 @@ def warm_command(
     Args:
         again: Replace an existing archive.
     """
-    from blizzard.execute.spark.warm import NotMade, warm  # noqa: PLC0415
+    from blizzard.execute.spark.session import NotMade, warm  # noqa: PLC0415
     from lakebed.units import in_words  # noqa: PLC0415
 
     try:

@@ -13,7 +13,7 @@ import typer
 from blizzard.answers.source_status import queues_of
 from blizzard.cli.run.dry_run import explained
 from blizzard.config import load as config
-from blizzard.execute.spark.cds_archive import require_java
+from blizzard.execute.spark.jvm import require_java
 from blizzard.handoff.dead_letters import DeadLetterWriter, dlq_location_of
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.model.stores import open_reader, sink_location

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blizzard.discover.cursor import CursorBuilder, ListingCursor
-from blizzard.discover.filter import FileFilter, is_due
+from blizzard.discover.filter import FileFilter, bases_of, is_due
 from blizzard.discover.finding import Finding, SkipSummary, why_not_ours
 from blizzard.discover.scan import DiscoveryContext, LookState, Scan
 from blizzard.model.event_time import from_path
-from blizzard.model.failure_basis import bases_of
 from blizzard.model.settings import LookLimits, PipelineSettings, SourceSettings
 from blizzard.model.source.file import UnfinishedFile
 from blizzard.model.source.part_way import GonePartWay, is_traced

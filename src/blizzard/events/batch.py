@@ -4,15 +4,21 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
-from blizzard.events.base import PipelineEvent
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
-from lakebed.telemetry.events import Emit, Event, Level
-from lakebed.telemetry.health import Mark, Sign
+from lakebed.telemetry.events import Emit, Event, Level, PartEvent
+from lakebed.telemetry.health import Mark, PartKind, Sign
 from lakebed.telemetry.measures import Measure
 from lakebed.units import in_words, plural, took
+
+
+class PipelineEvent(PartEvent):
+    """Something that happened to a pipeline."""
+
+    part_kind: ClassVar[PartKind] = PartKind.PIPELINE
+    pipeline: str
 
 
 class SourcesWatched(PipelineEvent):

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
-from blizzard.events.base import PipelineEvent
+from blizzard.events.batch import PipelineEvent
 from lakebed.telemetry.events import Level
 from lakebed.telemetry.health import Mark, Sign
 from lakebed.telemetry.measures import Age, Measure

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
-from blizzard.events.base import PipelineEvent
+from blizzard.events.batch import PipelineEvent
 from blizzard.model.progress import Done
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.health import Mark, Sign

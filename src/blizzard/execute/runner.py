@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from blizzard.events import WorkDiscarded, WorkDone
-from blizzard.execute.spark.jvm_output import Said
+from blizzard.execute.spark.jvm import Said
 from blizzard.model.progress import Done, Report
 from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from blizzard.model.settings import SparkSettings

@@ -18,7 +18,7 @@ from blizzard.journal.source_names import KnownSources
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.file import UNKNOWN, SourceFile
 from blizzard.model.stores import OpenReader, source_location
-from blizzard.plan.recognise import planned
+from blizzard.plan.planner import planned
 from blizzard.rewrite.retract import (
     Content,
     RetractPlan,

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from blizzard.model.source.file import SourceFile
 from blizzard.model.source.form import FIRST_BYTES, codec_in
-from blizzard.worker.ndjson.lines import TextPosition
-from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK, newlines_in
+from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK, TextPosition, newlines_in
 from lakebed.documents.records import Unread
 from lakebed.errors import LakeError, Whose
 from lakebed.types import Codec

@@ -13,16 +13,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from blizzard.model.source.byte_range import lines_of, without_first_lines
-from blizzard.model.source.file import SourceFile
+from blizzard.model.source.file import SourceFile, lines_of, without_first_lines
 from blizzard.model.source.forecast import Forecast
 from blizzard.model.source.part_way import record_with
 from blizzard.model.work import Effort, UnitOutcome, Work, WorkUnit
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads, Stores, in_advance
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.ndjson.lines import Decoded
-from blizzard.worker.ndjson.together import Together
+from blizzard.worker.ndjson.lines import Decoded, Together
 from blizzard.worker.output.groups import OutputGroup, OutputGroups
 from blizzard.worker.output.origins import ON_DISK, KeptRows
 from blizzard.worker.output.partitioner import refused_rows
@@ -146,7 +144,7 @@ class _UnitRun:
         self.handed_in = False
         self.may_fail = True
         # It brings a compiler along, as the decoder does. Only who reads rows pays for it.
-        from blizzard.worker.ndjson.look.paths import Looks  # noqa: PLC0415
+        from blizzard.worker.ndjson.sampling import Looks  # noqa: PLC0415
 
         self.looks = Looks(adds=work.unknown_fields is UnknownFields.ADD)
 

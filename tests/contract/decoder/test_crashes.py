@@ -34,20 +34,20 @@ print(good, fast)
 
 AT_THE_EDGE = """
 from random import Random
-from blizzard.worker.ndjson.compiled import columns, fast, leftovers, names, page, peel
+from blizzard.worker.ndjson.compiled import columns, fast, leftovers, page, peel, scan
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block, blocks
 from tests.support.damage import LIMIT, SCHEMA, cut_short, outcome
 from tests.support.edge import EdgeNumpy
 
-names.MAX_PLACES = 3  # so that lines have more members, and what was learned is forgotten
-names.MAX_REMEMBERED = 60
+scan.MAX_PLACES = 3  # so that lines have more members, and what was learned is forgotten
+scan.MAX_REMEMBERED = 60
 random = Random(20240103)
 exact = ExactPath(SCHEMA, max_line_bytes=LIMIT)
 
 
 def to_the_edge(at_end):
-    for module in (columns, fast, leftovers, names, page, peel):
+    for module in (columns, fast, leftovers, page, peel, scan):
         module.np = EdgeNumpy(at_end=at_end)
 
 
@@ -70,7 +70,7 @@ print(good, read)
 
 NESTED_AT_THE_EDGE = """
 from random import Random
-from blizzard.worker.ndjson.compiled import columns, fast, leftovers, names, page, peel
+from blizzard.worker.ndjson.compiled import columns, fast, leftovers, page, peel, scan
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import blocks
 from lakebed.columns.schema import Schema
@@ -79,7 +79,7 @@ from tests.support.damage import LIMIT, damaged_lines, outcome
 from tests.support.edge import EdgeNumpy
 from tests.support.nested import Lines, some_fields
 
-names.MAX_PLACES = 2
+scan.MAX_PLACES = 2
 random = Random(20240104)
 read = good = 0
 for number in range(150):
@@ -89,7 +89,7 @@ for number in range(150):
         "on_mismatch": random.choice(list(OnMismatch)),
     }
     exact = ExactPath(schema, max_line_bytes=LIMIT, **how)
-    for module in (columns, fast, leftovers, names, page, peel):
+    for module in (columns, fast, leftovers, page, peel, scan):
         module.np = EdgeNumpy(at_end=number % 3 > 0)
     path = fast.FastPath(schema, max_line_bytes=LIMIT, **how)
     lines = Lines(random, unknown=0.3)

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from blizzard.discover.filter import is_due, next_try
-from blizzard.model.failure_basis import bases_of
+from blizzard.discover.filter import bases_of, is_due, next_try
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, decode_entry
 from lakebed.documents.reading import adapter_of

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.execute.spark.cds_archive import Archive
-from blizzard.execute.spark.session import own_archive
-from blizzard.execute.spark.warm import warm
+from blizzard.execute.spark.jvm import Archive
+from blizzard.execute.spark.session import own_archive, warm
 from tests.support.landing import Landing, config
 from tests.support.processes import run
 

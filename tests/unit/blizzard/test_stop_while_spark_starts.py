@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from blizzard.events import BatchStopped
 from blizzard.execute.runner import RunFailed, RunnerDied, RunStopped
-from blizzard.execute.spark.cds_archive import Archive, settle, unfinished
+from blizzard.execute.spark.jvm import Archive, settle, unfinished
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.execute.spark.session import Jvm, _drop_jvm, start
 from blizzard.model.settings import BlizzardSettings, RollingPolicy, SparkSettings

@@ -9,7 +9,7 @@ from functools import partial
 from blizzard.cli.call import PipelineCall
 from blizzard.events import SparkStarting
 from blizzard.execute.runner import ServiceRunner
-from blizzard.execute.spark.jvm_output import SPARK_SAID
+from blizzard.execute.spark.jvm import SPARK_SAID
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.stores import open_reader, sink_location

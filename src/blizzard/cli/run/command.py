@@ -10,7 +10,7 @@ from rich.console import Console
 from blizzard.answers.phrases import quarantine_hint
 from blizzard.answers.source_status import failed_files
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.execute.spark.cds_archive import require_java
+from blizzard.execute.spark.jvm import require_java
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.held_rows import Aside, Counts, read_aside
 from blizzard.journal.checkpoint import read_ledger

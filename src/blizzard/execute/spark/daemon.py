@@ -38,7 +38,6 @@ from pyspark.daemon import manager
 
 import blizzard.worker.ndjson.compiled.fast  # compiled here, if it has to be, for all workers
 import blizzard.worker.ndjson.forms.framer
-import blizzard.worker.ndjson.newlines
 import blizzard.worker.progress
 import blizzard.worker.unit  # noqa: F401
 

@@ -35,7 +35,7 @@ from blizzard.execute.spark.job import (
     idle_job,
     rewrite_description,
 )
-from blizzard.execute.spark.jvm_output import Said, on_standard_error
+from blizzard.execute.spark.jvm import Said, on_standard_error
 from blizzard.execute.spark.session import (
     BIND,
     HOST,

@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 import sys
 import time
 import warnings
@@ -14,7 +15,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -24,18 +25,23 @@ from blizzard.config.overlaps import (
     stays_on_this_machine,
     unreachable_driver,
 )
-from blizzard.execute.spark.cds_archive import (
+from blizzard.execute.spark.executor_check import DRIVERS_PYTHON, own_python
+from blizzard.execute.spark.job import idle_job
+from blizzard.execute.spark.jvm import (
     JAVA,
     SILENT,
     Archive,
+    JvmOutput,
+    Said,
     archive_of,
     distrust,
     java_options,
+    on_standard_error,
     require_files,
     require_java,
+    settle,
+    unfinished,
 )
-from blizzard.execute.spark.executor_check import DRIVERS_PYTHON, own_python
-from blizzard.execute.spark.jvm_output import JvmOutput, Said, on_standard_error
 from blizzard.model.settings import SparkSettings
 from lakebed.errors import ConfigInvalid
 
@@ -314,3 +320,45 @@ def capped_master(settings: SparkSettings) -> str:
 
 def _writing(archive: Path) -> str:
     return " ".join([f'"-XX:ArchiveClassesAtExit={archive}"', *SILENT])
+
+
+PATIENCE_SECS = 900
+
+
+class NotMade(Exception):
+    """The archive could not be made; Spark starts without it, only slower."""
+
+
+def warm(*, again: bool = False) -> Archive:
+    """See that the archive of this Java and this Spark is there; with `again`, make it anew."""
+    archive = own_archive()
+    if archive is None:
+        raise NotMade("there is no Java, or no cache folder that could hold an archive")
+    if archive.there and not again:
+        return archive
+    try:
+        archive.path.parent.mkdir(parents=True, exist_ok=True)
+        written = unfinished(archive)
+        try:
+            _write(written)
+            settle(archive, written)
+        finally:
+            written.unlink(missing_ok=True)
+    except OSError as cause:
+        raise NotMade(f"{archive.path.parent}: {cause}") from cause
+    return archive
+
+
+def _write(to: Path) -> None:
+    """Run a job as a batch does; the JVM writes the classes it has loaded when it ends."""
+    try:
+        session = start(SparkSettings(master="local[2]"), archive_to=to)
+        idle_job("make an archive of classes", tasks=2).collect(session)
+        gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - no other way to the JVM
+        session.stop()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(timeout=PATIENCE_SECS)
+    except (PySparkException, Py4JError, subprocess.TimeoutExpired) as cause:
+        raise NotMade(f"Spark did not start: {cause}") from cause
+    if not to.exists() or not to.stat().st_size:
+        raise NotMade("the JVM wrote no archive; run it with -Xlog:cds to see why")

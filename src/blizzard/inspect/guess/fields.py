@@ -12,7 +12,7 @@ from blizzard.inspect.guess.strings import Guess, Values, of_mixture, of_numbers
 from blizzard.model.bad_lines import ANY
 from blizzard.model.columns import MOST_COLUMNS
 from blizzard.model.seen import NOTHING, Seen, Text, column_of, is_column_name
-from blizzard.worker.ndjson.look.gather import MOST_PATHS, Gathered
+from blizzard.worker.ndjson.inference import MOST_PATHS, Gathered
 from lakebed.columns.schema import ELEMENT, VALUE, Field
 from lakebed.types import FORBIDDEN_IN_NAMES, RESCUED, FieldType
 

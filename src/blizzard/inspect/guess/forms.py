@@ -12,8 +12,8 @@ from json import JSONDecodeError
 from typing import Any
 
 from blizzard.model.source.form import Form
-from blizzard.worker.ndjson.look.gather import parse, parse_next
-from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
+from blizzard.worker.ndjson.inference import parse, parse_next
+from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK
 from blizzard.worker.ndjson.values import Number
 
 ENVELOPES = frozenset([

@@ -11,8 +11,8 @@ from decimal import Decimal
 from math import isfinite
 
 from blizzard.model.seen import Text
-from blizzard.worker.ndjson.look.gather import LONGEST_INTEGER, text_kind
-from blizzard.worker.ndjson.taking import taker
+from blizzard.worker.ndjson.fields import taker
+from blizzard.worker.ndjson.inference import LONGEST_INTEGER, text_kind
 from blizzard.worker.ndjson.values import NUMBER, Number, ValueRefused
 from lakebed.columns.schema import Field, Reading
 from lakebed.types import FieldType

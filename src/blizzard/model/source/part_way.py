@@ -13,8 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from blizzard.model.source.byte_range import ByteRange
-from blizzard.model.source.file import SourceFile
+from blizzard.model.source.file import ByteRange, SourceFile
 from lakebed.documents.records import Failure, FailureStage, SourceRecord, Unread
 from lakebed.errors import LakeError, Whose
 

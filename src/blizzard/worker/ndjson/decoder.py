@@ -5,6 +5,7 @@ time and gives an answer only where it is the exact one; the lines that it refus
 one. Lines of rows that cannot be written are blanked and reported.
 """
 
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -19,18 +20,18 @@ from blizzard.model.event_time import RefusedRow
 from blizzard.model.settings import MAX_LINE_BYTES, DecodeLimits
 from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.exact import ExactPath, spans_of
-from blizzard.worker.ndjson.forms.skip import Skipper
 from blizzard.worker.ndjson.lines import (
     BLANK,
+    BYTE_ORDER_MARK,
+    SEPARATOR,
     BadLine,
     BadRecord,
     Block,
     Decoded,
+    Together,
     blocks,
     set_aside,
 )
-from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK, SEPARATOR
-from blizzard.worker.ndjson.together import Together
 from lakebed.columns.schema import Schema, walk
 from lakebed.types import KEEPING, OnBadRecord, OnMismatch, UnknownFields
 
@@ -332,3 +333,53 @@ def _few(dropped: Mapping[str, int], names: set[str], limits: DecodeLimits) -> M
         label = name if name in names else OTHER_FIELDS
         kept[label] = kept.get(label, 0) + dropped[name]
     return kept
+
+
+_PLAIN = re.compile(r"[\w.@$-]+", re.ASCII)
+"""A key that nothing but itself looks like; escaped, it has a \\u00 in it."""
+
+
+class Skipper:
+    """Blanks the lines of blocks for which a rule holds."""
+
+    def __init__(self, rule: SkipRule, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        self._rule = rule
+        self._max_line_bytes = max_line_bytes
+        named = (*rule.only_key, *rule.with_key)
+        escape = rb"\\u00" if all(map(_PLAIN.fullmatch, named)) else rb"\\"
+        written = [b'"%s"' % re.escape(name.encode()) for name in named]
+        self._named = re.compile(b"|".join([escape, *written])) if named else None
+        self._without = rule.without_key
+        # A key of the outermost object, as no other object begins before it.
+        self._there = [
+            re.compile(rb'[ \t\r]*\{[^{\\\n]*"%s"[ \t\r]*:' % re.escape(name.encode()))
+            for name in rule.without_key
+            if _PLAIN.fullmatch(name)
+        ]
+
+    def blanked(self, block: Block) -> Block:
+        """Return a block in which the lines that are passed over are blank, and how many are."""
+        lines = block.data
+        skipped = [
+            (start, end)
+            for _number, start, end in spans_of(block)
+            # One that is too long to be read is bad, with any content.
+            if end - start <= self._max_line_bytes
+            and self._may_hold(lines, start, end)
+            and self._rule.holds(lines[start:end])
+        ]
+        if not skipped:
+            return block
+        data = bytearray(lines)
+        for start, end in skipped:
+            data[start:end] = b" " * (end - start)
+        return block.changed(
+            bytes(data), as_written=block.raw(0, len(lines)), filtered=len(skipped)
+        )
+
+    def _may_hold(self, lines: bytes, start: int, end: int) -> bool:
+        """Whether the rule may hold for a line."""
+        if self._named is not None and self._named.search(lines, start, end):
+            return True
+        sure = (pattern.match(lines, start, end) for pattern in self._there)
+        return len(self._there) < len(self._rule.without_key) or not all(sure)

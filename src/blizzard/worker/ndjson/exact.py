@@ -12,14 +12,16 @@ import pyarrow as pa
 from blizzard.model.bad_lines import any_element, element_path, member_path
 from blizzard.model.settings import MAX_DEPTH
 from blizzard.worker.ndjson import grammar
-from blizzard.worker.ndjson.grammar import BadMember, Member, NotJson
-from blizzard.worker.ndjson.level import (
+from blizzard.worker.ndjson.fields import (
     NOWHERE,
     MemberPlace,
+    Take,
     is_kept,
     places_inside,
     places_of,
+    taker,
 )
+from blizzard.worker.ndjson.grammar import BadMember, Member, NotJson
 from blizzard.worker.ndjson.lines import (
     BLANK,
     BadLine,
@@ -30,7 +32,6 @@ from blizzard.worker.ndjson.lines import (
     set_aside,
     shown,
 )
-from blizzard.worker.ndjson.taking import Take, taker
 from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, ValueRefused, kind_of
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import KEEPING, NESTED_TYPES, FieldType, OnBadRecord, OnMismatch, UnknownFields

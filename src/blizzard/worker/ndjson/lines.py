@@ -5,18 +5,52 @@ count every physical line of the file from 1, blank ones too.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import accumulate, chain
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from blizzard.model.settings import BLOCK_BYTES, MAX_LINE_BYTES
-from blizzard.worker.ndjson.plain_text import PADDING, SEPARATOR, newlines_in, without_mark
 from lakebed.errors import LakeError, Whose
 from lakebed.types import OnBadRecord
+
+FEW_BYTES = 64 * 1024
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+SEPARATOR = b"\x1e"
+"""What RFC 7464 puts before each JSON text."""
+PADDING = bytes(32)
+"""What the scan may read past the end, in one step."""
+
+
+def newlines_in(text: bytes) -> int:
+    """Count the newlines."""
+    if len(text) <= FEW_BYTES:
+        # Compiled code lets other threads run, and many small files would wait for them each time.
+        return text.count(b"\n")
+    # Importing numba takes a second, so only code that reads rows does.
+    from blizzard.worker.ndjson.compiled.syntax import count_newlines  # noqa: PLC0415
+
+    return int(count_newlines(np.frombuffer(text, np.uint8)))
+
+
+def without_mark(chunks: Iterable[bytes]) -> tuple[int, Iterator[bytes]]:
+    """Return how long a byte order mark at the start is, and what comes after it."""
+    rest = iter(chunks)
+    head = b""
+    while len(head) < len(BYTE_ORDER_MARK) and (chunk := next(rest, None)) is not None:
+        head += chunk
+    text = head.removeprefix(BYTE_ORDER_MARK)
+    return len(head) - len(text), chain([text], rest)
+
+
+def ended(lines: bytes) -> bytes:
+    """Return lines with a newline after the last one, too."""
+    return lines if not lines or lines.endswith(b"\n") else lines + b"\n"
+
 
 BLANK = b" \t\r"
 SHOWN_CHARACTERS = 60
@@ -375,3 +409,61 @@ def _after_lines(data: bytes, start: int, lines: int) -> int:
     for _ in range(lines):
         start = data.index(b"\n", start) + 1
     return start
+
+
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTogether:
+    """The rows of several blocks; those of each are made a batch only where they are asked for."""
+
+    blocks: Sequence[Block]
+    rows: Sequence[int]
+    """How many lines of each block gave a row; the others are blank."""
+    batch: pa.RecordBatch
+    size: int
+    """The memory that the rows take."""
+    left_out: Mapping[int, Mapping[str, int]]
+    """The values, other than null, that no column takes, of the blocks that have some."""
+    rescues: bool
+    """Whether those are in the column for them."""
+
+    @property
+    def lines(self) -> list[int]:
+        """Return how many lines each block has."""
+        return [block.lines for block in self.blocks]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each line is a row, and nothing of it was left out."""
+        return not self.left_out and self.rows == self.lines
+
+    def decoded(self) -> Iterator[Decoded]:
+        """Yield the rows of each block."""
+        size_of_row = self.size / max(1, self.batch.num_rows)
+        blocks = zip(self.blocks, self.rows, accumulate(self.rows), strict=True)
+        for number, (block, rows, end) in enumerate(blocks):
+            left_out = self.left_out.get(number, {})
+            yield Decoded(
+                batch=self.batch.slice(end - rows, rows),
+                size=round(rows * size_of_row),
+                lines=block.lines,
+                blank=block.lines - rows,
+                dropped={} if self.rescues else left_out,
+                rescued=left_out if self.rescues else {},
+                taken=block.size,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Together(Generic[Key]):
+    """The rows of whole files of one block each: every line is one, and nothing was left out."""
+
+    keys: Sequence[Key]
+    read: ReadTogether
+
+    def each(self) -> Iterator[tuple[Key, Iterator[Decoded]]]:
+        """Yield the rows of each file by themselves."""
+        for key, decoded in zip(self.keys, self.read.decoded(), strict=True):
+            yield key, iter((decoded,))

@@ -16,10 +16,8 @@ from blizzard.model.progress import Done
 from blizzard.model.source.file import SourceFile
 from blizzard.model.source.part_way import failed, untouched
 from blizzard.model.work import ClosedFile, Work, WorkUnit
-from blizzard.worker.ndjson.lines import Decoded
-from blizzard.worker.ndjson.together import Together
+from blizzard.worker.ndjson.lines import Decoded, Together
 from blizzard.worker.output.encoding import LookAt
-from blizzard.worker.output.fan_out import PartitionedWriter
 from blizzard.worker.output.origins import (
     Cutter,
     Slice,
@@ -30,6 +28,7 @@ from blizzard.worker.output.origins import (
     with_lines,
 )
 from blizzard.worker.output.parquet import RollingWriter
+from blizzard.worker.output.partitioner import PartitionedWriter
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import Opened
 from blizzard.worker.quarantine.reader import SCHEMA as ASIDE

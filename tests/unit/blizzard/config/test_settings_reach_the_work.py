@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from blizzard.cli.app import app
 from blizzard.cli.surroundings import Surroundings
-from blizzard.execute.spark.cds_archive import Archive, settle, unfinished
+from blizzard.execute.spark.jvm import Archive, settle, unfinished
 from blizzard.execute.spark.session import Jvm, capped_master, local_cores, start
 from blizzard.model.settings import (
     PipelineSettings,

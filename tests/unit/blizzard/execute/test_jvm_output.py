@@ -11,20 +11,18 @@ from pyspark.errors import PySparkRuntimeError
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app
-from blizzard.execute.spark.cds_archive import (
+from blizzard.execute.spark.jvm import (
+    SPARK_SAID,
     Archive,
+    JvmOutput,
+    Severity,
     archive_of,
+    graded,
     java_options,
+    on_standard_error,
     require_files,
     settle,
     unfinished,
-)
-from blizzard.execute.spark.jvm_output import (
-    SPARK_SAID,
-    JvmOutput,
-    Severity,
-    graded,
-    on_standard_error,
 )
 from blizzard.execute.spark.session import LOG_SETTINGS, did_not_start
 from lakebed.errors import ConfigInvalid

@@ -32,7 +32,7 @@ from blizzard.execute.spark.session import (
 )
 from blizzard.model.progress import Address, Report
 from blizzard.model.settings import SparkSettings
-from blizzard.model.source.byte_range import ByteRange
+from blizzard.model.source.file import ByteRange
 from blizzard.worker.progress import ProgressServer
 from lakebed.errors import ConfigInvalid, LakeError
 from tests.support.builders import source_file, unit, work

@@ -13,7 +13,7 @@ from blizzard.config.columns import schema_of
 from blizzard.inspect.guess.fields import columns_in, fields_of
 from blizzard.inspect.written import field_lines
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.ndjson.look.gather import parse
+from blizzard.worker.ndjson.inference import parse
 from lakebed.columns.schema import Schema
 from lakebed.config.checks import check_fields
 from lakebed.config.schema import DeclaredSchema

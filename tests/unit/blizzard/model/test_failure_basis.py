@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.model.failure_basis import bases_of
+from blizzard.discover.filter import bases_of
 from blizzard.model.settings import PipelineSettings
 from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.documents.records import FailureStage

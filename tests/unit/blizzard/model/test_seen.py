@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from blizzard.model.seen import FEWEST_KEYS, MOST_MEMBERS, column_of
-from blizzard.worker.ndjson.look.gather import look, parse
+from blizzard.worker.ndjson.inference import look, parse
 
 
 def looked(*values):

@@ -9,7 +9,7 @@ import pytest
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.model.source.file import SourceFile
 from blizzard.model.source.forecast import PARQUET_PER_NDJSON, Forecast
-from blizzard.plan.recognise import MOST_UNITS_PER_CORE, Planner, units_at_leisure
+from blizzard.plan.planner import MOST_UNITS_PER_CORE, Planner, units_at_leisure
 from blizzard.plan.trigger import Timing, is_full
 from tests.support.builders import NOON, Bench, ndjson, pipeline_settings, put, rows, source_file
 

@@ -10,13 +10,12 @@ import pytest
 from blizzard.execute.merge import settle
 from blizzard.model.progress import Overseer
 from blizzard.model.settings import DecodeLimits, QuarantineLimits, Sizing
-from blizzard.model.source.byte_range import cut
+from blizzard.model.source.file import cut
 from blizzard.model.source.form import Form
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.ndjson.lines import Decoded
-from blizzard.worker.ndjson.together import Together
+from blizzard.worker.ndjson.lines import Decoded, Together
 from blizzard.worker.position import Miscounted, require_explained
 from blizzard.worker.unit import run_unit
 from lakebed.documents.records import Failure, FailureStage

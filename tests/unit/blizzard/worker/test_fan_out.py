@@ -14,8 +14,8 @@ from blizzard.model.event_time import row_partitions
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.model.work import ClosedFile
 from blizzard.worker.output.encoding import SAMPLE_ROWS
-from blizzard.worker.output.fan_out import PartitionedWriter
 from blizzard.worker.output.parquet import RollingWriter, batch_cost
+from blizzard.worker.output.partitioner import PartitionedWriter
 from lakebed.columns.schema import Field, Schema
 from lakebed.partition import Template
 from lakebed.types import RESCUED, FieldType

@@ -12,7 +12,7 @@ from blizzard.events import WorkDone
 from blizzard.journal.standings import JournalTotals
 from blizzard.model.settings import Sizing
 from blizzard.model.source.form import Form, SkipRule
-from blizzard.plan.recognise import USUAL
+from blizzard.plan.planner import USUAL
 from lakebed.documents.records import SourceRecord
 from lakebed.telemetry.measures import Count
 from lakebed.types import SourceFormat

@@ -11,7 +11,7 @@ from blizzard.model.settings import DecodeLimits, QuarantineLimits, RollingPolic
 from blizzard.model.work import Stamp, UnitOutcome
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.ndjson.together import Together
+from blizzard.worker.ndjson.lines import Together
 from blizzard.worker.unit import run_unit
 from lakebed.types import OnMismatch, Provenance, UnknownFields
 from tests.support import builders

@@ -8,9 +8,9 @@ import pytest
 
 from blizzard.execute.bisect import PATIENCE, PATIENCE_ALONE
 from blizzard.model.settings import DecodeLimits, Sizing
-from blizzard.model.source.byte_range import cut
+from blizzard.model.source.file import cut
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
-from blizzard.plan.recognise import Planner
+from blizzard.plan.planner import Planner
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
 from tests.support.builders import (

@@ -8,8 +8,7 @@ import pytest
 
 from blizzard.execute.merge import settle
 from blizzard.model.settings import RollingPolicy, Sizing
-from blizzard.model.source.byte_range import cut
-from blizzard.model.source.file import SourceFile
+from blizzard.model.source.file import SourceFile, cut
 from blizzard.model.work import TaskLimits, UnitOutcome
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit

@@ -18,7 +18,7 @@ from blizzard.worker.ndjson.compiled import scalars, syntax
 from blizzard.worker.ndjson.compiled.scalars import gather
 from blizzard.worker.ndjson.compiled.syntax import Array
 from blizzard.worker.ndjson.compiled.vector import WIDTH
-from blizzard.worker.ndjson.taking import INTEGERS, taker
+from blizzard.worker.ndjson.fields import INTEGERS, taker
 from blizzard.worker.ndjson.values import FIRST_DAY, JsonValue, Number, ValueRefused
 from lakebed.columns.schema import Field
 from lakebed.types import FieldType

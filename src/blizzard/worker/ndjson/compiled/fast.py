@@ -21,10 +21,8 @@ from blizzard.worker.ndjson.compiled.leftovers import Leftovers, Trail
 from blizzard.worker.ndjson.compiled.page import Page, Refusals
 from blizzard.worker.ndjson.compiled.peel import PeelLevel
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.level import takes_twice
-from blizzard.worker.ndjson.lines import Block, Decoded
-from blizzard.worker.ndjson.plain_text import PADDING, ended
-from blizzard.worker.ndjson.together import ReadTogether
+from blizzard.worker.ndjson.fields import takes_twice
+from blizzard.worker.ndjson.lines import PADDING, Block, Decoded, ReadTogether, ended
 from blizzard.worker.ndjson.values import ValueRefused
 from lakebed.columns.schema import Schema
 from lakebed.types import KEEPING, OnMismatch, UnknownFields

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blizzard.model.bad_lines import any_element, member_path
-from blizzard.model.time_pattern import EPOCHS
+from blizzard.model.event_time import EPOCHS
 from blizzard.worker.ndjson.compiled import syntax
 from blizzard.worker.ndjson.compiled.columns import (
     EXACT_DIGITS,
@@ -35,7 +35,7 @@ from blizzard.worker.ndjson.compiled.columns import (
     tokens_of,
 )
 from blizzard.worker.ndjson.compiled.syntax import SIZE, TEXT
-from blizzard.worker.ndjson.taking import INTEGERS
+from blizzard.worker.ndjson.fields import INTEGERS
 from blizzard.worker.ndjson.values import FIRST_MICROS, LAST_MICROS, JsonValue, Number
 from lakebed.columns.schema import AS_WRITTEN, Field
 from lakebed.types import FieldType

@@ -28,7 +28,7 @@ from blizzard.worker.ndjson.compiled.columns import (
 )
 from blizzard.worker.ndjson.compiled.leftovers import MakesColumn, Numbers, Trail, kinds_of, leaf_of
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, ESCAPED, MAX_DEPTH, OBJECT, SIZE
-from blizzard.worker.ndjson.taking import taker
+from blizzard.worker.ndjson.fields import taker
 from blizzard.worker.ndjson.values import JsonValue, ValueRefused
 from lakebed.columns.schema import Field
 from lakebed.types import FieldType, UnknownFields

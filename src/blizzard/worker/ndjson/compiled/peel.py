@@ -30,11 +30,10 @@ from blizzard.worker.ndjson.compiled.leftovers import (
     in_text_order,
     leaf_of,
 )
-from blizzard.worker.ndjson.compiled.names import FieldNames, Names
 from blizzard.worker.ndjson.compiled.page import Found, Page, fitting, leaf_column, without
-from blizzard.worker.ndjson.compiled.scan import DONE, Room
+from blizzard.worker.ndjson.compiled.scan import DONE, FieldNames, Names, Room
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, OBJECT, SIZE, Array
-from blizzard.worker.ndjson.level import NOWHERE, MemberPlace, is_kept, places_inside, places_of
+from blizzard.worker.ndjson.fields import NOWHERE, MemberPlace, is_kept, places_inside, places_of
 from lakebed.columns.schema import Field
 from lakebed.types import KEEPING, FieldType, UnknownFields
 

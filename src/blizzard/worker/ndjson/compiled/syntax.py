@@ -8,9 +8,9 @@ Compiled code checks no bounds: this is what keeps it within them.
 from typing import Any
 
 import numpy as np
-from numba import types, uint8
+from numba import int64, types, uint8
 
-from blizzard.worker.ndjson.compiled.vector import WIDTH, first_of, part, special_in
+from blizzard.worker.ndjson.compiled.vector import WIDTH, compiled, first_of, part, special_in
 
 ABSENT, TEXT, ESCAPED, INTEGER, NUMBER, TRUE, FALSE, OBJECT, ARRAY = range(9)
 """What a token is; a null is as good as none. An ESCAPED one is text with backslashes in it."""
@@ -181,3 +181,22 @@ def value(data: Pointer, at: int, closing: Pointer) -> tuple[int, int]:
     if first in (OPEN_BRACE, OPEN_BRACKET):
         return _after_nested(data, at, closing), OBJECT if first == OPEN_BRACE else ARRAY
     return _flat(data, at)
+
+
+_STEP = 128
+"""Bytes in which an 8-bit counter cannot overflow, so that the loop becomes vector instructions."""
+
+
+@compiled(int64(BYTES))
+def count_newlines(data: Array) -> int:
+    """Count the newlines."""
+    count = 0
+    steps = len(data) // _STEP * _STEP
+    for start in range(0, steps, _STEP):
+        newlines = np.uint8(0)
+        for at in range(start, start + _STEP):
+            newlines = np.uint8(newlines + np.uint8(data[at] == NEWLINE))
+        count += int(newlines)
+    for at in range(steps, len(data)):
+        count += data[at] == NEWLINE
+    return count

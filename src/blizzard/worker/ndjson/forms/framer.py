@@ -14,8 +14,7 @@ import numpy.typing as npt
 from blizzard.model.settings import BLOCK_BYTES, MAX_LINE_BYTES
 from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.forms import frame
-from blizzard.worker.ndjson.lines import BrokenDocument, TextPosition
-from blizzard.worker.ndjson.plain_text import without_mark
+from blizzard.worker.ndjson.lines import BrokenDocument, TextPosition, without_mark
 
 MAX_PLACES = 1 << 14
 """Records of one step whose places are noted."""

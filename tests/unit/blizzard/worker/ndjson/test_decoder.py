@@ -13,8 +13,7 @@ from blizzard.worker.ndjson.compiled.fast import FastPath, MixedPath
 from blizzard.worker.ndjson.compiled.page import Refusals
 from blizzard.worker.ndjson.decoder import USUAL_LIMITS, Decoder
 from blizzard.worker.ndjson.exact import ExactPath, Span
-from blizzard.worker.ndjson.lines import BadLine, Block, Decoded, blocks
-from blizzard.worker.ndjson.together import ReadTogether
+from blizzard.worker.ndjson.lines import BadLine, Block, Decoded, ReadTogether, blocks
 from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.errors import LakeError, Whose
 from lakebed.types import KEEPING, FieldType, OnBadRecord, OnMismatch, UnknownFields

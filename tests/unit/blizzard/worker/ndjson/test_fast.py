@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from blizzard.worker.ndjson.compiled import columns
-from blizzard.worker.ndjson.compiled import names as known
+from blizzard.worker.ndjson.compiled import scan as known
 from blizzard.worker.ndjson.compiled.fast import FastPath
 from blizzard.worker.ndjson.compiled.syntax import MAX_DEPTH
 from blizzard.worker.ndjson.compiled.vector import WIDTH

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from blizzard.model.settings import MAX_LINE_BYTES
 from blizzard.model.source.form import SkipRule
-from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.ndjson.forms.skip import Skipper
+from blizzard.worker.ndjson.decoder import Decoder, Skipper
 from blizzard.worker.ndjson.lines import BadLine, Block, Decoded
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import compress, groupby
 
 from blizzard.model.settings import PipelineSettings, Sizing
-from blizzard.model.source.byte_range import ByteRange, cut
-from blizzard.model.source.file import SourceFile
+from blizzard.model.source.file import ByteRange, SourceFile, cut
 from blizzard.model.source.forecast import Forecast, weight
 from blizzard.model.source.form import FIRST_BYTES, codec_in
 from blizzard.model.stores import OpenReader, source_location

@@ -26,9 +26,9 @@ from blizzard.worker.ndjson.compiled.leftovers import Trail
 from blizzard.worker.ndjson.compiled.page import Found, Page
 from blizzard.worker.ndjson.compiled.peel import Members, items_of
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.ndjson.level import MemberPlace
+from blizzard.worker.ndjson.fields import MemberPlace
+from blizzard.worker.ndjson.inference import MOST_PATHS, look, parse, text_kind
 from blizzard.worker.ndjson.lines import Block, Decoded
-from blizzard.worker.ndjson.look.gather import MOST_PATHS, look, parse, text_kind
 from blizzard.worker.progress import ProgressChannel
 from lakebed.errors import LakeError
 from lakebed.types import DEEPEST_COLUMN, RESCUED, UnknownFields
