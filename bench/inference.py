@@ -97,7 +97,7 @@ def main() -> None:
                 folder.mkdir()
             size = written(workload, source, asked.megabytes)
             work, unit = work_over(source, table), unit_over(source)
-            looking = replace(work, look=1.0)
+            looking = replace(work, infer_share=1.0)
             seen = run_unit(unit, looking, OpenedStores(looking)).seen
             reading = replace(work, file_schema=grown(Schema(()), seen))
             run_unit(unit, reading, OpenedStores(reading))  # Everything is compiled from here on.

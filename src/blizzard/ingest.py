@@ -204,8 +204,8 @@ class Ingest:
         runs = UnitRuns(pipeline=self.settings.name, runner=self.runner, emit=self.emit)
         if columns.to_be_inferred:
             share = look_share(units, self.settings.infer_max_bytes)
-            sample = replace(columns.within(work), look=share)
-            columns.grow(runs.look_at(units, sample))
+            sample = replace(columns.within(work), infer_share=share)
+            columns.grow(runs.infer(units, sample))
         settled = runs.run(
             units,
             columns.within(work),

@@ -167,7 +167,7 @@ def test_files_that_are_read_together_are_what_they_are_alone(
 ):
     files = [damaged("\n".join(texts) + ending, cuts) for texts, cuts in drawn]
     opened = ((place, (piece for piece in [file])) for place, file in enumerate(files))
-    limits = DecodeLimits(most_together=most, short_bytes=short)
+    limits = DecodeLimits(max_combined=most, short_bytes=short)
     found = decode_all(Decoder(schema, max_line_bytes=LIMIT, limits=limits), opened)
     assert [(place, outcome(batches)) for place, batches in found] == [
         (place, exactly(schema, file)) for place, file in enumerate(files)

@@ -7,9 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blizzard.model.seen import columns_of, joined
-from blizzard.worker.ndjson.inference import look, parse
+from blizzard.worker.ndjson.inference import infer, parse
 from blizzard.worker.ndjson.lines import Block
-from blizzard.worker.ndjson.sampling import FastLook, Looks
+from blizzard.worker.ndjson.sampling import ColumnSampler, FastInference
 from lakebed.columns.schema import Field
 from tests.support.json_values import records
 
@@ -32,10 +32,10 @@ def unordered(one: Field) -> Any:
 @example([[{"a": None, "A": False}], [{"a": False}]])
 @settings(deadline=None)
 def test_both_looks_find_the_same_columns(blocks):
-    fast = FastLook()
-    found = [fast.look(block_of(some)) for some in blocks]
+    fast = FastInference()
+    found = [fast.infer(block_of(some)) for some in blocks]
     every = [parse(json.dumps(record)) for some in blocks for record in some]
-    exact = look(every).objects
+    exact = infer(every).objects
     assert exact is not None
     if None not in found:
         assert columns(joined(one for one in found if one)) == columns(exact.members)
@@ -43,19 +43,19 @@ def test_both_looks_find_the_same_columns(blocks):
 
 def test_plain_records_take_the_compiled_look():
     record = {"a": 1, "b": [1.5, {"c": "x"}], "d": {"e": {"f": True}, "g": "2024-01-01"}}
-    assert FastLook().look(block_of([record] * 100)) is not None
+    assert FastInference().infer(block_of([record] * 100)) is not None
 
 
 def test_names_that_are_data_are_looked_at_together():
-    looks = Looks()
+    sampler = ColumnSampler()
     for start in range(0, 5000, 500):
-        looks.at_lines(block_of([{"m": {f"k{n}": n}} for n in range(start, start + 500)]))
-    (column,) = columns_of(looks.seen)
+        sampler.sample_block(block_of([{"m": {f"k{n}": n}} for n in range(start, start + 500)]))
+    (column,) = columns_of(sampler.seen)
     assert column.shown == "map<string, int64>"
 
 
 def test_lines_that_are_no_records_are_passed_over():
-    looks = Looks()
+    sampler = ColumnSampler()
     data = b'{"a":1}\n{nope\n[1]\n\n{"a":2,"b":"x"}\n'
-    looks.at_lines(Block(text=data, first_line=1, lines=5))
-    assert [one.shown for one in columns_of(looks.seen)] == ["int64", "string"]
+    sampler.sample_block(Block(text=data, first_line=1, lines=5))
+    assert [one.shown for one in columns_of(sampler.seen)] == ["int64", "string"]

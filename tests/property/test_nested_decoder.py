@@ -93,7 +93,7 @@ def test_fields_that_take_the_same_values_do_not_leave_the_fast_path(
     every = [
         block_of([lines.line(fields) for _ in range(random.randrange(1, 5))]) for _ in range(2)
     ]
-    fast = FastPath(schema, unknown=unknown, max_line_bytes=LIMIT).read_together(every)
+    fast = FastPath(schema, unknown=unknown, max_line_bytes=LIMIT).read_combined(every)
     assert fast is not None
     exact = ExactPath(schema, unknown=unknown, max_line_bytes=LIMIT)
     assert [outcome([each]) for each in fast.decoded()] == [
@@ -114,7 +114,7 @@ def test_blocks_that_are_read_together_are_what_they_are_alone(seed: int, unknow
     ]
     path = FastPath(schema, unknown=unknown, max_line_bytes=LIMIT)
     for _ in range(2):
-        fast = path.read_together(every)
+        fast = path.read_combined(every)
         assert fast is not None
         exact = ExactPath(schema, unknown=unknown, max_line_bytes=LIMIT)
         assert [outcome([each]) for each in fast.decoded()] == [

@@ -12,7 +12,7 @@ from blizzard.model import seen as seeing
 from blizzard.model.bad_lines import steps
 from blizzard.model.seen import NOTHING, columns_of
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.inference import look, parse
+from blizzard.worker.ndjson.inference import infer, parse
 from blizzard.worker.ndjson.lines import Block
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType, OnMismatch, UnknownFields
@@ -21,7 +21,7 @@ from tests.support.together import plain, record_of, without_nulls
 
 
 def looked(value: Any) -> seeing.Seen:
-    return look([parse(json.dumps(value))])
+    return infer([parse(json.dumps(value))])
 
 
 @pytest.fixture(autouse=True)
@@ -49,14 +49,14 @@ def test_a_column_never_narrows_as_more_is_seen(some):
     found = NOTHING
     for value in some:
         found = found.join(looked(value))
-    assert found == look([parse(json.dumps(value)) for value in some])
+    assert found == infer([parse(json.dumps(value)) for value in some])
 
 
 @given(records)
 @settings(deadline=None)
 def test_what_comes_out_put_together_is_what_went_in(some):
     data = "".join(json.dumps(record) + "\n" for record in some).encode()
-    seen = look([parse(json.dumps(record)) for record in some])
+    seen = infer([parse(json.dumps(record)) for record in some])
     members = seen.objects.members if seen.objects else {}
     columns = columns_of(members)
     if not columns:

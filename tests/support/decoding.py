@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.ndjson.lines import Decoded, Together
+from blizzard.worker.ndjson.lines import CombinedFiles, Decoded
 
 
 def decode_all(
@@ -12,7 +12,7 @@ def decode_all(
 ) -> Iterator[tuple[Any, Iterator[Decoded]]]:
     """Yield the rows of each file, those of files that were read as one, too."""
     for found in decoder.decode_files(files, **how):
-        if isinstance(found, Together):
+        if isinstance(found, CombinedFiles):
             yield from found.each()
         else:
             yield found

@@ -96,7 +96,7 @@ class UnitRuns:
             self.emit(UnitsEnded(pipeline=self.pipeline))
         return settle(ran, work.quarantine)
 
-    def look_at(self, units: Sequence[WorkUnit], work: Work) -> Mapping[str, Seen]:
+    def infer(self, units: Sequence[WorkUnit], work: Work) -> Mapping[str, Seen]:
         """Return what the values of all units look like; of files that cannot be read, nothing.
 
         The units have not ended unless this fails: their batch goes on with `run`.

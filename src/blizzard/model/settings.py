@@ -50,7 +50,7 @@ class DecodeLimits:
     """The most values in a batch."""
     short_bytes: int = 64 * 1024
     """Up to this much of lines the calls cost more than the bytes do."""
-    most_together: int = 256
+    max_combined: int = 256
     """The most short files that are read together."""
     max_names: int = 100
     """The most names that are reported of a file; values of all others are counted under one."""

@@ -86,7 +86,7 @@ class Work:
     on_mismatch: OnMismatch = OnMismatch.FAIL
     quarantine: QuarantineLimits | None = None
     """How many bad lines a file may have, which are set aside; None where one fails its file."""
-    look: float | None = None
+    infer_share: float | None = None
     """How much of each file is looked at to find columns, from 0 to 1, and nothing is written;
     None where the files are read."""
     stamp: Stamp | None = None

@@ -28,7 +28,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.model.work import WorkUnit
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.quarantine.reader import lines_in, lines_of, read_table
-from blizzard.worker.quarantine.writer import LeftBehind, leave
+from blizzard.worker.quarantine.writer import QuarantineRewrite, write_waiting
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
@@ -178,7 +178,7 @@ def without_meant(
     clock: Clock,
 ) -> tuple[Resolved, ...]:
     """Write quarantine files anew without the lines that are meant; return those with any."""
-    rest = LeftBehind(
+    rest = QuarantineRewrite(
         rolling=settings.sink.rolling,
         clock=clock,
         marks={"pipeline": settings.name, "journal": last.journal},
@@ -191,7 +191,7 @@ def without_meant(
             lines = list(lines_of(table, file.lines_before))
             keep = [not meant.takes(line.fault.group, line.key) for line in lines]
             if not all(keep):
-                left = leave(table, lines, file, keep, rest, uploads)
+                left = write_waiting(table, lines, file, keep, rest, uploads)
                 gone = keep.count(False)
                 resolved.append(Resolved(old=file.filename, lines=gone, left=left))
     return tuple(resolved)

@@ -20,7 +20,7 @@ from blizzard.model.work import Effort, UnitOutcome, Work, WorkUnit
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads, Stores, in_advance
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.ndjson.lines import Decoded, Together
+from blizzard.worker.ndjson.lines import CombinedFiles, Decoded
 from blizzard.worker.output.groups import OutputGroup, OutputGroups
 from blizzard.worker.output.origins import ON_DISK, KeptRows
 from blizzard.worker.output.partitioner import refused_rows
@@ -77,7 +77,7 @@ def run_unit(
                 unit.files,
                 open_at,
                 ahead={name: limits.max_concurrent_files for name, limits in work.limits.items()},
-                at_once=at_once if work.look is None else None,
+                at_once=at_once if work.infer_share is None else None,
                 pause=work.clock.sleep,
             ) as downloads,
         ):
@@ -85,7 +85,7 @@ def run_unit(
             running = _UnitRun(
                 unit, work, Path(folder), downloads, uploads, stores, channel, decoder
             )
-            return running.run() if work.look is None else running.look(work.look)
+            return running.run() if work.infer_share is None else running.infer(work.infer_share)
     except Exception as error:
         if machine_trouble(error) is None:
             raise
@@ -144,9 +144,9 @@ class _UnitRun:
         self.handed_in = False
         self.may_fail = True
         # It brings a compiler along, as the decoder does. Only who reads rows pays for it.
-        from blizzard.worker.ndjson.sampling import Looks  # noqa: PLC0415
+        from blizzard.worker.ndjson.sampling import ColumnSampler  # noqa: PLC0415
 
-        self.looks = Looks(adds=work.unknown_fields is UnknownFields.ADD)
+        self.sampler = ColumnSampler(adds=work.unknown_fields is UnknownFields.ADD)
 
     def run(self) -> UnitOutcome:
         shared = self.outputs.new()
@@ -157,9 +157,9 @@ class _UnitRun:
         )
         with closing(opened):
             for found in opened:
-                if isinstance(found, Together) and self._take_together(found, shared):
+                if isinstance(found, CombinedFiles) and self._take_combined(found, shared):
                     continue
-                for one, decoded in found.each() if isinstance(found, Together) else (found,):
+                for one, decoded in found.each() if isinstance(found, CombinedFiles) else (found,):
                     self._read(one.file, self._position(one), decoded, shared)
                     self._count_finished(one.file, shared)
                     if not self.may_fail:
@@ -177,7 +177,7 @@ class _UnitRun:
             quarantine=settled.quarantine,
             handed_in=self.handed_in,
             sink_full=settled.sink_full,
-            seen=self.looks.seen,
+            seen=self.sampler.seen,
             effort=Effort(
                 write_seconds=settled.write_seconds,
                 download_retries=self.downloads.retries,
@@ -186,14 +186,14 @@ class _UnitRun:
             ),
         )
 
-    def look(self, share: float) -> UnitOutcome:
+    def infer(self, share: float) -> UnitOutcome:
         """Look at the first part of each file, to find columns; nothing is written."""
         for file in self.unit.files:
             pieces = partial(self._pieces, file, ReadPosition(opened=self.work.clock.seconds()))
-            self.looks.at_file(file, pieces, self.decoder, share, self.channel)
+            self.sampler.sample_file(file, pieces, self.decoder, share, self.channel)
             if self.channel.stop_soon:
                 break
-        return UnitOutcome(unit=self.unit.name, sources=(), files=(), seen=self.looks.seen)
+        return UnitOutcome(unit=self.unit.name, sources=(), files=(), seen=self.sampler.seen)
 
     def _count_finished(self, file: SourceFile, shared: OutputGroup) -> None:
         """Count a source file that was read; one that has failed is in no group."""
@@ -208,7 +208,7 @@ class _UnitRun:
                 self.channel.done.source_bytes += record.size if whole else 0
                 return
 
-    def _take_together(self, found: Together[Opened], shared: OutputGroup) -> bool:
+    def _take_combined(self, found: CombinedFiles[Opened], shared: OutputGroup) -> bool:
         """Take the rows of small files, and record each; False where each is to be read alone.
 
         Each of their lines is a row. So the books of a file balance if it has as many rows as lines
@@ -220,7 +220,7 @@ class _UnitRun:
         rows = found.read.batch.num_rows
         if counted != found.read.lines or sum(counted) != rows:
             return False
-        if not self.outputs.write_together(shared, found, self.decoded_budget):
+        if not self.outputs.write_combined(shared, found, self.decoded_budget):
             return False
         records = [
             record_with(one.file, lines=lines, rows=lines, unit=shared.name)
@@ -298,14 +298,14 @@ class _UnitRun:
         decoded_bytes = bad_bytes = 0
         own: OutputGroup | None = None
         unread: tuple[Unread, ...] | None = ()
-        self.looks.begin()
+        self.sampler.begin_file()
         try:
             for decoded in batches:
                 if position.reached is None:
                     position.reached = self.work.clock.seconds()
                 self.channel.progress.records += decoded.batch.num_rows
                 tally.add(decoded)
-                self.looks.at_rescued(decoded)
+                self.sampler.sample_rescued(decoded)
                 bad_bytes += bad.take(decoded.bad, position, tally)
                 position.took(decoded.taken, file.skip + tally.lines)
                 kept.add(self.outputs.slices(decoded, file, tally.lines - decoded.lines))
@@ -318,7 +318,7 @@ class _UnitRun:
                     own = self.outputs.new()
                 if own is not None:
                     self.outputs.write(own, kept.take(), file)
-                    self.outputs.set_aside(own, bad.hand_over())
+                    self.outputs.quarantine(own, bad.hand_over())
                     if ends:
                         self._require_unchanged(file)
                         position.require_counted(file, tally.lines)
@@ -331,7 +331,7 @@ class _UnitRun:
             if own is not None:
                 self.outputs.forget(own)
             kept.forget()
-            self.looks.forget()
+            self.sampler.discard_file()
             failure = failure_of(
                 error, file=file, place_of=position.place_of, show_values=self.work.show_values
             )
@@ -339,7 +339,7 @@ class _UnitRun:
             return
         group = own or shared
         self.outputs.write(group, kept.take(), file)
-        self.outputs.set_aside(group, bad.hand_over())
+        self.outputs.quarantine(group, bad.hand_over())
         if own is not None:
             self.outputs.close(own)
         group.records.append(record_of(file, tally, unit=group.name, unread=unread))

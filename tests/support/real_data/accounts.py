@@ -10,7 +10,7 @@ from typing import Any
 from blizzard.model.bad_lines import element_path, member_path, steps
 from blizzard.model.seen import NOTHING, Seen, column_of, columns_of, is_column_name
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.ndjson.inference import look, parse
+from blizzard.worker.ndjson.inference import infer, parse
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import RESCUED, FieldType, OnMismatch, UnknownFields
 from tests.support.real_data.kind import Record, lines
@@ -39,7 +39,7 @@ class Accounts:
 
 def seen_of(records: Sequence[Record]) -> Mapping[str, Seen]:
     """Return what the members of records look like."""
-    objects = look(parse(json.dumps(record)) for record in records).objects
+    objects = infer(parse(json.dumps(record)) for record in records).objects
     return objects.members if objects else {}
 
 

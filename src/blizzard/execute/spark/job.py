@@ -131,7 +131,7 @@ def batch_description(units: Sequence[WorkUnit], work: Work) -> str:
     if replayed := sum(unit.replay is not None for unit in units):
         what = plural(replayed, "quarantine file")
     batch = "" if work.batch is None else f", batch {work.batch:,}"
-    step = "" if work.look is None else "columns of "
+    step = "" if work.infer_share is None else "columns of "
     size = in_words(sum(unit.to_read for unit in units))
     return f"{work.marks['pipeline']}{batch}: {step}{what}" + ("" if replayed else f", {size}")
 

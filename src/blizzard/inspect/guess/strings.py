@@ -11,7 +11,7 @@ from decimal import Decimal
 from math import isfinite
 
 from blizzard.model.seen import Text
-from blizzard.worker.ndjson.fields import taker
+from blizzard.worker.ndjson.fields import converter
 from blizzard.worker.ndjson.inference import LONGEST_INTEGER, text_kind
 from blizzard.worker.ndjson.values import NUMBER, Number, ValueRefused
 from lakebed.columns.schema import Field, Reading
@@ -154,7 +154,7 @@ def _takes(way: Guess, value: str) -> bool:
     if way is _INTEGER and not value.removeprefix("-").isdecimal():
         return False
     try:
-        taker(way.field)(value)
+        converter(way.field)(value)
     except ValueRefused:
         return False
     return way is not _FINER or ":" in value

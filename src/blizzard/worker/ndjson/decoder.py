@@ -27,10 +27,10 @@ from blizzard.worker.ndjson.lines import (
     BadLine,
     BadRecord,
     Block,
+    CombinedFiles,
     Decoded,
-    Together,
+    bad_record,
     blocks,
-    set_aside,
 )
 from lakebed.columns.schema import Schema, walk
 from lakebed.types import KEEPING, OnBadRecord, OnMismatch, UnknownFields
@@ -60,7 +60,7 @@ def without_refused(
             wrong = BadLine(why.message, code=why.code, line=number, field=why.field)
             if on_bad_record is OnBadRecord.FAIL:
                 raise wrong
-            found.append(set_aside(wrong, block.raw(start, end), offset=block.offset + start))
+            found.append(bad_record(wrong, block.raw(start, end), offset=block.offset + start))
     if len(found) != len(refused) or row != decoded.batch.num_rows:
         raise AssertionError("the rows of a block are not its lines, one by one")
     return block.changed(
@@ -169,7 +169,7 @@ class Decoder:
         *,
         from_start: Callable[[Key], bool] = lambda _key: True,
         skip: Callable[[Key], SkipRule | None] = lambda _key: None,
-    ) -> Generator[tuple[Key, Iterator[Decoded]] | Together[Key]]:
+    ) -> Generator[tuple[Key, Iterator[Decoded]] | CombinedFiles[Key]]:
         """Yield the rows of many files, each as `decode` would; those of some short ones as one.
 
         What goes wrong in a file, in its chunks too, is raised where its rows are taken. They are
@@ -236,18 +236,18 @@ class Decoder:
 
     def _together(
         self, short: "_ShortFiles[Key]"
-    ) -> Iterator[tuple[Key, Iterator[Decoded]] | Together[Key]]:
+    ) -> Iterator[tuple[Key, Iterator[Decoded]] | CombinedFiles[Key]]:
         blocks = [block for _key, block in short.files]
         read = None
         if len(blocks) > 1:
             # Any trouble is that of one file, and comes again where it is read alone.
             with suppress(Exception):
-                read = self._path.read_together(blocks)
+                read = self._path.read_combined(blocks)
         if read is None:
             for key, block in short.files:
                 yield key, self._read([block])
         elif self._refuse_rows is None and read.is_plain:
-            yield Together([key for key, _block in short.files], read)
+            yield CombinedFiles([key for key, _block in short.files], read)
         else:
             for (key, block), decoded in zip(short.files, read.decoded(), strict=True):
                 yield key, self._of_file(decoded, block)
@@ -272,7 +272,7 @@ class _ShortFiles(Generic[Key]):
 
     def is_enough(self, limits: DecodeLimits, max_lines: int) -> bool:
         return (
-            len(self.files) >= limits.most_together
+            len(self.files) >= limits.max_combined
             or self.size >= limits.block_bytes
             or self.lines >= max_lines
         )

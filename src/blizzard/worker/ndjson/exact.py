@@ -14,12 +14,12 @@ from blizzard.model.settings import MAX_DEPTH
 from blizzard.worker.ndjson import grammar
 from blizzard.worker.ndjson.fields import (
     NOWHERE,
+    Converter,
     MemberPlace,
-    Take,
+    converter,
     is_kept,
     places_inside,
     places_of,
-    taker,
 )
 from blizzard.worker.ndjson.grammar import BadMember, Member, NotJson
 from blizzard.worker.ndjson.lines import (
@@ -28,8 +28,8 @@ from blizzard.worker.ndjson.lines import (
     BadRecord,
     Block,
     Decoded,
+    bad_record,
     line_too_long,
-    set_aside,
     shown,
 )
 from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, ValueRefused, kind_of
@@ -48,7 +48,7 @@ class _FieldPlan:
     """What other fields take of its value."""
     is_kept: bool
     """Whether another field holds its value as it is written."""
-    take: Take | None
+    take: Converter | None
     """What takes its values; None where they are more than values."""
     level: "_LevelPlan | None"
     """Of a struct, its fields."""
@@ -82,7 +82,7 @@ def _field_plan(
         name=member_path("", one.path[-1]),
         elsewhere=elsewhere,
         is_kept=is_kept,
-        take=taker(one) if is_value else None,
+        take=converter(one) if is_value else None,
         level=_level_plan(one.fields, elsewhere) if one.type is FieldType.STRUCT else None,
         items=None if one.items is None else _field_plan(one.items),
     )
@@ -129,7 +129,7 @@ class ExactPath:
                 if self._on_bad_record is OnBadRecord.FAIL:
                     raise
                 raw = block.raw(start, end)
-                aside.append(set_aside(bad, raw, offset=block.offset + start))
+                aside.append(bad_record(bad, raw, offset=block.offset + start))
                 continue
             if cells is None:
                 blank += 1

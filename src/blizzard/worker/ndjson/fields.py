@@ -11,12 +11,12 @@ from types import MappingProxyType
 from blizzard.model.event_time import EPOCHS, ISO, MONTHS, WEEKDAYS, TimePattern, pattern_of
 from blizzard.worker.ndjson import values
 from blizzard.worker.ndjson.values import (
+    CONVERTERS,
     DAY_MICROS,
     EPOCH_DAY,
+    EXACT_CONVERTERS,
     FIRST_MICROS,
     NUMBER,
-    TAKE,
-    TAKE_EXACT,
     Cell,
     JsonValue,
     Number,
@@ -223,11 +223,11 @@ MOST_DIGITS = 40
 
 MOST_DIGITS_OF_POWER = 4
 
-Take = Callable[[JsonValue], Cell]
+Converter = Callable[[JsonValue], Cell]
 
 
 @lru_cache(maxsize=4096)
-def taker(field: Field) -> Take:
+def converter(field: Field) -> Converter:
     """Return what takes the values of a field that holds no fields of its own."""
     reading = field.reading
     take = _typed(field)
@@ -238,17 +238,21 @@ def taker(field: Field) -> Take:
     return take
 
 
-def _typed(field: Field) -> Take:
+def _typed(field: Field) -> Converter:
     if field.type is FieldType.DECIMAL:
         return partial(values.decimal, precision=field.precision, scale=field.scale)
     reading = field.reading
     if field.type in _TIMES and (reading.formats or reading.truncate):
         ways = [_time(field, name) for name in reading.formats or (ISO,)]
         return ways[0] if len(ways) == 1 else partial(_first, ways=ways)
-    return TAKE_EXACT.get(field.type, TAKE[field.type]) if reading.exact else TAKE[field.type]
+    return (
+        EXACT_CONVERTERS.get(field.type, CONVERTERS[field.type])
+        if reading.exact
+        else CONVERTERS[field.type]
+    )
 
 
-def _time(field: Field, name: str) -> Take:
+def _time(field: Field, name: str) -> Converter:
     """Return what takes a time that is written in one format."""
     truncate, is_date = field.reading.truncate, field.type is FieldType.DATE
     micros: Micros
@@ -279,7 +283,7 @@ def _day_of_time(value: JsonValue) -> int:
     return whole_days(values.iso_micros(value, values.ISO, truncate=True), truncate=True)
 
 
-def _first(value: JsonValue, ways: Sequence[Take]) -> Cell:
+def _first(value: JsonValue, ways: Sequence[Converter]) -> Cell:
     """Take a value in the first way that takes it."""
     refusals: list[ValueRefused] = []
     for take in ways:
@@ -294,11 +298,11 @@ def _first(value: JsonValue, ways: Sequence[Take]) -> Cell:
     raise ValueRefused("wrong_type", " or ".join(dict.fromkeys(one.expected for one in refusals)))
 
 
-def _or_null(value: JsonValue, take: Take, nulls: frozenset[str]) -> Cell:
+def _or_null(value: JsonValue, take: Converter, nulls: frozenset[str]) -> Cell:
     return None if type(value) is str and value in nulls else take(value)
 
 
-def _coerced(value: JsonValue, take: Take, field: Field) -> Cell:
+def _coerced(value: JsonValue, take: Converter, field: Field) -> Cell:
     """Take a value of another JSON type where nothing is lost by it."""
     kind = field.type
     if kind is FieldType.STRING:

@@ -153,7 +153,7 @@ def text_kind(text: str) -> Text:
     return Text.OTHER
 
 
-def look(values: Iterable[Any]) -> Seen:
+def infer(values: Iterable[Any]) -> Seen:
     """Return what values look like that were parsed by `parse`."""
     gathered = Gathered()
     for value in values:

@@ -118,7 +118,7 @@ class BadRecord:
     found: str | None = None
 
 
-def set_aside(
+def bad_record(
     bad: BadLine, raw: bytes, *, offset: int | None, size: int | None = None
 ) -> BadRecord:
     """Return the record of a bad line; `raw` may be the beginning of it, then `size` is its own."""
@@ -335,7 +335,7 @@ class _Long:
         """Return the block of this one line, which is blank in it."""
         text = b" \n" if self.is_whole else b" "
         size = self.size - self.is_whole
-        bad = set_aside(
+        bad = bad_record(
             line_too_long(place.line, limit), self.begun, offset=place.offset, size=size
         )
         return Block(
@@ -415,7 +415,7 @@ Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadTogether:
+class CombinedRows:
     """The rows of several blocks; those of each are made a batch only where they are asked for."""
 
     blocks: Sequence[Block]
@@ -457,11 +457,11 @@ class ReadTogether:
 
 
 @dataclass(frozen=True, slots=True)
-class Together(Generic[Key]):
+class CombinedFiles(Generic[Key]):
     """The rows of whole files of one block each: every line is one, and nothing was left out."""
 
     keys: Sequence[Key]
-    read: ReadTogether
+    read: CombinedRows
 
     def each(self) -> Iterator[tuple[Key, Iterator[Decoded]]]:
         """Yield the rows of each file by themselves."""

@@ -27,7 +27,7 @@ from blizzard.worker.ndjson.compiled.page import Found, Page
 from blizzard.worker.ndjson.compiled.peel import Members, items_of
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.fields import MemberPlace
-from blizzard.worker.ndjson.inference import MOST_PATHS, look, parse, text_kind
+from blizzard.worker.ndjson.inference import MOST_PATHS, infer, parse, text_kind
 from blizzard.worker.ndjson.lines import Block, Decoded
 from blizzard.worker.progress import ProgressChannel
 from lakebed.errors import LakeError
@@ -41,7 +41,7 @@ _Z = ord("Z")
 _LENGTH_OF_DAY = len('"YYYY-MM-DD"')
 
 
-class FastLook:
+class FastInference:
     """Looks at blocks, and says so where it cannot tell for sure.
 
     It remembers the names of members, level by level, so that one scan finds the values of all.
@@ -51,7 +51,7 @@ class FastLook:
         self._max_line_bytes = max_line_bytes
         self._root = _Object(depth=0)
 
-    def look(self, block: Block) -> dict[str, Seen] | None:
+    def infer(self, block: Block) -> dict[str, Seen] | None:
         """Return what the members of the block's records look like, or nothing."""
         page = page_of([block], UnknownFields.DROP)
         if page is None:
@@ -62,7 +62,7 @@ class FastLook:
             return found
 
         try:
-            objects = self._root.look(page, lines)
+            objects = self._root.infer(page, lines)
         except (Doubtful, pa.ArrowException):
             return None
         return dict(objects.members) if objects.values is None else None
@@ -97,7 +97,7 @@ class _Object:
             self._members = Members(places)
         return bool(new)
 
-    def look(self, page: Page, scanned: Callable[[Members], Found]) -> Objects:
+    def infer(self, page: Page, scanned: Callable[[Members], Found]) -> Objects:
         """Look at the members that a scan finds, and scan again for those that were not known."""
         found = self._scan(scanned)
         # A name keeps its place though its values are null so far: of two that differ only in case,
@@ -109,7 +109,7 @@ class _Object:
                 most = most + (tokens.kinds != syntax.ABSENT)
                 if name not in self._values:
                     self._values[name] = _Value(self._depth + 1)
-                members[name] = self._values[name].look(page, tokens)
+                members[name] = self._values[name].infer(page, tokens)
         return Objects(members, int(most.max()))
 
     def _scan(self, scanned: Callable[[Members], Found]) -> Found:
@@ -133,7 +133,7 @@ class _Value:
         self._inside: _Value | None = None
         self._texts: frozenset[Text] = frozenset()
 
-    def look(self, page: Page, tokens: Tokens) -> Seen:
+    def infer(self, page: Page, tokens: Tokens) -> Seen:
         counts = tokens.counts
         texts = counts[syntax.TEXT] + counts[syntax.ESCAPED]
         arrays = counts[syntax.ARRAY] > 0
@@ -143,23 +143,23 @@ class _Value:
             booleans=counts[syntax.TRUE] + counts[syntax.FALSE] > 0,
             integers=_integers(page.data, tokens) if counts[syntax.INTEGER] else None,
             fractions=counts[syntax.NUMBER] > 0,
-            texts=self._look_at_texts(page.data, tokens) if texts else frozenset(),
-            objects=self._look_at_objects(page, tokens) if counts[syntax.OBJECT] else None,
+            texts=self._infer_texts(page.data, tokens) if texts else frozenset(),
+            objects=self._infer_objects(page, tokens) if counts[syntax.OBJECT] else None,
             arrays=arrays,
-            elements=self._look_at_elements(page, tokens) if arrays else None,
+            elements=self._infer_elements(page, tokens) if arrays else None,
         )
 
-    def _look_at_texts(self, data: Bytes, tokens: Tokens) -> frozenset[Text]:
+    def _infer_texts(self, data: Bytes, tokens: Tokens) -> frozenset[Text]:
         # That there are other texts than times is all there is to know.
         if Text.OTHER not in self._texts:
             self._texts |= {_text_kind(data, _of_kind(tokens, syntax.TEXT, syntax.ESCAPED))}
         return self._texts
 
-    def _look_at_objects(self, page: Page, tokens: Tokens) -> Objects:
+    def _infer_objects(self, page: Page, tokens: Tokens) -> Objects:
         objects = _of_kind(tokens, syntax.OBJECT)
         self._object = self._object or _Object(self._depth)
         if self._object.names_are_data:
-            return self._look_at_entries(page, objects)
+            return self._infer_entries(page, objects)
         count = objects.counts[syntax.OBJECT]
 
         def scanned(members: Members) -> Found:
@@ -168,20 +168,20 @@ class _Value:
         if self._object.is_new:
             self._object.learn(_keys(page, objects))
         try:
-            return self._object.look(page, scanned)
+            return self._object.infer(page, scanned)
         except Doubtful:
             # Too many names were new, unless there is something else to doubt.
             if not self._object.learn(_keys(page, objects)):
                 raise
-        return self._look_at_objects(page, tokens)
+        return self._infer_objects(page, tokens)
 
-    def _look_at_entries(self, page: Page, objects: Tokens) -> Objects:
+    def _infer_entries(self, page: Page, objects: Tokens) -> Objects:
         """Look at members whose names are data: at all of their values together."""
         _names, values, offsets = items_of(page, objects, is_keyed=True)
         most = int(np.diff(offsets).max(initial=0))
         return Objects({}, most, self._inner(page, values) or NOTHING)
 
-    def _look_at_elements(self, page: Page, tokens: Tokens) -> Seen | None:
+    def _infer_elements(self, page: Page, tokens: Tokens) -> Seen | None:
         arrays = _of_kind(tokens, syntax.ARRAY)
         return self._inner(page, items_of(page, arrays, is_keyed=False)[1])
 
@@ -190,7 +190,7 @@ class _Value:
         if not any(tokens.counts[syntax.ABSENT + 1 : syntax.SIZE]):
             return None
         self._inside = self._inside or _Value(self._depth + 1)
-        return self._inside.look(page, tokens)
+        return self._inside.infer(page, tokens)
 
 
 def _keys(page: Page, objects: Tokens) -> list[str]:
@@ -250,18 +250,18 @@ the column that is found stay in `_rescued`."""
 
 
 @dataclass(slots=True)
-class Looks:
+class ColumnSampler:
     """What values look like, by their paths, while a unit goes through file after file."""
 
     adds: bool = False
     """Whether rescued values are to get a column."""
     seen: dict[str, Seen] = field(default_factory=dict)
     rows: int = 0
-    fast: FastLook = field(default_factory=FastLook)
+    fast: FastInference = field(default_factory=FastInference)
     _before: tuple[dict[str, Seen], int] | None = None
     """What was known before the file that is being read, once something was seen in it."""
 
-    def at_file(
+    def sample_file(
         self,
         file: SourceFile,
         open_pieces: Callable[[], Generator[bytes]],
@@ -280,34 +280,34 @@ class Looks:
         with suppress(LakeError), closing(open_pieces()) as pieces:
             is_new = True
             for block in decoder.blocks(pieces, file.from_start, file.form.skip):
-                is_new = not is_new or self.at_lines(block)
+                is_new = not is_new or self.sample_block(block)
                 if channel.progress.bytes_read - before >= enough:
                     break
 
-    def begin(self) -> None:
+    def begin_file(self) -> None:
         """Begin with another file: what was seen in the last one counts."""
         self._before = None
 
-    def forget(self) -> None:
+    def discard_file(self) -> None:
         """Forget what was seen in the last file: it failed, and none of its rows are in."""
         if self._before is not None:
             self.seen, self.rows = self._before
         self._before = None
 
-    def at_lines(self, block: Block) -> bool:
+    def sample_block(self, block: Block) -> bool:
         """Look at the members of the records of some lines; return whether there was anything new.
 
         What is no record is passed over.
         """
-        found = self.fast.look(block)
+        found = self.fast.infer(block)
         if found is None:
             lines = (line for line in block.data.split(b"\n") if line.strip())
-            seen = look(list(_records(lines))).objects or Objects()
+            seen = infer(list(_records(lines))).objects or Objects()
             # Names that are data are no columns, and the records as a whole are no map.
             found = dict(seen.members)
         return self._add({member_path("", name): one for name, one in found.items()})
 
-    def at_rescued(self, decoded: Decoded) -> None:
+    def sample_rescued(self, decoded: Decoded) -> None:
         """Look at values that are to get a column."""
         if not self.adds or not decoded.rescued:
             return
@@ -320,7 +320,7 @@ class Looks:
         for text in some:
             for path, value in parse(text).items():
                 at.setdefault(any_element(path), []).append(value)
-        self._add({path: look(values) for path, values in at.items()})
+        self._add({path: infer(values) for path, values in at.items()})
 
     def _add(self, found: Mapping[str, Seen]) -> bool:
         is_new = False

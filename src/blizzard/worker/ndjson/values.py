@@ -266,7 +266,7 @@ def decimal(value: JsonValue, precision: int, scale: int) -> Decimal:
     return exact.quantize(Decimal(1).scaleb(-scale), context=_DIGITS)
 
 
-TAKE: Mapping[FieldType, Callable[[JsonValue], Cell]] = {
+CONVERTERS: Mapping[FieldType, Callable[[JsonValue], Cell]] = {
     FieldType.STRING: string,
     FieldType.INT8: partial(integer, bits=8),
     FieldType.INT16: partial(integer, bits=16),
@@ -282,7 +282,7 @@ TAKE: Mapping[FieldType, Callable[[JsonValue], Cell]] = {
 }
 
 
-TAKE_EXACT: Mapping[FieldType, Callable[[JsonValue], Cell]] = {
+EXACT_CONVERTERS: Mapping[FieldType, Callable[[JsonValue], Cell]] = {
     FieldType.FLOAT32: exact_float32,
     FieldType.FLOAT64: exact_float64,
 }

@@ -16,7 +16,7 @@ from blizzard.model.progress import Done
 from blizzard.model.source.file import SourceFile
 from blizzard.model.source.part_way import failed, untouched
 from blizzard.model.work import ClosedFile, Work, WorkUnit
-from blizzard.worker.ndjson.lines import Decoded, Together
+from blizzard.worker.ndjson.lines import CombinedFiles, Decoded
 from blizzard.worker.output.encoding import LookAt
 from blizzard.worker.output.origins import (
     Cutter,
@@ -31,8 +31,8 @@ from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.output.partitioner import PartitionedWriter
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import Opened
-from blizzard.worker.quarantine.reader import SCHEMA as ASIDE
-from blizzard.worker.quarantine.writer import Aside, AsideWriter
+from blizzard.worker.quarantine.reader import SCHEMA as QUARANTINE_SCHEMA
+from blizzard.worker.quarantine.writer import QuarantineRows, QuarantineWriter
 from blizzard.worker.record import failure_of
 from lakebed import layout
 from lakebed.columns.column_mapping import ColumnMapping
@@ -75,9 +75,9 @@ class OutputGroup:
     uploads: list[Future[FinishedFile]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     """How long each of them took to be written."""
-    aside: AsideWriter | None = None
+    quarantine: QuarantineWriter | None = None
     """Where its bad lines go, once there is one."""
-    set_aside: list[Future[QuarantineFile]] = field(default_factory=list)
+    quarantine_uploads: list[Future[QuarantineFile]] = field(default_factory=list)
     broken: Exception | None = None
     """Why nothing more can be written to it, once something could not."""
 
@@ -146,7 +146,7 @@ class OutputGroups:
             self._write_all(group, group.writer.write(batch, file.key, size, runs))
             self._done.rows += batch.num_rows
 
-    def write_together(self, group: OutputGroup, found: Together[Opened], budget: int) -> bool:
+    def write_combined(self, group: OutputGroup, found: CombinedFiles[Opened], budget: int) -> bool:
         """Write the rows of whole files; False where they are to be written file by file.
 
         That is so where each row goes its own way or has its own number in it, and where they are
@@ -168,18 +168,18 @@ class OutputGroups:
         self._done.rows += read.batch.num_rows
         return True
 
-    def set_aside(self, group: OutputGroup, bad: list[Aside]) -> None:
+    def quarantine(self, group: OutputGroup, bad: list[QuarantineRows]) -> None:
         """Write bad lines of a source file; trouble breaks the group, and only the group."""
         for one in bad:
-            if group.aside is None:
-                group.aside = AsideWriter(self._rolling(ASIDE))
-            self._write_aside(group, group.aside.write(one))
+            if group.quarantine is None:
+                group.quarantine = QuarantineWriter(self._rolling(QUARANTINE_SCHEMA))
+            self._write_quarantine(group, group.quarantine.write(one))
 
     def close(self, group: OutputGroup) -> None:
         """Write what is left; the group gets no more rows."""
         self._write_all(group, group.writer.close())
-        if group.aside is not None:
-            self._write_aside(group, group.aside.close())
+        if group.quarantine is not None:
+            self._write_quarantine(group, group.quarantine.close())
 
     def forget(self, group: OutputGroup) -> None:
         """Drop a group whose only source file has failed."""
@@ -196,13 +196,13 @@ class OutputGroups:
         full: str | None = None
         for group in self._groups:
             uploaded = _uploaded(group, group.uploads)
-            aside = _uploaded(group, group.set_aside)
+            aside = _uploaded(group, group.quarantine_uploads)
             if group.broken is not None:
                 lost += self._failed(group, group.broken)
                 # Only a store raises it: a full disk of the worker itself is an OSError here.
                 if isinstance(group.broken, StoreFull):
                     full = full or str(group.broken)
-                    self._take_back(uploaded, aside)
+                    self._delete_uploaded(uploaded, aside)
                 continue
             read += group.records
             files += uploaded
@@ -217,9 +217,9 @@ class OutputGroups:
             sink_full=full,
         )
 
-    def _take_back(self, files: list[FinishedFile], aside: list[QuarantineFile]) -> None:
-        self._uploads.take_back(self._uploads.stored_as(file.filename) for file in files)
-        self._uploads.take_back(file.filename for file in aside)
+    def _delete_uploaded(self, files: list[FinishedFile], aside: list[QuarantineFile]) -> None:
+        self._uploads.delete_unnamed(self._uploads.stored_as(file.filename) for file in files)
+        self._uploads.delete_unnamed(file.filename for file in aside)
 
     def _failed(self, group: OutputGroup, error: Exception) -> list[SourceRecord]:
         failure = failure_of(error, stage=FailureStage.UPLOAD, show_values=self._work.show_values)
@@ -289,7 +289,7 @@ class OutputGroups:
             group.broken = error
             _abandon(group)
 
-    def _write_aside(
+    def _write_quarantine(
         self, group: OutputGroup, closed: Iterator[tuple[ClosedFile, tuple[BadLines, ...]]]
     ) -> None:
         if group.broken is not None:
@@ -297,8 +297,8 @@ class OutputGroups:
         try:
             for file, said in closed:
                 name = layout.quarantine_file(self._work.marks["pipeline"], file.name)
-                group.set_aside.append(
-                    self._uploads.set_aside(file, name, unit=group.name, of=said)
+                group.quarantine_uploads.append(
+                    self._uploads.hand_in_quarantine(file, name, unit=group.name, of=said)
                 )
         except Exception as error:  # noqa: BLE001 - reported as the outcome of every file in the group
             group.broken = error
@@ -323,8 +323,8 @@ class OutputGroups:
 
 def _abandon(group: OutputGroup) -> None:
     group.writer.abandon()
-    if group.aside is not None:
-        group.aside.abandon()
+    if group.quarantine is not None:
+        group.quarantine.abandon()
 
 
 def _uploaded(group: OutputGroup, uploads: Sequence[Future[Uploaded]]) -> list[Uploaded]:

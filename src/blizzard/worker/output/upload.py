@@ -60,11 +60,11 @@ class Uploads:
         """Take a file to be uploaded; the answer comes as a future, its error included."""
         return self._submit(lambda: self._upload(file, partition_values, unit, source_file, runs))
 
-    def set_aside(
+    def hand_in_quarantine(
         self, file: ClosedFile, name: TablePath, *, unit: str, of: tuple[BadLines, ...]
     ) -> Future[QuarantineFile]:
         """Take a file with bad lines to be uploaded; no reader of the table sees it."""
-        return self._submit(lambda: self._upload_aside(file, name, unit, of))
+        return self._submit(lambda: self._upload_quarantine(file, name, unit, of))
 
     def _submit(self, upload: Callable[[], Uploaded]) -> Future[Uploaded]:
         """Upload in the background, once there is room for one more file."""
@@ -77,7 +77,7 @@ class Uploads:
         answer.add_done_callback(lambda _done: self._room.release())
         return answer
 
-    def take_back(self, names: Iterable[TablePath]) -> None:
+    def delete_unnamed(self, names: Iterable[TablePath]) -> None:
         """Delete files of this unit that no entry will name, as far as the store lets us.
 
         Where there is no room, what was written in vain takes the room of the next try.
@@ -90,7 +90,7 @@ class Uploads:
         """Return where a data file is until its batch is handed off."""
         return outbox(self._outbox, name) if self._outbox else name
 
-    def _upload_aside(
+    def _upload_quarantine(
         self, file: ClosedFile, name: TablePath, unit: str, of: tuple[BadLines, ...]
     ) -> QuarantineFile:
         self._put(name, file)

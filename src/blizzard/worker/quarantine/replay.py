@@ -21,7 +21,7 @@ from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import require_explained
 from blizzard.worker.progress import ProgressChannel
 from blizzard.worker.quarantine.reader import QuarantinedLine, lines_of, read_table
-from blizzard.worker.quarantine.writer import LeftBehind, leave
+from blizzard.worker.quarantine.writer import QuarantineRewrite, write_waiting
 from blizzard.worker.record import failure_of
 from blizzard.worker.unit import decoder_of, run_unit
 from lakebed.documents.records import FinishedFile, Resolved, Run, SourceRecord
@@ -96,15 +96,17 @@ def _replayed(
         _Lines({key: _joined(some) for key, some in by_source.items()}, sink),
         channel,
     )
-    if work.look is not None or any(record.failure is not None for record in outcome.sources):
+    if work.infer_share is not None or any(
+        record.failure is not None for record in outcome.sources
+    ):
         return outcome
     if sum(record.rows for record in outcome.sources) != len(places):
         raise AssertionError("lines that can be read are not read one by one")
     gone = places | readable.passed_over
     keep = [place not in gone for place in range(len(lines))]
-    rest = LeftBehind(rolling=work.rolling, clock=work.clock, marks=dict(work.marks))
+    rest = QuarantineRewrite(rolling=work.rolling, clock=work.clock, marks=dict(work.marks))
     with Uploads(sink, work.upload, pause=work.clock.sleep) as uploads:
-        left = leave(table, lines, file, keep, rest, uploads)
+        left = write_waiting(table, lines, file, keep, rest, uploads)
     return UnitOutcome(
         unit=unit.name,
         sources=(),

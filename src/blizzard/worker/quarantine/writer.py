@@ -28,11 +28,13 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.records import BadLines, QuarantineFile
 
-Aside = tuple[pa.RecordBatch, BadLines]
+QuarantineRows = tuple[pa.RecordBatch, BadLines]
 """Bad lines of one source file, and what an entry says of them."""
 
 
-def aside_of(found: Sequence[BadRecord], file: SourceFile, position: ReadPosition) -> Aside:
+def quarantine_rows(
+    found: Sequence[BadRecord], file: SourceFile, position: ReadPosition
+) -> QuarantineRows:
     """Return bad lines as rows of a quarantine file, with where in the source file they stand."""
     places = [position.place_in(file, one.line, one.offset) for one in found]
     first = found[0]
@@ -64,7 +66,7 @@ class BadOfFile:
     file: SourceFile
     limits: QuarantineLimits | None
     first: BadRecord | None = None
-    waiting: list[Aside] = field(default_factory=list)
+    waiting: list[QuarantineRows] = field(default_factory=list)
 
     def take(self, found: Sequence[BadRecord], position: ReadPosition, tally: LineTally) -> int:
         """Take bad lines that were just counted, and return the memory that they take.
@@ -75,10 +77,10 @@ class BadOfFile:
             return 0
         self.first = self.first or found[0]
         self._refuse(self.limits.too_many(tally.quarantined))
-        self.waiting.append(aside_of(found, self.file, position))
+        self.waiting.append(quarantine_rows(found, self.file, position))
         return self.waiting[-1][0].nbytes
 
-    def hand_over(self) -> list[Aside]:
+    def hand_over(self) -> list[QuarantineRows]:
         """Return those that wait, once."""
         waiting, self.waiting = self.waiting, []
         return waiting
@@ -99,7 +101,7 @@ class BadOfFile:
             )
 
 
-class AsideWriter:
+class QuarantineWriter:
     """Writes the bad lines of one group of source files."""
 
     def __init__(self, writer: RollingWriter) -> None:
@@ -107,7 +109,7 @@ class AsideWriter:
         self._in_hand: dict[str, BadLines] = {}
         """What is in the file that is being written, by source file."""
 
-    def write(self, aside: Aside) -> Iterator[tuple[ClosedFile, tuple[BadLines, ...]]]:
+    def write(self, aside: QuarantineRows) -> Iterator[tuple[ClosedFile, tuple[BadLines, ...]]]:
         """Take bad lines of a source file; yield the file that they filled, if they did."""
         batch, said = aside
         before = self._in_hand.get(said.source)
@@ -132,7 +134,7 @@ class AsideWriter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftBehind:
+class QuarantineRewrite:
     """How the lines of a quarantine file that go on waiting are written."""
 
     rolling: RollingPolicy
@@ -140,12 +142,12 @@ class LeftBehind:
     marks: dict[str, str]
 
 
-def leave(
+def write_waiting(
     table: pa.Table,
     lines: Sequence[QuarantinedLine],
     file: QuarantineFile,
     keep: Sequence[bool],
-    rest: LeftBehind,
+    rest: QuarantineRewrite,
     uploads: Uploads,
 ) -> QuarantineFile | None:
     """Write the lines that go on waiting into a file of their own; None where none does."""
@@ -167,7 +169,7 @@ def leave(
         (closed,) = writer.close()
         name = layout.quarantine_file(rest.marks["pipeline"], closed.name)
         said = _said(line for line, stays in zip(lines, keep, strict=True) if stays)
-        written = uploads.set_aside(closed, name, unit=file.unit, of=said).result()
+        written = uploads.hand_in_quarantine(closed, name, unit=file.unit, of=said).result()
     return replace(written, lines_before=file.lines_before)
 
 

@@ -40,7 +40,7 @@ def test_no_more_files_of_a_unit_fail_than_are_allowed(
     put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
     for number in range(25):
         put(tmp_path / "in", f"bad-{number:02}.ndjson", BAD)
-    together = replace(SMALL_PIECES.decoding, most_together=256)
+    together = replace(SMALL_PIECES.decoding, max_combined=256)
     sizing = replace(SMALL_PIECES, decoding=together)
     bench = Bench(settings_of(tmp_path, max_failures=3, sizing=sizing))
     found = limited(bench)

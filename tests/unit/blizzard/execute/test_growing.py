@@ -202,7 +202,7 @@ def test_a_batch_that_is_handed_in_early_grows_all_the_same(tmp_path: Path) -> N
 
     def slow(units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome] | None:
         """Let the first unit of each job take longer than a batch may."""
-        if work.look is None and len(units) > 1:
+        if work.infer_share is None and len(units) > 1:
             done = InProcessRunner().run(units[:1], work)
             rest = [
                 UnitOutcome(unit=unit.name, sources=(), files=(), handed_in=True)
@@ -226,7 +226,7 @@ def test_a_stop_during_the_look_journals_nothing_and_the_next_run_looks_again(
     lands(tmp_path, "b.ndjson", {"id": 2, "late": True})
 
     def stopped(units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome] | None:
-        if work.look is not None:
+        if work.infer_share is not None:
             half = [replace(unit, files=unit.files[:1]) for unit in units]
             return InProcessRunner().run(half, work)
         return [UnitOutcome(unit=unit.name, sources=(), files=()) for unit in units]

@@ -159,7 +159,7 @@ def listening(of: SparkRunner, **conf: str) -> ProgressServer:
     ("given", "shown"),
     [
         ({"batch": 1200}, "orders, batch 1,200: 2 files, 3.0 KiB"),
-        ({"batch": 3, "look": 0.5}, "orders, batch 3: columns of 2 files, 3.0 KiB"),
+        ({"batch": 3, "infer_share": 0.5}, "orders, batch 3: columns of 2 files, 3.0 KiB"),
         ({}, "orders: 2 files, 3.0 KiB"),
     ],
 )

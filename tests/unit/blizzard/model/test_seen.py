@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from blizzard.model.seen import FEWEST_KEYS, MOST_MEMBERS, column_of
-from blizzard.worker.ndjson.inference import look, parse
+from blizzard.worker.ndjson.inference import infer, parse
 
 
 def looked(*values):
-    return look(parse(json.dumps(value)) for value in values)
+    return infer(parse(json.dumps(value)) for value in values)
 
 
 def shown(*values):
@@ -48,7 +48,7 @@ def test_of_scalars_and_of_nothing(values, expected):
 
 
 def test_of_numbers_that_no_column_holds():
-    column = column_of("c", look([parse("1"), parse("1e999")]))
+    column = column_of("c", infer([parse("1"), parse("1e999")]))
     assert column is not None
     assert column.shown == "json"
 

@@ -15,7 +15,7 @@ from blizzard.model.source.form import Form
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.ndjson.lines import Decoded, Together
+from blizzard.worker.ndjson.lines import CombinedFiles, Decoded
 from blizzard.worker.position import Miscounted, require_explained
 from blizzard.worker.unit import run_unit
 from lakebed.documents.records import Failure, FailureStage
@@ -41,7 +41,7 @@ def broken(fault: Fault) -> Callable[..., Decoder]:
     class Broken(Decoder):
         def decode_files(self, *args: Any, **named: Any) -> Generator[Any]:
             for found in super().decode_files(*args, **named):
-                for key, decoded in found.each() if isinstance(found, Together) else (found,):
+                for key, decoded in found.each() if isinstance(found, CombinedFiles) else (found,):
                     yield key, fault(decoded)
 
     return Broken

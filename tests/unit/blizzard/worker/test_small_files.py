@@ -11,7 +11,7 @@ from blizzard.model.settings import DecodeLimits, QuarantineLimits, RollingPolic
 from blizzard.model.work import Stamp, UnitOutcome
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.ndjson.lines import Together
+from blizzard.worker.ndjson.lines import CombinedFiles
 from blizzard.worker.unit import run_unit
 from lakebed.types import OnMismatch, Provenance, UnknownFields
 from tests.support import builders
@@ -101,7 +101,7 @@ def stamp(*columns: Provenance) -> Stamp:
         {"rolling": RollingPolicy(file_size=300)},
         {"rolling": RollingPolicy(row_group_size=200)},
         {"sizing": Sizing(decoded_budget=1)},
-        {"sizing": Sizing(decoding=DecodeLimits(most_together=3))},
+        {"sizing": Sizing(decoding=DecodeLimits(max_combined=3))},
         {"sizing": Sizing(decoding=DecodeLimits(short_bytes=100))},
     ],
     ids=str,
@@ -131,7 +131,10 @@ def test_many_small_files_are_written_as_one_batch(place: Place) -> None:
     asked = unit(listed(place.source))
     outcome = run_unit(asked, shared, OpenedStores(shared), make_decoder=Watched)
     require_balanced(asked, outcome)
-    assert [(type(each), len(each.keys)) for each in found] == [(Together, 256), (Together, 44)]
+    assert [(type(each), len(each.keys)) for each in found] == [
+        (CombinedFiles, 256),
+        (CombinedFiles, 44),
+    ]
     assert [each.rows for each in outcome.sources] == [2] * 300
 
 
@@ -144,7 +147,7 @@ def test_files_that_come_out_of_the_parser_otherwise_than_counted_fail(
     class Broken(Decoder):
         def decode_files(self, *args: Any, **named: Any) -> Generator[Any]:
             for each in super().decode_files(*args, **named):
-                assert isinstance(each, Together)
+                assert isinstance(each, CombinedFiles)
                 read, blocks = each.read, [*each.read.blocks]
                 if fault == "a row less":
                     read = replace(read, batch=read.batch.slice(0, read.batch.num_rows - 1))
@@ -153,7 +156,7 @@ def test_files_that_come_out_of_the_parser_otherwise_than_counted_fail(
                     read = replace(read, blocks=blocks)
                 else:
                     read = replace(read, blocks=blocks[::-1], rows=read.rows[::-1])
-                yield Together(each.keys, read)
+                yield CombinedFiles(each.keys, read)
 
     put(place.source, "a.ndjson", ndjson(rows(3)))
     put(place.source, "b.ndjson", ndjson(rows(5, 3)))

@@ -61,7 +61,7 @@ def test_small_files_in_hand_are_finished_and_the_next_is_not_begun(
     """A stop waits for no more than the small files that are read together."""
     for name in ("a", "b", "c"):
         put(tmp_path / "in", f"{name}.ndjson", ndjson(rows(3)))
-    sizing = Sizing(decoding=DecodeLimits(most_together=2))
+    sizing = Sizing(decoding=DecodeLimits(max_combined=2))
     given = work(tmp_path / "in", tmp_path / "table", sizing=sizing)
     outcome = run_unit(unit(listed(tmp_path / "in")), given, OpenedStores(given), Told(1))
 

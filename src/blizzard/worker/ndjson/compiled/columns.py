@@ -18,14 +18,14 @@ from blizzard.worker.ndjson.compiled import scalars, syntax
 from blizzard.worker.ndjson.compiled.scalars import gather
 from blizzard.worker.ndjson.compiled.syntax import Array
 from blizzard.worker.ndjson.compiled.vector import WIDTH
-from blizzard.worker.ndjson.fields import INTEGERS, taker
+from blizzard.worker.ndjson.fields import INTEGERS, converter
 from blizzard.worker.ndjson.values import FIRST_DAY, JsonValue, Number, ValueRefused
 from lakebed.columns.schema import Field
 from lakebed.types import FieldType
 
 _STRING = (syntax.TEXT, syntax.ESCAPED)
 _ANY_NUMBER = (syntax.INTEGER, syntax.NUMBER)
-TAKES: Mapping[FieldType, tuple[int, ...]] = {
+ACCEPTED: Mapping[FieldType, tuple[int, ...]] = {
     FieldType.STRING: _STRING,
     FieldType.INT8: (syntax.INTEGER,),
     FieldType.INT16: (syntax.INTEGER,),
@@ -86,7 +86,7 @@ def valid(tokens: Tokens, field: Field) -> tuple[pa.Buffer | None, int]:
     """
     counts = tokens.counts
     present = 0
-    for kind in TAKES[field.type]:
+    for kind in ACCEPTED[field.type]:
         present += counts[kind]
     if present != sum(counts[syntax.ABSENT + 1 : syntax.SIZE]) or (
         present < tokens.objects and not field.nullable
@@ -200,7 +200,7 @@ def one_by_one(
 ) -> "pa.Array[Any]":
     """Take each distinct value by the rules of the exact path."""
     encoded: Any = texts.dictionary_encode()
-    take = taker(field)
+    take = converter(field)
     try:
         cells = [take(as_value(text)) for text in encoded.dictionary.to_pylist()]
     except ValueRefused:

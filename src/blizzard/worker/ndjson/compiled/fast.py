@@ -22,7 +22,7 @@ from blizzard.worker.ndjson.compiled.page import Page, Refusals
 from blizzard.worker.ndjson.compiled.peel import PeelLevel
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.fields import takes_twice
-from blizzard.worker.ndjson.lines import PADDING, Block, Decoded, ReadTogether, ended
+from blizzard.worker.ndjson.lines import PADDING, Block, CombinedRows, Decoded, ended
 from blizzard.worker.ndjson.values import ValueRefused
 from lakebed.columns.schema import Schema
 from lakebed.types import KEEPING, OnMismatch, UnknownFields
@@ -67,12 +67,12 @@ class FastPath:
 
     def read(self, block: Block, refused: Refusals | None = None) -> Decoded | None:
         """Return the block's rows exactly as the exact path would, or nothing."""
-        read = self.read_together([block], refused)
+        read = self.read_combined([block], refused)
         return None if read is None else next(read.decoded())
 
-    def read_together(
+    def read_combined(
         self, blocks: Sequence[Block], refused: Refusals | None = None
-    ) -> ReadTogether | None:
+    ) -> CombinedRows | None:
         """Return the rows of each block, or nothing at all if one of them is not for this path.
 
         What a column costs beside its values is paid once: it is most of the cost of short blocks.
@@ -97,7 +97,7 @@ class FastPath:
         if refused and page.counted:
             return None  # Values of refused lines are counted, too; without these lines none are.
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        return ReadTogether(
+        return CombinedRows(
             blocks=blocks,
             rows=rows_of,
             batch=batch,
@@ -180,9 +180,9 @@ class MixedPath:
             rest = _without(block, spans, refused_lines)
         return self._exact.read(block)
 
-    def read_together(self, blocks: Sequence[Block]) -> ReadTogether | None:
+    def read_combined(self, blocks: Sequence[Block]) -> CombinedRows | None:
         """Return the rows of each block; None where a line is for the exact path."""
-        return self._fast.read_together(blocks)
+        return self._fast.read_combined(blocks)
 
     def _mixed(
         self,

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blizzard.worker.ndjson.compiled.columns import (
-    TAKES,
+    ACCEPTED,
     Bytes,
     Doubtful,
     Leaf,
@@ -28,7 +28,7 @@ from blizzard.worker.ndjson.compiled.columns import (
 )
 from blizzard.worker.ndjson.compiled.leftovers import MakesColumn, Numbers, Trail, kinds_of, leaf_of
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, ESCAPED, MAX_DEPTH, OBJECT, SIZE
-from blizzard.worker.ndjson.fields import taker
+from blizzard.worker.ndjson.fields import converter
 from blizzard.worker.ndjson.values import JsonValue, ValueRefused
 from lakebed.columns.schema import Field
 from lakebed.types import FieldType, UnknownFields
@@ -148,7 +148,7 @@ def fitting(
 def misfits(tokens: Tokens, field: Field, takes: tuple[int, ...] | None = None) -> Flags:
     """Return which tokens are of a kind that the field does not take, and which it misses."""
     fits = np.zeros(SIZE, np.bool_)
-    fits[[ABSENT, *(TAKES[field.type] if takes is None else takes)]] = True
+    fits[[ABSENT, *(ACCEPTED[field.type] if takes is None else takes)]] = True
     found: Flags = ~fits[tokens.kinds]
     return found if field.nullable else found | _missing(tokens, tokens.kinds == ABSENT)
 
@@ -214,7 +214,7 @@ def _halves(data: Bytes, tokens: Tokens) -> Flags:
 
 def _refused_values(field: Field, data: Bytes, tokens: Tokens) -> Flags:
     """Return which values are refused; each distinct one is taken once."""
-    found, take = _halves(data, tokens), taker(field)
+    found, take = _halves(data, tokens), converter(field)
     for which, as_value in kinds_of(without(tokens, found)):
         encoded = texts_of(data, tokens_of(tokens, which)).dictionary_encode()
         refused = [_is_refused(take, as_value(text)) for text in encoded.dictionary.to_pylist()]

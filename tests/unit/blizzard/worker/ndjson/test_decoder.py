@@ -13,7 +13,7 @@ from blizzard.worker.ndjson.compiled.fast import FastPath, MixedPath
 from blizzard.worker.ndjson.compiled.page import Refusals
 from blizzard.worker.ndjson.decoder import USUAL_LIMITS, Decoder
 from blizzard.worker.ndjson.exact import ExactPath, Span
-from blizzard.worker.ndjson.lines import BadLine, Block, Decoded, ReadTogether, blocks
+from blizzard.worker.ndjson.lines import BadLine, Block, CombinedRows, Decoded, blocks
 from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.errors import LakeError, Whose
 from lakebed.types import KEEPING, FieldType, OnBadRecord, OnMismatch, UnknownFields
@@ -82,9 +82,9 @@ class _NotedFast:
         self.seen.append(1)
         return self.path.read(block, refused)
 
-    def read_together(self, found: Sequence[Block]) -> ReadTogether | None:
+    def read_combined(self, found: Sequence[Block]) -> CombinedRows | None:
         self.seen.append(len(found))
-        return self.path.read_together(found)
+        return self.path.read_combined(found)
 
 
 @pytest.mark.parametrize(
@@ -403,7 +403,7 @@ def opened(*files: bytes) -> Iterator[tuple[int, Generator[bytes]]]:
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
-        (DecodeLimits(most_together=4), [4, 4, 2]),
+        (DecodeLimits(max_combined=4), [4, 4, 2]),
         (DecodeLimits(block_bytes=50), [5, 5]),
         (DecodeLimits(max_cells=3), [3, 3, 3, 1]),
     ],
@@ -433,10 +433,10 @@ def test_a_fault_of_our_own_in_one_file_is_not_that_of_the_others():
                 raise RuntimeError("a bug")
             return super().read(block, refused)
 
-        def read_together(self, found: Sequence[Block]) -> ReadTogether | None:
+        def read_combined(self, found: Sequence[Block]) -> CombinedRows | None:
             if any(b"7" in block.data for block in found):
                 raise RuntimeError("a bug")
-            return super().read_together(found)
+            return super().read_combined(found)
 
     decoder = Decoder(ID)
     fast: Any = Faulty(decoder._path._fast, [])
