@@ -1,8 +1,11 @@
-"""NDJSON bytes in, Arrow batches out: a line is a row, blank, skipped, or stops the file.
+"""Decode NDJSON bytes into Arrow batches. A line is a row, blank, filtered or bad.
 
-One meaning, several paths. The exact path defines what a line means. A fast path reads a block at a
-time and gives an answer only where it is the exact one; the lines that it refuses are read one by
-one. Lines of rows that cannot be written are blanked and reported.
+The exact path defines what a line means. The fast path reads a block at a time and returns only
+results that equal the exact path's; refused lines are read one by one. Lines whose rows cannot be
+written are blanked and reported.
+
+A skip rule blanks lines before decoding. Regular expressions preselect them by key; they may select
+too many lines, never too few. A malformed line is never skipped.
 """
 
 import re
@@ -36,7 +39,7 @@ from lakebed.columns.schema import Schema, walk
 from lakebed.types import KEEPING, OnBadRecord, OnMismatch, UnknownFields
 
 RefuseRows = Callable[[pa.RecordBatch], Mapping[int, RefusedRow]]
-"""Returns which rows of a batch cannot be written, by their places."""
+"""Returns the rows of a batch that cannot be written, by index."""
 
 
 def without_refused(
@@ -45,7 +48,7 @@ def without_refused(
     refused: Mapping[int, RefusedRow],
     on_bad_record: OnBadRecord,
 ) -> Block:
-    """Return a block in which the lines of some of its rows are blank; or raise the first one."""
+    """Blank the lines of refused rows and record them as bad, or raise the first one."""
     bad = {one.line for one in decoded.bad}
     data = bytearray(block.data)
     found: list[BadRecord] = []
@@ -74,9 +77,9 @@ _NEWLINE = ord("\n")
 
 
 def rowless_lines(decoded: Decoded, block: Block) -> npt.NDArray[np.int64] | None:
-    """Return the places of the lines without a row, from 0; None where every line gave one.
+    """Return the indexes of the lines without a row; None if every line gave one.
 
-    Those that a rule passes over are blank in the block; those that are set aside are known.
+    Filtered lines are blank in the block; bad lines are in `decoded.bad`.
     """
     if not decoded.blank and not decoded.bad:
         return None
@@ -85,9 +88,9 @@ def rowless_lines(decoded: Decoded, block: Block) -> npt.NDArray[np.int64] | Non
 
 
 def blank_lines(data: bytes) -> npt.NDArray[np.int64]:
-    """Return the places of the blank lines among all lines, from 0.
+    """Return the indexes of the blank lines.
 
-    A line that begins with another byte is not blank, so few lines are looked at one by one.
+    Only lines that begin with white space need a closer check.
     """
     text = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(text == _NEWLINE)
@@ -101,8 +104,6 @@ def blank_lines(data: bytes) -> npt.NDArray[np.int64]:
     return np.flatnonzero(empty)
 
 
-__all__ = ["OTHER_FIELDS", "USUAL_LIMITS", "BadLine", "BadRecord", "Decoded", "Decoder"]
-
 OTHER_FIELDS = "(other fields)"
 USUAL_LIMITS = DecodeLimits()
 
@@ -110,9 +111,9 @@ Key = TypeVar("Key")
 
 
 class Decoder:
-    """Turns the lines of a file into rows of the declared schema, value for value.
+    """Decodes the lines of files into rows of the declared schema.
 
-    One can serve many files: what it remembers of one makes it faster with the next, never other.
+    A decoder can serve many files. What it remembers affects speed, never results.
     """
 
     def __init__(
@@ -126,10 +127,10 @@ class Decoder:
         limits: DecodeLimits = USUAL_LIMITS,
         refuse_rows: RefuseRows | None = None,
     ) -> None:
-        """`refuse_rows` says which rows cannot be written: their lines are bad ones."""
+        """Rows that `refuse_rows` returns cannot be written: their lines are bad."""
         if not schema.fields and unknown not in KEEPING:
             raise ValueError("a schema without fields has no rows to decode")
-        # It brings a compiler along, which costs a second. Only who reads rows pays for it.
+        # Importing numba takes a second, so only code that reads rows does.
         from blizzard.worker.ndjson.compiled.fast import FastPath, MixedPath  # noqa: PLC0415
 
         exact = ExactPath(
@@ -153,13 +154,12 @@ class Decoder:
     def decode(
         self, chunks: Iterable[bytes], *, from_start: bool = True, skip: SkipRule | None = None
     ) -> Iterator[Decoded]:
-        """Return the rows of a file in order, some MiB of lines at a time.
+        """Yield the rows of a file in order, some MiB of lines at a time.
 
-        The first bad line raises `BadLine`, after the batches of the blocks before it. Chunks that
-        begin with a later line of the file are not `from_start`: a mark there is no mark. Lines for
-        which the rule `skip` holds are no rows, and are counted. In quarantine a bad line does not
-        raise: it is set aside, in `bad`. What the chunks themselves raise, as for a document whose
-        records cannot be separated any more, fails the file all the same.
+        The first bad line raises `BadLine` after the batches of earlier blocks; with
+        `OnBadRecord.QUARANTINE` bad lines are returned in `bad` instead. Errors of the chunks
+        themselves, such as a malformed document, always raise. A byte order mark is only recognised
+        `from_start`. Lines that match `skip` are counted, not decoded.
         """
         return self._read(self.blocks(chunks, from_start, skip))
 
@@ -170,11 +170,10 @@ class Decoder:
         from_start: Callable[[Key], bool] = lambda _key: True,
         skip: Callable[[Key], SkipRule | None] = lambda _key: None,
     ) -> Generator[tuple[Key, Iterator[Decoded]] | CombinedFiles[Key]]:
-        """Yield the rows of many files, each as `decode` would; those of some short ones as one.
+        """Yield the rows of many files, each as `decode` would; combine short files.
 
-        What goes wrong in a file, in its chunks too, is raised where its rows are taken. They are
-        to be taken before the next file is asked for. A file whose bytes are handed over at once is
-        whole, and begins with its first line.
+        Errors of a file and its chunks are raised while its rows are consumed, which must happen
+        before the next file is requested. A file given as bytes must be complete.
         """
         short = _ShortFiles[Key]()
         for key, found in files:
@@ -197,7 +196,7 @@ class Decoder:
         yield from self._together(short)
 
     def _short_block(self, text: bytes) -> Block | None:
-        """Return a short file that is nothing but its lines as the block that it is."""
+        """Return a short plain file as a block; None if it needs `blocks`."""
         if not 0 < len(text) <= self._limits.short_bytes:
             return None
         lines = text.count(b"\n") + (not text.endswith(b"\n"))
@@ -208,7 +207,7 @@ class Decoder:
     def blocks(
         self, chunks: Iterable[bytes], from_start: bool, skip: SkipRule | None
     ) -> Iterator[Block]:
-        """Cut a file into blocks of lines; those for which a rule holds are blank in them."""
+        """Cut a file into blocks of lines and blank the lines that match the skip rule."""
         found = blocks(
             chunks,
             max_line_bytes=self._max_line_bytes,
@@ -227,7 +226,7 @@ class Decoder:
             yield self._whole(self._path.read(block), block, names)
 
     def _whole(self, decoded: Decoded, block: Block, names: set[str]) -> Decoded:
-        """Return a decoded block without the rows that cannot be written."""
+        """Complete a decoded block: drop rows that cannot be written, and count its lines."""
         refused = {} if self._refuse_rows is None else self._refuse_rows(decoded.batch)
         if refused:
             block = without_refused(block, decoded, refused, self._on_bad_record)
@@ -240,7 +239,7 @@ class Decoder:
         blocks = [block for _key, block in short.files]
         read = None
         if len(blocks) > 1:
-            # Any trouble is that of one file, and comes again where it is read alone.
+            # An error belongs to one file and recurs when that is read alone.
             with suppress(Exception):
                 read = self._path.read_combined(blocks)
         if read is None:
@@ -253,13 +252,13 @@ class Decoder:
                 yield key, self._of_file(decoded, block)
 
     def _of_file(self, decoded: Decoded, block: Block) -> Iterator[Decoded]:
-        """Yield the rows of a file that was read together with others."""
+        """Yield the rows of one file of a combined read."""
         yield self._whole(decoded, block, set())
 
 
 @dataclass(slots=True)
 class _ShortFiles(Generic[Key]):
-    """Files of one block each that wait to be read together."""
+    """Files of one block each that wait for a combined read."""
 
     files: list[tuple[Key, Block]] = field(default_factory=list)
     size: int = 0
@@ -285,7 +284,7 @@ def _once(text: bytes) -> Generator[bytes]:
 def _first(
     of_file: Iterator[Block], short_bytes: int
 ) -> tuple[list[Block], Iterator[Block] | None]:
-    """Return the first blocks of a file and the rest of it; no rest where it is short and whole."""
+    """Return the first blocks of a file and an iterator over the rest; None if it is short."""
     first: list[Block] = []
     size = 0
     try:
@@ -304,7 +303,7 @@ def _raised(error: Exception) -> Block:
 
 
 def _counted(decoded: Decoded, block: Block) -> Decoded:
-    """Count the lines of a block that are made blank in it apart from those that came blank."""
+    """Count lines that were blanked in the block separately from originally blank ones."""
     return replace(
         decoded,
         taken=block.size,
@@ -324,7 +323,7 @@ def _capped(decoded: Decoded, names: set[str], limits: DecodeLimits) -> Decoded:
 
 
 def _few(dropped: Mapping[str, int], names: set[str], limits: DecodeLimits) -> Mapping[str, int]:
-    """Keep the first names of a file and count the others under one, so that labels stay few."""
+    """Keep the first names of a file and count all others as `OTHER_FIELDS`, to bound labels."""
     kept: dict[str, int] = {}
     for name in sorted(dropped):
         is_short = len(name) <= limits.max_name_characters
@@ -336,11 +335,11 @@ def _few(dropped: Mapping[str, int], names: set[str], limits: DecodeLimits) -> M
 
 
 _PLAIN = re.compile(r"[\w.@$-]+", re.ASCII)
-"""A key that nothing but itself looks like; escaped, it has a \\u00 in it."""
+"""A key that has no other spelling except with \\u00 escapes."""
 
 
 class Skipper:
-    """Blanks the lines of blocks for which a rule holds."""
+    """Blanks the lines that match a skip rule."""
 
     def __init__(self, rule: SkipRule, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self._rule = rule
@@ -349,8 +348,7 @@ class Skipper:
         escape = rb"\\u00" if all(map(_PLAIN.fullmatch, named)) else rb"\\"
         written = [b'"%s"' % re.escape(name.encode()) for name in named]
         self._named = re.compile(b"|".join([escape, *written])) if named else None
-        self._without = rule.without_key
-        # A key of the outermost object, as no other object begins before it.
+        # A key of the outermost object, since no other object begins before it.
         self._there = [
             re.compile(rb'[ \t\r]*\{[^{\\\n]*"%s"[ \t\r]*:' % re.escape(name.encode()))
             for name in rule.without_key
@@ -358,12 +356,12 @@ class Skipper:
         ]
 
     def blanked(self, block: Block) -> Block:
-        """Return a block in which the lines that are passed over are blank, and how many are."""
+        """Return the block with matching lines blanked and counted."""
         lines = block.data
         skipped = [
             (start, end)
             for _number, start, end in spans_of(block)
-            # One that is too long to be read is bad, with any content.
+            # A line beyond the limit is bad, whatever it contains.
             if end - start <= self._max_line_bytes
             and self._may_hold(lines, start, end)
             and self._rule.holds(lines[start:end])
@@ -378,7 +376,7 @@ class Skipper:
         )
 
     def _may_hold(self, lines: bytes, start: int, end: int) -> bool:
-        """Whether the rule may hold for a line."""
+        """Whether the line may match the rule."""
         if self._named is not None and self._named.search(lines, start, end):
             return True
         sure = (pattern.match(lines, start, end) for pattern in self._there)

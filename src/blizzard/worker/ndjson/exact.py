@@ -1,4 +1,4 @@
-"""The exact path: one line at a time, in plain Python. What it says is what a line means."""
+"""The exact path: decode one line at a time in plain Python. It defines what a line means."""
 
 import json
 from collections import Counter
@@ -39,26 +39,26 @@ from lakebed.types import KEEPING, NESTED_TYPES, FieldType, OnBadRecord, OnMisma
 
 @dataclass(frozen=True, slots=True)
 class _FieldPlan:
-    """How the values of a field are come by."""
+    """How to read the values of a field."""
 
     field: Field
     name: str
-    """The last member that leads to it, as paths write it."""
+    """The last step of its path, quoted if necessary."""
     elsewhere: Mapping[str, MemberPlace]
-    """What other fields take of its value."""
+    """The members of its value that other fields read."""
     is_kept: bool
-    """Whether another field holds its value as it is written."""
+    """Whether another field holds its value as JSON text."""
     take: Converter | None
-    """What takes its values; None where they are more than values."""
+    """The converter of its values; None if nested or JSON."""
     level: "_LevelPlan | None"
-    """Of a struct, its fields."""
+    """The fields of a struct."""
     items: "_FieldPlan | None"
-    """Of a list or a map, its elements or values."""
+    """The elements of a list or the values of a map."""
 
 
 @dataclass(frozen=True, slots=True)
 class _LevelPlan:
-    """The fields of an object, and the members that give them."""
+    """The fields of an object, and the members that they read."""
 
     fields: tuple[_FieldPlan, ...]
     places: Mapping[str, MemberPlace]
@@ -89,7 +89,7 @@ def _field_plan(
 
 
 class ExactPath:
-    """Reads blocks line by line, by the rules; the first bad line stops it, or is set aside."""
+    """Decodes blocks line by line."""
 
     def __init__(
         self,
@@ -109,11 +109,11 @@ class ExactPath:
         self._max_line_bytes = max_line_bytes
 
     def read(self, block: Block) -> Decoded:
-        """Return the block's rows; its first bad line is raised, or all of them are set aside."""
+        """Return the block's rows; raise the first bad line, or quarantine all bad lines."""
         return self.read_some(block, spans_of(block))
 
     def read_some(self, block: Block, lines: Iterable["Span"]) -> Decoded:
-        """Return the rows of some lines of a block, as `read` does those of all."""
+        """Return the rows of some lines of a block; see `read`."""
         rows: list[Sequence[object]] = []
         dropped: Counter[str] = Counter()
         rescued: Counter[str] = Counter()
@@ -154,7 +154,7 @@ class ExactPath:
         )
 
     def _cells(self, line: "_Line", data: bytes) -> list[Cell | None] | None:
-        """Return the cells of a line, None where it is blank, or raise that it is bad."""
+        """Return the cells of a line, None if it is blank, or raise `BadLine`."""
         if len(data) > self._max_line_bytes:
             raise line_too_long(line.number, self._max_line_bytes)
         if not data.strip(BLANK):
@@ -167,11 +167,11 @@ class ExactPath:
 
 
 Span = tuple[int, int, int]
-"""The number of a line, and where in its block it starts and ends."""
+"""The number of a line, and its start and end in the block."""
 
 
 def spans_of(block: Block) -> Iterator[Span]:
-    """Yield the lines of a block."""
+    """Yield the spans of a block's lines."""
     text, number, start = block.text, block.first_line, 0
     while start < block.end:
         end = text.find(b"\n", start, block.end)
@@ -182,22 +182,22 @@ def spans_of(block: Block) -> Iterator[Span]:
 
 @dataclass(slots=True)
 class _Line:
-    """One line as it is read: where it stands, and what no column takes of it."""
+    """The state of one line: its number, and the values without a column."""
 
     number: int
     unknown: UnknownFields
     on_mismatch: OnMismatch
     rescued: dict[tuple[str, str], None] = field(default_factory=dict)
-    """Paths and source texts of what goes into the column for it, in the order of the line."""
+    """Paths and source texts for `_rescued`, in the order of the line."""
     dropped: list[str] = field(default_factory=list)
-    """Paths of what is left out."""
+    """Paths of dropped values."""
     taken: list[str] = field(default_factory=list)
-    """Paths of values of which a column holds everything."""
+    """Paths of values that a column holds completely."""
     misfits: set[str] = field(default_factory=set)
-    """Paths of declared values that are rescued."""
+    """Paths of rescued values of declared fields."""
 
     def forget_taken(self) -> None:
-        """Rescue no misfit that another column takes, alone or with what is around it."""
+        """Do not rescue a misfit that another column holds, alone or inside its value."""
         taken = frozenset(self.taken)
         sizes = {len(path) for path in taken}
         for path, source in [*self.rescued] if self.misfits else ():
@@ -206,7 +206,7 @@ class _Line:
                 del self.rescued[path, source]
 
     def rescued_text(self) -> str | None:
-        """Return what no column takes as JSON; None where there is nothing."""
+        """Return the content of `_rescued` as JSON; None if nothing is rescued."""
         if not self.rescued:
             return None
         found = (f"{json.dumps(path, ensure_ascii=False)}:{text}" for path, text in self.rescued)
@@ -222,7 +222,7 @@ class _Line:
         value: str | None = None,
         plain: bool = False,
     ) -> BadLine:
-        """Return the line as a bad one; a `plain` message is complete without what was expected."""
+        """Return the error of this line; a `plain` message omits what was expected."""
         return BadLine(
             f"found {found}" if plain else f"found {found}, expected {expected}",
             code=code,
@@ -234,7 +234,7 @@ class _Line:
         )
 
     def members_of(self, data: bytes) -> dict[str, Member]:
-        """Take the line's object apart."""
+        """Parse the members of the line's object."""
         try:
             text = data.decode()
         except UnicodeDecodeError as cause:
@@ -265,7 +265,7 @@ class _Line:
         members: Mapping[str, Member],
         above: str,
     ) -> list[Cell | None]:
-        """Return the cells of an object's fields; what no field takes is kept, left out or bad."""
+        """Return the cells of an object's fields; rescue, drop or refuse all other members."""
         opened: dict[str, Mapping[str, Member]] = {above: members}
         cells = []
         for plan in level.fields:
@@ -280,7 +280,7 @@ class _Line:
 
     @contextmanager
     def _leaving_nothing(self) -> Iterator[None]:
-        """Leave nothing over of a value that another field holds as it is written."""
+        """Suppress leftovers of a value that another field holds as JSON text."""
         unknown, dropped = self.unknown, len(self.dropped)
         self.unknown = UnknownFields.DROP
         try:
@@ -303,7 +303,7 @@ class _Line:
     def _parent(
         self, steps: Sequence[str], opened: dict[str, Mapping[str, Member]], above: str
     ) -> tuple[str, Mapping[str, Member]]:
-        """Return the object that a path leads through last, and its own path."""
+        """Return the path and the members of the innermost object on a field's path."""
         here = above
         for name in steps[:-1]:
             members, here = opened[here], member_path(here, name)
@@ -312,7 +312,7 @@ class _Line:
         return here, opened[here]
 
     def _opened(self, member: Member | None, path: str) -> Mapping[str, Member]:
-        """Take apart an object that a field's path leads through; nothing where there is none."""
+        """Parse the members of an object on a field's path; none if it is missing."""
         value, source = member or (None, "")
         if value is None:
             return {}
@@ -333,9 +333,9 @@ class _Line:
         path: str,
         among: Mapping[str, Member] = MappingProxyType({}),
     ) -> Cell | None:
-        """Return the cell that a member gives; rescue it where it does not fit and may be null.
+        """Convert a member into a cell; rescue a misfit if the field is nullable.
 
-        It should be `among` the members of its object.
+        `among` are the members of its object, for hints at other spellings.
         """
         value, source = member or (None, "")
         one, take = plan.field, plan.take
@@ -359,7 +359,7 @@ class _Line:
             except BadLine:
                 if not may_rescue:
                     raise
-                # All of it is kept, and with it what is inside and was kept apart so far.
+                # The whole value is rescued, so undo what was noted for its parts.
                 del self.dropped[kept[1] :], self.taken[kept[2] :]
                 while len(self.rescued) > kept[0]:
                     self.rescued.popitem()
@@ -375,7 +375,7 @@ class _Line:
         return cell
 
     def _taken(self, plan: _FieldPlan, value: JsonValue, source: str, path: str) -> Cell | None:
-        """Return what a value means that is more than one, or is kept as it is written."""
+        """Return the cell of a nested or JSON value."""
         kind = plan.field.type
         if kind is FieldType.JSON:
             return source
@@ -386,7 +386,7 @@ class _Line:
             cells = self.object(plan.level, self._members(source, path), path)
             return dict(zip((each.name for each in plan.field.fields), cells, strict=True))
         if plan.items is None:
-            raise ValueError(f"a {kind} says what its elements are")
+            raise ValueError(f"a {kind} must declare its elements")
         if kind is FieldType.LIST:
             return [
                 self._cell(plan.items, member, element_path(path, index))
@@ -408,13 +408,13 @@ class _Line:
         opened: Mapping[str, Mapping[str, Member]],
         above: str,
     ) -> None:
-        """Keep, leave out or refuse the members that no field takes. A null is as good as none."""
+        """Rescue, drop or refuse the members that no field reads; ignore nulls."""
         for name, (value, source) in members.items():
             place, path = places.get(name), member_path(above, name)
             if place is not None:
                 if not place.columns:
                     inside = opened.get(path)
-                    if inside is None:  # Only paths of fields above lead through it.
+                    if inside is None:  # Only fields of outer levels read it.
                         is_object = value is not None and _is_object(value, source)
                         inside = self._members(source, path) if is_object else {}
                     self._leftovers(place.inside, inside, opened, path)
@@ -429,7 +429,7 @@ class _Line:
                 self._rescue(path, source, misfit=False)
 
     def _rescue(self, path: str, source: str, *, misfit: bool = True) -> None:
-        """Keep a value; several fields may take one that fits none of them."""
+        """Rescue a value once, even if several fields refuse it."""
         if misfit:
             self.misfits.add(path)
         self.rescued.setdefault((path, source))
@@ -440,7 +440,7 @@ def _is_object(value: JsonValue, source: str) -> bool:
 
 
 def _other_spelling(name: str, members: Mapping[str, Member]) -> str:
-    """Return a hint at a member that differs from a field only in case; else nothing. Pure."""
+    """Return a hint at a member that differs from the field only in case. Pure."""
     wanted = name.casefold()
     other = next((each for each in members if each.casefold() == wanted), None)
     return "" if other is None else f" but {other} (names are matched exactly, case included)"

@@ -1,4 +1,9 @@
-"""How the values of a field are taken: by its type, and by the way its source writes them. Pure."""
+"""How declared fields get their values: which members they read, and how values convert. Pure.
+
+A level is an object: the line itself, or the value of a struct. A field reads the member of its own
+name, or the one at its path, through objects that need not be declared. Conversion depends on the
+field's type and its `reading`.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,22 +37,21 @@ ABOVE = -1
 
 @dataclass(slots=True)
 class MemberPlace:
-    """A member that some field takes."""
+    """A member that at least one field reads."""
 
     columns: list[int] = field(default_factory=list)
-    """The fields that take it whole, by their place in the level; a field of a level above is
-    `ABOVE`."""
+    """The fields that read it whole, by index in the level, or `ABOVE` for an outer level."""
     inside: dict[str, "MemberPlace"] = field(default_factory=dict)
-    """The members of it that other fields take."""
+    """Its members that fields read by path."""
     is_kept: bool = False
-    """Whether a `json` field takes it, which holds all of it: nothing inside is left over."""
+    """Whether a `json` field holds all of it, so that nothing inside is left over."""
 
 
 NOWHERE: Mapping[str, MemberPlace] = MappingProxyType({})
 
 
 def takes_twice(fields: tuple[Field, ...]) -> bool:
-    """Whether a field takes a value whole that others take, too, or take members of."""
+    """Whether two fields read the same value, or one reads a member of another's value."""
     places = list(places_of(fields).values())
     while places:
         place = places.pop()
@@ -62,7 +66,7 @@ def _innermost(one: Field) -> Field:
 
 
 def is_kept(places: Mapping[str, MemberPlace], path: Iterable[str]) -> bool:
-    """Whether a `json` field holds the value that a path leads to, or an object around it."""
+    """Whether a `json` field holds the value at a path, or an object around it."""
     for name in path:
         if places[name].is_kept:
             return True
@@ -73,7 +77,7 @@ def is_kept(places: Mapping[str, MemberPlace], path: Iterable[str]) -> bool:
 def places_inside(
     places: Mapping[str, MemberPlace], path: Iterable[str]
 ) -> Mapping[str, MemberPlace]:
-    """Return what other fields take of the value that a path leads to."""
+    """Return the members that other fields read inside the value at a path."""
     for name in path:
         places = places[name].inside
     return places
@@ -82,7 +86,7 @@ def places_inside(
 def places_of(
     fields: tuple[Field, ...], elsewhere: Mapping[str, MemberPlace] = NOWHERE
 ) -> Mapping[str, MemberPlace]:
-    """Return the members that give these fields, and those that fields `elsewhere` take."""
+    """Return the members that these fields read, merged with those that fields `elsewhere` read."""
     places: dict[str, MemberPlace] = {}
     for index, one in enumerate(fields):
         here = places
@@ -109,13 +113,14 @@ def _joined(
 
 
 LONGEST_EPOCH = 40
-"""Characters; no moment within the range needs more of them, with any fraction."""
+"""Characters; no timestamp in range needs more, with any fraction."""
 _EXACT = Context(prec=2 * LONGEST_EPOCH)
 
 
-def epoch_micros(value: JsonValue, unit: str, *, truncate: bool) -> int:
-    """Take a number of seconds, or of smaller units, since 1970 as microseconds."""
+def epoch_micros(value: JsonValue, unit: str, *, truncate: bool, coerce: bool) -> int:
+    """Convert a number of seconds, or of smaller units, since 1970 into microseconds."""
     expected = f"a number ({unit})"
+    value = _number(value) if coerce else value
     if not isinstance(value, Number):
         raise ValueRefused("wrong_type", expected)
     if len(value) > LONGEST_EPOCH:
@@ -128,20 +133,20 @@ def epoch_micros(value: JsonValue, unit: str, *, truncate: bool) -> int:
         raise ValueRefused("out_of_range", expected) from None
     if (
         micros and micros.adjusted() > LONGEST_EPOCH
-    ):  # a large exponent, of which no integer is made
+    ):  # a large exponent, too costly to make an integer of
         return in_range(FIRST_MICROS - 1)
     whole = int(micros)
     if micros != whole:
         if not truncate:
             expected = "a moment in whole microseconds; truncate: true cuts off the rest"
             raise ValueRefused("out_of_range", expected)
-        # Towards the past, before 1970 too, as a fraction that is written out is cut.
+        # Round towards the past, also before 1970, like a truncated written fraction.
         whole -= micros < whole
     return in_range(whole)
 
 
 def pattern_micros(value: JsonValue, pattern: TimePattern, *, truncate: bool) -> int:
-    """Take a text that a pattern matches as microseconds since 1970; no zone means UTC."""
+    """Convert a text that matches a pattern into microseconds since 1970; no zone means UTC."""
     expected = f"a time written {pattern.text}"
     if type(value) is not str:
         raise ValueRefused("wrong_type", expected)
@@ -174,7 +179,7 @@ def _hour(part: Mapping[str, str], expected: str) -> int:
 
 
 def _day(part: Mapping[str, str]) -> int:
-    """Return the days since 1970. A year of two digits is one of 1969 to 2068, as in POSIX."""
+    """Return the days since 1970. A two-digit year means 1969 to 2068, as in POSIX."""
     year = int(part.get("year", "0"))
     if "short_year" in part:
         short = int(part["short_year"])
@@ -216,10 +221,10 @@ _FLOATS = frozenset({FieldType.FLOAT32, FieldType.FLOAT64})
 _TIMES = frozenset({FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ, FieldType.DATE})
 _MANTISSA = re.compile("-|[eE].*")
 _MOST_SIGNIFICANT = 17
-"""Digits that tell any double from all others."""
+"""Digits that identify any double."""
 _WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([-+]?)0*([0-9]+))?")
 MOST_DIGITS = 40
-"""Of an integer written with an exponent; no integer type holds as many."""
+"""Digits of an integer written with an exponent; no integer type holds more."""
 
 MOST_DIGITS_OF_POWER = 4
 
@@ -228,7 +233,7 @@ Converter = Callable[[JsonValue], Cell]
 
 @lru_cache(maxsize=4096)
 def converter(field: Field) -> Converter:
-    """Return what takes the values of a field that holds no fields of its own."""
+    """Return the converter of a field without nested fields."""
     reading = field.reading
     take = _typed(field)
     if reading.coerce:
@@ -253,7 +258,7 @@ def _typed(field: Field) -> Converter:
 
 
 def _time(field: Field, name: str) -> Converter:
-    """Return what takes a time that is written in one format."""
+    """Return the converter of times in one format."""
     truncate, is_date = field.reading.truncate, field.type is FieldType.DATE
     micros: Micros
     if name == ISO:
@@ -263,8 +268,8 @@ def _time(field: Field, name: str) -> Converter:
         expected = values.ISO if zone else values.ISO_NTZ
         return partial(values.iso_micros, expected=expected, zone=zone, truncate=truncate)
     if name in EPOCHS:
-        number = _number if field.reading.coerce else _same
-        micros = lambda value: epoch_micros(number(value), name, truncate=truncate)  # noqa: E731
+        coerce = field.reading.coerce
+        micros = partial(epoch_micros, unit=name, truncate=truncate, coerce=coerce)
     else:
         pattern = pattern_of(name)
         micros = partial(pattern_micros, pattern=pattern, truncate=truncate)
@@ -274,7 +279,7 @@ def _time(field: Field, name: str) -> Converter:
 
 
 def _day_of_time(value: JsonValue) -> int:
-    """Take a day, or the day in UTC of a time; the time of day is cut off."""
+    """Convert a date, or a timestamp truncated to its day in UTC."""
     try:
         return values.day(value)
     except ValueRefused as refused:
@@ -284,14 +289,14 @@ def _day_of_time(value: JsonValue) -> int:
 
 
 def _first(value: JsonValue, ways: Sequence[Converter]) -> Cell:
-    """Take a value in the first way that takes it."""
+    """Convert a value with the first converter that accepts it."""
     refusals: list[ValueRefused] = []
     for take in ways:
         try:
             return take(value)
         except ValueRefused as refused:
             refusals.append(refused)
-    # One that only missed the range is nearer to what was meant than one of another form.
+    # A value in the right format but out of range explains more than one in another format.
     near = next((one for one in refusals if one.code != "wrong_type"), None)
     if near is not None:
         raise near
@@ -303,7 +308,7 @@ def _or_null(value: JsonValue, take: Converter, nulls: frozenset[str]) -> Cell:
 
 
 def _coerced(value: JsonValue, take: Converter, field: Field) -> Cell:
-    """Take a value of another JSON type where nothing is lost by it."""
+    """Convert a value of another JSON type if that is lossless."""
     kind = field.type
     if kind is FieldType.STRING:
         if isinstance(value, bool):
@@ -320,7 +325,7 @@ def _coerced(value: JsonValue, take: Converter, field: Field) -> Cell:
 
 
 def _held(taken: Cell, text: str, kind: FieldType) -> Cell:
-    """Refuse a float that is not the number in a text: rounded to as many digits, it is another."""
+    """Refuse a float that, rounded to the digits of its text, is another number."""
     digits = _MANTISSA.sub("", text).replace(".", "").strip("0")
     rounded = taken if len(digits) > _MOST_SIGNIFICANT else f"{taken:.{max(len(digits), 1) - 1}e}"
     if digits and (not taken or Decimal(rounded) != Decimal(text)):
@@ -332,16 +337,12 @@ def _held(taken: Cell, text: str, kind: FieldType) -> Cell:
 
 
 def _number(value: JsonValue) -> JsonValue:
-    """Take a number out of a string that holds nothing else."""
+    """Return the number in a string that holds nothing else; any other value as it is."""
     return Number(value) if type(value) is str and NUMBER.fullmatch(value) else value
 
 
-def _same(value: JsonValue) -> JsonValue:
-    return value
-
-
 def _integral(number: Number) -> Number:
-    """Write a number that is an integer as one: 1.0 and 1e3 are; anything else is left as it is."""
+    """Rewrite an integral number such as 1.0 or 1e3 as an integer; return any other unchanged."""
     match = _WHOLE.fullmatch(number)
     if match is None or (match[3] is None and match[5] is None):
         return number

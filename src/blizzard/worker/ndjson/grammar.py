@@ -1,7 +1,7 @@
-"""JSON by the letter, in plain Python: an object or an array taken apart, one level at a time.
+"""A strict JSON parser in plain Python that reads an object or array one level at a time.
 
-Every member comes with its source text, so that a doubled field, the text of a value and the way a
-number is written are all seen.
+Every member comes with its source text, which preserves duplicate fields and the spelling of
+numbers.
 """
 
 import json
@@ -26,7 +26,7 @@ Member = tuple[JsonValue | None, str]
 
 
 class NotJson(Exception):
-    """A text that stops being JSON: where, what was found, and what was expected."""
+    """A JSON syntax error: the position, what was found and what was expected."""
 
     def __init__(self, at: int, expected: str, found: str | None = None) -> None:
         super().__init__(expected)
@@ -36,7 +36,7 @@ class NotJson(Exception):
 
 
 class BadMember(Exception):
-    """A member of an object that cannot be taken, though the text is JSON."""
+    """A duplicate or invalid member name in valid JSON."""
 
     def __init__(self, code: str, name: str, found: str, expected: str) -> None:
         super().__init__(found)
@@ -47,7 +47,7 @@ class BadMember(Exception):
 
 
 def whole(text: str) -> Member:
-    """Return the value that a text is, and its source; what stands after it is no JSON."""
+    """Parse a text that is one value; anything after it is an error."""
     at = _skip(text, 0)
     value, end = _value(text, at)
     after = _skip(text, end)
@@ -57,13 +57,13 @@ def whole(text: str) -> Member:
 
 
 def opens_object(text: str) -> bool:
-    """Whether a text begins as an object does."""
+    """Whether a text begins like an object."""
     at = _skip(text, 0)
     return text[at : at + 1] == "{"
 
 
 def members(text: str) -> dict[str, Member]:
-    """Take apart the object that a text is: name, value and source text of every member."""
+    """Parse an object: return the value and source text of every member by name."""
     found: dict[str, Member] = {}
     at = _skip(text, _skip(text, 0) + 1)
     after = text[at : at + 1]
@@ -87,7 +87,7 @@ def members(text: str) -> dict[str, Member]:
 
 
 def elements(source: str) -> list[Member]:
-    """Take apart the array that a source text is. It is known to be JSON."""
+    """Parse an array that is known to be valid JSON."""
     found: list[Member] = []
     at = _skip(source, 1)
     while source[at] != "]":
@@ -100,7 +100,7 @@ def elements(source: str) -> list[Member]:
 
 
 def depth_exceeds(text: str, limit: int) -> bool:
-    """Whether values are nested deeper than a limit."""
+    """Whether nesting exceeds a limit."""
     if text.count("[") + text.count("{") <= limit:
         return False
     depth = 0
@@ -113,7 +113,7 @@ def depth_exceeds(text: str, limit: int) -> bool:
 
 
 def kind_of_rest(rest: str) -> str:
-    """Return what stands where a line stops being JSON, which is all that a message may tell."""
+    """Describe the text at a syntax error without quoting content."""
     if not rest:
         return "the end of the line"
     if rest[0].isspace():
@@ -121,7 +121,7 @@ def kind_of_rest(rest: str) -> str:
     return "other text"
 
 
-_IN_OUR_WORDS: tuple[tuple[str, str | None, str], ...] = (
+_MESSAGES: tuple[tuple[str, str | None, str], ...] = (
     ("Unterminated string", "a string without an end", "a closing quote"),
     ("Invalid control character", "a control character in a string", r"an escape such as \t"),
     (r"Invalid \u", r"an incomplete \u escape in a string", r"four hexadecimal digits after \u"),
@@ -135,19 +135,19 @@ _IN_OUR_WORDS: tuple[tuple[str, str | None, str], ...] = (
     ("Expecting ','", None, "a comma or the end of the array or object"),
     ("Illegal trailing comma", "a comma after the last element", "none"),
 )
-"""How the library's messages begin, what was found, and what was expected."""
+"""Prefixes of the json library's messages, with our own description and expectation."""
 
 
 def _not_json(cause: json.JSONDecodeError) -> NotJson:
-    """Return the library's error in our own words. Pure."""
-    for beginning, found, expected in _IN_OUR_WORDS:
+    """Translate an error of the json library. Pure."""
+    for beginning, found, expected in _MESSAGES:
         if cause.msg.startswith(beginning):
             return NotJson(cause.pos, expected, found)
     return NotJson(cause.pos, "a JSON value")
 
 
 def _plain_member(text: str, at: int) -> tuple[str, Member, int] | None:
-    """Take a member without escapes or nesting in one go; most are like that."""
+    """Parse a member without escapes or nesting with one regex; most are like that."""
     match = _PLAIN_MEMBER.match(text, at)
     if match is None:
         return None
@@ -205,7 +205,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-# Nested values are only checked here, never used: numbers and objects in them are not built.
+# Nested values are only validated here: their numbers and objects are not built.
 _PARSER = json.JSONDecoder(
     parse_int=len,
     parse_float=len,

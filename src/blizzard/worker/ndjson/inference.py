@@ -1,4 +1,4 @@
-"""What values look like, gathered one after the other; cheaper than to join a look at each."""
+"""Observe the types of parsed values one by one; cheaper than joining a `Seen` per value."""
 
 import json
 import re
@@ -13,13 +13,13 @@ from lakebed.types import DEEPEST_COLUMN
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ZONED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ].*(?:Z|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)")
 MOST_PATHS = 5000
-"""So many different paths are looked at; values at others stay in `_rescued`."""
+"""Different paths that get a column; values at others stay in `_rescued`."""
 LONGEST_INTEGER = 4000
-"""Digits; Python refuses to read more, and no column holds as many."""
+"""Digits; Python refuses to parse more, and no column holds more."""
 
 
 class Gathered:
-    """The values of one place: `seen` is the join of a look at each of them."""
+    """Accumulates the types of the values at one path."""
 
     __slots__ = (
         "_arrays",
@@ -48,11 +48,11 @@ class Gathered:
         self._members: dict[str, Gathered] = {}
         self._most = 0
         self._earlier = Objects()
-        """What was seen of members before there were too many to go on with them one by one."""
+        """The members observed before there were too many to track separately."""
         self._elements: Gathered | None = None
 
     def add(self, value: Any) -> None:  # noqa: ANN401 - any JSON value
-        """Look at one more value, which was parsed by `parse`."""
+        """Observe one more value, parsed by `parse`."""
         kind = type(value)
         if kind is str:
             text = text_kind(value)
@@ -73,7 +73,7 @@ class Gathered:
             raise TypeError(f"{kind.__name__} is no JSON value")
 
     def seen(self) -> Seen:
-        """Return what all values so far look like."""
+        """Return what was observed so far."""
         elements = self._elements
         return Seen(
             booleans=self._booleans,
@@ -135,7 +135,7 @@ class Gathered:
 
 
 def text_kind(text: str) -> Text:
-    """Return what a string looks like."""
+    """Classify a string."""
     if text[4:5] == "-":
         try:
             if _DAY.fullmatch(text):
@@ -145,7 +145,7 @@ def text_kind(text: str) -> Text:
                 timestamp(text)
                 return Text.TIMESTAMP
         except ValueRefused:
-            pass  # It is text all the same, if a file can hold it.
+            pass  # It only resembles a time.
     try:
         string(text)
     except ValueRefused:
@@ -154,7 +154,7 @@ def text_kind(text: str) -> Text:
 
 
 def infer(values: Iterable[Any]) -> Seen:
-    """Return what values look like that were parsed by `parse`."""
+    """Observe values that were parsed by `parse`."""
     gathered = Gathered()
     for value in values:
         gathered.add(value)
@@ -162,12 +162,12 @@ def infer(values: Iterable[Any]) -> Seen:
 
 
 def parse(text: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Parse JSON so that the way a number is written stays known; a ValueError if it is none."""
+    """Parse JSON, keeping numbers as written; raise ValueError if invalid."""
     return _PARSER.decode(text)
 
 
 def parse_next(text: str, at: int) -> tuple[Any, int]:
-    """Parse the JSON value that begins at a place of a text; return it, and where it ends."""
+    """Parse the JSON value at a position of a text; return it and its end."""
     return _PARSER.raw_decode(text, at)
 
 

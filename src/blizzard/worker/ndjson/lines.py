@@ -1,7 +1,7 @@
-"""Physical lines: decompressed bytes cut into blocks at line ends, and what a bad line is.
+"""Physical lines: blocks of decompressed bytes cut at line ends, bad lines and decoded rows.
 
-A line is what stands between two newlines; the last one needs no newline at its end. Line numbers
-count every physical line of the file from 1, blank ones too.
+A line ends with a newline; the last one may lack it. Line numbers count every physical line of the
+file from 1, including blank ones.
 """
 
 import re
@@ -23,13 +23,13 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SEPARATOR = b"\x1e"
 """What RFC 7464 puts before each JSON text."""
 PADDING = bytes(32)
-"""What the scan may read past the end, in one step."""
+"""The scan may read one vector step past the end."""
 
 
 def newlines_in(text: bytes) -> int:
     """Count the newlines."""
     if len(text) <= FEW_BYTES:
-        # Compiled code lets other threads run, and many small files would wait for them each time.
+        # Compiled code releases the GIL, and waiting for it again is costly for many small files.
         return text.count(b"\n")
     # Importing numba takes a second, so only code that reads rows does.
     from blizzard.worker.ndjson.compiled.syntax import count_newlines  # noqa: PLC0415
@@ -38,7 +38,7 @@ def newlines_in(text: bytes) -> int:
 
 
 def without_mark(chunks: Iterable[bytes]) -> tuple[int, Iterator[bytes]]:
-    """Return how long a byte order mark at the start is, and what comes after it."""
+    """Strip a byte order mark at the start; return its length and the rest."""
     rest = iter(chunks)
     head = b""
     while len(head) < len(BYTE_ORDER_MARK) and (chunk := next(rest, None)) is not None:
@@ -48,14 +48,14 @@ def without_mark(chunks: Iterable[bytes]) -> tuple[int, Iterator[bytes]]:
 
 
 def ended(lines: bytes) -> bytes:
-    """Return lines with a newline after the last one, too."""
+    """Append a newline if the last line lacks it."""
     return lines if not lines or lines.endswith(b"\n") else lines + b"\n"
 
 
 BLANK = b" \t\r"
 SHOWN_CHARACTERS = 60
 RAW_BYTES = 64 * 1024
-"""What is kept of a line that is too long to be read."""
+"""Bytes kept of a line that exceeds the limit."""
 TOO_LONG = "line_too_long"
 
 _NEWLINE = ord("\n")
@@ -63,14 +63,14 @@ _AT_LINE_START = re.compile(rb"^(?:[ \t\r]*\x1e)+", re.MULTILINE)
 
 
 class BadLine(LakeError, whose=Whose.USER):
-    """A line that cannot be taken whole: `code` says why, `line` and `field` say where.
+    """A line that cannot be decoded: `code` says why, `line` and `field` say where.
 
-    The message holds nothing of the line's content: it may be a secret, and messages go into
-    logs, the journal and the dead letter queue. `value` is the beginning of what was found, quoted,
-    for those who asked to see it.
+    The message quotes nothing of the line, which may be secret: messages go into logs, the journal
+    and the dead letter queue. `value` is the quoted beginning of the bad value, shown only if
+    `show_values` is set.
     """
 
-    code: str  # type: ignore[misc]  # each bad line has its own reason
+    code: str  # type: ignore[misc]  # set per instance
 
     def __init__(
         self,
@@ -97,23 +97,22 @@ class BadLine(LakeError, whose=Whose.USER):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRecord:
-    """A quarantined line: its bytes as in the file, where, and what is wrong with it.
+    """A quarantined line: its original bytes, its position and its error.
 
-    The reason holds nothing of the line's content, as that of a `BadLine`; `raw` is the line.
+    As in a `BadLine`, the message quotes nothing of the line.
     """
 
     line: int
     offset: int | None
-    """The bytes before the line in the text that was handed in, a byte order mark included; None
-    if unknown."""
+    """The offset of the line in the decoded text, including a byte order mark; None if unknown."""
     raw: bytes
-    """The line without its newline; of one that is too long to be read, the first `RAW_BYTES`."""
+    """The line without its newline; only the first `RAW_BYTES` if it exceeds the limit."""
     size: int
-    """The bytes of the whole line, without its newline."""
+    """The size of the whole line, without its newline."""
     code: str
     message: str
     field: str | None = None
-    """The path of the value that does not fit."""
+    """The path of the bad value."""
     expected: str | None = None
     found: str | None = None
 
@@ -121,7 +120,7 @@ class BadRecord:
 def bad_record(
     bad: BadLine, raw: bytes, *, offset: int | None, size: int | None = None
 ) -> BadRecord:
-    """Return the record of a bad line; `raw` may be the beginning of it, then `size` is its own."""
+    """Return the record of a bad line; pass `size` if `raw` is only its beginning."""
     return BadRecord(
         line=bad.line,
         offset=offset,
@@ -137,14 +136,14 @@ def bad_record(
 
 @dataclass(frozen=True, slots=True)
 class TextPosition:
-    """Where in the decompressed text of a file something is; the first line is 1."""
+    """A position in the decompressed text of a file; the first line is 1."""
 
     offset: int
     line: int
 
 
 class BrokenDocument(BadLine):
-    """A document whose records cannot be separated, or that has none where they should be."""
+    """A document whose records cannot be separated or found."""
 
     def __init__(self, message: str, *, code: str, line: int, place: TextPosition) -> None:
         super().__init__(message, code=code, line=line)
@@ -153,74 +152,72 @@ class BrokenDocument(BadLine):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Whole lines that follow each other in a file."""
+    """Consecutive whole lines of a file."""
 
     text: bytes
-    """The lines, and behind them what belongs to none of them."""
+    """The lines, then padding."""
     behind: int = 0
-    """How many bytes that is: a scan may read so far past the end. Before them there is a newline.
-    To have them from the start saves a copy of all of the lines."""
+    """Bytes of padding, which follow a newline. A scan may read them; having them here saves a copy
+    of the lines."""
     first_line: int
     lines: int
     filtered: int = 0
-    """Lines that a rule passes over; they are blank in `text`."""
+    """Lines skipped by a rule; they are blank in `text`."""
     offset: int = 0
-    """The bytes before its first line in the text that was handed in."""
+    """The offset of the first line in the decoded text."""
     as_written: bytes | None = None
-    """The lines as they stand in the file, byte for byte, where `text` differs from them."""
+    """The original lines, if `text` differs from them."""
     bad: tuple[BadRecord, ...] = ()
-    """Lines too long to be held, which are blank in `text`."""
+    """Lines that are blanked in `text` because they are bad."""
     not_held: int = 0
-    """The bytes of such lines that are not in `text`."""
+    """Bytes of overlong lines that are not in `text`."""
 
     @property
     def data(self) -> bytes:
-        """The lines alone: a copy of them, where there is something behind them."""
+        """The lines without padding; a copy if there is padding."""
         return self.text[: self.end] if self.behind else self.text
 
     @property
     def end(self) -> int:
-        """Where in the text its last line ends."""
+        """The end of the last line in the text."""
         return len(self.text) - self.behind
 
     @property
     def size(self) -> int:
-        """The bytes of its lines in the file."""
+        """The size of its lines in the file."""
         return self.end + self.not_held
 
     def changed(self, lines: bytes, **facts: Any) -> "Block":  # noqa: ANN401 - those of `replace`
-        """Return the block with other lines in the place of its own, and other facts."""
+        """Return the block with its lines replaced, and other facts."""
         return replace(self, text=lines, behind=0, **facts)
 
     def raw(self, start: int, end: int) -> bytes:
-        """Return a piece of it as written in the file."""
+        """Return a slice of the original lines."""
         return (self.text if self.as_written is None else self.as_written)[start:end]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """The rows of some lines; there are always `lines - blank - filtered - len(bad)` of them.
+    """The rows of some lines: always `lines - blank - filtered - len(bad)`.
 
-    `dropped` and `rescued` count the values, other than null, that no column takes, by their paths:
-    those that are left out, and those that are in the column for them.
+    `dropped` and `rescued` count the non-null values without a column by path.
     """
 
     batch: pa.RecordBatch
     size: int
-    """The memory that the rows take, about: asking Arrow takes longer than writing some of them."""
+    """The approximate memory of the rows; asking Arrow for the exact size is slow."""
     lines: int
     blank: int
     dropped: Mapping[str, int]
     rescued: Mapping[str, int] = field(default_factory=dict)
     filtered: int = 0
-    """Lines that a rule passes over."""
+    """Lines skipped by a rule."""
     taken: int = 0
-    """The bytes of the lines, a byte order mark before the first of them left out."""
+    """The size of the lines, without a byte order mark."""
     bad: tuple[BadRecord, ...] = ()
-    """Lines that are set aside, in their order; none where a bad line fails its file."""
+    """Quarantined lines in order; empty if a bad line fails its file."""
     rowless: npt.NDArray[np.int64] | None = field(default=None, compare=False)
-    """The places of the lines that gave no row, from 0; None where every line gave one, or where
-    they are unknown."""
+    """Indexes of the lines without a row; None if every line has one, or if unknown."""
 
 
 def blocks(
@@ -232,16 +229,15 @@ def blocks(
     from_start: bool = True,
     on_bad_record: OnBadRecord = OnBadRecord.FAIL,
 ) -> Iterator[Block]:
-    """Cut a file at line ends into blocks of `block_bytes`, about, and hold one line more at most.
+    """Cut a file at line ends into blocks of about `block_bytes`, buffering at most one more line.
 
-    `max_lines` keeps a block of very short lines from becoming a batch of very many cells. A byte
-    order mark is skipped at the start of the file and nowhere else: not where the chunks begin
-    further on, so that a line means the same however the file is cut. A record separator is white
-    space at the start of a line, and nowhere else.
+    `max_lines` bounds the cells of a batch of very short lines. A byte order mark is skipped only
+    if the chunks begin `from_start`, so that a line means the same however the file is cut. A
+    record separator counts as white space only at the start of a line.
 
-    A line longer than `max_line_bytes` raises `BadLine`; in quarantine it is the one line of its
-    block, and the beginning of it is all that is held. A `BadLine` of the chunks is raised either
-    way: after it no records can be separated.
+    A line longer than `max_line_bytes` raises `BadLine`; in quarantine it gets a block of its own
+    and only its beginning is kept. A `BadLine` raised by the chunks always propagates: no records
+    can be separated after it.
     """
     raised: list[BadLine] = []
     chunks = _until_bad(chunks, raised)
@@ -250,7 +246,7 @@ def blocks(
         place.offset, chunks = without_mark(chunks)
     parts: list[bytes | memoryview] = []
     held = 0  # bytes in parts
-    unfinished = 0  # those of them that belong to a line without an end so far
+    unfinished = 0  # those of an incomplete last line
     pieces = _Pieces(chunks, block_bytes)
     for piece in pieces:
         parts.append(piece)
@@ -266,7 +262,7 @@ def blocks(
             parts, begun = [joined[: held - unfinished]], joined[held - unfinished :]
         else:
             parts[-1], begun = memoryview(piece)[: newline + 1], memoryview(piece)[newline + 1 :]
-        # The scan reads some way past the end; what it reads there is put there while it is copied.
+        # The scan reads past the end, so padding is appended while the lines are copied anyway.
         text = b"".join([*parts, PADDING])
         yield from place.after(_split(text, len(PADDING), place, max_lines))
         parts, held = [begun], unfinished
@@ -285,7 +281,7 @@ def blocks(
 
 
 def line_too_long(line: int, limit: int) -> BadLine:
-    """Return the error that a line is longer than any line may be."""
+    """Return the error of a line that exceeds the limit."""
     found = f"a line longer than {limit:,} bytes"
     return BadLine(
         f"found {found}, the longest that is read",
@@ -298,13 +294,13 @@ def line_too_long(line: int, limit: int) -> BadLine:
 
 @dataclass(slots=True)
 class _Next:
-    """Where the next line of a file is."""
+    """The position of the next line of a file."""
 
     line: int = 1
     offset: int = 0
 
     def after(self, found: Iterable[Block]) -> Iterator[Block]:
-        """Pass blocks on; the next line is the one after them."""
+        """Yield blocks and advance past them."""
         for block in found:
             yield block
             self.line, self.offset = self.line + block.lines, self.offset + block.size
@@ -312,15 +308,15 @@ class _Next:
 
 @dataclass(slots=True)
 class _Long:
-    """A line that is too long to be held: its beginning, and how long it is."""
+    """A line beyond the limit: its beginning and its size."""
 
     begun: bytes
     size: int
-    """Its bytes, in the end with its newline."""
+    """Its size so far, with its newline once `is_whole`."""
     is_whole: bool = False
 
     def take(self, pieces: "_Pieces") -> None:
-        """Take the rest of the line, its newline included."""
+        """Consume the rest of the line, including its newline."""
         for piece in pieces:
             newline = piece.find(b"\n")
             self.is_whole = newline >= 0
@@ -332,7 +328,7 @@ class _Long:
                 return
 
     def block(self, place: _Next, limit: int) -> Block:
-        """Return the block of this one line, which is blank in it."""
+        """Return a block of this one line, blanked."""
         text = b" \n" if self.is_whole else b" "
         size = self.size - self.is_whole
         bad = bad_record(
@@ -355,7 +351,7 @@ def shown(value: str | bytes) -> str:
 
 
 def _until_bad(chunks: Iterable[bytes], raised: list[BadLine]) -> Iterator[bytes]:
-    """Pass chunks on up to a bad record in them, which is reported after those before it."""
+    """Yield chunks up to a `BadLine`, which is stored to be raised after the lines before it."""
     try:
         yield from chunks
     except BadLine as bad:
@@ -363,7 +359,7 @@ def _until_bad(chunks: Iterable[bytes], raised: list[BadLine]) -> Iterator[bytes
 
 
 class _Pieces(Iterator[bytes]):
-    """The bytes of chunks, no more than those of a block at a time."""
+    """Chunks, cut into pieces of at most a block."""
 
     def __init__(self, chunks: Iterable[bytes], block_bytes: int) -> None:
         self._pieces = (
@@ -374,7 +370,7 @@ class _Pieces(Iterator[bytes]):
         self._again: bytes | None = None
 
     def __next__(self) -> bytes:
-        """Return the piece that was put back, or the next one."""
+        """Return the piece put back, or the next one."""
         again, self._again = self._again, None
         return next(self._pieces) if again is None else again
 
@@ -384,7 +380,7 @@ class _Pieces(Iterator[bytes]):
 
 
 def _split(text: bytes, behind: int, place: _Next, max_lines: int) -> Iterator[Block]:
-    """Cut lines into blocks of no more than so many; `behind` them there may be other bytes."""
+    """Cut lines into blocks of at most `max_lines`; `behind` is the padding after them."""
     written = text
     if SEPARATOR in text:
         text = _AT_LINE_START.sub(lambda found: b" " * len(found[0]), text)
@@ -416,27 +412,27 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CombinedRows:
-    """The rows of several blocks; those of each are made a batch only where they are asked for."""
+    """The rows of several blocks, decoded at once: for small files, calls cost more than bytes."""
 
     blocks: Sequence[Block]
     rows: Sequence[int]
-    """How many lines of each block gave a row; the others are blank."""
+    """The rows of each block; its other lines are blank."""
     batch: pa.RecordBatch
     size: int
-    """The memory that the rows take."""
+    """The memory of the rows."""
     left_out: Mapping[int, Mapping[str, int]]
-    """The values, other than null, that no column takes, of the blocks that have some."""
+    """Non-null values without a column, by block and path."""
     rescues: bool
-    """Whether those are in the column for them."""
+    """Whether those are in `_rescued`."""
 
     @property
     def lines(self) -> list[int]:
-        """Return how many lines each block has."""
+        """Return the number of lines of each block."""
         return [block.lines for block in self.blocks]
 
     @property
     def is_plain(self) -> bool:
-        """Whether each line is a row, and nothing of it was left out."""
+        """Whether each line is a row without leftovers."""
         return not self.left_out and self.rows == self.lines
 
     def decoded(self) -> Iterator[Decoded]:
@@ -458,12 +454,12 @@ class CombinedRows:
 
 @dataclass(frozen=True, slots=True)
 class CombinedFiles(Generic[Key]):
-    """The rows of whole files of one block each: every line is one, and nothing was left out."""
+    """The rows of whole files of one block each; every line is a row without leftovers."""
 
     keys: Sequence[Key]
     read: CombinedRows
 
     def each(self) -> Iterator[tuple[Key, Iterator[Decoded]]]:
-        """Yield the rows of each file by themselves."""
+        """Yield the rows of each file separately."""
         for key, decoded in zip(self.keys, self.read.decoded(), strict=True):
             yield key, iter((decoded,))

@@ -1,9 +1,8 @@
-"""Values without a column in a unit: sampled from its files by the compiled scan, and rescued.
+"""Infer the types of values without a column: from a sample of a unit's files, or from `_rescued`.
 
-A sample gives the columns that a look at each value gives, except for strings with half a surrogate
-pair and numbers beyond float64, which the later read rescues. The ranges of integers may be wider
-than they were, and of strings it may say no more than that they are no times: neither makes
-another column.
+The compiled sample finds the same columns as parsing each value, except for strings with half a
+surrogate pair and numbers beyond float64, which the later read rescues. Integer ranges may come out
+wider, and strings that are not times are not classified further; neither changes a column.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -34,17 +33,17 @@ from lakebed.errors import LakeError
 from lakebed.types import DEEPEST_COLUMN, RESCUED, UnknownFields
 
 CERTAIN_DIGITS = 15
-"""An integer of so many characters is exact in a float64."""
+"""An integer of at most this many characters is exact in a float64."""
 LONGEST_NUMBER = 300
-"""Characters; no number without an exponent that is as short is beyond float64."""
+"""Characters; no shorter number without an exponent is beyond float64."""
 _Z = ord("Z")
 _LENGTH_OF_DAY = len('"YYYY-MM-DD"')
 
 
 class FastInference:
-    """Looks at blocks, and says so where it cannot tell for sure.
+    """Infers types with the compiled scan, or returns None if it cannot be sure.
 
-    It remembers the names of members, level by level, so that one scan finds the values of all.
+    It remembers the member names of each level, so that one scan finds all values.
     """
 
     def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
@@ -52,7 +51,7 @@ class FastInference:
         self._root = _Object(depth=0)
 
     def infer(self, block: Block) -> dict[str, Seen] | None:
-        """Return what the members of the block's records look like, or nothing."""
+        """Return the types of the members of the block's records, or None."""
         page = page_of([block], UnknownFields.DROP)
         if page is None:
             return None
@@ -69,7 +68,7 @@ class FastInference:
 
 
 class _Object:
-    """The members of the objects at one place that are known so far."""
+    """The known members of the objects at one path."""
 
     def __init__(self, depth: int) -> None:
         self._depth = depth
@@ -79,7 +78,7 @@ class _Object:
 
     @property
     def names_are_data(self) -> bool:
-        """Whether there are too many names to be distinguished."""
+        """Whether there are too many names to distinguish."""
         return len(self._names) > MOST_MEMBERS
 
     @property
@@ -88,7 +87,7 @@ class _Object:
         return not self._names
 
     def learn(self, names: Iterable[str]) -> bool:
-        """Take in names; return whether there was a new one."""
+        """Add names; return whether one was new."""
         known = set(self._names)
         new = [name for name in names if name not in known]
         self._names += new
@@ -98,10 +97,10 @@ class _Object:
         return bool(new)
 
     def infer(self, page: Page, scanned: Callable[[Members], Found]) -> Objects:
-        """Look at the members that a scan finds, and scan again for those that were not known."""
+        """Infer the types of all members; scan again after new names."""
         found = self._scan(scanned)
-        # A name keeps its place though its values are null so far: of two that differ only in case,
-        # the first is the column's.
+        # A name keeps its position even if all of its values are null: of two that differ only in
+        # case, the first names the column.
         members = dict.fromkeys(self._names, NOTHING)
         most = np.zeros(1, np.int64)
         for name, tokens in zip(self._names, found.tokens, strict=True):
@@ -119,13 +118,13 @@ class _Object:
                 if not self._members.names.undeclared:
                     return found
             finally:
-                # What was learned stays, whether or not it was enough for these rows.
+                # Keep the learned names even if the scan failed.
                 self.learn(self._members.names.undeclared)
         raise Doubtful
 
 
 class _Value:
-    """The values at one place: what is known of them, and of what is inside of them."""
+    """The values at one path, and those nested in them."""
 
     def __init__(self, depth: int) -> None:
         self._depth = depth
@@ -150,7 +149,7 @@ class _Value:
         )
 
     def _infer_texts(self, data: Bytes, tokens: Tokens) -> frozenset[Text]:
-        # That there are other texts than times is all there is to know.
+        # Once a text is not a time, no other text matters.
         if Text.OTHER not in self._texts:
             self._texts |= {_text_kind(data, _of_kind(tokens, syntax.TEXT, syntax.ESCAPED))}
         return self._texts
@@ -170,13 +169,13 @@ class _Value:
         try:
             return self._object.infer(page, scanned)
         except Doubtful:
-            # Too many names were new, unless there is something else to doubt.
+            # Too many new names for one scan; if none was new, the cause is another.
             if not self._object.learn(_keys(page, objects)):
                 raise
         return self._infer_objects(page, tokens)
 
     def _infer_entries(self, page: Page, objects: Tokens) -> Objects:
-        """Look at members whose names are data: at all of their values together."""
+        """Infer one type for all members of objects whose names are data."""
         _names, values, offsets = items_of(page, objects, is_keyed=True)
         most = int(np.diff(offsets).max(initial=0))
         return Objects({}, most, self._inner(page, values) or NOTHING)
@@ -186,7 +185,7 @@ class _Value:
         return self._inner(page, items_of(page, arrays, is_keyed=False)[1])
 
     def _inner(self, page: Page, tokens: Tokens) -> Seen | None:
-        """Look at the values inside of these: elements, or members whose names are data."""
+        """Infer the type of elements, or of members whose names are data."""
         if not any(tokens.counts[syntax.ABSENT + 1 : syntax.SIZE]):
             return None
         self._inside = self._inside or _Value(self._depth + 1)
@@ -194,7 +193,7 @@ class _Value:
 
 
 def _keys(page: Page, objects: Tokens) -> list[str]:
-    """Return the different names of members, in the order of their appearance."""
+    """Return the distinct names of members, in order of appearance."""
     names, _values, _offsets = items_of(page, objects, is_keyed=True)
     found: list[str] = texts_of(page.data, names).unique().to_pylist()
     return found
@@ -214,14 +213,14 @@ def _integers(data: Bytes, tokens: Tokens) -> Integers:
 
 
 def _of_kind(tokens: Tokens, *kinds: int) -> Tokens:
-    """Return the tokens of some kinds; those that are absent may stay if all others are."""
+    """Return the tokens of some kinds; ABSENT ones may remain if there are no other kinds."""
     if sum(tokens.counts[kind] for kind in kinds) == sum(tokens.counts[1 : syntax.SIZE]):
         return tokens
     return tokens_of(tokens, np.isin(tokens.kinds, kinds))
 
 
 def _text_kind(data: Bytes, tokens: Tokens) -> Text:
-    """Return what strings look like, if all of them look alike; else nothing special."""
+    """Classify strings if all are alike; else return `OTHER`."""
     there = tokens.kinds != syntax.ABSENT
     lengths = tokens.lengths[there]
     shortest, longest = int(lengths.min()), int(lengths.max())
@@ -235,7 +234,7 @@ def _text_kind(data: Bytes, tokens: Tokens) -> Text:
 
 
 def _each(data: Bytes, tokens: Tokens) -> Text:
-    """Look at one distinct string after the other, until it is clear that they are no times."""
+    """Classify distinct strings one by one, until they cannot all be times."""
     kinds: set[Text] = set()
     for text in texts_of(data, tokens).unique().to_pylist():
         kinds.add(text_kind(text))
@@ -245,21 +244,21 @@ def _each(data: Bytes, tokens: Tokens) -> Text:
 
 
 MOST_ROWS = 10_000
-"""So many rows with rescued values are looked at by one task. Values of later ones that do not fit
-the column that is found stay in `_rescued`."""
+"""Rows with rescued values that one task samples. Values of later rows that do not fit the inferred
+column stay in `_rescued`."""
 
 
 @dataclass(slots=True)
 class ColumnSampler:
-    """What values look like, by their paths, while a unit goes through file after file."""
+    """Collects the types of values by path, file after file of a unit."""
 
     adds: bool = False
-    """Whether rescued values are to get a column."""
+    """Whether rescued values get a column."""
     seen: dict[str, Seen] = field(default_factory=dict)
     rows: int = 0
     fast: FastInference = field(default_factory=FastInference)
     _before: tuple[dict[str, Seen], int] | None = None
-    """What was known before the file that is being read, once something was seen in it."""
+    """The state before the current file, once that has contributed."""
 
     def sample_file(
         self,
@@ -269,10 +268,10 @@ class ColumnSampler:
         share: float,
         channel: ProgressChannel,
     ) -> None:
-        """Look at the first part of a file. What is wrong with it is reported when it is read.
+        """Sample the first part of a file; errors are reported when the file is read.
 
-        If a block of lines has brought nothing new, the next one is left out. Nothing of this
-        counts as work done: all of it is read again.
+        After a block without anything new, the next one is skipped. Nothing counts as work done,
+        since all of it is read again.
         """
         part = file.part
         enough = share * (file.to_read if part is None else part.end - part.start)
@@ -285,30 +284,30 @@ class ColumnSampler:
                     break
 
     def begin_file(self) -> None:
-        """Begin with another file: what was seen in the last one counts."""
+        """Begin another file, and keep what the last one contributed."""
         self._before = None
 
     def discard_file(self) -> None:
-        """Forget what was seen in the last file: it failed, and none of its rows are in."""
+        """Discard what the current file contributed, because it failed."""
         if self._before is not None:
             self.seen, self.rows = self._before
         self._before = None
 
     def sample_block(self, block: Block) -> bool:
-        """Look at the members of the records of some lines; return whether there was anything new.
+        """Sample the records of some lines; return whether anything was new.
 
-        What is no record is passed over.
+        Lines that are not objects are skipped.
         """
         found = self.fast.infer(block)
         if found is None:
             lines = (line for line in block.data.split(b"\n") if line.strip())
             seen = infer(list(_records(lines))).objects or Objects()
-            # Names that are data are no columns, and the records as a whole are no map.
+            # If the names are data there are no columns, since a record is not a map.
             found = dict(seen.members)
         return self._add({member_path("", name): one for name, one in found.items()})
 
     def sample_rescued(self, decoded: Decoded) -> None:
-        """Look at values that are to get a column."""
+        """Sample the rescued values of some rows."""
         if not self.adds or not decoded.rescued:
             return
         if self._before is None:

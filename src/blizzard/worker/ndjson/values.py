@@ -1,8 +1,8 @@
-"""What a JSON value means in a declared field: the value itself, unchanged, or a refusal.
+"""Convert JSON values to a declared type without loss, or refuse them.
 
-Nothing is rounded away, guessed or cast: a number in a string is a string, 1.5 is no integer, a
-timestamp finer than a microsecond is refused. Floats alone take the nearest value they can hold,
-and of integers, where configured, only those that they hold exactly.
+Nothing is rounded, guessed or cast: a number in a string is a string, 1.5 is not an integer, and a
+timestamp finer than a microsecond is refused. Only floats take the nearest value; where configured,
+they refuse integers that they cannot hold exactly.
 """
 
 import base64
@@ -37,21 +37,21 @@ FINER = "a fraction of a second in whole microseconds; truncate: true cuts off t
 
 
 class Number(str):
-    """A JSON number as it is written; how it is written decides what it can become."""
+    """A JSON number as written; the spelling decides which types accept it."""
 
     __slots__ = ()
 
 
 class Nested:
-    """A JSON object or array; no declared field but `json` takes one."""
+    """A JSON object or array."""
 
     __slots__ = ()
 
 
 class ValueRefused(Exception):
-    """A value does not fit a declared field: a code, and what would have been right.
+    """A value does not fit a declared field: a code, and the expected value.
 
-    `found` says what was found, where that is more than the kind of value.
+    `found` describes the value if its kind alone does not.
     """
 
     def __init__(self, code: str, expected: str, found: str | None = None) -> None:
@@ -63,11 +63,11 @@ class ValueRefused(Exception):
 
 JsonValue = str | Number | bool | Nested
 Cell = Any
-"""A value as Arrow takes it: of a plain type, or a dictionary or a list of such values."""
+"""A value that Arrow accepts: a scalar, or a dictionary or list of cells."""
 
 
 def kind_of(value: JsonValue | None, source: str) -> str:
-    """Return what kind of value was found, which is all that a message may tell of it."""
+    """Describe the kind of a value without quoting it."""
     match value:
         case None:
             return "null"
@@ -87,7 +87,7 @@ def is_integer(value: JsonValue) -> bool:
 
 
 def string(value: JsonValue) -> str:
-    """Take a JSON string, if it is text that a file can hold."""
+    """Convert a JSON string; refuse half a surrogate pair."""
     text = _text(value, "a string")
     if not text.isascii():
         try:
@@ -98,18 +98,18 @@ def string(value: JsonValue) -> str:
 
 
 def integer(value: JsonValue, bits: int) -> int:
-    """Take an integer of so many bits."""
+    """Convert an integer of at most this many bits."""
     if not isinstance(value, Number) or not is_integer(value):
         raise ValueRefused("wrong_type", f"an integer (int{bits})")
     limit = 1 << (bits - 1)
-    # Python refuses to read an integer of thousands of digits; none that long is in range.
+    # Python refuses to parse thousands of digits; no such integer is in range.
     if len(value) > 20 or not -limit <= int(value) < limit:
         raise ValueRefused("out_of_range", f"an integer from {-limit} to {limit - 1} (int{bits})")
     return int(value)
 
 
 def float64(value: JsonValue) -> float:
-    """Take the nearest double to a JSON number."""
+    """Convert a JSON number to the nearest double."""
     if not isinstance(value, Number):
         raise ValueRefused("wrong_type", "a number (float64)")
     double = float(value)
@@ -119,10 +119,10 @@ def float64(value: JsonValue) -> float:
 
 
 def float32(value: JsonValue) -> float:
-    """Take the nearest single to a JSON number, rounded once, not by way of the nearest double.
+    """Convert a JSON number to the nearest single, rounded once, not via the nearest double.
 
-    A double with an odd last bit never lies halfway between two singles; so where the double is
-    not the number itself, the odd one of its two neighbours is rounded.
+    A double with an odd last bit never lies halfway between two singles. So if the double is
+    inexact, the odd one of the two doubles around the number is rounded (round to odd).
     """
     double = float64(value)
     assert isinstance(value, Number)  # noqa: S101  # float64 takes nothing else
@@ -138,24 +138,24 @@ def float32(value: JsonValue) -> float:
 
 
 def exact_float64(value: JsonValue) -> float:
-    """Take the nearest double to a JSON number; an integer only if it is the double itself."""
+    """Convert a JSON number to the nearest double; refuse an integer that it cannot hold."""
     return _exact(value, float64(value), "float64")
 
 
 def exact_float32(value: JsonValue) -> float:
-    """Take the nearest single to a JSON number; an integer only if it is the single itself."""
+    """Convert a JSON number to the nearest single; refuse an integer that it cannot hold."""
     return _exact(value, float32(value), "float32")
 
 
 def boolean(value: JsonValue) -> bool:
-    """Take true or false."""
+    """Convert true or false."""
     if not isinstance(value, bool):
         raise ValueRefused("wrong_type", "true or false")
     return value
 
 
 def day(value: JsonValue) -> int:
-    """Take a day written YYYY-MM-DD, as days since 1970-01-01."""
+    """Convert a YYYY-MM-DD date into days since 1970-01-01."""
     text = _text(value, "a date written YYYY-MM-DD")
     if not _DATE.fullmatch(text):
         raise ValueRefused("wrong_type", "a date written YYYY-MM-DD")
@@ -168,19 +168,19 @@ def day(value: JsonValue) -> int:
 
 
 def timestamp(value: JsonValue) -> int:
-    """Take a moment written as ISO 8601, as microseconds since 1970 in UTC; no zone means UTC."""
+    """Convert an ISO 8601 timestamp into microseconds since 1970 in UTC; no zone means UTC."""
     return iso_micros(value, ISO)
 
 
 def timestamp_ntz(value: JsonValue) -> int:
-    """Take a date and time of day without a zone, as microseconds since 1970-01-01T00:00."""
+    """Convert an ISO 8601 timestamp without a zone into microseconds since 1970-01-01T00:00."""
     return iso_micros(value, ISO_NTZ, zone=False)
 
 
 def iso_micros(
     value: JsonValue, expected: str, *, zone: bool = True, truncate: bool = False
 ) -> int:
-    """Take ISO 8601; `truncate` cuts off what is finer than a microsecond."""
+    """Convert an ISO 8601 timestamp; `truncate` drops digits beyond microseconds."""
     match = _TIMESTAMP.fullmatch(_text(value, expected))
     if match is None:
         raise ValueRefused("wrong_type", expected)
@@ -207,16 +207,16 @@ def fraction_micros(digits: str, *, truncate: bool) -> int:
 
 
 def in_range(micros: int) -> int:
-    """Refuse a moment that no reader can show."""
+    """Refuse a timestamp outside of the years 0001 to 9999."""
     if not FIRST_MICROS <= micros <= LAST_MICROS:
         raise ValueRefused("out_of_range", "a moment within the years 0001 to 9999 in UTC")
     return micros
 
 
 def binary(value: JsonValue) -> bytes:
-    """Take bytes written in base64 with padding, if these bytes are written in just this way.
+    """Convert padded base64 in its canonical form.
 
-    Decoders let too much padding pass, and bits after the last byte: what they drop is lost.
+    Decoders accept excess padding and stray bits after the last byte, which would be lost.
     """
     text = _text(value, "a string in base64")
     try:
@@ -233,11 +233,11 @@ def binary(value: JsonValue) -> bytes:
 
 
 _DIGITS = Context(prec=38, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact])
-"""As many digits as decimal128 has; what is cut off must be zeros."""
+"""The digits of decimal128; only zeros may be cut off."""
 
 
 def decimal(value: JsonValue, precision: int, scale: int) -> Decimal:
-    """Take a number that has no more digits than the column, before the point and after it."""
+    """Convert a number that fits the column's precision and scale."""
     shape = f"decimal({precision},{scale})"
     if not isinstance(value, Number):
         raise ValueRefused("wrong_type", f"a number ({shape})")
@@ -261,8 +261,7 @@ def decimal(value: JsonValue, precision: int, scale: int) -> Decimal:
         found = "a number with more digits before the point"
         expected = f"at most {precision - scale} digits before the point ({shape})"
         raise ValueRefused("out_of_range", expected, found)
-    # Arrow takes a number with more digits than it has room for as another one, even if they are
-    # zeros.
+    # Arrow misreads a number with excess digits, even if they are zeros.
     return exact.quantize(Decimal(1).scaleb(-scale), context=_DIGITS)
 
 
@@ -286,7 +285,7 @@ EXACT_CONVERTERS: Mapping[FieldType, Callable[[JsonValue], Cell]] = {
     FieldType.FLOAT32: exact_float32,
     FieldType.FLOAT64: exact_float64,
 }
-"""What takes values where integers are not to be rounded."""
+"""The converters that refuse to round integers."""
 
 
 def _text(value: JsonValue, expected: str) -> str:
@@ -296,7 +295,7 @@ def _text(value: JsonValue, expected: str) -> str:
 
 
 def _exact(value: JsonValue, taken: float, kind: str) -> float:
-    # A number that is no float beyond its range has few enough digits for Python to read.
+    # Within a float's range, an integer has few enough digits for Python to parse.
     if is_integer(value) and int(str(value)) != taken:
         found = f"an integer that {kind} cannot hold exactly"
         expected = (

@@ -1,7 +1,7 @@
-"""Arrow columns of the tokens of some rows, with the values that the exact path would give.
+"""Arrow columns from tokens, with the same values that the exact path gives.
 
-Compiled code reads most values from their tokens. Arrow converts the texts of other numbers, and
-the exact path itself takes what is left, each distinct text once.
+Compiled code reads most values straight from their tokens. Arrow converts the text of other
+numbers, and the exact path converts the rest, each distinct text once.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,45 +44,45 @@ ACCEPTED: Mapping[FieldType, tuple[int, ...]] = {
     FieldType.LIST: (syntax.ARRAY,),
     FieldType.MAP: (syntax.OBJECT,),
 }
-"""The tokens that a field of a type takes; any other does not fit, as far as is known here."""
+"""The token kinds that a field type accepts; the fast path treats any other as a misfit."""
 
 MANY = 10
-"""If more than one value in so many is not read by compiled code, all that follow are converted."""
+"""If compiled code cannot read more than one value in this many, all later values are converted."""
 FEW = 8
-"""Values that compiled code may leave unread before their share counts."""
+"""Values that compiled code may leave unread before `MANY` applies."""
 EXACT_DIGITS = {FieldType.FLOAT32: 7, FieldType.FLOAT64: 15}
-"""An integer of so many digits is always exact in a float."""
+"""An integer of at most this many digits is exact in the float type."""
 SAFE_SCALE = 20
-"""With so many digits after the point, 18 digits more are a decimal of 38 digits."""
+"""With at most this scale, 18 digits still fit a decimal of 38 digits."""
 _SHORT_DECIMAL = r"^-?[0-9](?:\.?[0-9]){0,17}$"
 
 Bytes = npt.NDArray[np.uint8]
 Texts = Any
-"""An Arrow array of texts, which pyarrow's stubs do not know well enough."""
+"""An Arrow string array; pyarrow's stubs are too narrow for it."""
 
 
 class Doubtful(Exception):
-    """The answer may not be the exact one."""
+    """The fast path cannot guarantee the exact path's result."""
 
 
 class Tokens(NamedTuple):
-    """Where the values of one field stand, row by row; see `scan`."""
+    """The positions of one field's values, row by row; see `scan`."""
 
     starts: npt.NDArray[np.int32]
     lengths: npt.NDArray[np.int32]
     kinds: Bytes
     counts: list[int]
-    """By kind, and the size of all; of what is ABSENT, only some."""
+    """Tokens by kind, then their total size; the count for ABSENT is incomplete."""
     objects: int
-    """How many of the rows have an object that the field could be in."""
+    """Rows with an enclosing object."""
     around: Bytes | None = None
-    """The kinds of these objects, ABSENT where there is none; None where every row has one."""
+    """The kinds of the enclosing objects, ABSENT if missing; None if every row has one."""
 
 
 def valid(tokens: Tokens, field: Field) -> tuple[pa.Buffer | None, int]:
-    """Return which of the values are there, and how many are not.
+    """Return the validity bitmap and the null count.
 
-    `Doubtful` says that some value is not of the field's type, or that a required one is missing.
+    Raise `Doubtful` if a value is not of the field's type or a required one is missing.
     """
     counts = tokens.counts
     present = 0
@@ -97,7 +97,7 @@ def valid(tokens: Tokens, field: Field) -> tuple[pa.Buffer | None, int]:
 
 
 class Leaf:
-    """Makes the columns of a field that holds no fields of its own."""
+    """Builds the columns of a field without nested fields."""
 
     def __init__(self, field: Field) -> None:
         self._field, self._type = field, field.arrow_type()
@@ -121,7 +121,7 @@ class Leaf:
         return required(array, self._field)
 
     def unread(self, data: Bytes, tokens: Tokens) -> npt.NDArray[np.bool_]:
-        """Return which tokens compiled code does not read; after many, all that follow."""
+        """Return a mask of the unread tokens: those that compiled code cannot read, or the rest."""
         found: npt.NDArray[np.bool_] = tokens.kinds != syntax.ABSENT
         if self._numbers is None:
             return found
@@ -145,7 +145,7 @@ class Leaf:
 
 
 def _require_exact(data: Bytes, tokens: Tokens, field: Field) -> None:
-    """Raise `Doubtful` where a float would be another number than the integer in the source."""
+    """Raise `Doubtful` if a float cannot hold an integer of the source exactly."""
     which = (tokens.kinds == syntax.INTEGER) & (tokens.lengths > EXACT_DIGITS[field.type])
     if not which.any():
         return
@@ -153,9 +153,9 @@ def _require_exact(data: Bytes, tokens: Tokens, field: Field) -> None:
 
 
 def converted(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
-    """Return what the texts of a field's values mean, as the exact path would.
+    """Convert the texts of a field's values as the exact path would.
 
-    `Doubtful` and Arrow's own refusals say that it may be something else.
+    Raise `Doubtful` or an Arrow error if the result may differ.
     """
     match field.type:
         case FieldType.STRING | FieldType.JSON:
@@ -173,7 +173,7 @@ def converted(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
 
 
 def _decimals(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
-    """Read decimals by Arrow where moving the point cannot overflow, which it does not notice."""
+    """Read decimals with Arrow if rescaling cannot overflow, which Arrow does not detect."""
     if field.scale <= SAFE_SCALE and all_match(texts, _SHORT_DECIMAL):
         with suppress(pa.ArrowException):
             return texts.cast(field.arrow_type())
@@ -181,7 +181,7 @@ def _decimals(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
 
 
 def _days(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
-    """Read days by Arrow where all of them are of the calendar; it takes the year 0, too."""
+    """Read days with Arrow unless one is before year 1, which Arrow accepts."""
     with suppress(pa.ArrowException):
         days = texts.cast(field.arrow_type())
         least: Any = pc.min(days.cast(pa.int32()))
@@ -191,14 +191,14 @@ def _days(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
 
 
 def all_match(texts: "pa.Array[Any]", pattern: str) -> bool:
-    """Whether a pattern is found in each text."""
+    """Whether every text contains a match of the pattern."""
     return bool(pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py())
 
 
 def one_by_one(
     texts: "pa.Array[Any]", field: Field, as_value: Callable[[str], JsonValue] = str
 ) -> "pa.Array[Any]":
-    """Take each distinct value by the rules of the exact path."""
+    """Convert each distinct value by the rules of the exact path."""
     encoded: Any = texts.dictionary_encode()
     take = converter(field)
     try:
@@ -209,7 +209,7 @@ def one_by_one(
 
 
 Values = tuple[Array, int]
-"""Values, and how many rows come before the first that is not read."""
+"""Values, and the number of rows before the first unread one."""
 
 
 def _flags(_: Bytes, tokens: Tokens) -> Values:
@@ -218,14 +218,14 @@ def _flags(_: Bytes, tokens: Tokens) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class _TokenReader:
-    """Reads values from their tokens: by a compiled function, with the arguments of a type."""
+    """Reads values from tokens with a compiled function and type-specific arguments."""
 
     read: Callable[..., int]
     kind: str
-    """The type of the numbers that are read."""
+    """The numpy type that the function writes."""
     arguments: tuple[int, ...] = ()
     stored: str = ""
-    """The type of the column's numbers, if it is another."""
+    """The numpy type of the column, if different."""
 
     def __call__(self, data: Bytes, tokens: Tokens) -> Values:
         found = np.empty(len(tokens.kinds), self.kind)
@@ -251,7 +251,7 @@ _NUMBERS: Mapping[FieldType, Callable[[Bytes, Tokens], Values]] = {
     FieldType.TIMESTAMP: _TokenReader(scalars.moments, "int64", (True,)),
     FieldType.TIMESTAMP_NTZ: _TokenReader(scalars.moments, "int64", (False,)),
 }
-"""What reads values without making texts of them first, as far as it can."""
+"""Readers that take values straight from tokens, without building texts first."""
 
 
 def texts_of(
@@ -262,9 +262,9 @@ def texts_of(
     validity: pa.Buffer | None = None,
     nulls: int = 0,
 ) -> Texts:
-    """Return the texts of tokens, an empty one for each that is ABSENT, or raise `Doubtful`.
+    """Return the texts of tokens, empty if ABSENT, or raise `Doubtful`.
 
-    Of strings that is what they mean, unless all are wanted `as_written`.
+    Strings are unescaped unless `as_written` is set.
     """
     texts = np.empty(tokens.counts[syntax.SIZE] + WIDTH, np.uint8)
     offsets = np.empty(len(tokens.kinds) + 1, np.int32)
@@ -282,7 +282,7 @@ def tokens_of(tokens: Tokens, which: npt.NDArray[np.bool_] | slice) -> Tokens:
 
 
 def required(array: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
-    """Return the array of a required field without nulls: it has them where its object is none."""
+    """Drop the validity bitmap of a required field: it is null only inside a null object."""
     if field.nullable or not array.null_count:
         return array
     buffers: list[Any] = array.buffers()[: array.type.num_buffers]

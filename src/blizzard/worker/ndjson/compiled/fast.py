@@ -1,8 +1,8 @@
-"""The fast path: a compiled scan of a whole block, and Arrow for what its tokens mean.
+"""The fast path: a compiled scan of a whole block, with Arrow converting the tokens.
 
-It is as strict as the exact path and has no error messages: a line that it cannot vouch for goes to
-the exact path, and the rows are put together in the order of the lines. So one bad line costs the
-reading of one line, not that of thousands around it.
+It is as strict as the exact path and has no error messages: a line whose result it cannot
+guarantee goes to the exact path, and the rows are merged in line order. So one bad line costs one
+slow line, not thousands.
 """
 
 import re
@@ -28,23 +28,23 @@ from lakebed.columns.schema import Schema
 from lakebed.types import KEEPING, OnMismatch, UnknownFields
 
 MOST_ATTEMPTS = 4
-"""What is wrong with a line may hide what is wrong with another; seldom more than once."""
+"""Scans per block: a bad line may hide another, seldom more than once."""
 
 Lines = npt.NDArray[np.int64]
 Spans = tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]]
-"""Where the lines of a block start, and where they end."""
+"""The starts and the ends of a block's lines."""
 
 _NEWLINE = ord("\n")
 
 _NO_TEXT = re.compile("[\udc80-\udcff]")
-"""What Python's surrogateescape makes of bytes that are not UTF-8."""
+"""The characters that surrogateescape produces for invalid UTF-8."""
 
 
 class FastPath:
-    """Reads blocks, and says so when it cannot vouch for the answer.
+    """Decodes blocks, or returns None if it cannot guarantee the result.
 
-    It remembers the names of fields that are not declared and the order in which fields come, from
-    block to block and from file to file: that makes it faster, never other.
+    It remembers undeclared field names and the field order across blocks and files. That affects
+    speed, never results.
     """
 
     def __init__(
@@ -66,19 +66,18 @@ class FastPath:
         self._max_line_bytes = max_line_bytes
 
     def read(self, block: Block, refused: Refusals | None = None) -> Decoded | None:
-        """Return the block's rows exactly as the exact path would, or nothing."""
+        """Return the block's rows exactly as the exact path would, or None."""
         read = self.read_combined([block], refused)
         return None if read is None else next(read.decoded())
 
     def read_combined(
         self, blocks: Sequence[Block], refused: Refusals | None = None
     ) -> CombinedRows | None:
-        """Return the rows of each block, or nothing at all if one of them is not for this path.
+        """Return the rows of all blocks, or None if one of them needs the exact path.
 
-        What a column costs beside its values is paid once: it is most of the cost of short blocks.
-        In `refused` are the lines that are not for this path, if they are known: where there is
-        an answer, their rows are to be left out; where there is none, there may be one without
-        these lines. It has the line of every row, too.
+        The fixed cost of a column is paid once; it dominates short blocks. `refused` collects the
+        lines that need the exact path and the line of every row. With a result, drop the rows of
+        those lines; without one, a scan that omits them may succeed.
         """
         page = page_of(blocks, self._unknown, refused)
         if page is None:
@@ -110,7 +109,7 @@ class FastPath:
 def page_of(
     blocks: Sequence[Block], unknown: UnknownFields, refused: Refusals | None = None
 ) -> Page | None:
-    """Return blocks of lines, ready to be scanned; None where one is empty or no text."""
+    """Join blocks into a page to scan; None if one is empty or not UTF-8."""
     data, sizes = _joined(blocks)
     if not all(sizes):
         return None
@@ -123,7 +122,7 @@ def page_of(
 
 
 def _joined(blocks: Sequence[Block]) -> tuple[bytes, list[int]]:
-    """Return the lines of blocks, and behind them what the scan may read, and their sizes."""
+    """Return the lines of all blocks, followed by padding for the scan, and their sizes."""
     if len(blocks) == 1 and blocks[0].behind == len(PADDING):
         return blocks[0].text, [blocks[0].end]
     lines = [ended(block.data) for block in blocks]
@@ -146,7 +145,7 @@ def _is_text(data: bytes) -> bool:
         return True
     whole = pa.py_buffer(np.array([0, len(data)], np.int32).tobytes())
     try:
-        # Arrow looks at eight bytes at a time and, unlike Python's own decoder, copies nothing.
+        # Arrow checks eight bytes at a time and, unlike Python's decoder, copies nothing.
         pa.StringArray.from_buffers(1, whole, pa.py_buffer(data)).validate(full=True)
     except pa.ArrowInvalid:
         return False
@@ -154,14 +153,14 @@ def _is_text(data: bytes) -> bool:
 
 
 class MixedPath:
-    """Reads blocks, and says of every line what the exact path says of it."""
+    """Decodes blocks with the fast path, and refused lines with the exact path."""
 
     def __init__(self, fast: FastPath, exact: ExactPath) -> None:
         self._fast = fast
         self._exact = exact
 
     def read(self, block: Block) -> Decoded:
-        """Return the block's rows; its first bad line is raised, or all of them are set aside."""
+        """Return the block's rows; raise the first bad line, or quarantine all bad lines."""
         refused_lines: Lines = np.empty(0, np.int64)
         spans: Spans | None = None
         rest = block
@@ -181,7 +180,7 @@ class MixedPath:
         return self._exact.read(block)
 
     def read_combined(self, blocks: Sequence[Block]) -> CombinedRows | None:
-        """Return the rows of each block; None where a line is for the exact path."""
+        """Return the rows of each block; None if a line needs the exact path."""
         return self._fast.read_combined(blocks)
 
     def _mixed(
@@ -192,7 +191,7 @@ class MixedPath:
         lines: Lines,
         line_of: npt.NDArray[np.integer[Any]],
     ) -> Decoded:
-        """Put the rows of the fast path and those of the lines that it refused in their order."""
+        """Merge the fast path's rows with those of the refused lines, in line order."""
         numbers = (block.first_line + lines).tolist()
         starts, ends = spans
         some = zip(numbers, starts[lines].tolist(), ends[lines].tolist(), strict=True)
@@ -218,7 +217,7 @@ class MixedPath:
 
 
 def _spans(block: Block, starts: "npt.NDArray[np.integer[Any]] | None") -> Spans:
-    """Return where in its block each line starts and ends; the `starts` may be known."""
+    """Return the start and end of each line in its block; pass `starts` if known."""
     if starts is None:
         newlines = np.flatnonzero(np.frombuffer(block.text, np.uint8) == _NEWLINE)
         starts = np.concatenate([[0], newlines + 1])[: block.lines]
@@ -227,7 +226,7 @@ def _spans(block: Block, starts: "npt.NDArray[np.integer[Any]] | None") -> Spans
 
 
 def _without(block: Block, spans: Spans, lines: Lines) -> Block:
-    """Return the block with some of its lines empty."""
+    """Return the block with some of its lines blanked."""
     data = ended(block.data)
     pieces: list[bytes] = []
     at = 0

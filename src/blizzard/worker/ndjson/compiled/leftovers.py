@@ -1,9 +1,8 @@
-"""Values that no column takes, counted and rescued as the exact path does, and odd spellings.
+"""Values without a column, counted and rescued as the exact path does, and custom formats.
 
-Odd spellings are formats of time, values in strings, and strings that mean null. Each different
-value is taken once, by the rules of the exact path itself, and most columns of this kind repeat
-their values. Numbers of an epoch and numbers in strings often differ in every row, so they are
-taken a column at a time.
+Custom formats are time patterns, values in strings, and strings that mean null. Each distinct value
+is converted once, by the exact path's own rules; most such columns repeat their values. Epoch
+numbers and numbers in strings often differ in every row, so Arrow converts them by column.
 """
 
 import json
@@ -44,32 +43,32 @@ Numbers = npt.NDArray[np.integer[Any]]
 
 
 class Trail(NamedTuple):
-    """The way to the objects of a level: their path, in which elements and keys are the row's."""
+    """The path to the objects of a level; list indexes and map keys differ by row."""
 
     parent: "Trail | None" = None
     name: str = ""
-    """The member that the way leads through, unless it leads through elements or keys."""
+    """The member at this step; empty for list elements and map values."""
     offsets: npt.NDArray[np.int32] | None = None
-    """Where the elements of each row of the parent begin."""
+    """The first element of each parent row."""
     keys: Texts | None = None
-    """The names of the elements, if they have some."""
+    """The map keys of the elements; None for lists."""
     is_keyed: bool = False
     """Whether the path depends on keys, which are data."""
 
     def member(self, name: str) -> "Trail":
-        """Return the way on through a member."""
+        """Extend the path by a member."""
         return Trail(parent=self, name=name, is_keyed=self.is_keyed)
 
     def elements(self, offsets: npt.NDArray[np.int32]) -> "Trail":
-        """Return the way on through the elements of lists."""
+        """Extend the path by list elements."""
         return Trail(parent=self, offsets=offsets, is_keyed=self.is_keyed)
 
     def entries(self, offsets: npt.NDArray[np.int32], keys: Texts) -> "Trail":
-        """Return the way on through the values of maps."""
+        """Extend the path by map values."""
         return Trail(parent=self, offsets=offsets, keys=keys, is_keyed=True)
 
     def label(self) -> str:
-        """Return the path without the numbers of elements; there are no keys in it."""
+        """Return the path without element indexes; only valid without map keys."""
         if self.parent is None:
             return ""
         above = self.parent.label()
@@ -82,7 +81,7 @@ class Trail(NamedTuple):
         return np.searchsorted(self.offsets, rows, side="right") - 1
 
     def paths(self, rows: Numbers) -> Texts:
-        """Return the path of each row as JSON writes it, without quotes."""
+        """Return the path of each row, escaped for JSON, without quotes."""
         if self.parent is None:
             return pa.repeat("", len(rows))
         above_rows = self.rows_above(rows)
@@ -101,7 +100,7 @@ class Trail(NamedTuple):
         return dotted[1:] if is_first and self.offsets is None else dotted
 
     def named(self, rows: Numbers, names: Sequence[str], which: Numbers) -> Texts:
-        """Return the path of each of some members, quoted, with the colon behind it."""
+        """Return the paths of some members as JSON keys, each with its colon."""
         dot = 0 if self.parent is not None else 1
         pieces = [escaped(member_path("x", name)[1 + dot :]) for name in names]
         return _joined('"', self.paths(rows), pa.array(pieces, pa.string()).take(which), '":')
@@ -109,42 +108,42 @@ class Trail(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """Values that no column takes, in the order in which the exact path comes upon them."""
+    """Values without a column, in the order in which the exact path meets them."""
 
     rows: Numbers
-    """The rows they belong to, which never decrease."""
+    """Their rows, ascending."""
     prefixes: Texts
-    """What stands before each in the column for them."""
+    """The JSON key of each in `_rescued`."""
     starts: npt.NDArray[np.int32]
     lengths: npt.NDArray[np.int32]
 
     def above(self, trail: Trail) -> "Leftovers":
-        """Return them as those of the rows that the trail's elements belong to."""
+        """Attribute them to the parent rows of the trail's elements."""
         return replace(self, rows=trail.rows_above(self.rows))
 
     def labels(self) -> list[str]:
-        """Return the path of each value, without the numbers of elements."""
+        """Return the path of each value, without element indexes."""
         encoded = self.prefixes.dictionary_encode()
         paths = [any_element(json.loads(text[:-1])) for text in encoded.dictionary.to_pylist()]
         return [paths[number] for number in encoded.indices.to_pylist()]
 
 
 def in_text_order(parts: Sequence[Leftovers]) -> Leftovers:
-    """Put together what was left over of the same objects, in the order in which it stands."""
+    """Merge leftovers of the same objects in text order."""
     return _sorted(parts, lambda whole: whole.starts)
 
 
 def in_row_order(parts: Sequence[Leftovers]) -> Leftovers:
-    """Put together what was left over of the same rows; of each row part after part."""
+    """Merge leftovers of the same rows in row order; within a row, part by part."""
     return _sorted(parts, lambda whole: whole.rows)
 
 
 def once(
     parts: Sequence[Leftovers], ends: npt.NDArray[np.int64], counted: Mapping[int, Counter[str]]
 ) -> Leftovers:
-    """Put together what was left over of the same rows, each value once, and count it once.
+    """Merge leftovers of the same rows without duplicates, and correct the counts.
 
-    Fields that take the same object may each leave the same member over.
+    Fields that read the same object may each leave over the same member.
     """
     whole = in_row_order(parts)
     _, first = np.unique(whole.starts, return_index=True)
@@ -159,7 +158,7 @@ def once(
 
 
 def column(data: Bytes, rows: int, parts: Sequence[Leftovers]) -> Texts:
-    """Return the column of what no other column takes, as JSON text."""
+    """Return the `_rescued` column: the leftovers of each row as JSON text."""
     if not parts:
         return pa.nulls(rows, pa.string())
     whole = in_row_order(parts)
@@ -177,13 +176,13 @@ def column(data: Bytes, rows: int, parts: Sequence[Leftovers]) -> Texts:
 def count_labels(
     counted: Mapping[int, Counter[str]], labels: Sequence[str], blocks: Sequence[int]
 ) -> None:
-    """Count single values, each under its label in its block."""
+    """Count values by block and label."""
     for label, block in zip(labels, blocks, strict=True):
         counted[block][label] += 1
 
 
 def escaped(text: str) -> str:
-    """Return a text as JSON writes it, without quotes."""
+    """Escape a text for JSON, without quotes."""
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
@@ -217,13 +216,13 @@ _NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$"
 _MOMENTS = (FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ)
 _FLOATS = (FieldType.FLOAT32, FieldType.FLOAT64, FieldType.DECIMAL)
 _FEW_DIGITS = {FieldType.FLOAT32: "^[-.0-9]{1,6}$", FieldType.FLOAT64: "^[-.0-9]{1,15}$"}
-"""Numbers in texts that a float holds to their last digit; the others are taken one by one."""
+"""Numbers in strings that a float holds to the last digit; others are converted one by one."""
 
 
 def leaf_of(field: Field) -> "MakesColumn":
-    """Return what makes the columns of a field that holds no fields of its own."""
+    """Return the column builder of a field without nested fields."""
     usual = replace(field.reading, path=(), exact=False) == AS_WRITTEN
-    usual |= field.type is FieldType.JSON  # It takes every value as it is written.
+    usual |= field.type is FieldType.JSON  # It keeps every value as written.
     return Leaf(field) if usual else _OtherReading(field)
 
 
@@ -255,7 +254,7 @@ def _column(data: Bytes, tokens: Tokens, field: Field) -> Column:
 
 
 def kinds_of(tokens: Tokens) -> Iterator[tuple[Rows, Callable[[str], JsonValue]]]:
-    """Yield the rows of each kind of value, and what makes such a value of a text."""
+    """Yield the rows of each kind of value, with the constructor of a value from its text."""
     kinds, counts = tokens.kinds, tokens.counts
     if counts[syntax.OBJECT] or counts[syntax.ARRAY]:
         raise Doubtful
@@ -268,7 +267,7 @@ def kinds_of(tokens: Tokens) -> Iterator[tuple[Rows, Callable[[str], JsonValue]]
 
 
 def _at_once(texts: Column, field: Field, as_value: Callable[[str], JsonValue]) -> Column | None:
-    """Return a whole column where that is sure to be right; None where it is not."""
+    """Convert a whole column if that is certain to be exact; else return None."""
     reading, kind = field.reading, field.type
     try:
         if kind in _MOMENTS and as_value is Number and len(reading.formats) == 1:
@@ -318,9 +317,9 @@ def _together(parts: list[tuple[Rows, Column]], rows: int, field: Field) -> Colu
 
 
 def _may_round(texts: Column, field: Field) -> bool:
-    """Whether there are integers that may not be rounded, and have so many digits that they may be.
+    """Whether an integer that must stay exact has too many digits to be sure.
 
-    Of what is no integer, the nearest value is taken.
+    Fractions always take the nearest value.
     """
     if not field.reading.exact:
         return False

@@ -1,8 +1,8 @@
-"""What is read in one go, and which of its lines the fast path refuses: those go to the exact path.
+"""Pages of lines read in one scan, and the lines that the fast path refuses.
 
-A column is made of all of its rows or of none. Where it is of none, this finds out whose fault that
-is. To name a row too many does no harm, as the exact path decides what it means; one too few is
-found the next time, or makes the whole block one for the exact path.
+A column is built for all of its rows or for none. If that fails, this module finds the rows at
+fault. One row too many is harmless, since the exact path decides; one too few is found in the next
+scan or sends the whole block to the exact path.
 """
 
 from collections import Counter, defaultdict
@@ -41,13 +41,13 @@ _HALF = r"\\u[dD][89a-fA-F]"
 
 
 class Refusals:
-    """The lines that are refused, by their place on the page."""
+    """The refused lines of a page, by line index."""
 
     def __init__(self) -> None:
         self.line_of: Numbers = np.empty(0, np.int32)
-        """The line in which each row stands."""
+        """The line of each row."""
         self.line_starts: Numbers | None = None
-        """Where each line starts; None if never computed."""
+        """The start of each line; None if never computed."""
         self._lines: list[Numbers] = []
 
     def __bool__(self) -> bool:
@@ -56,15 +56,15 @@ class Refusals:
 
     @property
     def lines(self) -> npt.NDArray[np.int64]:
-        """Return them in their order, each once."""
+        """Return them sorted, without duplicates."""
         return np.unique(np.concatenate(self._lines)).astype(np.int64)
 
     def add(self, lines: Numbers) -> None:
-        """Take in lines."""
+        """Refuse lines."""
         self._lines.append(lines)
 
     def add_rows(self, rows: Numbers, trail: Trail) -> None:
-        """Take in the lines in which some rows of a level stand."""
+        """Refuse the lines of some rows of a level."""
         here: Trail | None = trail
         while here is not None:
             rows, here = here.rows_above(rows), here.parent
@@ -73,22 +73,22 @@ class Refusals:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is read in one go: blocks of lines one after the other, and what becomes of them."""
+    """Consecutive blocks of lines that are scanned at once."""
 
     data: Bytes
-    """The bytes, and after them those of a step."""
+    """The bytes, padded with one vector step."""
     ends: npt.NDArray[np.int64]
-    """Where each block has its end."""
+    """The end of each block."""
     unknown: UnknownFields
     counted: Mapping[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """The values, other than null, of undeclared fields of the blocks that have some."""
+    """Non-null values of undeclared fields, by block and path."""
     room: Bytes = field(default_factory=lambda: np.empty(MAX_DEPTH, np.uint8))
     refused: Refusals | None = None
-    """The lines that are not for this path; None where one of them is enough to give up."""
+    """The lines that need the exact path; None to give up at the first one."""
 
     @property
     def refusals(self) -> Refusals:
-        """Return where to note a refusal, or raise `Doubtful`."""
+        """Return the collected refusals; raise `Doubtful` without a collector."""
         if self.refused is None:
             raise Doubtful
         return self.refused
@@ -99,7 +99,7 @@ class Found:
     """The tokens of a scan."""
 
     tokens: Sequence[Tokens]
-    """Those of each declared member."""
+    """By declared member."""
     counts: npt.NDArray[np.int64]
     others: npt.NDArray[np.int32]
     """Row, slot, start and length of the values of undeclared members."""
@@ -108,10 +108,10 @@ class Found:
 def leaf_column(
     page: Page, one: Field, leaf: MakesColumn, tokens: Tokens, trail: Trail
 ) -> "pa.Array[Any]":
-    """Return the column of a field that holds no others, with any value in the rows it refuses.
+    """Return the column of a field without nested fields; refused rows may hold any value.
 
-    A null there would be one too many where the field is required: rows of other files share the
-    column, and the writer refuses all of it.
+    They must not be null in a required field: rows of other files share the column, and the
+    writer would refuse all of it.
     """
     try:
         return leaf.column(page.data, tokens)
@@ -135,7 +135,7 @@ def leaf_column(
 def fitting(
     page: Page, one: Field, tokens: Tokens, trail: Trail
 ) -> tuple[Tokens, pa.Buffer | None, int]:
-    """Return the tokens that are of the field's type, which are there, and how many are not."""
+    """Return the tokens of the field's type, their validity bitmap and the null count."""
     try:
         return tokens, *valid(tokens, one)
     except Doubtful:
@@ -146,7 +146,7 @@ def fitting(
 
 
 def misfits(tokens: Tokens, field: Field, takes: tuple[int, ...] | None = None) -> Flags:
-    """Return which tokens are of a kind that the field does not take, and which it misses."""
+    """Return a mask of tokens of the wrong kind, or missing in a required field."""
     fits = np.zeros(SIZE, np.bool_)
     fits[[ABSENT, *(ACCEPTED[field.type] if takes is None else takes)]] = True
     found: Flags = ~fits[tokens.kinds]
@@ -154,7 +154,7 @@ def misfits(tokens: Tokens, field: Field, takes: tuple[int, ...] | None = None) 
 
 
 def without(tokens: Tokens, which: Flags) -> Tokens:
-    """Return the tokens with some of them ABSENT."""
+    """Return the tokens with some of them marked ABSENT."""
     rows = np.flatnonzero(which)
     rows = rows[tokens.kinds[rows] != ABSENT]
     gone = [*np.bincount(tokens.kinds[rows], minlength=SIZE).tolist(), tokens.lengths[rows].sum()]
@@ -165,9 +165,9 @@ def without(tokens: Tokens, which: Flags) -> Tokens:
 
 
 def _refused(field: Field, data: Bytes, tokens: Tokens) -> tuple[Flags, "pa.Array[Any] | None"]:
-    """Return which tokens a field makes no column of, and the column of the rest if it is known.
+    """Return a mask of the tokens that a field refuses, and the column of the rest if known.
 
-    Where no column is made and no token can be blamed for it, that is `Doubtful`.
+    Raise `Doubtful` if no column can be built and no token is at fault.
     """
     leaf = leaf_of(replace(field, nullable=True))
     is_usual = isinstance(leaf, Leaf)
@@ -176,7 +176,7 @@ def _refused(field: Field, data: Bytes, tokens: Tokens) -> tuple[Flags, "pa.Arra
     column = None
     try:
         if is_usual and rest is tokens:
-            raise Doubtful  # It is known to be refused.
+            raise Doubtful  # The caller has tried these tokens already.
         column = leaf.column(data, rest)
     except (Doubtful, ValueRefused, pa.ArrowException):
         if isinstance(leaf, Leaf):
@@ -189,12 +189,12 @@ def _refused(field: Field, data: Bytes, tokens: Tokens) -> tuple[Flags, "pa.Arra
 
 
 def _missing(tokens: Tokens, is_null: Flags) -> Flags:
-    """Return which rows have no value where a required field should be."""
+    """Return a mask of the rows whose object lacks a required value."""
     return is_null if tokens.around is None else is_null & (tokens.around != ABSENT)
 
 
 def _suspects(field: Field, leaf: Leaf, data: Bytes, tokens: Tokens) -> Flags:
-    """Return which tokens may be those that were refused."""
+    """Return a mask of the tokens that may have been refused."""
     if field.type is FieldType.JSON:
         raise Doubtful
     unread = leaf.unread(data, tokens)
@@ -203,7 +203,7 @@ def _suspects(field: Field, leaf: Leaf, data: Bytes, tokens: Tokens) -> Flags:
 
 
 def _halves(data: Bytes, tokens: Tokens) -> Flags:
-    """Return which strings may have half a surrogate pair among their escapes."""
+    """Return a mask of the strings whose escapes may hold half a surrogate pair."""
     escaped = tokens.kinds == ESCAPED
     written = texts_of(data, tokens_of(tokens, escaped), as_written=True)
     matches: Any = pc.match_substring_regex(written, _HALF)
@@ -213,7 +213,7 @@ def _halves(data: Bytes, tokens: Tokens) -> Flags:
 
 
 def _refused_values(field: Field, data: Bytes, tokens: Tokens) -> Flags:
-    """Return which values are refused; each distinct one is taken once."""
+    """Return a mask of the refused values; each distinct one is converted once."""
     found, take = _halves(data, tokens), converter(field)
     for which, as_value in kinds_of(without(tokens, found)):
         encoded = texts_of(data, tokens_of(tokens, which)).dictionary_encode()

@@ -1,7 +1,7 @@
-"""Objects, lists and maps of many rows at once, one level after the other.
+"""Objects, lists and maps of many rows at once, one nesting level after another.
 
-A level knows the names of its members and the order in which they mostly come. Its scan says where
-the values of its fields stand; those that hold fields of their own are the rows of the next level.
+A level knows its members' names and their usual order. Its scan locates the values of its fields;
+nested values are the rows of the next level.
 """
 
 from collections import Counter, defaultdict
@@ -38,7 +38,7 @@ from lakebed.columns.schema import Field
 from lakebed.types import KEEPING, FieldType, UnknownFields
 
 MAX_LEARNED = 100
-"""New names in one block; with more of them it is the names that cost time, in any path."""
+"""New names per block; with more, learning them costs more than the fast path saves."""
 
 Arrays = tuple[Array, ...]
 
@@ -46,7 +46,7 @@ _NEWLINE = ord("\n")
 
 
 class Members:
-    """The members of objects of one kind, of which fields take some, and parts of others."""
+    """The members of one kind of object: some are columns, others hold values of columns."""
 
     def __init__(self, places: Mapping[str, MemberPlace]) -> None:
         self._places = list(places.items())
@@ -59,7 +59,7 @@ class Members:
     def lines(
         self, page: Page, lines_of: Sequence[int], max_line_bytes: int
     ) -> tuple[Found, list[int]]:
-        """Find the members of lines, and how many rows each block has, or raise `Doubtful`."""
+        """Return the members of lines and the row count of each block, or raise `Doubtful`."""
         room = sum(lines_of)
         line_of, line_starts = np.empty(room, np.int32), np.empty(room, np.int32)
 
@@ -88,10 +88,10 @@ class Members:
         trail: Trail,
         around: Bytes | None = None,
     ) -> Found:
-        """Find the members of objects that are known to be JSON, or raise `Doubtful`.
+        """Return the members of objects that are valid JSON, or raise `Doubtful`.
 
-        So many objects could have the fields, those `around` them; fewer may be there if a path
-        leads through them.
+        `objects` counts the enclosing objects and `around` holds their kinds; fewer objects may
+        exist if a path leads through them.
         """
 
         def scan_objects(names: Names, room: Room) -> int:
@@ -112,7 +112,7 @@ class Members:
         taken: dict[int, Tokens],
         left: list[Leftovers],
     ) -> None:
-        """Find which tokens each column takes, and what is left over."""
+        """Assign tokens to columns and collect the leftovers."""
         self._leave(page, found, trail, left)
         for (name, place), inside, tokens in zip(
             self._places, self._inside, found.tokens, strict=True
@@ -127,7 +127,7 @@ class Members:
                 page.refusals.add_rows(np.flatnonzero(others), trail)
                 objects = without(tokens, others)
             deeper = inside.objects(page, objects, tokens.objects, trail, tokens.around)
-            # What a column takes whole leaves nothing over.
+            # A value that a column holds whole has no leftovers.
             whole = bool(place.columns)
             rest: list[Leftovers] = []
             inner = _uncounted(page) if whole else page
@@ -138,9 +138,9 @@ class Members:
     def _scan(
         self, page: Page, rows: int, scanned: Callable[[Names, Room], int], *, collect: bool
     ) -> tuple[Room, Array | None]:
-        """Scan, and begin anew after each name not known and where there are more leftovers.
+        """Scan; repeat after learning a name or making room for more leftovers.
 
-        Return what was found, and what was refused, if anything.
+        Return the results, and a mask of the refused rows or None.
         """
         names = self.names
         names.forget_some()
@@ -161,7 +161,7 @@ class Members:
                     return room._replace(others=others), flags if refused else None
                 self._others = left + left // 4
             elif not names.learn(page.data[start:end].tobytes()):
-                # It is no name at all. Without its line, the next time goes on from here.
+                # Not a valid name. The next scan continues without its line.
                 page.refusals.add(np.array([np.count_nonzero(page.data[:start] == _NEWLINE)]))
                 break
         raise Doubtful
@@ -181,7 +181,7 @@ class Members:
         return Found(tokens, scanned.counts, scanned.others)
 
     def _leave(self, page: Page, found: Found, trail: Trail, left: list[Leftovers]) -> None:
-        """Count the values of undeclared members, and keep them if they are to be kept."""
+        """Count the values of undeclared members, and keep, drop or refuse them."""
         declared = len(self._places)
         values = found.counts[declared:, ABSENT + 1 : SIZE].sum(axis=1)
         if not values.any():
@@ -213,7 +213,7 @@ class Members:
 
 
 def _collects(page: Page) -> bool:
-    """Whether it matters where the values of undeclared members stand, not only how many."""
+    """Whether the positions of undeclared values are needed, not only their number."""
     return page.unknown is not UnknownFields.DROP or len(page.ends) > 1
 
 
@@ -242,7 +242,7 @@ class PeelLevel:
     def columns(
         self, page: Page, found: Found, trail: Trail, left: list[Leftovers]
     ) -> list["pa.Array[Any]"]:
-        """Return the columns of the fields, and what they leave over, or raise `Doubtful`."""
+        """Return the columns of the fields and append leftovers to `left`, or raise `Doubtful`."""
         taken: dict[int, Tokens] = {}
         own: list[Leftovers] = []
         self.members.place(page, found, trail, taken, own)
@@ -291,11 +291,11 @@ class _Structs:
 
 
 class _Items:
-    """Lists and maps: their elements or values are the rows of the next level."""
+    """Lists and maps, whose elements or values are the rows of the next level."""
 
     def __init__(self, one: Field) -> None:
         if one.items is None:
-            raise ValueError("a list and a map say what their elements are")
+            raise ValueError("a list or a map must declare its elements")
         self._field, self._is_map = one, one.type is FieldType.MAP
         self._type: Any = one.arrow_type()
         self._inner, self._nested, self._leaf = one.items, _nested(one.items), leaf_of(one.items)
@@ -317,7 +317,7 @@ class _Items:
         return required(array, self._field)
 
     def _keys(self, page: Page, names: Tokens, offsets: Array, trail: Trail) -> Texts:
-        """Return the names of entries; a map with one of them twice is refused."""
+        """Return the keys of entries; refuse maps with duplicate keys."""
         count = len(names.kinds)
         keys = texts_of(page.data, names)
         encoded = keys.dictionary_encode()
@@ -342,7 +342,7 @@ class _Items:
 
 
 def items_of(page: Page, tokens: Tokens, *, is_keyed: bool) -> tuple[Tokens, Tokens, Array]:
-    """Return the names and the values of objects, or the elements of arrays, and where each begins.
+    """Return the keys and values of objects, or the elements of arrays, and the row offsets.
 
     Raise `Doubtful` if they cannot be separated.
     """
@@ -358,7 +358,7 @@ def items_of(page: Page, tokens: Tokens, *, is_keyed: bool) -> tuple[Tokens, Tok
 
 
 def _room(most: int) -> tuple[Array, Array, Array, Array]:
-    """Return room for starts, lengths and kinds of tokens, and for their counts."""
+    """Allocate arrays for the starts, lengths, kinds and counts of tokens."""
     each = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.uint8)
     return *each, np.zeros(SIZE + 1, np.int64)
 

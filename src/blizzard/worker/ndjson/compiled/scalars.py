@@ -1,8 +1,7 @@
 """Numbers, times and texts, read straight from their tokens. Compiled to machine code.
 
-Each function answers for the rows before the first that it cannot read: a number written in
-another way, or out of range, is left to Arrow and to the exact path. The grammar of a number is
-known to be right.
+Each function stops at the first row that it cannot read: an unusual or out-of-range number is left
+to Arrow and the exact path. The tokens are already known to be valid JSON.
 """
 
 import numpy as np
@@ -39,11 +38,11 @@ from blizzard.worker.ndjson.compiled.vector import (
 from blizzard.worker.ndjson.values import FIRST_MICROS, LAST_MICROS
 
 _MOST_DIGITS = 18
-"""So many digits are always a number of 64 bits."""
+"""An integer of at most this many digits fits 64 bits."""
 _LARGEST_EXACT = 1 << 53
-"""Up to here every integer is a double."""
+"""Every integer up to here is exact in a double."""
 _POWERS = np.array([float(f"1e{power}") for power in range(23)])
-"""The powers of ten that are doubles: what is made of two doubles in one step is rounded once."""
+"""The powers of ten that are exact doubles: an operation on two exact doubles rounds once."""
 _LARGE_T, _LARGE_Z = b"TZ"
 _MONTH_DAYS = np.array([0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 _BAD = -(1 << 62)
@@ -51,7 +50,7 @@ _BAD = -(1 << 62)
 
 @part
 def _digits(data: Pointer, at: int, count: int) -> int:
-    """Return the number that up to 18 digits are."""
+    """Parse up to 18 digits."""
     number = 0
     for place in range(at, at + count):
         number = number * 10 + (data[place] - ZERO)
@@ -68,7 +67,7 @@ def integers(
     highest: int,
     numbers: Array,
 ) -> int:
-    """Read a column of integers, and return how many rows there are before one that is not read."""
+    """Read a column of integers; return the number of rows before the first unread one."""
     data = pointer(block)
     for row in range(len(kinds)):
         numbers[row] = 0
@@ -90,7 +89,7 @@ def integers(
 
 @part
 def _exponent(data: Pointer, at: int, end: int) -> int:
-    """Return what stands after an e, or a number far below zero if it is too long."""
+    """Parse an exponent; `_BAD` if it is too long."""
     is_negative = data[at] == MINUS
     at += data[at] in (PLUS, MINUS)
     if end - at > _MOST_DIGITS:
@@ -101,9 +100,9 @@ def _exponent(data: Pointer, at: int, end: int) -> int:
 
 @part
 def _unsigned(data: Pointer, at: int, end: int) -> tuple[int, int]:
-    """Return the digits of a number, and the power of ten that they are to be multiplied by.
+    """Return the digits of a number and the power of ten to scale them by.
 
-    More digits than are read here are a number far below zero.
+    The digits are `_BAD` if there are too many.
     """
     digits = count = places = 0
     is_fraction = False
@@ -122,9 +121,9 @@ def _unsigned(data: Pointer, at: int, end: int) -> tuple[int, int]:
 
 @compiled(int64(BYTES, int32[::1], int32[::1], uint8[::1], float64[::1]))
 def doubles(block: Array, starts: Array, lengths: Array, kinds: Array, numbers: Array) -> int:
-    """Read a column of numbers, and return how many rows there are before one that is not read.
+    """Read a column of doubles; return the number of rows before the first unread one.
 
-    A number of up to 2^53 times or through a power of ten that is a double is rounded once.
+    An integer up to 2^53 times or divided by an exact power of ten is rounded once.
     """
     data = pointer(block)
     for row in range(len(kinds)):
@@ -145,7 +144,7 @@ def doubles(block: Array, starts: Array, lengths: Array, kinds: Array, numbers: 
 
 @part
 def _checked(data: Pointer, at: int, count: int) -> int:
-    """Return the number that some digits are, or one far below zero if they are none."""
+    """Parse digits; `_BAD` if a character is not a digit."""
     number = 0
     for place in range(at, at + count):
         if not ZERO <= data[place] <= NINE:
@@ -156,7 +155,7 @@ def _checked(data: Pointer, at: int, count: int) -> int:
 
 @part
 def _day(data: Pointer, at: int) -> int:
-    """Return the days since 1970 of a day written YYYY-MM-DD, or one far below them."""
+    """Return the days since 1970 of a YYYY-MM-DD date; `_BAD` if invalid."""
     year, month, day = _checked(data, at, 4), _checked(data, at + 5, 2), _checked(data, at + 8, 2)
     if data[at + 4] != MINUS or data[at + 7] != MINUS or year < 1 or not 1 <= month <= 12:
         return _BAD
@@ -164,7 +163,7 @@ def _day(data: Pointer, at: int) -> int:
         return _BAD
     if month == 2 and day == 29 and (year % 4 != 0 or (year % 100 == 0 and year % 400 != 0)):
         return _BAD
-    # Years that begin with March have their leap day at the end.
+    # Counted from March, a year ends with its leap day.
     if month <= 2:
         year -= 1
         month += 12
@@ -174,7 +173,7 @@ def _day(data: Pointer, at: int) -> int:
 
 @part
 def _seconds(data: Pointer, at: int) -> int:
-    """Return the seconds since 1970 of `YYYY-MM-DDTHH:MM:SS`, or a number far below them."""
+    """Return the seconds since 1970 of `YYYY-MM-DDTHH:MM:SS`; `_BAD` if invalid."""
     day = _day(data, at)
     hour, minute = _checked(data, at + 11, 2), _checked(data, at + 14, 2)
     second = _checked(data, at + 17, 2)
@@ -191,9 +190,9 @@ def _seconds(data: Pointer, at: int) -> int:
 
 @part
 def _zone(data: Pointer, at: int, end: int) -> tuple[int, int]:
-    """Return the seconds of an offset at the end of a time, and where it begins.
+    """Return the seconds of the offset at the end of a time, and its start.
 
-    Nothing and a Z are an offset of 0; one that is none is a number far below zero.
+    No offset and `Z` count as 0; an invalid offset is `_BAD`.
     """
     if data[end - 1] == _LARGE_Z:
         return 0, end - 1
@@ -216,7 +215,7 @@ def _zone(data: Pointer, at: int, end: int) -> tuple[int, int]:
 
 @part
 def _fraction(data: Pointer, at: int, end: int) -> int:
-    """Return the microseconds of a fraction of up to six digits, or a number far below zero."""
+    """Return the microseconds of a fraction of up to six digits; `_BAD` if invalid."""
     digits = end - at - 1
     if at == end:
         return 0
@@ -232,10 +231,10 @@ def _fraction(data: Pointer, at: int, end: int) -> int:
 def moments(
     block: Array, starts: Array, lengths: Array, kinds: Array, is_zoned: bool, numbers: Array
 ) -> int:
-    """Read a column of moments as microseconds since 1970; return the rows before one not read.
+    """Read a column of timestamps as microseconds since 1970; return the rows before an unread one.
 
-    That is `YYYY-MM-DDTHH:MM:SS`, with up to six more digits, and with a Z or an offset
-    (`+02:00`, `+0200`, `+02`) if zones are wanted.
+    The format is `YYYY-MM-DDTHH:MM:SS` with up to six fractional digits and, if `is_zoned`, a Z or
+    an offset (`+02:00`, `+0200`, `+02`).
     """
     data = pointer(block)
     for row in range(len(kinds)):
@@ -261,7 +260,7 @@ def moments(
 
 @part
 def _code_point(data: Pointer, at: int) -> int:
-    """Return what the four hexadecimal digits of an escape say."""
+    r"""Parse the four hexadecimal digits of a `\u` escape."""
     value = 0
     for place in range(at + 2, at + 6):
         value = value * 16 + DIGIT[data[place]]
@@ -270,7 +269,7 @@ def _code_point(data: Pointer, at: int) -> int:
 
 @part
 def _write_utf8(point: int, out: Pointer, to: int) -> int:
-    """Write a character; give where it ends."""
+    """Write a character as UTF-8; return its end."""
     if point < 0x80:
         out[to] = point
         return to + 1
@@ -291,10 +290,10 @@ def _write_utf8(point: int, out: Pointer, to: int) -> int:
 
 @part
 def _write_unescaped(data: Pointer, at: int, end: int, out: Pointer, to: int) -> int:
-    """Write what a text with escapes means; return where that ends, or -1 for half a surrogate.
+    """Unescape a text; return the end of the output, or -1 for half a surrogate pair.
 
-    Whole steps are copied: the bytes of one that are not meant are overwritten, or lie in the room
-    behind. Before `end`, where the closing quote stands, only backslashes are special.
+    Whole vector steps are copied: excess bytes are overwritten or lie in the padding. Before `end`,
+    which is the closing quote, only backslashes are special.
     """
     while at < end:
         ahead = first_of(special_in(data, at))
@@ -317,7 +316,7 @@ def _write_unescaped(data: Pointer, at: int, end: int, out: Pointer, to: int) ->
             at += 6
             point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00)
         to = _write_utf8(point, out, to)
-    # Of the last step as much as lies behind the text does not count.
+    # The last step may have copied bytes from beyond the text.
     return to - (at - end)
 
 
@@ -331,10 +330,10 @@ def gather(
     texts: Array,
     offsets: Array,
 ) -> bool:
-    """Write the texts of a column one after the other; say whether all of them are text.
+    """Write the texts of a column one after the other; return whether all are valid Unicode.
 
-    _A string is written without its quotes and with its escapes resolved, or all `as_written`.
-    Behind the room for the texts there must be that of a step.
+    Strings are unquoted and unescaped unless `as_written` is set. `texts` must have one vector step
+    of padding.
     """
     data, out = pointer(block), pointer(texts)
     to = 0

@@ -1,8 +1,10 @@
-"""Tokens of lines, objects and arrays, and where they stand. Compiled to machine code.
+"""A scan for the tokens of lines, objects and arrays. Compiled to machine code.
 
-What is not understood is refused, line by line or row by row; nothing here knows why, as the exact
-path finds that out. Nested values are peeled one level at a time: a scan says where the objects of
-a field stand and that they are JSON, and the next one looks into them, for all rows at once.
+Invalid lines or rows are refused without a reason, which the exact path finds. Nested values are
+read one level at a time: a scan locates the objects of a field and checks that they are JSON, and
+the next scan reads their members, for all rows at once.
+
+Member names are recognised by their written form. New names are learned.
 """
 
 import json
@@ -39,15 +41,15 @@ from blizzard.worker.ndjson.compiled.vector import (
 
 MAX_REMEMBERED = 1000
 MAX_PLACES = 4096
-"""Members of a line whose names are guessed from the line before."""
+"""Members per line whose names are predicted from the previous line."""
 
 _PADDING = bytes(WIDTH)
-"""What the scan may read past the end, in one step."""
+"""The scan may read one vector step past the end."""
 
 
 @part
 def is_next(data: Pointer, at: int, names: Pointer, start: int, end: int) -> bool:
-    """Whether a name stands here."""
+    """Whether this name is at this position."""
     same = WIDTH
     while start < end and same == WIDTH:
         same = first_of(differing(data, at, names, start))
@@ -57,7 +59,7 @@ def is_next(data: Pointer, at: int, names: Pointer, start: int, end: int) -> boo
 
 @part
 def hash_of(text: Pointer, start: int, end: int) -> int:
-    """Return a number that texts have in common only by chance."""
+    """Hash a text."""
     found = 5381
     for place in range(start, end):
         found = ((found * 33) ^ text[place]) & 0xFFFFFFFF
@@ -65,19 +67,19 @@ def hash_of(text: Pointer, start: int, end: int) -> int:
 
 
 class Names(NamedTuple):
-    """The known names as compiled code reads them, in arrays or by pointers to their elements."""
+    """The known names as compiled code reads them, as arrays or as pointers into them."""
 
     written: Pointer
-    """As they are written, with their quotes, one after the other."""
+    """The names as written, in quotes, concatenated."""
     starts: Pointer
     slots: Pointer
-    """The fields that they mean; the first slots are the declared ones."""
+    """The field of each name; declared fields have the first slots."""
     buckets: Pointer
     order: Pointer
-    """The name of each member of the object before, and the size of what leads up to its value
-    where that fits into a step, else 0."""
+    """For each member of the previous object, its name and the size of the prefix of its value, or
+    0 if that is longer than a vector step."""
     leads: Pointer
-    """What leads up to the value: a comma unless it is the first, the name, the colon."""
+    """The prefix of each value: a comma except for the first, the name and the colon."""
 
 
 NAMES: Any = types.NamedTuple(  # type: ignore[no-untyped-call]  # numba has no types
@@ -87,7 +89,7 @@ NAMES: Any = types.NamedTuple(  # type: ignore[no-untyped-call]  # numba has no 
 
 @part
 def pointers(names: Names) -> Names:
-    """Return the names by pointers."""
+    """Return the names as pointers."""
     return Names(
         pointer(names.written), pointer(names.starts), pointer(names.slots),
         pointer(names.buckets), pointer(names.order), pointer(names.leads),
@@ -109,7 +111,7 @@ def _find(data: Pointer, at: int, end: int, names: Names, mask: int) -> int:
 
 @part
 def name_at(data: Pointer, at: int, guess: int, names: Names, mask: int) -> tuple[int, int]:
-    """Return number of a name, and where it ends: -1 and its end if it is new, else -1 twice."""
+    """Return the number of a name and its end; -1 and its end if new, -1 twice if invalid."""
     if guess >= 0:
         start, stop = names.starts[guess], names.starts[guess + 1]
         if is_next(data, at, names.written, start, stop):
@@ -120,7 +122,7 @@ def name_at(data: Pointer, at: int, guess: int, names: Names, mask: int) -> tupl
 
 @compiled(void(BYTES, int64[::1], int32[::1]))
 def fill_buckets(names: Array, name_starts: Array, buckets: Array) -> None:
-    """Make the table in which names are looked up: a power of two of places, more than names."""
+    """Fill the hash table of the names: a power of two buckets, more than names."""
     mask = len(buckets) - 1
     buckets[:] = -1
     for number in range(len(name_starts) - 1):
@@ -131,10 +133,10 @@ def fill_buckets(names: Array, name_starts: Array, buckets: Array) -> None:
 
 
 class FieldNames:
-    r"""The names of fields as they are written, in the arrays that the scan reads.
+    r"""The known field names, in the arrays that the scan reads.
 
-    One field can be written in several ways, as `"id"` and `"\u0069d"`; each has the same slot.
-    The first slots are those of the declared fields.
+    Different spellings of a name, such as `"id"` and `"\u0069d"`, share a slot. Declared fields
+    have the first slots.
     """
 
     def __init__(self, declared: list[str]) -> None:
@@ -145,11 +147,11 @@ class FieldNames:
 
     @property
     def slot_count(self) -> int:
-        """How many different fields are known."""
+        """The number of known fields."""
         return len(self._slot_of)
 
     def learn(self, written: bytes) -> bool:
-        """Take in a new way to write a name, in its quotes; say whether it is a name at all."""
+        """Learn a name as written, in quotes; return False if it is not valid Unicode."""
         name = json.loads(written)
         try:
             name.encode()
@@ -161,13 +163,13 @@ class FieldNames:
         return True
 
     def forget_some(self) -> None:
-        """Keep only the declared fields if other files had very many others."""
+        """Forget undeclared names if there are too many."""
         if len(self._written) > len(self._declared) + MAX_REMEMBERED:
             self._begin()
 
     @property
     def undeclared(self) -> list[str]:
-        """The fields that are known and not declared, in the order of their slots."""
+        """The known undeclared fields, in slot order."""
         return list(self._slot_of)[len(self._declared) :]
 
     def _begin(self) -> None:
@@ -193,18 +195,18 @@ class FieldNames:
 
 
 DONE, NEW_NAME = range(2)
-"""How a scan ended."""
+"""Results of a scan."""
 _REFUSED, _NEW_NAME, _NO_MEMBER = -1, -2, -3
 
 
 class Room(NamedTuple):
-    """What a scan finds, in arrays or by pointers to their elements.
+    """The output of a scan, as arrays or as pointers into them.
 
-    For each declared field and row there are a start, a length and a kind, which must have been
-    ABSENT; for each slot the `counts` of values by kind, and their SIZE. All counts must have been
-    zero. For the values of undeclared fields, in their order, `others` has row, slot, start and
-    length as far as there is room; `found` says how many there are, where a new name starts and
-    ends, how many lines or rows are `refused`, and how many lines and rows there are.
+    For each declared field and row: a start, a length and a kind, initially ABSENT. For each slot:
+    the `counts` of values by kind and their total SIZE, initially zero. For undeclared values in
+    their order: row, slot, start and length in `others`, as far as there is room. `found` holds
+    the number of undeclared values, the start and end of a new name, the number of `refused` lines
+    or rows, and the number of lines and rows.
     """
 
     closing: Pointer
@@ -231,7 +233,7 @@ _ROOM: Any = types.NamedTuple(  # type: ignore[no-untyped-call]  # numba has no 
 
 
 class _Sizes(NamedTuple):
-    """How many there are of what pointers lead to."""
+    """The sizes of the arrays behind the pointers."""
 
     mask: int
     places: int
@@ -261,12 +263,13 @@ def _sizes(names: Names, room: Room) -> _Sizes:
 def _member(
     data: Pointer, end: int, place: int, names: Names, mask: int, found: Pointer
 ) -> tuple[int, int]:
-    """Return the number of the next member's name, and where its value begins.
+    """Return the number of the next member's name and the start of its value.
 
-    Below zero it says how that ended, for `_NO_MEMBER` with where something else stands.
+    A negative number is `_REFUSED`, `_NEW_NAME` or `_NO_MEMBER`, the latter with the position of
+    the next token.
 
-    What stands before a value is mostly what stood there in the object before, byte for byte. Then
-    it means the same: the comma, the name and the colon are known to be right without a look.
+    The prefix of a value mostly equals that in the previous object, byte for byte. Then the comma,
+    the name and the colon need no parsing.
     """
     order = names.order
     name, size = order[2 * place], order[2 * place + 1]
@@ -294,7 +297,7 @@ def _member(
 
 @part
 def _members(data: Pointer, at: int, row: int, names: Names, room: Room, sizes: _Sizes) -> int:
-    """Find the members of one object, and return where it ends; else how that ended, below zero."""
+    """Scan the members of one object; return its end, or a negative result code."""
     end = at + 1
     place = 0
     while True:
@@ -303,7 +306,7 @@ def _members(data: Pointer, at: int, row: int, names: Names, room: Room, sizes: 
             break
         place = min(place + 1, sizes.places - 1)
         slot = names.slots[name]
-        if room.seen[slot] == row + 1:  # a field that was there already
+        if room.seen[slot] == row + 1:  # a duplicate field
             return _REFUSED
         room.seen[slot] = row + 1
         end, kind = value(data, at, room.closing)
@@ -341,11 +344,10 @@ def lines(
     line_of: Array,
     line_starts: Array,
 ) -> int:
-    """Find the tokens of lines, and return how that ended.
+    """Scan the tokens of lines; return `DONE` or `NEW_NAME`.
 
-    A line that is not understood is `refused`. It is a row, too, if it begins as an object does: of
-    those of its members that were understood. `line_of` says in which line each row stands, and
-    `line_starts` where each line does.
+    An invalid line is `refused`. If it begins like an object it is a row as well, of the members
+    read so far. `line_of` gets the line of each row, and `line_starts` the start of each line.
     """
     data, known, here = pointer(block), pointers(names), _pointers(room)
     sizes = _sizes(names, room)
@@ -380,9 +382,9 @@ def lines(
 def objects(
     block: Array, names: Names, room: Room, object_starts: Array, object_kinds: Array
 ) -> int:
-    """Find the tokens of objects that are known to be JSON; the rest is as in `lines`.
+    """Scan the tokens of objects that are valid JSON; see `lines`.
 
-    There is a row for each object, and for each that is ABSENT, too. What is `refused` is a row.
+    Every object is a row, also an ABSENT one. `refused` refers to rows.
     """
     data, known, here = pointer(block), pointers(names), _pointers(room)
     sizes = _sizes(names, room)
@@ -420,10 +422,9 @@ def items(
     counts: Array,
     offsets: Array,
 ) -> int:
-    """Find the elements of arrays, or the names and values of objects, that are known to be JSON.
+    """Scan the elements of arrays, or the keys and values of objects, that are valid JSON.
 
-    Return how many there are, or -1. There is an offset for each array or object, and for each that
-    is ABSENT, too.
+    Return their number, or -1. Every array or object has an offset, also an ABSENT one.
     """
     data, closing = pointer(blocks), pointer(room)
     close = CLOSE_BRACE if is_keyed else CLOSE_BRACKET

@@ -1,8 +1,8 @@
-"""JSON's grammar by the letter, as parts of compiled functions: where a value ends, and its kind.
+"""The JSON grammar as parts of compiled functions: the end and the kind of a value.
 
-A block ends with a newline, and no token goes on beyond one. So bytes are compared from left to
-right, each only after the one before it, and nothing is read past the end but a step of `vector`.
-Compiled code checks no bounds: this is what keeps it within them.
+A block ends with a newline, and no token contains one. Bytes are compared from left to right, each
+only after its predecessor, so nothing beyond the end is read except one step of `vector`. Compiled
+code does not check bounds; this keeps it within them.
 """
 
 from typing import Any
@@ -13,12 +13,12 @@ from numba import int64, types, uint8
 from blizzard.worker.ndjson.compiled.vector import WIDTH, compiled, first_of, part, special_in
 
 ABSENT, TEXT, ESCAPED, INTEGER, NUMBER, TRUE, FALSE, OBJECT, ARRAY = range(9)
-"""What a token is; a null is as good as none. An ESCAPED one is text with backslashes in it."""
+"""The kinds of tokens. A null is ABSENT; ESCAPED is a string with backslashes."""
 SIZE = ARRAY + 1
-"""Where, after its counts by kind, the bytes of a field's tokens are counted."""
+"""The index of a field's total token bytes, after its counts by kind."""
 
 MAX_DEPTH = 400
-"""Below what the exact path bears, so that it decides at the border."""
+"""Less than the exact path's limit, which therefore decides near it."""
 
 Pointer = Any
 Array = Any
@@ -31,7 +31,7 @@ ZERO, NINE = b"09"
 _LARGE_E, _A, _E, _F, _L, _N, _R, _S, _T, LETTER_U = b"Eaeflnrstu"
 
 MEANING = np.zeros(256, np.uint8)
-"""What is meant by a letter after a backslash; nothing by most."""
+"""The character for each letter after a backslash; 0 if invalid."""
 MEANING[list(b'"\\/bfnrt')] = list(b'"\\/\b\f\n\r\t')
 DIGIT = np.full(256, -1, np.int64)
 DIGIT[list(b"0123456789abcdef")] = range(16)
@@ -40,7 +40,7 @@ DIGIT[list(b"ABCDEF")] = range(10, 16)
 
 @part
 def after_space(data: Pointer, at: int) -> int:
-    """Return where something other than space stands."""
+    """Skip white space."""
     while data[at] in (SPACE, _TAB, _RETURN):
         at += 1
     return at
@@ -48,7 +48,7 @@ def after_space(data: Pointer, at: int) -> int:
 
 @part
 def _after_escape(data: Pointer, at: int) -> int:
-    """Return where an escape ends, or -1."""
+    """Return the end of an escape, or -1."""
     if data[at + 1] != LETTER_U:
         return at + 2 if MEANING[data[at + 1]] else -1
     for place in range(at + 2, at + 6):
@@ -59,7 +59,7 @@ def _after_escape(data: Pointer, at: int) -> int:
 
 @part
 def string(data: Pointer, at: int) -> tuple[int, int]:
-    """Return where a string ends, after its quote, and which kind it is; -1 if it is none."""
+    """Return the end of a string, after its quote, and its kind; -1 if invalid."""
     kind = TEXT
     if data[at] != QUOTE:
         return -1, kind
@@ -86,7 +86,7 @@ def _after_digits(data: Pointer, at: int) -> int:
 
 @part
 def _number(data: Pointer, at: int) -> tuple[int, int]:
-    """Return where a number ends and which kind it is; -1 if it is none."""
+    """Return the end of a number and its kind; -1 if invalid."""
     kind = INTEGER
     start = at + (data[at] == MINUS)
     at = _after_digits(data, start)
@@ -106,7 +106,7 @@ def _number(data: Pointer, at: int) -> tuple[int, int]:
 
 @part
 def _flat(data: Pointer, at: int) -> tuple[int, int]:
-    """Return where a value that is no object and no array ends and which kind it is; -1 if none."""
+    """Return the end of a scalar value and its kind; -1 if invalid."""
     first = data[at]
     if first == QUOTE:
         return string(data, at)
@@ -124,21 +124,21 @@ def _flat(data: Pointer, at: int) -> tuple[int, int]:
 
 @part
 def after_colon(data: Pointer, at: int) -> int:
-    """Return where the value of a member begins, or -1."""
+    """Return the start of a member's value, or -1."""
     at = after_space(data, at)
     return after_space(data, at + 1) if data[at] == COLON else -1
 
 
 @part
 def _after_inner_name(data: Pointer, at: int) -> int:
-    """Return where the value of a member begins, or -1. What its name is does not matter."""
+    """Skip a member's name and return the start of its value, or -1."""
     end, _ = string(data, at)
     return -1 if end < 0 else after_colon(data, end)
 
 
 @part
 def _after_nested(data: Pointer, at: int, closing: Pointer) -> int:  # noqa: C901 - a grammar
-    """Return where an object or an array ends, or -1. `closing` is room for what is still open."""
+    """Return the end of an object or array, or -1. `closing` is a stack of closing brackets."""
     depth = 0
     while at >= 0:
         first = data[at]  # here a value begins
@@ -176,7 +176,7 @@ def _after_nested(data: Pointer, at: int, closing: Pointer) -> int:  # noqa: C90
 
 @part
 def value(data: Pointer, at: int, closing: Pointer) -> tuple[int, int]:
-    """Return where a value ends and which kind it is; -1 if it is none."""
+    """Return the end of a value and its kind; -1 if invalid."""
     first = data[at]
     if first in (OPEN_BRACE, OPEN_BRACKET):
         return _after_nested(data, at, closing), OBJECT if first == OPEN_BRACE else ARRAY

@@ -1,13 +1,12 @@
-"""What compiled functions need beyond Python: bare pointers, and many bytes inspected in one step.
+"""Raw pointers and vector instructions for compiled functions.
 
-numba has no words for these, so they are written as LLVM's own instructions, which become vector
-instructions of the processor they are compiled on. This is the one module that uses interfaces of
-numba which are not public:
+numba cannot express these, so they are written as LLVM IR, which is compiled to the vector
+instructions of the local processor. Only this module uses numba's private interfaces:
 
-- The cache. numba keeps what it compiled by the time and size of the file of the compiled function,
-  and does not look at the files of its parts. So what is kept is named after these, too.
-- `NUMBA_DISABLE_JIT`, which a user sets for code of their own. Only while something of ours is
-  compiled it does not hold: ours is nothing without a compiler.
+- The cache. numba keys compiled code by the time and size of the function's own file and ignores
+  the files of inlined functions. Ours includes the contents of these.
+- `NUMBA_DISABLE_JIT`, which users set for their own code. It is ignored while our code is compiled,
+  since that cannot run uncompiled.
 """
 
 import hashlib
@@ -23,11 +22,11 @@ from numba.core.caching import FunctionCache
 from numba.extending import intrinsic
 
 WIDTH = 32
-"""How many bytes are inspected in one step; so many beyond the last one must be there to read."""
+"""Bytes per vector step; this many must be readable past the end."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Numbas = Any
-"""Types, values and builders of numba and LLVM, which have no types of their own for Python."""
+"""Untyped objects of numba and llvmlite."""
 
 _BYTE = ir.IntType(8)
 _BYTES = ir.VectorType(_BYTE, WIDTH)
@@ -46,7 +45,7 @@ def _compiling() -> Iterator[None]:
 
 
 def compiled(signature: Numbas) -> Callable[[Function], Function]:
-    """Compile a function at once, or load what was compiled before, on this machine."""
+    """Compile a function now, or load it from this machine's cache."""
 
     def compile_it(function: Function) -> Function:
         with _compiling():
@@ -55,7 +54,7 @@ def compiled(signature: Numbas) -> Callable[[Function], Function]:
                 kept._cache = _Cache(function)  # noqa: SLF001 - as numba does with its cache option
                 kept.compile(signature)
                 kept.disable_compile()
-            except Exception:  # noqa: BLE001 - no folder to keep it in, a full disk, a file cut short
+            except Exception:  # noqa: BLE001 - no cache folder, a full disk, a truncated file
                 kept = njit(signature, nogil=True)(function)
         return cast("Function", kept)
 
@@ -63,7 +62,7 @@ def compiled(signature: Numbas) -> Callable[[Function], Function]:
 
 
 class _Cache(FunctionCache):
-    """Keeps what was compiled as long as no file changes that it was made of."""
+    """A cache that is valid until one of the source files changes."""
 
     def __init__(self, function: Numbas) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
@@ -75,7 +74,7 @@ class _Cache(FunctionCache):
 
 
 def _files(function: FunctionType) -> set[str]:
-    """Return the files in which a function and its parts are, and this one."""
+    """Return the files of a function and its parts, and this file."""
     found = {__file__, function.__code__.co_filename}
     for name in function.__code__.co_names:
         inner = getattr(function.__globals__.get(name), "py_func", None)
@@ -85,25 +84,25 @@ def _files(function: FunctionType) -> set[str]:
 
 
 def part(function: Function) -> Function:
-    """Make a function a part of the compiled ones that call it.
+    """Inline a function into the compiled functions that call it.
 
-    It becomes part of their code: one that is called hands two answers over in memory, written as
-    two and read as one, and the processor waits for that longer than it takes to find them.
+    A real call would return a tuple through memory, written as two words and read as one, which
+    stalls the processor for longer than the function takes.
     """
     with _compiling():
         return cast("Function", njit(nogil=True, forceinline=True)(function))
 
 
 def _instructions(function: Callable[..., Any]) -> Numbas:
-    """Make a function that says which instructions to write into one that can be called."""
+    """Turn a code generator into a callable function."""
     return intrinsic(function)
 
 
 @_instructions
 def pointer(_: Numbas, array: Numbas) -> Numbas:
-    """Return the place of an array's first element.
+    """Return a pointer to an array's first element.
 
-    Handing on an array counts who holds it, at a third of the scan's time; a pointer is free.
+    Passing arrays costs a third of the scan's time in reference counting; a pointer is free.
     """
 
     def generate(context: Numbas, builder: Numbas, signature: Numbas, arguments: Numbas) -> Numbas:
@@ -114,7 +113,7 @@ def pointer(_: Numbas, array: Numbas) -> Numbas:
 
 
 def _which(test: Callable[[Numbas, Numbas], Numbas]) -> Numbas:
-    """Make a test of bytes a function that returns which of WIDTH bytes pass, as bits."""
+    """Turn a byte test into a function that returns a bit mask over WIDTH bytes."""
 
     def typed(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
         def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
@@ -128,13 +127,13 @@ def _which(test: Callable[[Numbas, Numbas], Numbas]) -> Numbas:
 
 @_which
 def special_in(builder: Numbas, found: Numbas) -> Numbas:
-    """Return which bytes are quotes, backslashes or control characters."""
+    """Return a mask of quotes, backslashes and control characters."""
     return _any_of(builder, found, '"\\', builder.icmp_unsigned("<", found, _each(" ")))
 
 
 @_which
 def brackets_in(builder: Numbas, found: Numbas) -> Numbas:
-    """Return which bytes are quotes, brackets, braces or control characters."""
+    """Return a mask of quotes, brackets, braces and control characters."""
     special = _any_of(builder, found, '"', builder.icmp_unsigned("<", found, _each(" ")))
     # The codes of brackets and of braces differ in one bit.
     return _any_of(builder, builder.or_(found, _each(" ")), "{}", special)
@@ -142,7 +141,7 @@ def brackets_in(builder: Numbas, found: Numbas) -> Numbas:
 
 @_instructions
 def differing(_: Numbas, data: Numbas, _at: Numbas, other: Numbas, _start: Numbas) -> Numbas:
-    """Return which of WIDTH bytes differ in two places, as bits."""
+    """Return a mask of the bytes that differ between two places."""
 
     def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
         one, two = _load(builder, *arguments[:2]), _load(builder, *arguments[2:])
@@ -153,7 +152,7 @@ def differing(_: Numbas, data: Numbas, _at: Numbas, other: Numbas, _start: Numba
 
 @_instructions
 def first_of(_: Numbas, _found: Numbas) -> Numbas:
-    """Return the place of the first of the bytes that were found, or WIDTH if there is none."""
+    """Return the index of the lowest set bit, or WIDTH if there is none."""
 
     def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
         zeros_defined = ir.Constant(ir.IntType(1), 0)
@@ -188,7 +187,7 @@ def _each(character: str) -> Numbas:
 
 
 def _any_of(builder: Numbas, found: Numbas, characters: str, others: Numbas) -> Numbas:
-    """Return which bytes are one of some characters, or are among the others."""
+    """Return a mask of the bytes that equal one of the characters or are in `others`."""
     for character in characters:
         same = builder.icmp_unsigned("==", found, _each(character))
         others = builder.or_(others, same)
@@ -196,5 +195,5 @@ def _any_of(builder: Numbas, found: Numbas, characters: str, others: Numbas) -> 
 
 
 def _bits(builder: Numbas, flags: Numbas) -> Numbas:
-    """Return flags as a number; the lowest bit is the first byte's."""
+    """Pack flags into an integer, first byte in the lowest bit."""
     return builder.zext(builder.bitcast(flags, _FLAGS), _INT64)

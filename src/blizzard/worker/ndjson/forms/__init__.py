@@ -1,1 +1,1 @@
-"""Forms of source files other than lines: documents made into lines, and records left out."""
+"""Source formats other than NDJSON: JSON documents, split into one record per line."""

@@ -1,12 +1,11 @@
-"""Documents of JSON cut into records, a line each. Compiled to machine code.
+"""Split JSON documents into records, one per line. Compiled to machine code.
 
-What is around the records is read by the letter of JSON's grammar, and anything else there is an
-error. A record itself is only measured: it ends where its brackets do. Whether it is JSON is for
-the line's decoder, and that holds both ways: a line that is JSON is JSON in the document, too,
-as the only bytes that change are line ends with the white space behind them, outside of strings
-one space, and in strings, where JSON has none, another control character.
+Everything around the records is parsed strictly. A record itself is only delimited by its
+brackets; the line decoder validates it. That is equivalent, since framing changes only line ends:
+outside of strings, a line end and the white space after it become one space; inside of strings,
+where JSON forbids it, it becomes another control character.
 
-All that is known between two bytes is in `state`, so a document may be cut anywhere.
+All parser state is in `state`, so a document may be split between any two bytes.
 """
 
 import numpy as np
@@ -24,18 +23,17 @@ from blizzard.worker.ndjson.compiled.vector import (
     special_in,
 )
 
-# What the numbers of `state` are.
+# The indexes of `state`.
 (
     STATE, AT, TO, DEPTH, BASE, MATCHED, IN_RECORDS, IS_MATCH, RECORD_DEPTH, RECORDS, PLACES,
     OFFSET, LINE, KEY_LENGTH, IS_ESCAPED, LEFT, SIZE,
 ) = range(17)  # fmt: skip
-"""AT and TO are where the reading and the writing are, OFFSET and LINE where the chunk begins and
-how many lines have ended so far. DEPTH counts the open brackets around records, BASE those around
-an envelope, MATCHED the keys of the path whose objects are open. IS_MATCH says whether the member
-that is being read is the next key of the path. RECORDS counts those that have begun, PLACES those
-in this call."""
+"""AT and TO are the read and write positions, OFFSET the start of the chunk and LINE the lines
+before it. DEPTH counts the open brackets around records, BASE those around an envelope, MATCHED
+the open objects on the path. IS_MATCH is set if the current member is the next key of the path.
+RECORDS counts started records, PLACES those of this call."""
 
-# What comes next: around records ...
+# Parser states around records ...
 (
     VALUE, FIRST_VALUE, AFTER_VALUE, KEY, FIRST_KEY, COLON,
     IN_KEY, KEY_ESCAPE, KEY_HEX, TEXT, TEXT_ESCAPE, TEXT_HEX, WORD,
@@ -44,17 +42,17 @@ in this call."""
     RECORD, RECORD_TEXT, RECORD_ESCAPE, RECORD_GAP, RECORD_BARE,
 ) = range(26)  # fmt: skip
 
-# How a call ended.
+# Results of a call.
 (
     MORE, FULL, ASK,
     NO_TEXT, NO_VALUE, NO_COMMA_IN_ARRAY, NO_COMMA_IN_OBJECT, NO_KEY, NO_COLON, BROKEN, TOO_DEEP,
     SEPARATED, NO_ENVELOPE, NO_OBJECT, NO_RECORDS, NO_MEMBER, TWICE,
 ) = range(17)  # fmt: skip
-"""MORE wants the next chunk, FULL the same one again with room for places, ASK an answer in
-IS_MATCH; the others are errors."""
+"""MORE needs the next chunk, FULL needs a call with empty places, ASK needs IS_MATCH to be set; the
+others are errors."""
 
 MAX_DEPTH = 500
-"""How deep brackets may be nested around records."""
+"""The deepest nesting of brackets around records."""
 
 _TAB, _NEWLINE, _RETURN, _SPACE = b"\t\n\r "
 _SEPARATOR = 0x1E
@@ -63,12 +61,12 @@ _OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET = b"{}[]"
 _ZERO, _NINE, _LARGE_E, _E, _F, _N, _T, _U = b"09Eefntu"
 
 _WORDS = np.frombuffer(b"\0eurt\0eslaf\0llun", np.uint8)
-"""What follows a letter of a word, read backwards from the word's first one to a zero."""
+"""The literals, reversed and zero-terminated: LEFT counts down to the zero."""
 
 
 @part
 def _open_bracket(byte: int, state: Pointer, stack: Pointer) -> int:
-    """Go into an object or an array around records, unless it is too deep."""
+    """Enter an object or array around records, unless it is too deep."""
     if state[DEPTH] == MAX_DEPTH:
         return TOO_DEEP
     stack[state[DEPTH]] = byte
@@ -79,7 +77,7 @@ def _open_bracket(byte: int, state: Pointer, stack: Pointer) -> int:
 
 @part
 def _begin_skipped(byte: int, state: Pointer, stack: Pointer) -> int:
-    """Begin with a value that is no record."""
+    """Begin a value that is not a record."""
     if byte in (_OPEN_BRACE, _OPEN_BRACKET):
         return _open_bracket(byte, state, stack)
     if byte == _QUOTE:
@@ -100,7 +98,7 @@ def _begin_skipped(byte: int, state: Pointer, stack: Pointer) -> int:
 
 @part
 def _after_number(byte: int, state: Pointer) -> int:
-    """Go on with a number; 1 where it has ended before this byte, 2 where it is none."""
+    """Continue a number; return 1 if it ended before this byte, 2 if it is invalid."""
     inside = state[STATE]
     is_digit = _ZERO <= byte <= _NINE
     if is_digit and inside in (DIGITS, FRACTION, POWER):
@@ -126,7 +124,7 @@ def _after_number(byte: int, state: Pointer) -> int:
 
 @part
 def _in_text(byte: int, state: Pointer) -> int:
-    """Go on with a string, a key or another; 1 where this byte ends it, 2 where it is none."""
+    """Continue a string or key; return 1 if this byte ends it, 2 if it is invalid."""
     inside = state[STATE]
     start = IN_KEY if inside in (IN_KEY, KEY_ESCAPE, KEY_HEX) else TEXT
     if inside == start:
@@ -168,7 +166,7 @@ def _end_value(state: Pointer) -> None:
 def _record(  # noqa: C901, PLR0912, PLR0915 - one loop over all
     data: Pointer, at: int, end: int, state: Pointer, out: Pointer, to: int
 ) -> tuple[int, int, int]:
-    """Copy a record up to its end; return how far that came, and how it ended."""
+    """Copy a record up to its end; return the read and write positions and the result."""
     inside, depth = state[STATE], state[RECORD_DEPTH]
     ended = False
     code = MORE
@@ -246,7 +244,7 @@ def _record(  # noqa: C901, PLR0912, PLR0915 - one loop over all
 def _begin_record(
     byte: int, at: int, state: Pointer, offsets: Pointer, lines: Pointer, room: int
 ) -> int:
-    """Note where a record begins; its first byte is read with the others of it."""
+    """Note the start of a record, without consuming its first byte."""
     if state[PLACES] == room:
         return FULL
     offsets[state[PLACES]] = state[OFFSET] + at
@@ -261,7 +259,7 @@ def _begin_record(
 
 @part
 def _is_on_path(state: Pointer, keys: int) -> bool:
-    """Whether the innermost open bracket is that of an object on the way to the records."""
+    """Whether the innermost open bracket is an object on the path to the records."""
     return keys > 0 and state[DEPTH] == state[BASE] + 1 + state[MATCHED]
 
 
@@ -270,7 +268,7 @@ def _value(  # noqa: C901, PLR0911 - all that a value can be
     byte: int, at: int, keys: int, state: Pointer, stack: Pointer, seen: Pointer,
     offsets: Pointer, lines: Pointer, room: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Begin with a value; return how that ended, and whether its first byte is to be read again."""
+    """Begin a value; return the result, and 1 if its first byte was not consumed."""
     depth = state[DEPTH]
     if byte in (_COMMA, _COLON, _CLOSE_BRACE, _CLOSE_BRACKET):
         return (NO_TEXT if depth == 0 else NO_VALUE), 0
@@ -320,7 +318,7 @@ def _end_key(
     path: Pointer, path_starts: Pointer, keys: int, state: Pointer, seen: Pointer, key: Pointer,
     room: int,
 ) -> int:  # fmt: skip
-    """Find out whether a key is the next one of the path; one that is escaped is asked for."""
+    """Compare a key with the next one of the path; return ASK if it contains escapes."""
     state[STATE] = COLON
     state[IS_MATCH] = 0
     if not _is_on_path(state, keys) or state[KEY_LENGTH] > room:
@@ -359,10 +357,10 @@ def frame(  # noqa: C901, PLR0912, PLR0915 - one loop over all
     offsets: Array,
     lines: Array,
 ) -> int:
-    """Write the records of a chunk as lines, from where the last call ended; say how that ended.
+    """Write the records of a chunk as lines, continuing the last call; return the result.
 
-    A step of zeros must follow the chunk. `path` has the keys that lead to the records, as they
-    are, one after the other. There must be room for twice the chunk, and two steps, to write to.
+    The chunk must be padded with one vector step of zeros. `path` holds the keys that lead to the
+    records, concatenated. The output needs twice the size of the padded chunk.
     """
     data, out, state = pointer(chunk), pointer(outs), pointer(states)
     stack, seen, key = pointer(stacks), pointer(seens), pointer(keys_written)
@@ -387,7 +385,7 @@ def frame(  # noqa: C901, PLR0912, PLR0915 - one loop over all
             ended = _after_number(byte, state)
             if ended == 1:
                 _end_value(state)
-                state[LINE] -= byte == _NEWLINE  # It is looked at once more.
+                state[LINE] -= byte == _NEWLINE  # This byte is processed again.
                 continue
             code = BROKEN if ended else MORE
         elif inside == WORD:
@@ -417,7 +415,7 @@ def frame(  # noqa: C901, PLR0912, PLR0915 - one loop over all
             opened = stack[state[DEPTH] - 1]
             if byte == _COMMA:
                 state[STATE] = KEY if opened == _OPEN_BRACE else VALUE
-            elif byte == opened + 2:  # The codes of both pairs of brackets are two apart.
+            elif byte == opened + 2:  # Both closing brackets follow the opening one by two.
                 code = _close(keys, state, seen)
             else:
                 code = NO_COMMA_IN_OBJECT if opened == _OPEN_BRACE else NO_COMMA_IN_ARRAY

@@ -1,7 +1,7 @@
-"""Documents of JSON into lines, one record each, so that what reads lines reads documents, too.
+"""Convert JSON documents into lines of one record each, for the line decoder.
 
-A document is an object, an array of records, or an envelope with the records at a path in it; a
-file holds any number of them, in any layout. Memory is that of a chunk and a record.
+A document is an object, an array of records, or an envelope with the records at a path; a file
+holds any number of documents, in any layout. Memory is bounded by a chunk and a record.
 """
 
 import json
@@ -17,7 +17,7 @@ from blizzard.worker.ndjson.forms import frame
 from blizzard.worker.ndjson.lines import BrokenDocument, TextPosition, without_mark
 
 MAX_PLACES = 1 << 14
-"""Records of one step whose places are noted."""
+"""Record positions noted per call."""
 
 _PADDING = bytes(WIDTH)
 _NEWLINE = ord("\n")
@@ -31,15 +31,15 @@ _EXPECTED = {
     frame.NO_COLON: "a colon",
     frame.BROKEN: "a JSON value",
 }
-"""What JSON has in a place, by how the scan ended there."""
+"""What JSON expects, by error code."""
 
 
 class Framer:
-    """Cuts the documents of one file into records.
+    """Splits the documents of one file into records.
 
-    `records` are the keys that lead from a document to its records; none where the document is a
-    record, or an array of them. The first `skip` records are those of an earlier batch: they are
-    framed like all others, and errors are numbered without them.
+    `records` are the keys that lead from a document to its records; empty if the document is a
+    record or an array of records. An earlier batch has read the first `skip` records: they are
+    framed as well, but errors are numbered without them.
     """
 
     def __init__(
@@ -58,22 +58,22 @@ class Framer:
         self._state = np.zeros(frame.SIZE, np.int64)
         self._stack = np.zeros(frame.MAX_DEPTH, np.uint8)
         self._seen = np.zeros(max(1, len(keys)), np.uint8)
-        # An escape takes up to six bytes for one: no key of the path is written longer.
+        # An escape takes up to six bytes per character, so no key of the path is longer.
         self._key = np.zeros(max([1, *(6 * len(key) for key in keys)]), np.uint8)
         self._out = np.empty(0, np.uint8)
         self._offsets = np.empty(MAX_PLACES, np.int64)
         self._lines = np.empty(MAX_PLACES, np.int64)
         self._places: deque[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]] = deque()
-        """Where records begin: the first of some, and their offsets and lines."""
+        """Record positions: the number of a first record, then offsets and lines."""
         self._begun = TextPosition(0, 1)
-        """Where the record that is being read begins."""
+        """The start of the current record."""
 
     def lines(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the records of a file from its start, each with a newline at its end.
+        """Yield the records of a file from its start, each ending with a newline.
 
-        What is no document raises `BrokenDocument`, after all that comes before it.
+        Invalid content raises `BrokenDocument`, after all records before it.
         """
-        # A byte order mark counts where bytes are counted.
+        # Offsets include a byte order mark.
         self._state[frame.OFFSET], rest = without_mark(chunks)
         pieces = (
             chunk[start : start + BLOCK_BYTES]
@@ -86,18 +86,18 @@ class Framer:
 
     @property
     def records(self) -> int:
-        """Return how many records have begun so far."""
+        """Return the number of records that have begun so far."""
         return int(self._state[frame.RECORDS])
 
     def place_of(self, record: int) -> TextPosition | None:
-        """Return where a record begins, counted from 1; None where that is forgotten."""
+        """Return the start of a record, counted from 1; None if forgotten."""
         for first, offsets, lines in self._places:
             if first <= record < first + len(offsets):
                 return TextPosition(int(offsets[record - first]), int(lines[record - first]))
         return None
 
     def forget(self, before: int) -> None:
-        """Forget where the records before this one begin."""
+        """Forget the positions of the records before this one."""
         while self._places and self._places[0][0] + len(self._places[0][1]) <= before:
             self._places.popleft()
 
@@ -136,7 +136,7 @@ class Framer:
         self.forget(self._skip + 1)
 
     def _answer(self) -> int:
-        """Find out whether a key that is written with escapes is the next one of the path."""
+        """Compare a key with escapes with the next one of the path."""
         state = self._state
         written = self._key[: state[frame.KEY_LENGTH]].tobytes()
         try:
@@ -156,7 +156,7 @@ class Framer:
         return bool(self._state[frame.STATE] >= frame.RECORD)
 
     def _require_short(self) -> None:
-        """Raise where a record is longer than any may be; it may be that it has no end."""
+        """Raise if a record exceeds the limit; it may be unterminated."""
         length = int(self._state[frame.OFFSET]) - self._begun.offset
         if self._is_in_record and length > self._max_record_bytes:
             raise self._error(
@@ -167,7 +167,7 @@ class Framer:
             )
 
     def _ended(self) -> Iterator[bytes]:
-        """Come to the end of the file, where every document must have had its own."""
+        """End the file; raise if a document is incomplete."""
         state = self._state
         in_bare = state[frame.STATE] == frame.RECORD_BARE
         if state[frame.DEPTH] == 0 and in_bare:
@@ -230,7 +230,7 @@ class Framer:
 
 
 def _kind_of(byte: int) -> str:
-    """Return what stands where a document is broken, which is all that a message may tell."""
+    """Describe the byte at an error without quoting content."""
     named = {
         ord(","): "a comma",
         ord(":"): "a colon",
@@ -245,7 +245,7 @@ def _kind_of(byte: int) -> str:
 
 
 def _value_of(byte: int) -> str:
-    """Return which kind of value begins with a byte."""
+    """Describe the kind of value that begins with a byte."""
     named = {"{": "an object", "[": "an array", '"': "a string", "t": "true", "f": "false"}
     named |= {"n": "null", **dict.fromkeys("-0123456789", "a number")}
     return named.get(chr(byte), "other text")
