@@ -303,7 +303,7 @@ class SpotCheck:
 
     def of(self, path: str) -> Finding:
         """Return what a sweep makes of one name."""
-        scan = self._scan()
+        scan = self.lister.scan(self.context, sweep=True)
         facts = self._plain(path)
         if facts is None:
             # What a listing makes of it: a link, a name that cannot be used, a folder's marker.
@@ -314,9 +314,6 @@ class SpotCheck:
         else:
             scan.beyond_horizon(facts)
         return scan.finding(())
-
-    def _scan(self) -> Scan:
-        return self.lister.scan(self.context, sweep=True)
 
     def _listed(self, scan: Scan, names: Range) -> Iterator[ObjectFacts]:
         plan = replace(self.lister.sweep_plan(self.context.now), ranges=lambda _root: [names])

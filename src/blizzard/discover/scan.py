@@ -209,6 +209,7 @@ class OpenListing:
         return (first if self._after is None else replace(first, after=self._after), *others)
 
     def _all(self) -> Iterator[ObjectFacts]:
+        # The scan is another one once the listing is resumed.
         guide = self.scan.guide(lambda: self.scan.file_filter)
 
         def left_out(facts: ObjectFacts) -> None:

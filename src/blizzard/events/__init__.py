@@ -2,4 +2,4 @@
 
 from blizzard.events.batch import *  # noqa: F403
 from blizzard.events.source import *  # noqa: F403
-from blizzard.events.units import *  # noqa: F403  # noqa: F403
+from blizzard.events.units import *  # noqa: F403

@@ -170,25 +170,22 @@ class Attempts:
             new = report.done.since(self._heard.get(report.attempt, NOTHING))
             self._heard[report.attempt] = report.done
             if new != NOTHING:
-                self._tell(new)
+                self._emit(WorkDone(pipeline=self._pipeline, done=new))
 
     def settle(self, winners: Sequence[tuple[str, Done]], journaled: Done) -> None:
         """Bring the counters to what the journal says, and count what did not come into it."""
         with self._lock:
             rest, discarded = balanced(self._heard, winners, journaled)
             self._heard = {}
-            self._tell(rest)
-            self._tell_discarded(discarded)
+            self._emit(WorkDone(pipeline=self._pipeline, done=rest))
+            self._emit_discarded(discarded)
 
     def _discard(self) -> None:
         """Count what an earlier batch has done that never came into the journal."""
         discarded = sum(self._heard.values(), NOTHING)
         self._heard = {}
-        self._tell_discarded(discarded)
+        self._emit_discarded(discarded)
 
-    def _tell(self, done: Done) -> None:
-        self._emit(WorkDone(pipeline=self._pipeline, done=done))
-
-    def _tell_discarded(self, done: Done) -> None:
+    def _emit_discarded(self, done: Done) -> None:
         if replace(done, write_seconds=[]) != NOTHING:
             self._emit(WorkDiscarded(pipeline=self._pipeline, done=done))

@@ -79,7 +79,18 @@ class AzureQueue:
         self._renewed: dict[str, str] = {}
         """The receipts of messages that were hidden again, by the message."""
         with _in_our_words(self._url, ROLE):
-            self._client = _client(settings, environment)
+            self._client = QueueClient(
+                settings.endpoint,
+                settings.url.rpartition("/")[2],
+                credential=credential_of(settings, environment),
+                connection_timeout=5,
+                read_timeout=20,
+                # Longer outages are left to our own backoff, which is logged.
+                retry_total=1,
+                initial_backoff=1,
+                increment_base=1,
+                random_jitter_range=1,
+            )
 
     def receive(self, *, hide_secs: int) -> Sequence[Message]:
         """Return messages and hide them; where there are none, wait before that is said."""
@@ -130,21 +141,6 @@ class AzureQueue:
         """Return a message and the receipt that it has now."""
         message, _, received = receipt.partition(" ")
         return message, self._renewed.get(message, received)
-
-
-def _client(settings: QueueSettings, environment: Mapping[str, str]) -> QueueClient:
-    return QueueClient(
-        settings.endpoint,
-        settings.url.rpartition("/")[2],
-        credential=credential_of(settings, environment),
-        connection_timeout=5,
-        read_timeout=20,
-        # Longer outages are left to our own backoff, which is logged.
-        retry_total=1,
-        initial_backoff=1,
-        increment_base=1,
-        random_jitter_range=1,
-    )
 
 
 def credential_of(settings: QueueSettings, environment: Mapping[str, str]) -> Credential:

@@ -59,24 +59,19 @@ class Queue(Protocol):
     """A queue of messages. A message that is delivered is hidden for a while, then comes again."""
 
     def receive(self, *, hide_secs: int) -> Sequence[Message]:
-        """Wait for messages, some seconds at most, and hide those that are returned."""
-        ...
+        """Wait up to some seconds for messages, and hide the returned ones."""
 
     def delete(self, receipts: Sequence[str]) -> None:
-        """Delete messages; those that are gone or were delivered anew are passed over."""
-        ...
+        """Delete messages; ignore those that are gone or were delivered again."""
 
     def hide(self, receipts: Sequence[str], *, secs: int) -> None:
-        """Hide delivered messages for so many seconds from now."""
-        ...
+        """Hide delivered messages for `secs` seconds from now."""
 
     def depth(self) -> Depth:
-        """Count the messages, and take none of them."""
-        ...
+        """Count the messages without receiving any."""
 
     def close(self) -> None:
-        """Let go of connections."""
-        ...
+        """Close connections."""
 
 
 OpenQueue = Callable[[QueueSettings], Queue]

@@ -28,10 +28,7 @@ ERRORS: Mapping[AwsFault, tuple[type[LakeError], str]] = {
         QueueDenied,
         "access to the queue was refused; it takes {permission} on the queue [{code}]",
     ),
-    AwsFault.KEYS: (
-        QueueDenied,
-        UNKNOWN_KEY,
-    ),
+    AwsFault.KEYS: (QueueDenied, UNKNOWN_KEY),
     AwsFault.NO_KEYS: (QueueDenied, NO_CREDENTIALS),
     AwsFault.NO_PROFILE: (QueueDenied, NO_PROFILE),
     AwsFault.SILENT: (QueueUnavailable, "the queue does not answer [{code}]"),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import attrgetter
 from typing import Protocol, Self
 
 from blizzard.model.source.file import SourceFile
@@ -70,7 +71,7 @@ class Downloads:
         timer: Callable[[], float] = time.perf_counter,
         pool: type[ThreadPoolExecutor] = ThreadPoolExecutor,
     ) -> None:
-        by_source = [(name, list(some)) for name, some in groupby(files, key=_source)]
+        by_source = [(name, list(some)) for name, some in groupby(files, attrgetter("source"))]
         self._ahead = {name: max(1, ahead[name]) for name, _some in by_source}
         threads = min(max(self._ahead.values(), default=1), max(1, len(files)))
         self._open_at = open_at
@@ -186,10 +187,6 @@ class Downloads:
     def _count_retry(self) -> None:
         with self._lock:
             self.retries += 1
-
-
-def _source(file: SourceFile) -> str:
-    return file.source
 
 
 def _is_small(file: SourceFile) -> bool:

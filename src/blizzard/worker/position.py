@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from blizzard.model.source.file import SourceFile
 from blizzard.model.source.form import FIRST_BYTES, codec_in
-from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK, TextPosition, newlines_in
+from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK, Decoded, TextPosition, newlines_in
 from lakebed.documents.records import Unread
 from lakebed.errors import LakeError, Whose
 from lakebed.types import Codec
@@ -92,7 +92,7 @@ def lines_of(text: bytes) -> int:
     return newlines_in(text) + (bool(text) and not text.endswith(b"\n"))
 
 
-def require_explained(decoded: "Decoded") -> None:
+def require_explained(decoded: Decoded) -> None:
     """Raise unless each line of a batch is a row, blank, passed over or set aside, and only one.
 
     Which lines are blank is seen in the text itself, not in what the parser made of it.
@@ -243,7 +243,3 @@ def is_plain(file: SourceFile, body: bytes) -> bool:
         return False
     codec = codec_in(body[:FIRST_BYTES], file.codec) if file.by_content else file.codec
     return codec is Codec.NONE
-
-
-if TYPE_CHECKING:
-    from blizzard.worker.ndjson.lines import Decoded

@@ -67,10 +67,9 @@ class ProgressClient(ProgressChannel):
         *,
         job: str = "",
         again: bool = False,
-        fresh_name: Callable[[], str] = lambda: secrets.token_hex(8),
         patience: float = PATIENCE_SECS,
     ) -> None:
-        super().__init__(attempt=fresh_name())
+        super().__init__(attempt=secrets.token_hex(8))
         self._address = address
         self._unit = unit
         self._job = job

@@ -1,12 +1,10 @@
-"""Rows of data files in plain types under their logical names, and conditions on them.
+"""Read data files in plain types under their logical names, and evaluate conditions on rows.
 
-Other writers note in a footer that texts are views, or large ones. Arrow reads them as that, and
-cannot take, compare or count them as it does plain ones. A table that maps its columns has other
-names for them in its files.
+Other writers may declare strings as views or large strings, which Arrow cannot take, compare or
+count like plain ones. With column mapping, files have physical column names.
 
-In a table that tracks its rows, a row has the id that its file gives it, or else the one that
-follows from its place in the file and the id of the first row, which is in the log. The same holds
-for the version that wrote it.
+With row tracking, a row has the id stored in its file, or else the file's first row id from the
+log plus its position. The same holds for the version that wrote it.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -37,7 +35,7 @@ from lakebed.documents.records import FirstRow, RowColumns
 Column = Any
 """An array of any type; pyarrow's stubs know one type at a time."""
 ColumnOf = Callable[[FieldPath], Column]
-"""Returns the values of a column, or of a field inside one; null where a file lacks it."""
+"""Returns the values of a column, or of a field inside one; nulls if the file lacks it."""
 
 COMPARE: dict[Operator, Callable[[Column, Column], Column]] = {
     Operator.EQUAL: pc.equal,
@@ -50,7 +48,7 @@ COMPARE: dict[Operator, Callable[[Column, Column], Column]] = {
 
 
 def matches(predicate: Predicate, column_of: ColumnOf) -> Column:
-    """Return of each row whether a condition holds; null where that depends on a null."""
+    """Evaluate a condition for each row; null if it depends on a null."""
     match predicate:
         case Combined(how=how, parts=parts):
             together: Column = pc.and_kleene if how == "and" else pc.or_kleene
@@ -67,7 +65,7 @@ def matches(predicate: Predicate, column_of: ColumnOf) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of some rows: those of the file, those of its partition, and others as nulls."""
+    """The columns of some rows: those of the file, its partition columns, and nulls for others."""
 
     table: pa.Table
     rows: int
@@ -87,7 +85,7 @@ class Columns:
 
 
 def field_inside(column: Column, names: Sequence[str]) -> Column:
-    """Return a field inside a struct, null where a struct around it is; all null without one."""
+    """Return a field inside a struct; null inside null structs, all null if missing."""
     for name in names:
         place = column.type.get_field_index(name)
         if place < 0:
@@ -98,7 +96,7 @@ def field_inside(column: Column, names: Sequence[str]) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class ColumnBounds:
-    """A column of which no value lies outside of two others."""
+    """The type and bounds of a column."""
 
     kind: Any
     least: Any
@@ -106,7 +104,7 @@ class ColumnBounds:
 
 
 def may_match(predicate: Predicate, bounds_of: Callable[[FieldPath], ColumnBounds | None]) -> bool:
-    """Whether a condition may hold for one of some rows, of whose columns bounds are known."""
+    """Whether a condition may hold for any row, given bounds of its columns."""
     match predicate:
         case Combined(how=how, parts=parts):
             each = (may_match(part, bounds_of) for part in parts)
@@ -120,9 +118,9 @@ def may_match(predicate: Predicate, bounds_of: Callable[[FieldPath], ColumnBound
 
 def _may_hold(bounds: ColumnBounds, operator: Operator, value: Value) -> bool:
     if not (pa.types.is_integer(bounds.kind) or pa.types.is_string(bounds.kind)):
-        return True  # A NaN lies outside of all bounds, and other types have few files to skip.
+        return True  # NaN is outside of all bounds, and other types rarely allow skipping.
     if not isinstance(value, int if pa.types.is_integer(bounds.kind) else str):
-        return True  # The comparison itself reports what is wrong.
+        return True  # The comparison itself reports the type error.
     least, greatest = bounds.least, bounds.greatest
     holds = {
         Operator.EQUAL: least <= value <= greatest,
@@ -155,7 +153,7 @@ def _compared(column: Column, operator: Operator, value: Value, name: str) -> Co
 
 
 def _scalar(value: Value, kind: Any) -> Column | None:  # noqa: ANN401 - as above
-    """Return a value as one of a type; None where it is of another kind."""
+    """Return a value as a scalar of a type; None if it is of another kind."""
     if pa.types.is_boolean(kind):
         return pa.scalar(value, kind) if isinstance(value, bool) else None
     if isinstance(value, bool):
@@ -176,7 +174,7 @@ def _text_as(value: str, kind: Any) -> Column | None:  # noqa: ANN401 - as above
         return pa.scalar(date.fromisoformat(value), kind)
     if pa.types.is_timestamp(kind):
         at = datetime.fromisoformat(value)
-        # Whether it has a zone must not be guessed.
+        # A missing zone must not be guessed.
         return pa.scalar(at, kind) if (at.tzinfo is None) == (kind.tz is None) else None
     return None
 
@@ -194,18 +192,18 @@ def _hint(kind: Any) -> str:  # noqa: ANN401 - as above
 
 @dataclass(frozen=True, slots=True)
 class RowIds:
-    """The ids of the rows of one file, and the columns in which other files keep them."""
+    """The row ids of one file, and the columns in which files may store them."""
 
     columns: RowColumns
     first: FirstRow
 
     @property
     def fields(self) -> "tuple[pa.Field[Any], ...]":
-        """Return both columns."""
+        """Return the id and version columns."""
         return tuple(pa.field(name, pa.int64()) for name in self.columns.names)
 
     def read(self, file: pq.ParquetFile, index: int, start: int, rows: int) -> pa.Table:
-        """Return both for the rows of the row group that starts at a row of the file."""
+        """Return the ids and versions of a row group that starts at a row of the file."""
         at = self.first.id + start
         implied = (np.arange(at, at + rows), np.full(rows, self.first.version))
         there = [name for name in self.columns.names if name in file.schema_arrow.names]
@@ -220,11 +218,11 @@ class RowIds:
 
 
 def row_ids_of(old: ActiveFile, work: Rewriting) -> RowIds | None:
-    """Return the ids of the rows of a file; None where the table tracks none."""
+    """Return the row ids of a file; None without row tracking."""
     if work.row_columns is None:
         return None
     if old.first_row is None:
-        raise AssertionError("the log does not say what the rows of a file are numbered from")
+        raise AssertionError("the log lacks the first row id of a file")
     return RowIds(work.row_columns, old.first_row)
 
 
@@ -239,17 +237,17 @@ def read_group(
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """An open data file of a table: its columns in plain types, under the names that people see."""
+    """An open data file of a table: its columns in plain types, under their logical names."""
 
     file: pq.ParquetFile
     mapping: ColumnMapping | None = None
-    """How files of the table hold its columns; None where it maps none."""
+    """The physical columns of the table; None without column mapping."""
     row_ids: RowIds | None = None
-    """The ids of its rows, to be read with them; None where they are not needed."""
+    """The row ids to read along; None if not needed."""
 
     @property
     def schema(self) -> pa.Schema:
-        """Return its columns, those left out that were dropped from the table."""
+        """Return its columns, without those dropped from the table."""
         found = plain_schema(self.file.schema_arrow)
         shown = found if self.mapping is None else logical_schema(found, self.mapping)
         if self.row_ids is None:
@@ -263,7 +261,7 @@ class TableFile:
         return self.schema.names
 
     def in_file(self, name: str) -> str:
-        """Return what the file calls a column."""
+        """Return the physical name of a column."""
         return path_in_files((name,), self.mapping)[0]
 
     def row_groups(self) -> "Iterator[RowGroup]":
@@ -277,12 +275,12 @@ class TableFile:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Rows of a data file that follow each other and are read as a whole."""
+    """A row group of a data file."""
 
     file: TableFile
     index: int
     start: int
-    """The place of its first row in the data file, from 0."""
+    """The position of its first row in the data file, from 0."""
     rows: int
 
     def read(self, columns: Collection[str] | None = None) -> pa.Table:
@@ -304,13 +302,13 @@ class RowGroup:
         return table
 
     def bounds(self, path: FieldPath) -> ColumnBounds | None:
-        """Return what the footer says of the values of a column."""
+        """Return the bounds of a column from the footer; None if unknown."""
         if len(path) > 1:
             return None
         schema = self.file.file.schema_arrow
         place = schema.get_field_index(self.file.in_file(path[0]))
         group = self.file.file.metadata.row_group(self.index)
-        # Columns after a nested one have other places in the file than in the schema.
+        # Nested columns shift the column indexes in the file.
         if place < 0 or group.num_columns != len(schema):
             return None
         known: Any = group.column(place).statistics
@@ -329,19 +327,18 @@ class RowGroup:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return a schema whose texts are plain, those inside of columns included."""
+    """Return a schema with plain strings at every depth."""
     return pa.schema([one.with_type(plain_type(one.type)) for one in schema])
 
 
 def plain_type(kind: Any) -> Any:  # noqa: ANN401 - pyarrow's stubs know one type at a time
-    """Return a type in which all texts are plain."""
+    """Return a type with plain strings at every depth."""
     if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
         return pa.string()
     if pa.types.is_binary_view(kind) or pa.types.is_large_binary(kind):
         return pa.binary()
     if pa.types.is_struct(kind):
-        inner = (kind.field(place) for place in range(kind.num_fields))
-        return pa.struct([one.with_type(plain_type(one.type)) for one in inner])
+        return pa.struct([one.with_type(plain_type(one.type)) for one in kind])
     if pa.types.is_map(kind):
         item = kind.item_field
         return pa.map_(plain_type(kind.key_type), item.with_type(plain_type(item.type)))

@@ -47,14 +47,11 @@ Array = Any
 class Filling:
     """Fills one field of the rows of one file, and counts."""
 
-    def __init__(
-        self, target: FillTarget, *, most_rows: int = MOST_ROWS, versions: str | None = None
-    ) -> None:
+    def __init__(self, target: FillTarget, *, versions: str | None = None) -> None:
         self._target = target
         self._versions = versions
-        """The column that says which version wrote a row; None where there is none."""
-        self._most_rows = most_rows
-        # An integer that was kept as it is written is not rounded now, declared or not.
+        """The column with the version that wrote a row; None without row tracking."""
+        # An integer that was rescued as written is not rounded now, declared or not.
         policy = OnMismatch.RESCUE
         schema = kept_exact(target.alone(), declared=Schema(()), on_mismatch=policy)
         self._decoder = Decoder(schema, unknown=UnknownFields.RESCUE, on_mismatch=policy)
@@ -64,8 +61,8 @@ class Filling:
     def fill(self, table: pa.Table) -> pa.Table:
         """Return the rows with the field filled wherever it is null and `_rescued` has a value."""
         plain = table.replace_schema_metadata(None)
-        starts = range(0, max(1, plain.num_rows), self._most_rows)
-        return pa.concat_tables([self._filled(plain.slice(at, self._most_rows)) for at in starts])
+        starts = range(0, max(1, plain.num_rows), MOST_ROWS)
+        return pa.concat_tables([self._filled(plain.slice(at, MOST_ROWS)) for at in starts])
 
     def _filled(self, table: pa.Table) -> pa.Table:
         table = table.combine_chunks()

@@ -9,7 +9,7 @@ forgotten file may be in the store, but no entry will ever name it.
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -115,35 +115,28 @@ def decoder_of(
     )
 
 
+@dataclass(eq=False)
 class _UnitRun:
     """The state of one unit while it runs."""
 
-    def __init__(
-        self,
-        unit: WorkUnit,
-        work: Work,
-        folder: Path,
-        downloads: Downloads,
-        uploads: Uploads,
-        stores: Stores,
-        channel: ProgressChannel,
-        decoder: Decoder,
-    ) -> None:
-        self.unit = unit
-        self.stores = stores
-        self.channel = channel
-        self.work = work
-        self.folder = folder
-        self.downloads = downloads
-        self.uploads = uploads
-        self.decoder = decoder
+    unit: WorkUnit
+    work: Work
+    folder: Path
+    downloads: Downloads
+    uploads: Uploads
+    stores: Stores
+    channel: ProgressChannel
+    decoder: Decoder
+
+    def __post_init__(self) -> None:
+        work = self.work
         self.decoded_budget = work.sizing.decoded_budget
-        self.outputs = OutputGroups(unit, work, folder, uploads, channel.done)
+        self.outputs = OutputGroups(self.unit, work, self.folder, self.uploads, self.channel.done)
         self.failed: list[SourceRecord] = []
         self.began = work.clock.seconds()
         self.handed_in = False
         self.may_fail = True
-        # It brings a compiler along, as the decoder does. Only who reads rows pays for it.
+        # Importing numba takes a second, so only code that reads rows does.
         from blizzard.worker.ndjson.sampling import ColumnSampler  # noqa: PLC0415
 
         self.sampler = ColumnSampler(adds=work.unknown_fields is UnknownFields.ADD)

@@ -1,6 +1,6 @@
-"""Encodings of Parquet columns, chosen by a sample, and column names and ids in files. Pure.
+"""Encodings of Parquet columns, chosen by a sample, and physical column names and ids. Pure.
 
-A table with column mapping has other names and ids in its files than people see.
+With column mapping, files have other column names and ids than the table's schema.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -23,11 +23,11 @@ from lakebed.errors import LakeError, Whose
 from lakebed.types import ParquetCodec
 
 Values = Any
-"""A chunked array of any type; pyarrow's stubs know one at a time."""
+"""A chunked array of any type; pyarrow's stubs are generic in one type."""
 
 
 def leaves(rows: pa.Table) -> Iterator[tuple[str, Values]]:
-    """Yield the path of each leaf as Parquet writes it, and its values: of lists, the elements."""
+    """Yield the Parquet path and the values of each leaf column."""
     for name in rows.column_names:
         yield from _leaves(name, rows[name])
 
@@ -60,16 +60,16 @@ def _elements(pairs: Values) -> Any:  # noqa: ANN401 - as above
 
 SAMPLE_ROWS = 10_000
 MOST_DISTINCT = 0.5
-"""A column repeats if at most every second value of the sample is a new one."""
+"""A column repeats if at most this share of the sample is distinct."""
 FEW_ROWS = 2_048
 HARDLY_REPEATS = 0.9
-"""What so few rows say of most columns is what the whole sample would say: a column of which every
-second of 10,000 values is a new one has about 85 % new ones among 2,048."""
+"""Beyond this share of distinct values, `FEW_ROWS` decide for the whole sample: a column with 50 %
+distinct values in 10,000 rows has about 85 % in 2,048."""
 LEAST_SAVED = 0.15
-"""A column is compressed if that takes so much off the sample at least. Times and measurements
-hardly get any smaller, and trying costs as much as all the rest of writing them."""
+"""The least saving for which a column is compressed. Times and measurements hardly compress, and
+trying costs as much as the rest of writing them."""
 SHORTEST_BITS = 32
-"""Shorter numbers are written as 32 bits each, most of which are the same."""
+"""Shorter numbers are written as 32 bits each and so always compress."""
 
 Codec = Literal["snappy", "gzip", "zstd", "lz4", "none"]
 PARQUET_CODEC: Mapping[ParquetCodec, Codec] = {
@@ -83,25 +83,25 @@ PARQUET_CODEC: Mapping[ParquetCodec, Codec] = {
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """The leaves of a file, by their paths, that are not encoded as the others are."""
+    """The leaf columns of a file, by path, with a special encoding."""
 
     repeating: tuple[str, ...] = ()
-    """Those with a dictionary."""
+    """Dictionary-encoded columns."""
     incompressible: tuple[str, ...] = ()
-    """Those that are left as they are."""
+    """Uncompressed columns."""
 
     def options(
         self, schema: pa.Schema, codec: ParquetCodec, named: pa.Schema | None = None
     ) -> dict[str, Any]:
-        """Return the options of Parquet's writer for a file with these columns.
+        """Return the Parquet writer's options for a file with these columns.
 
-        The file may lack some columns of the sample, and have them `named` otherwise.
+        The file may lack columns of the sample. `named` is the schema with physical names.
         """
         paths, names = (
             [path for path, _values in leaves(one.empty_table())]
             for one in (schema, named or schema)
         )
-        # A column that is not named would not be compressed at all.
+        # Columns missing from this dictionary would not be compressed at all.
         compression = {
             name: "none" if path in self.incompressible else PARQUET_CODEC[codec]
             for path, name in zip(paths, names, strict=True)
@@ -113,14 +113,14 @@ class Encoding:
 
 
 LookAt = Callable[[pa.Table], Encoding]
-"""Returns how some rows are best encoded."""
+"""Chooses the encoding of some rows."""
 
 
 def encoding_of(table: pa.Table, codec: ParquetCodec) -> Encoding:
-    """Return how the columns of a file are encoded that begins with these rows.
+    """Choose the encoding of a file that begins with these rows.
 
-    Only where values repeat does a dictionary save time and space. Parquet falls back by itself
-    where a dictionary grows too large, but only after the cost of building it.
+    A dictionary saves time and space only if values repeat. Parquet abandons a dictionary that
+    grows too large, but only after paying for it.
     """
     sample = list(leaves(table.slice(0, SAMPLE_ROWS)))
     repeating = tuple(
@@ -146,7 +146,7 @@ def _distinct(values: Values) -> float:
 
 
 def _is_incompressible(values: Values, codec: ParquetCodec) -> bool:
-    """Whether numbers or times hardly get smaller by compression; fewer than some say nothing."""
+    """Whether numbers or times hardly compress; False if there are too few to tell."""
     if codec is ParquetCodec.UNCOMPRESSED or not _is_written_as_it_is(values.type):
         return False
     present = pc.drop_null(values.slice(0, 2 * FEW_ROWS)).slice(0, FEW_ROWS)
@@ -155,7 +155,7 @@ def _is_incompressible(values: Values, codec: ParquetCodec) -> bool:
     together: Values = pa.concat_arrays(present.chunks)
     width = together.type.bit_width // 8
     size = len(together) * width
-    # Parquet means another LZ4 than Arrow does.
+    # Parquet's LZ4 is Arrow's lz4_raw.
     by: Any = "lz4_raw" if codec is ParquetCodec.LZ4 else PARQUET_CODEC[codec]
     compressed = pa.Codec(by).compress(together.buffers()[1].slice(together.offset * width, size))
     return bool(len(compressed) > (1 - LEAST_SAVED) * size)
@@ -165,18 +165,10 @@ def _is_written_as_it_is(kind: Any) -> bool:  # noqa: ANN401 - any column type
     return pa.types.is_primitive(kind) and kind.bit_width >= SHORTEST_BITS
 
 
-def fields_of(kind: Any) -> "list[pa.Field[Any]]":  # noqa: ANN401 - pyarrow's stubs know one type at a time
-    """Return the fields of a struct."""
-    return [kind.field(place) for place in range(kind.num_fields)]
-
-
 def without_dropped(
     column: "pa.ChunkedArray[Any]", path: FieldPath, there: Container[FieldPath]
 ) -> "pa.ChunkedArray[Any]":
-    """Return a column without the fields that are not there, at every depth.
-
-    A value without any of them is not copied.
-    """
+    """Drop the fields that are not in `there`, at every depth; copy nothing if all are."""
 
     def kept(fields: "Iterable[pa.Field[Any]]", at: FieldPath) -> "list[pa.Field[Any]]":
         return [
@@ -190,17 +182,17 @@ def without_dropped(
 
 
 Renamed = Callable[["Iterable[pa.Field[Any]]", FieldPath], "list[pa.Field[Any]]"]
-"""Returns the fields of a struct under other names, from where it is."""
+"""Renames the fields of the struct at a path."""
 
 
 class ColumnsUnknown(LakeError, code="columns_unknown", whose=Whose.EXTERNAL):
-    """A data file holds columns in a way that its table does not tell."""
+    """The columns of a data file do not match the table's column mapping."""
 
 
 def physical_schema(schema: pa.Schema, columns: ColumnMapping) -> pa.Schema:
-    """Return a schema with the names and ids of files.
+    """Return a schema with physical names and ids.
 
-    A field that the table does not have keeps its name, and the id that it has anywhere else.
+    A field that the table lacks keeps its name and gets the id derived from its path.
     """
     return pa.schema(_physical(schema, (), columns))
 
@@ -219,14 +211,14 @@ def _physical(
 
 
 def _retyped(kind: Any, path: FieldPath, renamed: Renamed) -> pa.DataType:  # noqa: ANN401 - pyarrow's stubs know one type at a time
-    """Return a type whose fields are renamed, at every depth."""
+    """Rename the fields of a type at every depth."""
 
     def inner(field: "pa.Field[Any]", step: str) -> "pa.Field[Any]":
         # Elements, keys and values have neither names nor ids of their own.
         return field.with_type(_retyped(field.type, (*path, step), renamed))
 
     if pa.types.is_struct(kind):
-        return pa.struct(renamed(fields_of(kind), path))
+        return pa.struct(renamed(list(kind), path))
     if pa.types.is_map(kind):
         key: Any = inner(kind.key_field, KEY)
         item: Any = inner(kind.item_field, VALUE)
@@ -237,43 +229,42 @@ def _retyped(kind: Any, path: FieldPath, renamed: Renamed) -> pa.DataType:  # no
 
 
 def as_in_files(table: pa.Table, columns: ColumnMapping) -> pa.Table:
-    """Return the same rows under the names of files, at every depth."""
+    """Return the rows under physical names, at every depth."""
     schema = physical_schema(table.schema, columns)
     found = map(_under, table.columns, schema)
     return pa.Table.from_arrays([*found], schema=schema)
 
 
 def _under(column: "pa.ChunkedArray[Any]", field: "pa.Field[Any]") -> "pa.ChunkedArray[Any]":
-    """Return a column as a field that has the same type, but for the names inside of it."""
+    """Return a column as a field of the same type except for the names inside of it."""
     if not pa.types.is_nested(field.type):
-        # Nothing is copied; a dictionary could not be read back alone, either.
+        # Nothing to rename; a dictionary could not be deserialised alone, either.
         return column
     schema = pa.schema([field])
     batches = (pa.record_batch([chunk], names=[field.name]) for chunk in column.chunks)
-    # A serialised batch has no names, so the same bytes are read back under others.
+    # A serialised batch has no names, so it can be read back under others.
     read = (pa.ipc.read_record_batch(one.serialize(), schema) for one in batches)
     return pa.Table.from_batches(read, schema).column(0)
 
 
 def logical_schema(schema: pa.Schema, columns: ColumnMapping) -> pa.Schema:
-    """Return the columns of a file that its table has, under the names that people see.
+    """Return the columns of a file that its table has, under their logical names.
 
-    A column that was dropped since is left out, and so is a field inside of one. Raise where a file
-    holds one that the table has, but not under its name: it would be taken for one that was
-    dropped.
+    Columns and nested fields that were dropped since are left out. Raise if a file holds a column
+    of the table under an unexpected name, which would be mistaken for a dropped one.
     """
     return pa.schema(_logical(schema, (), _InTable(columns)))
 
 
 class _InTable:
-    """The fields of a table by their names in files."""
+    """The fields of a table by physical name."""
 
     def __init__(self, columns: ColumnMapping) -> None:
         self.names = {path_in_files(path, columns): path[-1] for path in columns}
         self._ids = {(len(path) == 1, one.id) for path, one in columns.items()}
 
     def has(self, field: "pa.Field[Any]", path: FieldPath) -> bool:
-        """Whether the table has a field of a file, under the name that the file has for it."""
+        """Whether the table has a field of a file; raise if the names disagree."""
         if path in self.names:
             return True
         if (len(path) == 1, _id_in_file(field)) in self._ids:
@@ -311,7 +302,7 @@ def _logical(
 
 
 def as_people_see(table: pa.Table, columns: ColumnMapping) -> pa.Table:
-    """Return the same rows under the names that people see, at every depth."""
+    """Return the rows under logical names, at every depth."""
     schema, there = logical_schema(table.schema, columns), _InTable(columns).names
     found = []
     for one in schema:
@@ -321,7 +312,7 @@ def as_people_see(table: pa.Table, columns: ColumnMapping) -> pa.Table:
 
 
 def logical_paths(schema: pa.Schema, columns: ColumnMapping) -> dict[str, str]:
-    """Return the names that people see of the plain fields of a schema, by those in files."""
+    """Return the logical names of a schema's non-struct fields by physical name."""
     return {
         format_path(path_in_files(path, columns)): format_path(path)
         for field in schema
@@ -334,6 +325,5 @@ def _plain(path: FieldPath, field: "pa.Field[Any]") -> Iterator[FieldPath]:
     if not pa.types.is_struct(kind):
         yield path
         return
-    for place in range(kind.num_fields):
-        inner = kind.field(place)
+    for inner in kind:
         yield from _plain((*path, inner.name), inner)

@@ -1,12 +1,13 @@
-"""The output files of one unit, in groups: the source files of a group stand or fall together.
+"""The output files of one unit, in groups whose source files succeed or fail together.
 
-What is written for a group that is forgotten or breaks may be in the store, but no entry will ever
-name it; where the store is full, it is deleted again.
+Files of a failed group may be in the store, but no journal entry names them. If the store is full,
+they are deleted again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -35,7 +36,6 @@ from blizzard.worker.quarantine.reader import SCHEMA as QUARANTINE_SCHEMA
 from blizzard.worker.quarantine.writer import QuarantineRows, QuarantineWriter
 from blizzard.worker.record import failure_of
 from lakebed import layout
-from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.documents.records import (
     BadLines,
     FailureStage,
@@ -49,7 +49,7 @@ from lakebed.layout import PartitionValues
 from lakebed.types import Provenance
 
 LINE_BYTES = 8
-"""What the number of a record takes in memory."""
+"""The memory of a record number."""
 
 Uploaded = TypeVar("Uploaded", FinishedFile, QuarantineFile)
 
@@ -67,24 +67,24 @@ def _slices(batch: pa.RecordBatch, size: int, most: int, known: Sequence[Run]) -
 
 @dataclass(slots=True)
 class OutputGroup:
-    """Source files that share output files, and so stand or fall together."""
+    """Source files that share output files, and so succeed or fail together."""
 
     name: str
     writer: RollingWriter | PartitionedWriter
     records: list[SourceRecord] = field(default_factory=list)
     uploads: list[Future[FinishedFile]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
-    """How long each of them took to be written."""
+    """The write time of each upload."""
     quarantine: QuarantineWriter | None = None
-    """Where its bad lines go, once there is one."""
+    """The writer of its bad lines; None without any."""
     quarantine_uploads: list[Future[QuarantineFile]] = field(default_factory=list)
     broken: Exception | None = None
-    """Why nothing more can be written to it, once something could not."""
+    """The first error; nothing more is written after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettledGroups:
-    """What became of all groups of a unit, once every upload has ended."""
+    """The outcome of all groups of a unit, after every upload has ended."""
 
     read: Sequence[SourceRecord]
     failed: Sequence[SourceRecord]
@@ -92,18 +92,17 @@ class SettledGroups:
     quarantine: tuple[QuarantineFile, ...]
     write_seconds: Mapping[str, float]
     sink_full: str | None = None
-    """What the sink's store said where it had no room for a file."""
+    """The store's error if the sink is full."""
 
 
 class OutputGroups:
-    """The groups of one unit while it runs, and the way of their rows into the store."""
+    """The groups of one running unit: writes their rows and uploads their files."""
 
     def __init__(
         self, unit: WorkUnit, work: Work, folder: Path, uploads: Uploads, done: Done
     ) -> None:
         self._unit = unit
         self._work = work
-        self._folder = folder
         self._uploads = uploads
         self._done = done
         self._files = {file.key: file for file in unit.files}
@@ -112,22 +111,29 @@ class OutputGroups:
         self._policy = work.rolling
         if unit.file_size is not None:
             self._policy = replace(work.rolling, file_size=unit.file_size)
+        self._new_rolling = partial(
+            RollingWriter,
+            policy=self._policy,
+            marks=work.marks,
+            folder=folder,
+            clock=work.clock,
+        )
 
     @property
     def last(self) -> OutputGroup:
-        """Return the group that was made last."""
+        """Return the newest group."""
         return self._groups[-1]
 
     def new(self) -> OutputGroup:
-        """Return a group of its own."""
+        """Add a group."""
         group = OutputGroup(f"{self._unit.name}.{len(self._groups)}", self._new_writer())
         self._groups.append(group)
         return group
 
     def slices(self, decoded: Decoded, file: SourceFile, lines: int) -> list[Slice]:
-        """Return decoded rows in batches of no more than the source allows, and their origins.
+        """Cut decoded rows into batches within the source's limit, with their origins.
 
-        `lines` is how many lines of the file, or of its part, were read before.
+        `lines` counts the lines of the file, or of its part, that were read before.
         """
         before, most = file.records_before, self._work.limits[file.source].batch_size
         first = (before or 0) + lines + 1
@@ -141,17 +147,16 @@ class OutputGroups:
         return _slices(batch, size, most, known)
 
     def write(self, group: OutputGroup, slices: Iterable[Slice], file: SourceFile) -> None:
-        """Write rows of a source file; trouble breaks the group, and only the group."""
+        """Write rows of a source file; an error breaks only the group."""
         for batch, size, runs in slices:
             self._write_all(group, group.writer.write(batch, file.key, size, runs))
             self._done.rows += batch.num_rows
 
     def write_combined(self, group: OutputGroup, found: CombinedFiles[Opened], budget: int) -> bool:
-        """Write the rows of whole files; False where they are to be written file by file.
+        """Write the rows of whole files; return False if each file must be written separately.
 
-        That is so where each row goes its own way or has its own number in it, and where they are
-        more than one batch, or than what is kept of a file until all of it is read. Trouble breaks
-        the group, and only the group.
+        That is the case if rows are partitioned or carry their record number, or if they exceed a
+        batch or the decode budget. An error breaks only the group.
         """
         writer, policy = group.writer, self._policy
         by_line = self._stamp is not None and Provenance.LINE in self._stamp.columns
@@ -169,25 +174,25 @@ class OutputGroups:
         return True
 
     def quarantine(self, group: OutputGroup, bad: list[QuarantineRows]) -> None:
-        """Write bad lines of a source file; trouble breaks the group, and only the group."""
+        """Write bad lines of a source file; an error breaks only the group."""
         for one in bad:
             if group.quarantine is None:
-                group.quarantine = QuarantineWriter(self._rolling(QUARANTINE_SCHEMA))
+                group.quarantine = QuarantineWriter(self._new_rolling(schema=QUARANTINE_SCHEMA))
             self._write_quarantine(group, group.quarantine.write(one))
 
     def close(self, group: OutputGroup) -> None:
-        """Write what is left; the group gets no more rows."""
+        """Write the remaining rows and close the group."""
         self._write_all(group, group.writer.close())
         if group.quarantine is not None:
             self._write_quarantine(group, group.quarantine.close())
 
     def forget(self, group: OutputGroup) -> None:
-        """Drop a group whose only source file has failed."""
+        """Drop the group of a single source file that has failed."""
         _abandon(group)
         self._groups.remove(group)
 
     def settle(self) -> SettledGroups:
-        """Wait for all uploads; if one failed, all source files of its group have failed."""
+        """Wait for all uploads; a failed one fails all source files of its group."""
         read: list[SourceRecord] = []
         lost: list[SourceRecord] = []
         files: list[FinishedFile] = []
@@ -199,7 +204,7 @@ class OutputGroups:
             aside = _uploaded(group, group.quarantine_uploads)
             if group.broken is not None:
                 lost += self._failed(group, group.broken)
-                # Only a store raises it: a full disk of the worker itself is an OSError here.
+                # Only a store raises this; a full local disk is an OSError.
                 if isinstance(group.broken, StoreFull):
                     full = full or str(group.broken)
                     self._delete_uploaded(uploaded, aside)
@@ -234,7 +239,13 @@ class OutputGroups:
         stamps = None if stamp is None else Stamps(stamp, self._uri_of)
 
         def for_partition(values: PartitionValues, look_at: LookAt | None = None) -> RollingWriter:
-            return self._rolling(schema, values, look_at, stamps, work.mapping)
+            return self._new_rolling(
+                schema=schema,
+                partition_values=values,
+                look_at=look_at,
+                stamps=stamps,
+                mapping=work.mapping,
+            )
 
         if work.row_partitions is None:
             return for_partition(self._unit.partition_values)
@@ -249,28 +260,8 @@ class OutputGroups:
             staged_bytes=work.sizing.staged_bytes,
         )
 
-    def _rolling(
-        self,
-        schema: pa.Schema,
-        values: PartitionValues | None = None,
-        look_at: LookAt | None = None,
-        stamps: Stamps | None = None,
-        mapping: ColumnMapping | None = None,
-    ) -> RollingWriter:
-        return RollingWriter(
-            schema=schema,
-            policy=self._policy,
-            marks=self._work.marks,
-            folder=self._folder,
-            clock=self._work.clock,
-            partition_values=values,
-            look_at=look_at,
-            stamps=stamps,
-            mapping=mapping,
-        )
-
     def _write_all(self, group: OutputGroup, closed: Iterator[ClosedFile]) -> None:
-        """Write and hand in what was closed; trouble breaks the group, and only the group."""
+        """Upload the closed files; an error breaks only the group."""
         if group.broken is not None:
             return
         try:
@@ -305,7 +296,7 @@ class OutputGroups:
             _abandon(group)
 
     def _placed(self, closed: ClosedFile) -> tuple[Run, ...]:
-        """Return the runs of an output file; records of a part count from its first byte."""
+        """Return the runs of an output file; in a file part, records count from its first byte."""
         file = self._files[closed.sources[0]]
         if file.part is None or file.records_before is not None:
             return closed.runs
@@ -313,7 +304,7 @@ class OutputGroups:
         return tuple(run._replace(first=None, byte=byte, nth=run.first) for run in closed.runs)
 
     def _only_source(self, closed: ClosedFile) -> str | None:
-        """Return the URI of the one source file in an output file, if there is but one."""
+        """Return the URI of the source file of an output file; None if there are several."""
         return self._uri_of(closed.sources[0]) if len(closed.sources) == 1 else None
 
     def _uri_of(self, key: str) -> str:
@@ -328,7 +319,7 @@ def _abandon(group: OutputGroup) -> None:
 
 
 def _uploaded(group: OutputGroup, uploads: Sequence[Future[Uploaded]]) -> list[Uploaded]:
-    """Wait for the group's uploads; the first that failed breaks it."""
+    """Wait for the group's uploads; the first error breaks it."""
     files = []
     for upload in uploads:
         try:

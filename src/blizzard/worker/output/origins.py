@@ -1,15 +1,14 @@
 """Origins of the rows of a data file: runs for the journal, columns for provenance. Pure.
 
-A run says from which records of a source file consecutive rows come. Adjacent runs are joined, so a
-data file usually has one run for each source file, however many batches its rows came in. Until the
-source files that share a data file are known, a run's own `source` means nothing.
+A run maps consecutive rows to the records of a source file that they come from. Adjacent runs are
+joined, so a data file usually has one run per source file. A run's `source` is only set once the
+source files of the data file are known.
 
-In the columns, the number of its record travels with a row. What all rows of a source file or of a
-batch share is added when a row group is written: as dictionaries, which take no memory for the rows
-that repeat.
+Of the provenance columns, only record numbers travel with the rows. Values shared by a source file
+or batch are added when a row group is written, as dictionaries that cost no memory per row.
 
-A file that fails half-way must leave nothing in a data file that it shares with others, so its rows
-are held until all of it is read: in memory up to a limit, then on the local disk in Arrow's format.
+A file that fails half-way must leave nothing in a shared data file, so its rows are kept until all
+of it is read: in memory up to a limit, then on the local disk in Arrow's format.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,7 +29,7 @@ from lakebed.documents.records import Run
 from lakebed.types import Provenance
 
 MOST_RUNS = 64
-"""Runs of one source file in one data file, or of one block of lines, that are kept apart."""
+"""The most separate runs per source file and data file, or per block of lines."""
 
 Numbers = npt.NDArray[np.int64]
 
@@ -40,13 +39,13 @@ class Slice(NamedTuple):
 
     batch: pa.RecordBatch
     size: int
-    """The memory that they take."""
+    """Their memory."""
     runs: tuple[Run, ...] = ()
-    """The records that they come from."""
+    """Their origins."""
 
 
 def runs_of(decoded: Decoded, first: int) -> tuple[Run, ...]:
-    """Return where the rows of some lines come from; the first of the lines has this number."""
+    """Return the origins of the rows of some lines; `first` is the number of the first line."""
     rows = decoded.batch.num_rows
     if rows == decoded.lines:
         return (Run(0, first, rows, rows),) if rows else ()
@@ -64,7 +63,7 @@ def runs_of(decoded: Decoded, first: int) -> tuple[Run, ...]:
 
 
 def runs_at(numbers: Sequence[int | None]) -> tuple[Run, ...]:
-    """Return where rows come from whose records have these numbers; nothing if one has none."""
+    """Return the origins of rows with these record numbers; empty if one is unknown."""
     known = [number for number in numbers if number is not None]
     return tuple(Run(0, number, 1, 1) for number in known) if len(known) == len(numbers) else ()
 
@@ -82,7 +81,7 @@ def record_numbers(decoded: Decoded, first: int) -> Numbers | None:
 
 
 def spread(runs: Sequence[Run], rows: int) -> tuple[Run, ...]:
-    """Return where some of the rows come from, which may be any of them, in their order."""
+    """Return one run for an arbitrary subset of the rows, in order."""
     if not runs:
         return ()
     first = runs[0].first or 0
@@ -95,13 +94,13 @@ def _end(run: Run) -> int:
 
 
 class Cutter:
-    """Hands out the runs of rows that are taken in slices, one slice after the other."""
+    """Splits runs along consecutive slices of their rows."""
 
     def __init__(self, runs: Iterable[Run]) -> None:
         self._left = list(reversed(list(runs)))
 
     def next(self, rows: int) -> tuple[Run, ...]:
-        """Return the runs of the next rows; nothing where not all of them are known."""
+        """Return the runs of the next rows; empty if some are unknown."""
         found: list[Run] = []
         while rows and self._left:
             run = self._left.pop()
@@ -115,22 +114,22 @@ class Cutter:
 
 @dataclass(slots=True)
 class Origins:
-    """The origins of the rows of one data file, or of those that wait for their row group."""
+    """The origins of the rows of one data file or row group."""
 
     known: list[tuple[str, Run | None]] = field(default_factory=list)
-    """Source files with their runs in the order of the rows; None where unknown."""
+    """Source files and runs in row order; the run is None if unknown."""
     by_source: list[tuple[str, int]] = field(default_factory=list)
-    """Source files and how many rows of each follow each other, in the order of the rows."""
+    """Source files and their consecutive row counts, in row order."""
     _kept_apart: int = 0
     """Runs of the last source file."""
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Return every source file once."""
+        """Return the distinct source files."""
         return tuple(dict.fromkeys(source for source, _run in self.known))
 
     def add(self, source: str, rows: int, runs: Sequence[Run]) -> None:
-        """Note rows of a source file; no run means that their records are unknown."""
+        """Add rows of a source file; without runs, their records are unknown."""
         if self.by_source and self.by_source[-1][0] == source:
             rows += self.by_source.pop()[1]
         self.by_source.append((source, rows))
@@ -138,9 +137,9 @@ class Origins:
             self._add(source, run)
 
     def add_whole(self, files: Sequence[tuple[str, int]]) -> None:
-        """Note the rows of whole source files, others than the last, of which each line is a row.
+        """Add whole source files, different from the last, in which each line is a row.
 
-        There is one for each of many small files, and most of them are about as long.
+        Equal runs are shared, since many small files have the same length.
         """
         known = {rows: Run(0, 1, rows, rows) for rows in {rows for _source, rows in files}}
         self.by_source += files
@@ -148,12 +147,12 @@ class Origins:
         self._kept_apart = 1
 
     def extend(self, other: "Origins") -> None:
-        """Note the rows of others after these."""
+        """Append the origins of following rows."""
         for source, run in other.known:
             self._add(source, run)
 
     def runs(self) -> tuple[Run, ...]:
-        """Return the origins as an entry has them; nothing where some are unknown."""
+        """Return the runs for the journal entry; empty if some are unknown."""
         places = {source: place for place, source in enumerate(self.sources)}
         return tuple(self._runs(places)) if all(run for _source, run in self.known) else ()
 
@@ -177,7 +176,7 @@ class Origins:
 
 
 def _together(last: Run | None, run: Run | None, *, anyway: bool) -> Run | None:
-    """Return both as one, where that says as much or where there are too many; else None."""
+    """Join two runs if that loses nothing or `anyway` is set; else return None."""
     if last is None or run is None or (run.first or 0) < (last.first or 0):
         return None
     is_next = last.is_exact and run.is_exact and _end(last) == run.first
@@ -191,10 +190,10 @@ def _together(last: Run | None, run: Run | None, *, anyway: bool) -> Run | None:
 def runs_without(
     names: Sequence[str], runs: Sequence[Run], gone: Sequence[tuple[int, int]]
 ) -> tuple[tuple[str, ...], tuple[Run, ...]]:
-    """Return the source files and the origins of the rows that are left of a data file.
+    """Return the source files and runs of a data file after the rows in `gone` are removed.
 
-    `gone` are the places of the others, in their order. Where the origins are unknown, so are those
-    of the rows that are left, and each of the source files may still have some.
+    `gone` holds ascending row ranges. If the origins are unknown they stay unknown, and any of the
+    source files may still have rows.
     """
     if not runs:
         return tuple(names), ()
@@ -220,9 +219,9 @@ def runs_without(
 
 
 def _part(run: Run, offset: int, rows: int) -> Run:
-    """Return some of the rows of a run."""
+    """Return a run of some of its rows."""
     if not run.is_exact:
-        return run._replace(rows=rows)  # Each may be of any of the records.
+        return run._replace(rows=rows)  # Any of the records may be meant.
     if run.first is not None:
         return run._replace(first=run.first + offset, rows=rows, records=rows)
     nth = None if run.nth is None else run.nth + offset
@@ -230,7 +229,7 @@ def _part(run: Run, offset: int, rows: int) -> Run:
 
 
 def _append(left: list[Run], run: Run) -> None:
-    """Add a run; where a source file has very many, they become one that says less."""
+    """Append a run; beyond `MOST_RUNS` of a source file, widen the last one."""
     others = left[-MOST_RUNS:]
     if len(others) < MOST_RUNS or any(one.source != run.source for one in others):
         left.append(run)
@@ -252,14 +251,14 @@ Column = Any
 def with_lines(
     batch: pa.RecordBatch, numbers: "Numbers | Sequence[int | None] | None"
 ) -> pa.RecordBatch:
-    """Return rows with the numbers of their records, or with nulls where those are unknown."""
+    """Append the record numbers of the rows; null if unknown."""
     kind: Any = LINE.arrow_type()
     column: Column = pa.nulls(batch.num_rows, kind) if numbers is None else pa.array(numbers, kind)
     return batch.append_column(pa.field(LINE.name, kind), column)
 
 
 class Stamps:
-    """Adds the columns that all rows of a source file or of a batch share."""
+    """Adds the provenance columns whose values a source file or batch shares."""
 
     def __init__(self, stamp: Stamp, uri_of: Callable[[str], str]) -> None:
         self._stamp = stamp
@@ -268,11 +267,11 @@ class Stamps:
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the columns; the values of each of them repeat."""
+        """Return the names of the columns."""
         return [which.column for which in self._columns]
 
     def on(self, rows: pa.Table, sources: Sequence[tuple[str, int]]) -> pa.Table:
-        """Return rows with the columns; so many rows after the other come from each source."""
+        """Append the columns to rows; `sources` holds consecutive row counts by source file."""
         for which in self._columns:
             field = PROVENANCE[which]
             column = self._column(which, rows.num_rows, sources)
@@ -297,11 +296,11 @@ def _repeated(values: Sequence[str], counts: Sequence[int]) -> Column:
 
 
 ON_DISK = 8
-"""How many times what is kept in memory is kept on the disk at most, the former included."""
+"""The most kept rows, including those on disk, as a multiple of the memory budget."""
 
 
 class KeptRows:
-    """Rows that are not to be written yet, in their order."""
+    """Rows that must not be written yet, in order."""
 
     def __init__(self, folder: Path, in_memory: int) -> None:
         self._folder = folder
@@ -311,7 +310,7 @@ class KeptRows:
         self._spills: list[_Spill] = []
 
     def add(self, slices: Iterable[Slice]) -> None:
-        """Keep more rows: on the disk, once there is no room for them in memory."""
+        """Keep more rows: on disk once the memory budget is used up."""
         for one in slices:
             self._room -= one.size
             if self._room >= 0:
@@ -323,7 +322,7 @@ class KeptRows:
             self._spills[-1].add(one)
 
     def take(self) -> Iterator[Slice]:
-        """Yield the rows, and keep them no longer."""
+        """Yield the rows and release them."""
         try:
             yield from self._slices
             self._slices = []
@@ -333,7 +332,7 @@ class KeptRows:
             self.forget()
 
     def forget(self) -> None:
-        """Keep nothing any longer; there is room in memory again."""
+        """Release all rows and reset the memory budget."""
         self._slices, self._room = [], self._in_memory
         for spill in self._spills:
             spill.remove()
@@ -347,7 +346,7 @@ class _Spill:
         self.schema = schema
         self._path = path
         self._about: list[tuple[int, tuple[Run, ...]]] = []
-        """The memory that the rows of each batch take, and the records that they come from."""
+        """The memory and the runs of each batch."""
         self._file = pa.OSFile(str(path), "wb")
         self._writer = pa.ipc.new_stream(self._file, schema)
 
@@ -364,8 +363,6 @@ class _Spill:
 
     def remove(self) -> None:
         for each in (self._writer, self._file):
-            with suppress(
-                Exception
-            ):  # what is closed already, or on a full disk, goes all the same
+            with suppress(Exception):  # already closed, or the disk is full
                 each.close()
         self._path.unlink(missing_ok=True)

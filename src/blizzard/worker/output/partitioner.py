@@ -6,8 +6,9 @@ rows are gathered by it.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -199,56 +200,43 @@ MAX_OPEN_FILES = 64
 1,024 descriptors; each file takes up to its target size of the local disk until it is finished."""
 
 
-class ForPartition(Protocol):
-    """Opens the writer of one partition."""
-
-    def __call__(self, values: PartitionValues, look_at: LookAt) -> RollingWriter:
-        """Return it; `look_at` says how its columns are encoded."""
+ForPartition = Callable[[PartitionValues, LookAt], RollingWriter]
+"""Opens the writer of one partition; `LookAt` chooses the encoding of its columns."""
 
 
+@dataclass(kw_only=True, eq=False)
 class PartitionedWriter:
-    """Writes rows into the files of the partitions that they belong to."""
+    """Writes rows into the files of their partitions."""
 
-    def __init__(
-        self,
-        *,
-        by: RowPartitions,
-        from_path: PartitionValues,
-        schema: pa.Schema,
-        policy: RollingPolicy,
-        batch_size_of: Callable[[str], int],
-        clock: Clock,
-        for_partition: ForPartition,
-        staged_bytes: int,
-        max_open_files: int = MAX_OPEN_FILES,
-    ) -> None:
-        self._by = by
-        self._from_path = from_path
-        self._schema = schema
-        self._batch_cost = batch_cost(schema)
-        self._policy = policy
-        self._batch_size_of = batch_size_of
-        self._clock = clock
-        self._for_partition = for_partition
-        self._divided_at = staged_bytes
-        self._max_open_files = max_open_files
+    by: RowPartitions
+    from_path: PartitionValues
+    schema: pa.Schema
+    policy: RollingPolicy
+    batch_size_of: Callable[[str], int]
+    clock: Clock
+    for_partition: ForPartition
+    staged_bytes: int
+    max_open_files: int = MAX_OPEN_FILES
+
+    def __post_init__(self) -> None:
+        self._batch_cost = batch_cost(self.schema)
         self._staged: list[pa.RecordBatch] = []
-        self._staged_bytes = 0
+        self._staged_size = 0
         self._runs: list[Run] = []
         self._source = ""
         self._writers: dict[Values, RollingWriter] = {}
         self._open: OrderedDict[Values, None] = OrderedDict()
-        """The partitions with a file, the one that got no row for longest first."""
+        """The partitions with an open file, least recently used first."""
         self._held = 0
-        """Memory of the rows that wait, once compacted."""
+        """Memory of the waiting rows, once compacted."""
         self._kept = 0
-        """Memory that they keep, the rows beside them included."""
+        """Memory that they keep alive, including other rows of their batches."""
         self._sampled = 0
         self._encoding = Encoding()
-        """How columns are encoded, by the largest sample so far: a look at each file would cost
-        more than a small file does."""
+        """The encoding of columns, chosen by the largest sample so far: sampling each file would
+        cost more than a small file does."""
         self._oldest = float("inf")
-        """No file in hand is older than this; there may be none as old."""
+        """A lower bound of when the oldest waiting file began."""
 
     @property
     def held(self) -> int:
@@ -272,9 +260,9 @@ class PartitionedWriter:
         self._source = source
         if batch.num_rows:
             self._staged.append(batch)
-            self._staged_bytes += batch.nbytes if size is None else size
+            self._staged_size += batch.nbytes if size is None else size
             self._runs += runs
-        if self._staged_bytes >= self._divided_at:
+        if self._staged_size >= self.staged_bytes:
             yield from self._divide()
 
     def close(self) -> Iterator[ClosedFile]:
@@ -290,13 +278,13 @@ class PartitionedWriter:
             writer.abandon()
         self._writers.clear()
         self._open.clear()
-        self._staged, self._staged_bytes, self._held, self._kept = [], 0, 0, 0
+        self._staged, self._staged_size, self._held, self._kept = [], 0, 0, 0
         self._runs = []
 
     def _divide(self) -> Iterator[ClosedFile]:
         """Hand the staged rows to their partitions."""
-        staged, size, runs = self._staged, self._staged_bytes, self._runs
-        self._staged, self._staged_bytes, self._runs = [], 0, []
+        staged, size, runs = self._staged, self._staged_size, self._runs
+        self._staged, self._staged_size, self._runs = [], 0, []
         if not staged:
             return
         yield from self._finish_old()
@@ -305,8 +293,8 @@ class PartitionedWriter:
         if sum(one.rows for one in runs) != rows:
             runs = []  # of some rows the records are unknown
         self._kept += size
-        most = self._batch_size_of(self._source)
-        for key, batches in grouped(staged, self._by, self._schema.names):
+        most = self.batch_size_of(self._source)
+        for key, batches in grouped(staged, self.by, self.schema.names):
             here = sum(batch.num_rows for batch in batches)
             cutter = Cutter(runs if here == rows else spread(runs, here))
             for batch in batches:
@@ -317,10 +305,10 @@ class PartitionedWriter:
 
     def _look_at(self, staged: list[pa.RecordBatch]) -> None:
         """Look at a larger sample than before, as long as there is none of the full size."""
-        sample = pa.Table.from_batches(staged).select(self._schema.names).slice(0, SAMPLE_ROWS)
+        sample = pa.Table.from_batches(staged).select(self.schema.names).slice(0, SAMPLE_ROWS)
         if sample.num_rows > self._sampled:
             self._sampled = sample.num_rows
-            self._encoding = encoding_of(sample, self._policy.codec)
+            self._encoding = encoding_of(sample, self.policy.codec)
 
     def _take(
         self, key: Values, batch: pa.RecordBatch, size: int, runs: Sequence[Run]
@@ -328,7 +316,7 @@ class PartitionedWriter:
         writer = self._writers.get(key)
         if writer is None:
             values = self._values(key)
-            writer = self._for_partition(values, lambda _rows: self._encoding)
+            writer = self.for_partition(values, lambda _rows: self._encoding)
             self._writers[key] = writer
         before = writer.held
         writer.take(batch, self._source, size, runs)
@@ -339,17 +327,17 @@ class PartitionedWriter:
             self._open.move_to_end(key)
         if writer.is_full:
             yield from self._flush(key)
-        if max(self._kept, self._held) > self._policy.row_group_size:
+        if max(self._kept, self._held) > self.policy.row_group_size:
             yield from self._relieve()
 
     def _values(self, key: Values) -> PartitionValues:
-        row = {part.column.name: value for part, value in zip(self._by.parts, key, strict=True)}
-        return self._by.values(row, self._from_path)
+        row = {part.column.name: value for part, value in zip(self.by.parts, key, strict=True)}
+        return self.by.values(row, self.from_path)
 
     def _relieve(self) -> Iterator[ClosedFile]:
         """Write the partitions with the most rows, and copy the rows of the others together."""
         for key in sorted(self._writers, key=lambda key: self._writers[key].held, reverse=True):
-            if self._held <= self._policy.row_group_size // 2:
+            if self._held <= self.policy.row_group_size // 2:
                 break
             if key in self._writers:  # it may have been finished to make room
                 yield from self._flush(key)
@@ -363,7 +351,7 @@ class PartitionedWriter:
         if not writer.held:
             return
         if not writer.is_open:
-            while len(self._open) >= self._max_open_files:
+            while len(self._open) >= self.max_open_files:
                 yield from self._finish(next(iter(self._open)))
         held = writer.held
         closed = list(writer.flush())
@@ -387,7 +375,7 @@ class PartitionedWriter:
 
     def _finish_old(self) -> Iterator[ClosedFile]:
         """Finish the files that have been open too long, whether or not more rows come."""
-        latest = self._clock.seconds() - self._policy.rollover
+        latest = self.clock.seconds() - self.policy.rollover
         if self._oldest > latest:
             return
         for key in [key for key, writer in self._writers.items() if writer.since <= latest]:

@@ -125,7 +125,10 @@ class Uploads:
         with self._lock:
             self._progress.parquet_files += 1
             self._progress.bytes_written += file.size
-            self._count(file)
+            self._done.parquet_files += 1
+            self._done.bytes_written += file.size
+            self._done.multipart_uploads += self._settings.in_parts(file.size)
+            self._done.write_seconds.append(file.seconds)
         file.path.unlink()
         return FinishedFile(
             filename=name,
@@ -139,12 +142,6 @@ class Uploads:
             statistics=file.statistics,
             modification_time=int(facts.modified.timestamp() * 1000),
         )
-
-    def _count(self, file: ClosedFile) -> None:
-        self._done.parquet_files += 1
-        self._done.bytes_written += file.size
-        self._done.multipart_uploads += self._settings.in_parts(file.size)
-        self._done.write_seconds.append(file.seconds)
 
     def _put(self, name: TablePath, file: ClosedFile) -> ObjectFacts:
         """Upload a file, and try again where that can help."""
