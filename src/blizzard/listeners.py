@@ -39,7 +39,7 @@ def exporting(
     )
     from lakebed.telemetry.export.courier import CourierLimits, delivered  # noqa: PLC0415
     from lakebed.telemetry.export.spans import encoder  # noqa: PLC0415
-    from penguin.tracing import CommitTracer  # noqa: PLC0415
+    from penguin.telemetry import CommitTracer  # noqa: PLC0415
 
     spans = encoder(environment.get("OTEL_SERVICE_NAME", "blizzard"))
     batches = partial(BatchTracer, seconds=time.time)

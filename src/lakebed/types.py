@@ -1,9 +1,9 @@
-"""Enums that both programs share: in YAML, in settings and in documents. No Arrow.
+"""Enums that both programs share: in YAML, on the command line and in documents. No Arrow.
 
 Pydantic reads them from the configuration, and lists them in messages in this order.
 """
 
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Self
 
 
@@ -212,3 +212,35 @@ class CatalogType(StrEnum):
 
     GLUE = "glue"
     HIVE = "hive"
+
+
+class Level(IntEnum):
+    """Levels of events, numbered as in the standard library's logging."""
+
+    TRACE = 5
+    DEBUG = 10
+    INFO = 20
+    WARN = 30
+    ERROR = 40
+
+
+class LogFormat(StrEnum):
+    """Formats of log lines."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    """The names of the levels on the command line."""
+
+    TRACE = "trace"
+    DEBUG = "debug"
+    INFO = "info"
+    WARN = "warn"
+    ERROR = "error"
+
+    @property
+    def level(self) -> Level:
+        """Return the level of the name."""
+        return Level[self.name]

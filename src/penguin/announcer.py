@@ -9,7 +9,7 @@ from typing import TypeVar
 from lakebed.clock import Clock
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.telemetry.events import FEW, Emit, code_of
-from penguin.backlog.look import TableView
+from penguin.backlog.table_view import TableView
 from penguin.events.backlog import (
     BacklogSeen,
     EntryNotHandedOff,

@@ -16,7 +16,7 @@ from lakebed.documents.pending_meta import EntryName
 from lakebed.errors import CommitUnconfirmed, LakeError
 from lakebed.layout import file_name, receipt
 from lakebed.retry import Backoff
-from lakebed.storage.ahead import ahead
+from lakebed.storage.objects import ahead
 from lakebed.storage.store import Reader, Store
 from penguin.delta.maintenance import OnDisk
 from penguin.delta.table import Log, WritableTable

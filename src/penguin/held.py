@@ -22,8 +22,8 @@ from lakebed.documents.pending_meta import (
 from lakebed.documents.records import FinishedFile
 from lakebed.errors import DocumentUnreadable
 from lakebed.journal import JournalReader
-from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import objects
+from lakebed.storage.objects import ahead
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.store import Reader, Store
 from penguin.model.backlog import ReadyEntry, Transactions

@@ -14,12 +14,11 @@ from lakebed.documents.entry import encode
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.errors import CommitUnconfirmed
 from lakebed.layout import CREATE_ONLY_PROOF, OURS, log_version, protocol, receipt
-from lakebed.storage.create_only import probe, prove
 from lakebed.storage.remote import is_there
-from lakebed.storage.store import Reader, Store
+from lakebed.storage.store import Reader, Store, probe, prove
 from lakebed.telemetry.events import FEW, Emit
 from penguin.announcer import Announcer
-from penguin.backlog.look import LookCache, TableView, delete_metas, look
+from penguin.backlog.table_view import LookCache, TableView, delete_metas, look
 from penguin.committer import Committer, PlanOvertaken
 from penguin.delta.maintenance import Begin, Maintenance, OnDisk, at_once
 from penguin.delta.table import Log

@@ -16,8 +16,8 @@ from lakebed.documents.pending_meta import HeldMeta
 from lakebed.layout import why_unreadable
 from lakebed.partition import Template
 from lakebed.storage.store import Reader
-from penguin.backlog.look import TableView
 from penguin.backlog.redo_conflicts import came_back, given_up, put_back
+from penguin.backlog.table_view import TableView
 from penguin.committer import MissingFiles, missing_files
 from penguin.foreign import rules
 from penguin.foreign.search import ForeignFiles, still_there

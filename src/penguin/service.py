@@ -139,7 +139,7 @@ def tracing(settings: PenguinSettings, emit: Emit) -> Iterator[Emit]:
         return
     from lakebed.telemetry.export.courier import delivered  # noqa: PLC0415
     from lakebed.telemetry.export.spans import encoder  # noqa: PLC0415
-    from penguin.tracing import CommitTracer  # noqa: PLC0415
+    from penguin.telemetry import CommitTracer  # noqa: PLC0415
 
     service = os.environ.get("OTEL_SERVICE_NAME", "penguin")
     commits = partial(CommitTracer, seconds=time.time)

@@ -17,8 +17,8 @@ from lakebed.documents.pending_meta import HeldMeta
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader
 from lakebed.telemetry.events import code_of
-from penguin.backlog.look import TableView, look
 from penguin.backlog.redo_conflicts import discarded
+from penguin.backlog.table_view import TableView, look
 from penguin.catalog.catalog import CatalogConflict, CatalogState, OpenCatalog, state_in
 from penguin.foreign.inspect import ignored_files, why_ignored
 from penguin.foreign.rules import LEFT_ALONE

@@ -34,8 +34,8 @@ from lakebed.layout import LAST_CHECKPOINT, journal_folder, log_version, snapsho
 from lakebed.storage.parquet_tail import footer_of
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import FaultFound
-from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import LONGEST_TEXT, log_events
+from lakebed.types import LogFormat, LogLevel
 from penguin.delta.restore import find_restore
 from penguin.foreign.footer import TRIAL, Trial, read_footer
 from tests.support.bombs import PARQUET

@@ -19,9 +19,8 @@ from lakebed.deltalog.checkpoint import active_files
 from lakebed.deltalog.segment import whole_segment
 from lakebed.errors import ObjectChanged, ObjectMissing, StoreMisconfigured
 from lakebed.layout import TablePath, file_name
-from lakebed.storage import create_only
 from lakebed.storage.remote import for_delta
-from lakebed.storage.store import AlreadyThere, Created, Store
+from lakebed.storage.store import AlreadyThere, Created, Store, probe
 from penguin.upkeep.fsck import FsckFault, check
 from penguin.upkeep.repair import RepairOrder
 from penguin.upkeep.vacuum import VacuumOrder
@@ -84,7 +83,7 @@ def test_of_several_processes_that_create_an_object_one_wins(contestant: Contest
 
 def test_the_look_for_create_only_writes_finds_them(store: Store) -> None:
     store.create("protocol.json", b"{}")
-    assert create_only.probe(store, TablePath("protocol.json"))
+    assert probe(store, TablePath("protocol.json"))
     assert store.get("protocol.json") == b"{}"
 
 

@@ -24,10 +24,9 @@ from blizzard.repair.gc import Garbage, GarbageKind, GarbagePiece, collect, find
 from lakebed.deltalog.files import named_files
 from lakebed.errors import LakeError, NoExclusiveCreate, StoreUnavailable
 from lakebed.layout import TablePath
-from lakebed.storage import create_only
 from lakebed.storage.aws.uploads import Unseen
 from lakebed.storage.options import ObjectFacts
-from lakebed.storage.store import AlreadyThere, Created, Store
+from lakebed.storage.store import AlreadyThere, Created, Store, probe
 from lakebed.types import Handoff
 from penguin.cli import app as penguin_cli
 from penguin.cli.run import PenguinSurroundings
@@ -308,7 +307,7 @@ def test_a_store_without_create_only_writes_is_found_out(careless: Contestant) -
     store = careless.open(careless.fresh())
     assert [store.create("a", body) for body in (b"1", b"2")] == [Created(), Created()]
     with pytest.raises(NoExclusiveCreate):
-        create_only.probe(store, TablePath("a"))
+        probe(store, TablePath("a"))
 
 
 def test_blizzard_refuses_a_store_without_create_only_writes(

@@ -17,11 +17,11 @@ from lakebed.telemetry.events import Emit
 from lakebed.telemetry.guard import Guard
 from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.http import HttpLimits
-from lakebed.telemetry.observed import observed
+from lakebed.telemetry.metrics_server import observed
 from liveview.answer_cache import Patience
 from liveview.site import LiveSite
 from penguin.config import load as penguin_config
-from penguin.metrics import METRICS as PENGUIN_METRICS
+from penguin.telemetry import METRICS as PENGUIN_METRICS
 from tests.support.pipelines import pipeline_of
 from tests.support.runner import InProcessRunner
 from tests.support.scrape import Pages

@@ -12,7 +12,7 @@ from blizzard.pipeline import Pipeline
 from blizzard.service import Running
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import HealthPart, PartKind
-from lakebed.telemetry.observed import observed
+from lakebed.telemetry.metrics_server import observed
 from tests.support.builders import BEGUN, Bench, pipeline_settings
 from tests.support.scrape import Pages
 

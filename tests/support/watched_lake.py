@@ -21,11 +21,11 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, Event, StepFailed, StepFinished
 from lakebed.telemetry.health import HealthPart, PartKind
-from lakebed.telemetry.observed import build_info, disk_room, observed
+from lakebed.telemetry.metrics_server import build_info, disk_room, observed
 from penguin.delta.table import Log
-from penguin.metrics import METRICS as PENGUIN
 from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun, open_store
+from penguin.telemetry import METRICS as PENGUIN
 from tests.support.builders import Bench, Hands, ndjson, pipeline_settings, put, rows
 from tests.support.scrape import Pages
 

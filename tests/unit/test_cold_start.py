@@ -28,7 +28,7 @@ ONLY_FOR_WORK = HEAVY | {
 }  # fmt: skip
 """What no command needs to say what it can do."""
 NOT_FOR_COMMITS = HEAVY | {
-    "blizzard", "lakebed.telemetry.observed", "liveview", "penguin.adopt", "penguin.cli.plan",
+    "blizzard", "lakebed.telemetry.metrics_server", "liveview", "penguin.adopt", "penguin.cli.plan",
     "penguin.catalog", "penguin.cli.status", "penguin.operate", "penguin.status", "penguin.upkeep",
     "ssl",
 }  # fmt: skip

@@ -11,7 +11,7 @@ import yaml
 
 from blizzard.metrics import METRICS
 from lakebed.telemetry.measures import MetricKind, Spec
-from penguin.metrics import METRICS as PENGUIN
+from penguin.telemetry import METRICS as PENGUIN
 from tests.support.dashboards import FOLDER, Dashboard, Panel, dashboards, rendered
 
 TARGET = {"job", "instance"}

@@ -33,9 +33,9 @@ from lakebed.polling import Stop, run_step
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
 from lakebed.telemetry.events import StopRequested
-from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.console import print_text
+from lakebed.types import LogFormat, LogLevel
 from tests.support.builders import (
     ID_AND_NAME,
     Hands,
@@ -246,7 +246,7 @@ def test_a_signal_while_a_line_is_written_does_not_block():
 import io, signal, sys
 from lakebed.polling import Stop, stop_on_signals
 from lakebed.telemetry.events import MetricsServed
-from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.types import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 class Raises(io.StringIO):
     first = True

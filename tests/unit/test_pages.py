@@ -27,8 +27,8 @@ from blizzard.repair.redo import LOST
 from lakebed.documents.entry import Kind
 from lakebed.telemetry.events import Event
 from lakebed.terminal.call import USAGE
-from penguin.metrics import LEFT_OUT
 from penguin.model.commit import HoldCode
+from penguin.telemetry import LEFT_OUT
 from tests.support.builders import Bench, ndjson, put
 from tests.support.runner import inside
 from tests.support.waits import hurried

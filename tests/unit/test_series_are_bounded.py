@@ -7,11 +7,11 @@ from blizzard.metrics import FAILURES, METRICS, STEP_FAILURES
 from lakebed.telemetry.events import Event, StepFailed
 from lakebed.telemetry.health import PartKind
 from lakebed.telemetry.measures import Spec
-from lakebed.telemetry.prometheus import MetricsRegistry
+from lakebed.telemetry.metrics_server import MetricsRegistry
 from penguin.events.backlog import PipelineStopped
 from penguin.events.commits import FilesHeld
-from penguin.metrics import METRICS as PENGUIN
 from penguin.model.commit import HoldCode
+from penguin.telemetry import METRICS as PENGUIN
 
 MANY = 100
 CODES = [(stage, code) for stage, codes in FAILURES.items() for code in codes]

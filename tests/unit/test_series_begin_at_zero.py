@@ -24,10 +24,10 @@ from lakebed.documents.records import FailureStage
 from lakebed.errors import LakeError
 from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.measures import MetricKind, Spec
-from lakebed.telemetry.prometheus import MetricsRegistry
+from lakebed.telemetry.metrics_server import MetricsRegistry
 from penguin.foreign import rules
-from penguin.metrics import LEFT_OUT
-from penguin.metrics import METRICS as PENGUIN
+from penguin.telemetry import LEFT_OUT
+from penguin.telemetry import METRICS as PENGUIN
 from tests.support.builders import Bench, pipeline_settings, put
 
 ROOT = Path(__file__).parents[2]

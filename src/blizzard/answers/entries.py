@@ -17,7 +17,7 @@ from lakebed.journal import JournalReader, journals_aside
 from lakebed.layout import file_name
 from lakebed.listing.watermark import named_at
 from lakebed.seek import seek
-from lakebed.storage.ahead import ahead
+from lakebed.storage.objects import ahead
 from lakebed.storage.store import Reader
 
 

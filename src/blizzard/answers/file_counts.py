@@ -15,7 +15,7 @@ from blizzard.discover.finding import SkipSummary
 from lakebed.documents.entry import Entry
 from lakebed.journal import JournalReader
 from lakebed.seek import seek
-from lakebed.storage.ahead import ahead
+from lakebed.storage.objects import ahead
 from lakebed.units import in_words, is_are, plural
 
 By = Literal["day", "partition"]

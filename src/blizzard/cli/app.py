@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.call import PipelineCall
-from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.terminal.call import FAILED, USAGE, DryRun, LogShape, MinLogLevel, refuse
 from lakebed.terminal.console import print_error
 from lakebed.terminal.program import (
@@ -16,6 +15,7 @@ from lakebed.terminal.program import (
     run_program,
     version_option,
 )
+from lakebed.types import LogFormat, LogLevel
 
 
 class BlizzardCommands(ForwardingGroup):

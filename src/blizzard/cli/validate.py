@@ -25,18 +25,17 @@ from lakebed.config.loader import load_document, schema_text
 from lakebed.config.models import Document
 from lakebed.errors import ConfigInvalid, LakeError, ObjectMissing, StoreDenied
 from lakebed.layout import CREATE_ONLY_PROOF, DELTA_LOG
-from lakebed.storage.create_only import prove
 from lakebed.storage.options import Location
 from lakebed.storage.remote import local_path
-from lakebed.storage.store import Store
+from lakebed.storage.store import Store, prove
 from lakebed.storage.trouble import READ_ONLY
 from lakebed.telemetry.events import code_of
 from lakebed.terminal.call import DONE, Call, exit_code_of
 from lakebed.types import CommitMode
 from lakebed.units import in_words, plural
 from penguin.config import load as penguin_config
+from penguin.inline import refused_properties
 from penguin.model.settings import PenguinSettings
-from penguin.rules import refused_properties
 
 
 class Verdict(StrEnum):

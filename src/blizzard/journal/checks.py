@@ -24,8 +24,7 @@ from lakebed.errors import (
 )
 from lakebed.journal import StoredEntry, latest_protocol
 from lakebed.locations import place_of, written_out
-from lakebed.storage.create_only import probe
-from lakebed.storage.store import Reader, Store
+from lakebed.storage.store import Reader, Store, probe
 from lakebed.types import Handoff
 
 NEW_JOURNAL = "or start a new journal with blizzard journal new"

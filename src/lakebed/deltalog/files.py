@@ -18,7 +18,7 @@ from lakebed.deltalog.log_contents import CLOCKS_DIFFER, LONG_AGO, NEVER, LogCon
 from lakebed.deltalog.segment import unbroken, versions_in, whole_segment
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.errors import StoreUnavailable
-from lakebed.storage.ahead import ahead
+from lakebed.storage.objects import ahead
 from lakebed.storage.options import ObjectFacts, StorageOptions
 from lakebed.storage.remote import is_there
 from lakebed.storage.store import Reader

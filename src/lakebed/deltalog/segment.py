@@ -13,7 +13,7 @@ from lakebed.deltalog.file_names import path_resolver
 from lakebed.documents.reading import parse_json
 from lakebed.errors import StoreDenied, StoreUnavailable, TableUnreadable
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version, log_version_number
-from lakebed.storage.ahead import ahead
+from lakebed.storage.objects import ahead
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.store import Reader
 

@@ -4,7 +4,9 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -306,3 +308,28 @@ class ObjectReader:
 
     def _translated(self, cause: Exception, path: str) -> LakeError:
         return translated(cause, self.describe(path), uri=self.uri, options=self.options)
+
+
+Asked = TypeVar("Asked")
+
+CONCURRENT = 16
+
+
+def ahead(
+    ask: Callable[[Asked], Answer], questions: Iterable[Asked], concurrent: int = CONCURRENT
+) -> Iterator[tuple[Asked, Answer]]:
+    """Yield each question with its answer, in order; at most `concurrent` are pending."""
+    waiting: deque[tuple[Asked, Future[Answer]]] = deque()
+    with ThreadPoolExecutor(concurrent, thread_name_prefix="ahead") as pool:
+        try:
+            for question in questions:
+                waiting.append((question, pool.submit(ask, question)))
+                if len(waiting) >= concurrent:
+                    asked, answer = waiting.popleft()
+                    yield asked, answer.result()
+            while waiting:
+                asked, answer = waiting.popleft()
+                yield asked, answer.result()
+        finally:
+            for _asked, answer in waiting:
+                answer.cancel()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
@@ -16,10 +17,12 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from lakebed.errors import (
     ListingUnordered,
     NameUnusable,
+    NoExclusiveCreate,
     ObjectMissing,
     StoreDenied,
     StoreUnavailable,
 )
+from lakebed.layout import TablePath
 from lakebed.listing import sort
 from lakebed.storage import disk, odd_names, remote
 from lakebed.storage.answers import means_exists
@@ -340,3 +343,40 @@ def _parts(file: Path, size: int, taken: Callable[[], None]) -> Iterator[bytes]:
                 taken()
             yield piece
             taken_of_part = (taken_of_part + len(piece)) % size
+
+
+def prove(store: Store, path: TablePath) -> None:
+    """Check that the store has create-only writes, with an object that is removed again.
+
+    An object left by a crash, or by a concurrent process, serves as well. If that process removes
+    it in between, the result is inconclusive: then a unique name decides.
+    """
+    try:
+        _prove_by(store, path)
+    except NoExclusiveCreate:
+        _prove_by(store, TablePath(f"{path}-{uuid4().hex}"))
+
+
+def _prove_by(store: Store, path: TablePath) -> None:
+    store.create(path, b"{}")
+    try:
+        probe(store, path)
+    finally:
+        store.delete(path)
+
+
+def probe(store: Store, path: TablePath) -> bool:
+    """Check that the store has create-only writes, by one that must be refused; False if unknown.
+
+    It writes the existing content, so nothing changes if it is not refused.
+    """
+    body = store.get(path)
+    if body is None:
+        return False
+    if isinstance(store.create(path, body), Created):
+        raise NoExclusiveCreate(
+            "this store overwrites on a create-only write, so nothing could be committed "
+            "exactly once; use one that supports conditional writes",
+            path=store.uri,
+        )
+    return True

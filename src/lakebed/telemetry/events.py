@@ -11,8 +11,8 @@ from typing import Any, ClassVar, dataclass_transform
 
 from lakebed.errors import LakeError, machine_trouble
 from lakebed.telemetry.health import UNFORESEEN, HealthPart, Mark, PartKind, Sign
-from lakebed.telemetry.levels import Level as Level  # noqa: PLC0414 - every event has one
 from lakebed.telemetry.measures import Count, GaugeReading, Measure, Moment, Observe
+from lakebed.types import Level as Level  # noqa: PLC0414 - every event has one
 from lakebed.units import in_words, plural, span, took
 
 

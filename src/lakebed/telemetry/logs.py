@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from lakebed.errors import printable
 from lakebed.telemetry.events import Emit, Event
-from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.types import LogFormat, LogLevel
 
 LONGEST_TEXT = 8192
 """The most characters of one text in a log line."""

@@ -1,6 +1,6 @@
 """Updates of metrics as plain values, and the declarations of metrics.
 
-`lakebed.telemetry.prometheus` serves the metrics; nothing here depends on it.
+`lakebed.telemetry.metrics_server` serves the metrics; nothing here depends on it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

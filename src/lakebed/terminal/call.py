@@ -22,8 +22,8 @@ from lakebed.errors import (
     StoreMisconfigured,
     printable,
 )
-from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.terminal.console import Line, print_error, print_json, print_text
+from lakebed.types import LogFormat, LogLevel
 from lakebed.units import plural
 
 if TYPE_CHECKING:

@@ -21,12 +21,10 @@ from lakebed.deltalog.delta_types import TableFacts, by_name
 from lakebed.deltalog.segment import has_log
 from lakebed.documents.reading import parse_json
 from lakebed.errors import LakeError, ObjectMissing
-from lakebed.storage.ahead import ahead
-from lakebed.storage.create_only import prove
 from lakebed.storage.lister import IncrementalLister
-from lakebed.storage.objects import LARGEST_VERSION
+from lakebed.storage.objects import LARGEST_VERSION, ahead
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import AlreadyThere, Created, Reader, Store
+from lakebed.storage.store import AlreadyThere, Created, Reader, Store, prove
 from lakebed.units import plural
 from penguin.adopt.folder import (
     NOT_PARQUET,

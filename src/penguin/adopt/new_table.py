@@ -35,7 +35,7 @@ from lakebed.documents.records import ColumnStatistics
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.layout import ADOPTION, adoption_segment
 from lakebed.partition import PARTITION_TYPES
-from lakebed.storage.ahead import ahead
+from lakebed.storage.objects import ahead
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.store import Reader, Store
 from lakebed.types import Evolution

@@ -16,7 +16,7 @@ from lakebed.types import FieldType
 from lakebed.units import in_words, is_are, plural
 from penguin.adopt.adoption import Adopter, Adoption
 from penguin.adopt.folder import Wanted
-from penguin.cli.call import LEFT_OUT, TableCall
+from penguin.cli.app import LEFT_OUT, TableCall
 from penguin.model.backlog import LeftOut
 from penguin.model.settings import TableSettings
 

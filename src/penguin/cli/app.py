@@ -1,16 +1,75 @@
 """The program penguin: its commands and its run, each imported when it is called."""
 
-from typing import Annotated
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
-from lakebed.telemetry.levels import LogFormat, LogLevel
-from lakebed.terminal.call import DryRun, LogShape, MinLogLevel
+from lakebed.terminal.call import Call, DryRun, LogShape, MinLogLevel, reading
 from lakebed.terminal.program import (
     ForwardingGroup,
     program,
     run_program,
     version_option,
 )
-from penguin.cli.call import TableCall
+from lakebed.types import LogFormat, LogLevel
+
+if TYPE_CHECKING:
+    from lakebed.storage.store import Store
+    from penguin.model.settings import PenguinSettings, TableSettings
+
+
+@dataclass(kw_only=True)
+class TableCall(Call):
+    """A call for the tables of a configuration."""
+
+    def settings(self) -> "PenguinSettings":
+        """Load the configuration."""
+        from penguin.config import load  # noqa: PLC0415 - help is printed without it
+
+        return load.load(self.files or [], self.folders or [], os.environ, _refused_properties)
+
+    def tables(self) -> "tuple[TableSettings, ...]":
+        """Load the tables of the configuration."""
+        return self.settings().tables
+
+    @contextmanager
+    def store(self, table: "TableSettings") -> "Iterator[Store | None]":
+        """Open a table's directory, if it exists, and show that it is being read."""
+        from penguin.pipeline import open_store  # noqa: PLC0415 - help is printed without it
+
+        with reading(table.name, self.output):
+            yield open_store(table)
+
+
+def unclaimed(settings: "PenguinSettings") -> "Iterator[str]":
+    """Yield a sentence for each configured sink that penguin commits nothing from."""
+    for pipeline, uri in settings.unclaimed.items():
+        yield (
+            f"pipeline {pipeline} writes to {uri}, which is the table_uri of no table: penguin "
+            "commits nothing from there"
+        )
+
+
+def _refused_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
+    from penguin.delta.table import refused_properties  # noqa: PLC0415 - only if there are any
+
+    return refused_properties(properties)
+
+
+LEFT_OUT = "file=path code reason"
+"""The JSON keys of a foreign file that is not committed."""
+
+
+def document_of(table: "TableSettings") -> dict[str, str]:
+    """Return the first keys of every document about a table."""
+    return {"table": table.name, "table_uri": table.table_uri}
+
+
+def sentence(error: BaseException | None) -> str | None:
+    """Return the message of an error; None without one."""
+    return None if error is None else str(error) or type(error).__name__
 
 
 class PenguinCommands(ForwardingGroup):

@@ -10,7 +10,7 @@ from lakebed.clock import Clock
 from lakebed.terminal.call import DONE, FAILED, Confirmed, refuse
 from lakebed.terminal.console import picked
 from lakebed.units import entries_from, is_are, plural
-from penguin.cli.call import TableCall
+from penguin.cli.app import TableCall
 from penguin.model.settings import TableSettings
 from penguin.operate.release import HeldFileOperations, Settlement
 from penguin.operate.replay import LogReplay, RolledBackPipeline

@@ -9,7 +9,7 @@ from lakebed.telemetry.events import code_of
 from lakebed.terminal.call import exit_code_of
 from lakebed.terminal.console import picked
 from lakebed.units import entries_from, plural
-from penguin.cli.call import LEFT_OUT, TableCall, document_of, sentence, unclaimed
+from penguin.cli.app import LEFT_OUT, TableCall, document_of, sentence, unclaimed
 from penguin.model.commit import CommitPlan, CommitProposal
 from penguin.model.settings import TableSettings
 from penguin.pipeline import is_missing, nothing_at, open_reader

@@ -10,12 +10,12 @@ from lakebed.clock import Clock
 from lakebed.polling import Stop, stop_on_signals
 from lakebed.telemetry.events import Emit
 from lakebed.telemetry.health import HealthPart, PartKind
-from lakebed.telemetry.levels import LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import DONE, FAILED, exit_code_of_run
 from lakebed.terminal.console import Line, Table, cells, fields_of
+from lakebed.types import LogLevel
 from lakebed.units import is_are, plural
-from penguin.cli.call import TableCall, document_of, sentence
+from penguin.cli.app import TableCall, document_of, sentence
 from penguin.model.settings import PenguinSettings
 from penguin.service import TableOutcome, commit_tables, tracing
 
@@ -90,8 +90,8 @@ def _watched(call: TableCall, settings: PenguinSettings, log: Emit) -> Iterator[
     if settings.metrics_address is None:
         yield log
         return
-    from lakebed.telemetry.observed import live_page, observed  # noqa: PLC0415
-    from penguin.metrics import METRICS  # noqa: PLC0415
+    from lakebed.telemetry.metrics_server import live_page, observed  # noqa: PLC0415
+    from penguin.telemetry import METRICS  # noqa: PLC0415
 
     parts = {
         HealthPart(PartKind.TABLE, table.name): table.poll_interval for table in settings.tables
@@ -113,7 +113,7 @@ def _watched(call: TableCall, settings: PenguinSettings, log: Emit) -> Iterator[
 def _known(settings: PenguinSettings) -> "Iterator[Measure]":
     """Yield the metrics known at the start: the build, and the free disk space of its tables."""
     from lakebed.storage.remote import local_path  # noqa: PLC0415
-    from lakebed.telemetry.observed import build_info, disk_room  # noqa: PLC0415
+    from lakebed.telemetry.metrics_server import build_info, disk_room  # noqa: PLC0415
 
     yield build_info(PartKind.TABLE)
     yield from disk_room(

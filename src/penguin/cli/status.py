@@ -15,7 +15,7 @@ from lakebed.terminal.call import DONE
 from lakebed.terminal.console import Line, Table, cells, fields_of, first, picked, second
 from lakebed.units import is_are, plural, span
 from penguin.catalog.catalog import open_catalog
-from penguin.cli.call import LEFT_OUT, TableCall, document_of, sentence, unclaimed
+from penguin.cli.app import LEFT_OUT, TableCall, document_of, sentence, unclaimed
 from penguin.model.settings import TableSettings
 from penguin.pipeline import nothing_at, open_reader, written
 from penguin.status import ForeignFilesStatus, StoppedStatus, TableStatus, table_status

@@ -15,7 +15,7 @@ from lakebed.storage.remote import local_path
 from lakebed.terminal.call import FAILED, USAGE, Confirmed, refuse
 from lakebed.terminal.console import FEW, Verbatim, first, more, picked, second
 from lakebed.units import in_words, parse_span, plural
-from penguin.cli.call import TableCall, document_of
+from penguin.cli.app import TableCall, document_of
 from penguin.model.settings import TableMissing, TableSettings
 from penguin.pipeline import written
 from penguin.upkeep.fsck import Damaged, check

@@ -20,8 +20,8 @@ from lakebed.journal import JournalReader
 from lakebed.layout import OURS, file_id, is_parquet, pipelines
 from lakebed.listing.sort import CONTROL, LAST, Guide, Oddity, readable
 from lakebed.listing.watermark import ListingPlan, Range, Wanted, Watermarks, Windows, plan_above
-from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import IncrementalLister, objects
+from lakebed.storage.objects import ahead
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.store import Reader
 from lakebed.types import Handoff

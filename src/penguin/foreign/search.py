@@ -19,8 +19,8 @@ from lakebed.documents.pending_meta import Meta
 from lakebed.layout import TablePath, file_id, timed_id
 from lakebed.listing.lookback import matcher
 from lakebed.listing.watermark import Windows, advance, folder_and_name, is_late, sweep_is_due
-from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import IncrementalLister
+from lakebed.storage.objects import ahead
 from lakebed.storage.store import Reader
 from penguin.foreign import rules
 from penguin.foreign.inspect import (

@@ -14,7 +14,6 @@ from lakebed.errors import CommitUnconfirmed, LakeError, Whose
 from lakebed.layout import held_meta, taken_out_transaction
 from lakebed.storage.store import Store
 from penguin.backlog.journals import read_pipelines
-from penguin.backlog.look import delete_metas
 from penguin.backlog.redo_conflicts import (
     ContestedFile,
     FileRewritten,
@@ -22,6 +21,7 @@ from penguin.backlog.redo_conflicts import (
     given_up,
     why_not_taken_out,
 )
+from penguin.backlog.table_view import delete_metas
 from penguin.committer import Committer, PlanOvertaken
 from penguin.delta.table import Log, WritableTable
 from penguin.held import HeldFiles, keep_in_mind, read_held, releasable, sort_out

@@ -15,7 +15,7 @@ from lakebed.deltalog.file_names import is_elsewhere
 from lakebed.deltalog.segment import LogSegment, fetch_actions, read_versions, whole_segment
 from lakebed.documents.entry import Entry, Kind
 from lakebed.documents.losses import TakenOut
-from lakebed.storage.ahead import ahead
+from lakebed.storage.objects import ahead
 from lakebed.storage.store import Reader
 from penguin.backlog.journals import all_journals
 from penguin.foreign.rules import may_be_entered

@@ -25,8 +25,8 @@ from lakebed.documents.pending_meta import HeldState, decode_meta
 from lakebed.errors import DocumentUnreadable, TableUnsupported
 from lakebed.layout import DELTA_LOG, HELD_TRANSACTIONS
 from lakebed.listing.sort import Oddity
-from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import Odd, level, objects
+from lakebed.storage.objects import ahead
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.store import Reader
 from penguin.backlog.journals import all_journals

@@ -25,12 +25,12 @@ from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.deletion_vector import is_vector_file
 from lakebed.listing.lookback import matcher
 from lakebed.listing.sort import CONTROL, Oddity
-from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import objects
+from lakebed.storage.objects import ahead
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.store import Reader, Store
 from penguin.backlog.journals import read_pipelines
-from penguin.backlog.look import is_scanned
+from penguin.backlog.table_view import is_scanned
 from penguin.delta.table import Log
 from penguin.delta.version import NextVersion
 from penguin.foreign.footer import read_footer

@@ -13,7 +13,7 @@ from lakebed.clock import Clock
 from lakebed.deltalog.log_contents import RETENTION_PROPERTY
 from lakebed.errors import CommitUnconfirmed
 from lakebed.telemetry.health import HealthPart, PartKind
-from lakebed.telemetry.observed import observed
+from lakebed.telemetry.metrics_server import observed
 from lakebed.types import DiscoverBy, Handoff
 from penguin.cli.app import app
 from penguin.delta.table import WritableTable
@@ -23,7 +23,7 @@ from penguin.events.backlog import (
     FilesWaitNoLonger,
     FilesWaitTooLong,
 )
-from penguin.metrics import METRICS
+from penguin.telemetry import METRICS
 from tests.support.foreign import DAY, Directory, Visitor, name_at
 from tests.support.handoffs import ring
 from tests.support.scrape import Pages

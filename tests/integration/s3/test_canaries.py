@@ -20,7 +20,7 @@ from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import StepFailed
 from lakebed.telemetry.guard import Guard
 from lakebed.telemetry.health import HealthPart, PartKind
-from lakebed.telemetry.observed import observed
+from lakebed.telemetry.metrics_server import observed
 from penguin.cli import app as penguin_cli
 from penguin.cli.run import PenguinSurroundings
 from penguin.config import load as penguin_config

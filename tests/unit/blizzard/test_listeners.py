@@ -19,8 +19,8 @@ from blizzard.listeners import BatchDisplay
 from blizzard.model.progress import Progress, Report
 from blizzard.service import Running
 from lakebed.telemetry.events import StopRequested, shared
-from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
+from lakebed.types import LogFormat, LogLevel
 
 STARTED = BatchStarted(pipeline="events", entry=7, files=4, bytes=2048, units=2)
 

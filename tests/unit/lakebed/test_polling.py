@@ -159,7 +159,7 @@ def test_an_error_nobody_foresaw_is_told_as_internal_and_tried_again():
 SIGNALLED = """
 import signal, sys, threading, time
 from lakebed.polling import Stop, stop_on_signals
-from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.types import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 stop = Stop()
 stop_on_signals(stop, log_events(LogLevel.INFO, LogFormat.JSON, sys.stdout))

@@ -10,9 +10,9 @@ from lakebed.clock import uuid7
 from lakebed.errors import ArgumentInvalid, LakeError, printable
 from lakebed.seek import seek
 from lakebed.telemetry.events import FaultFound
-from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.console import print_text
+from lakebed.types import LogFormat, LogLevel
 from lakebed.units import in_words, span, took, typed
 from tests.support.builders import NOON, Hands
 

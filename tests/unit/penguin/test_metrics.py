@@ -20,12 +20,12 @@ from lakebed.retry import Backoff
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, Event, StepFailed, StepFinished
 from lakebed.telemetry.health import HealthPart, PartKind
-from lakebed.telemetry.observed import observed
+from lakebed.telemetry.metrics_server import observed
 from lakebed.types import Evolution, FieldType
 from penguin import inline
 from penguin.delta.table import Log, WritableTable
-from penguin.metrics import METRICS
 from penguin.pipeline import TableRun
+from penguin.telemetry import METRICS
 from tests.support.foreign import Directory
 from tests.support.scrape import Pages
 from tests.support.tables import EVENTS, TableDirectory, log_of, rows_of

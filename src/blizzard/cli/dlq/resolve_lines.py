@@ -26,10 +26,10 @@ from blizzard.rewrite.replay import ReplayOutcome, discard, plan_replay, replay,
 from blizzard.worker.quarantine.reader import QuarantinedLine
 from lakebed.clock import Clock
 from lakebed.storage.store import Store
-from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import Confirmed, refuse
 from lakebed.terminal.console import Verbatim, first, picked, print_error
+from lakebed.types import LogFormat, LogLevel
 from lakebed.units import is_are, plural
 
 SHOWN_BYTES = 80

@@ -22,10 +22,10 @@ from blizzard.rewrite.transaction import RewriteDone
 from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Reader, Store
-from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import Confirmed
 from lakebed.terminal.console import first
+from lakebed.types import LogFormat, LogLevel
 from lakebed.units import plural
 
 Retracted = RewriteDone[RetractPlan]

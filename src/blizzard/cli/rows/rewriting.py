@@ -18,15 +18,14 @@ from blizzard.rewrite.transaction import Plan, RewriteDone
 from blizzard.table_rules import table_entry, table_rules
 from lakebed.deltalog import tables
 from lakebed.storage.store import Reader, Store
-from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.call import Waiting, reading
 from lakebed.terminal.console import first, picked
-from lakebed.types import CommitMode
+from lakebed.types import CommitMode, LogFormat, LogLevel
 from lakebed.units import in_words, plural
 from penguin import inline
+from penguin.inline import check_schema
 from penguin.model.settings import TableSettings
-from penguin.rules import check_schema
 
 
 def file_documents(files: Sequence[ActiveFile]) -> list[dict[str, object]]:

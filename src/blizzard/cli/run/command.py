@@ -25,15 +25,14 @@ from lakebed.errors import LakeError
 from lakebed.storage.remote import local_path
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import HealthPart, PartKind
-from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.telemetry.measures import Measure
-from lakebed.telemetry.observed import build_info, disk_room, live_page, observed
+from lakebed.telemetry.metrics_server import build_info, disk_room, live_page, observed
 from lakebed.terminal.call import DONE, FAILED, FILES_FAILED, exit_code_of_run
 from lakebed.terminal.console import Line, Table, fields_of
-from lakebed.types import CommitMode
+from lakebed.types import CommitMode, LogFormat, LogLevel
 from lakebed.units import in_words, plural
-from penguin.metrics import METRICS as PENGUIN_METRICS
+from penguin.telemetry import METRICS as PENGUIN_METRICS
 
 MORE_FAIL = "source files from earlier runs still fail"
 

@@ -28,8 +28,8 @@ from lakebed.deltalog.lineage import Active
 from lakebed.documents.entry import Entry, Receipt, decode_entry, digest
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.journal import JournalReader, accepted_losses, journals_aside
-from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import objects
+from lakebed.storage.objects import ahead
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.parquet_tail import footer_of
 from lakebed.storage.store import Reader

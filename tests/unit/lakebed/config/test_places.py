@@ -13,7 +13,7 @@ import penguin.config.load
 from lakebed.config.section import local, location, prefix, source_location
 from lakebed.errors import ConfigInvalid
 from lakebed.locations import openable, place_of
-from lakebed.telemetry.observed import observed
+from lakebed.telemetry.metrics_server import observed
 from tests.support.ports import reserved_pair
 from tests.support.scrape import Pages
 

@@ -13,10 +13,9 @@ from obstore.exceptions import GenericError, PermissionDeniedError, Unauthentica
 
 from lakebed.errors import NoExclusiveCreate, StoreDenied, StoreFull, StoreUnavailable
 from lakebed.layout import CREATE_ONLY_PROOF
-from lakebed.storage.create_only import prove
 from lakebed.storage.objects import facts_of
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import Store
+from lakebed.storage.store import Store, prove
 from tests.support.stores import remote
 
 TROUBLES = [

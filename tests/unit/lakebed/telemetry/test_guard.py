@@ -25,7 +25,7 @@ from lakebed.telemetry.events import StepFailed
 from lakebed.telemetry.guard import Guard, names_server
 from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.http import HttpAnswer, HttpLimits, HttpPage, PageServer, Request
-from lakebed.telemetry.observed import observed
+from lakebed.telemetry.metrics_server import observed
 from tests.support.certificates import certificate
 from tests.support.scrape import Pages
 

@@ -20,8 +20,8 @@ from lakebed.telemetry.health import (
     Sign,
 )
 from lakebed.telemetry.measures import Sampled
-from lakebed.telemetry.observed import UsageOf, build_info, disk_room, observed
-from penguin.metrics import METRICS as PENGUIN
+from lakebed.telemetry.metrics_server import UsageOf, build_info, disk_room, observed
+from penguin.telemetry import METRICS as PENGUIN
 from tests.support.scrape import Pages
 
 EVENTS = HealthPart(PartKind.PIPELINE, "events")

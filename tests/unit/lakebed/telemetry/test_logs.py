@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from lakebed.telemetry.events import Event, Level, StepFailed, StopRequested
-from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
+from lakebed.types import LogFormat, LogLevel
 
 FAILED = StepFailed(who="events", code="store_full", error="no space\nis left", next_try_secs=1.5)
 

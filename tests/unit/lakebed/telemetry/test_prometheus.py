@@ -33,9 +33,8 @@ from lakebed.telemetry.measures import (
     Observe,
     Spec,
 )
-from lakebed.telemetry.observed import build_info, disk_room
-from lakebed.telemetry.prometheus import MetricsRegistry
-from penguin.metrics import METRICS as PENGUIN
+from lakebed.telemetry.metrics_server import MetricsRegistry, build_info, disk_room
+from penguin.telemetry import METRICS as PENGUIN
 
 ALL = (*BLIZZARD, *PENGUIN)
 LABELS = {"pipeline", "source", "table", "stage", "code", "outcome", "reason", "kind", "found_by"}

@@ -13,8 +13,7 @@ from blizzard.metrics import METRICS
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.events import Emit, Event, StepFinished, shared
 from lakebed.telemetry.health import Health, HealthPart, PartKind
-from lakebed.telemetry.observed import observed, pages_of
-from lakebed.telemetry.prometheus import MetricsRegistry
+from lakebed.telemetry.metrics_server import MetricsRegistry, observed, pages_of
 from tests.support.ports import reserved_port
 from tests.support.scrape import Pages
 

@@ -11,8 +11,8 @@ from lakebed.documents.pending_meta import EntryName, HeldMeta, Meta, decode_met
 from lakebed.errors import JournalLost
 from lakebed.layout import PENDING, is_meta, journal_entry, journal_transaction
 from lakebed.listing.sort import Oddity
-from lakebed.storage.ahead import ahead
 from lakebed.storage.lister import objects
+from lakebed.storage.objects import ahead
 from lakebed.storage.store import Reader, Store
 from lakebed.types import DiscoverBy, Handoff
 from penguin.backlog.journals import TablePipelines, read_journals, read_pipelines
