@@ -1,8 +1,8 @@
-"""The dead letter queue: one NDJSON object per batch that had failures, one line per failure.
+"""The dead letter queue: one NDJSON object per batch with failures, one line per failure.
 
-The object is written before the batch's journal entry, under a name that is used once, and it
-counts only if that entry names it. So a crash in between leaves an object that does not count, and
-never a failure without its record. If it cannot be written, the batch is not journaled.
+The object is written before the batch's journal entry, under a unique name, and counts only if the
+entry names it. So a crash in between leaves an unused object, never a failure without its record.
+If the object cannot be written, the batch is not journaled.
 """
 
 import json
@@ -27,12 +27,12 @@ from lakebed.storage.store import AlreadyThere, Created, Store
 
 TRIES = 4
 PROOF = "_writable"
-"""Object that proves that the queue can be written; no source takes a name like this."""
+"""Name of the object that tests whether the queue is writable; no source reads such a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """One failed source file; a line of the queue holds these fields, in this order."""
+    """One failed source file; the fields of a line in the queue, in order."""
 
     path: str
     """The file's full URI."""
@@ -40,7 +40,7 @@ class DeadLetter:
     stage: FailureStage
     timestamp: str
     retry_count: int
-    """How often it had been tried before; 0 at the first failure."""
+    """Earlier attempts; 0 at the first failure."""
     code: str
     line: int | None
     field: str | None
@@ -89,7 +89,7 @@ def encode(found: Iterable[DeadLetter]) -> bytes:
 
 
 def decode(body: bytes, path: str) -> tuple[DeadLetter, ...]:
-    """Read an object of the queue; one that is not as it was written is an error."""
+    """Parse an object of the queue; raise if it is not as written."""
     try:
         return tuple(_LETTER.validate_json(line) for line in body.split(b"\n") if line)
     except ValidationError as invalid:
@@ -102,21 +102,21 @@ _LETTER = TypeAdapter(DeadLetter)
 
 
 def beside(sink: Location, uri: str) -> Location:
-    """Return how a place is reached: with the sink's options if it is of the same kind."""
+    """Return how to reach a URI: with the sink's options if the store is of the same kind."""
     same = place_of(uri).scheme == place_of(sink.uri).scheme
     return Location(uri=uri, options=sink.options if same else StorageOptions())
 
 
 def is_in_queue(settings: PipelineSettings, uri: str) -> bool:
-    """Whether a folder or an object is in the queue that a pipeline has a path for."""
+    """Whether a folder or object is in the pipeline's configured queue."""
     queue = settings.dlq_path
     return queue is not None and place_of(queue).holds(place_of(uri))
 
 
 def queue_at(settings: PipelineSettings, uri: str) -> Location:
-    """Return how a folder of letters is reached: as the queue if it is in it, or beside the sink.
+    """Return how to reach a folder of letters: like the queue if inside it, else like the sink.
 
-    The queue may have been at another place when they were written.
+    The queue may have been elsewhere when they were written.
     """
     if is_in_queue(settings, uri):
         return Location(uri=uri, options=dlq_location_of(settings)[0].options)
@@ -124,10 +124,9 @@ def queue_at(settings: PipelineSettings, uri: str) -> Location:
 
 
 def dlq_location_of(settings: PipelineSettings) -> tuple[Location, str]:
-    """Return the store and the folder of a queue: the configured place, or the table directory.
+    """Return the store and the folder of a queue: as configured, or in the table directory.
 
-    A configured place is reached with options of its own or, if there are none, as what lies
-    beside the sink.
+    A configured queue without options of its own is reached like the sink.
     """
     sink, configured = sink_location(settings), settings.dlq_path
     if configured is None:
@@ -139,7 +138,7 @@ def dlq_location_of(settings: PipelineSettings) -> tuple[Location, str]:
 
 @dataclass(slots=True)
 class DeadLetterWriter:
-    """Writes the letters of a pipeline, and knows whether that is possible before a batch runs."""
+    """Writes the letters of a pipeline, and checks in advance that it can."""
 
     settings: PipelineSettings
     clock: Clock
@@ -147,15 +146,15 @@ class DeadLetterWriter:
     _is_open: bool = False
 
     def check(self) -> None:
-        """Raise if the queue cannot be written to; called at the start, and again after trouble.
+        """Raise if the queue is not writable; called at the start and after errors.
 
-        Without it a batch is not journaled, so that it would be run in vain, each time again. A
-        queue in the table directory is not checked: nothing is run without that.
+        A batch with failures cannot be journaled without it, so it would run in vain. A queue in
+        the table directory is not checked, since no batch runs without that.
         """
         if self._is_open or self.settings.dlq_path is None:
             return
         store = self.open_sink(dlq_location_of(self.settings)[0])
-        # Create-only, so that a proof that may not be removed is left once and for all.
+        # Create-only, so that an object which may not be deleted is left only once.
         if isinstance(store.create(PROOF, b""), Created):
             with suppress(StoreDenied):
                 store.delete(PROOF)
@@ -164,9 +163,9 @@ class DeadLetterWriter:
     def record(
         self, records: Iterable[SourceRecord], *, batch: int, pause: Callable[[float], None]
     ) -> tuple[str, ...]:
-        """Write the letters of a batch before its entry; return the URI that the entry then names.
+        """Write the letters of a batch before its entry; return the URI for the entry.
 
-        If that fails, the next batch is not run before the queue can be written to.
+        If that fails, no further batch runs until the queue is writable.
         """
         found = letters(
             records,
@@ -194,12 +193,12 @@ def write(
     clock: Clock,
     pause: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Store one object of the queue under a new name and return its URI; nothing is replaced."""
+    """Store one object of the queue under a new name and return its URI."""
     for attempt in attempts(TRIES, Backoff(limit_secs=10), pause):
         name = layout.dead_letters(clock.now(), clock.fresh_id())
         path = f"{folder}/{name}" if folder else name
         with attempt:
-            # A name that is used once and is taken all the same: our write, its answer lost.
+            # The name is unique, so an existing object is ours and the response was lost.
             if isinstance(store.create(path, body), AlreadyThere) and store.get(path) != body:
                 raise StoreUnavailable(
                     "a newly generated name is already taken", path=store.describe(path)

@@ -1,7 +1,6 @@
-"""Rows that are journaled but not in the table: penguin holds them, or they were discarded.
+"""Rows that are journaled but not in the table: held by penguin, or discarded. Read-only.
 
-penguin leaves a note of each such file; what counts is what the Delta log says of it. Nothing here
-writes.
+penguin keeps a record of each such file, but the Delta log decides.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,14 +14,14 @@ from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 
 Fates = Callable[[Iterable[str]], Mapping[str, int | None]]
-"""Answers what the Delta log has decided of held files: 0 held, 1 released, 2 gone."""
+"""Returns the Delta log's decisions on held files: 0 held, 1 released, 2 gone."""
 CameBack = Callable[[Iterable[str]], Mapping[str, str]]
-"""Answers which files that were given up are in the table again, and how they came there."""
+"""Returns which given-up files are back in the table, and how."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How much is journaled and not in the table, by the keys that documents have."""
+    """Journaled files and rows that are not in the table; the names are JSON keys."""
 
     held_files: int = 0
     held_rows: int = 0
@@ -32,17 +31,17 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aside:
-    """The files of a pipeline, or of one entry of it, whose rows are not in the table."""
+    """The files of a pipeline or entry whose rows are not in the table."""
 
     held: tuple[HeldMeta, ...] = ()
-    """They go in once they fit, or are released."""
+    """Files that are committed once they fit or are released."""
     discarded: tuple[HeldMeta, ...] = ()
-    """They never go in, and their sources were not read again."""
+    """Files that are never committed, and whose sources were not read again."""
     error: str | None = None
-    """Why it is not known what is held; None where it is."""
+    """Why the held files are unknown; None if known."""
 
     def of(self, entry: int) -> "Aside":
-        """Return what concerns one entry."""
+        """Return the files of one entry."""
         return Aside(
             held=tuple(meta for meta in self.held if meta.entry == entry),
             discarded=tuple(meta for meta in self.discarded if meta.entry == entry),
@@ -50,7 +49,7 @@ class Aside:
         )
 
     def counts(self) -> Counts:
-        """Return how many files and rows these are."""
+        """Count files and rows."""
         return Counts(
             held_files=len(self.held),
             held_rows=rows(self.held),
@@ -65,7 +64,7 @@ def rows(metas: Iterable[HeldMeta]) -> int:
 
 
 def passed_over(fates: Fates, committed: Callable[[str], int | None]) -> PassedOver:
-    """Return a function that says which entries had no effect, of a journal's committed ones."""
+    """Return a function that tells which of a journal's committed entries were rejected."""
 
     def ask(journal: str, marks: Mapping[int, str]) -> dict[int, bool]:
         last = (committed(journal) or 0) if marks else 0
@@ -77,10 +76,10 @@ def passed_over(fates: Fates, committed: Callable[[str], int | None]) -> PassedO
 
 
 def read_aside(store: Reader, pipeline: str, fates: Fates) -> Aside:
-    """Find what is held or discarded of a pipeline; if that fails, the rest is still shown.
+    """Return a pipeline's held and discarded files; an error is returned in `error`.
 
-    A file that an entry gives up because its sources are read again is neither: its rows come. One
-    that is discarded in this moment may still be noted as held alone: the log says what it is.
+    A file whose sources are read again is neither. A file that is being discarded may still be
+    recorded as held, so the log decides.
     """
     try:
         return _read(store, pipeline, fates)
@@ -108,7 +107,7 @@ def _read(store: Reader, pipeline: str, fates: Fates) -> Aside:
 
 
 def notes(store: Reader, pipeline: str, folder: str) -> Iterator[HeldMeta]:
-    """Read penguin's notes on the files of one pipeline; penguin reports damaged ones."""
+    """Read penguin's records of the files of one pipeline; penguin reports damaged ones."""
     for facts in store.objects(folder):
         body = store.get(facts.path) if layout.is_meta(facts.path, folder) else None
         if body is None:

@@ -1,9 +1,9 @@
-"""What happens to a journaled batch next. Doing it again changes nothing.
+"""Hand off journaled batches to penguin; idempotent.
 
-A batch is in the journal before it is handed on, and handed on before the next one is appended.
-So after a crash at most the last entry has to be handed on again. While finished files wait too
-long for their commit, no new work is begun. The table's hand-off is changed once everything that
-was handed off is committed.
+A batch is journaled before it is handed off, and handed off before the next one is journaled. So
+after a crash at most the last entry has to be handed off again. While files have waited too long
+for their commit, no new work starts. A table's hand-off can be changed once everything handed off
+is committed.
 """
 
 from collections.abc import Callable
@@ -22,47 +22,46 @@ from lakebed.storage.store import AlreadyThere, Created, Reader, Store
 from lakebed.types import Handoff
 
 CONCURRENT = 16
-"""Metas that are written, or files that are moved, at once."""
+"""Metas written, or files moved, concurrently."""
 
 IsCommitted = Callable[[Entry], bool]
-"""Asks the Delta log whether an entry is committed."""
+"""Looks up in the Delta log whether an entry is committed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandedOn:
-    """What handing on has done."""
+    """The result of a hand-off."""
 
     delta_commits: int = 0
     """Commits that this process made."""
     files: int = 0
-    """Data files that were handed off, by an entry, by a meta or by their final name."""
+    """Data files handed off by an entry, a meta or their final name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publisher:
-    """Hands each entry on in the way that the entry itself specifies, then commits it if asked to.
+    """Hands off each entry in the way that the entry specifies, then commits it if configured.
 
-    The table's hand-off may have been changed while the batch was under way, and the process may
-    have died before it handed the batch on: then the configuration of the next start says another
-    hand-off than the files of that entry wait for.
+    After a crash, the configuration may name another hand-off than the one that the last entry's
+    files wait for.
     """
 
     is_committed: IsCommitted = lambda _entry: False
     commit: Callable[[], int] | None = None
-    """Commits every entry that is not committed yet; None where penguin does."""
+    """Commits every uncommitted entry; None if penguin does."""
     finish: Callable[[], None] = lambda: None
-    """Waits for what is under way beside the commits."""
+    """Waits for background work of the commits."""
 
     def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
-        """Hand on the last entry; `redo` where an earlier step may have done so."""
+        """Hand off the last entry; `redo` if an earlier step may have done so."""
         files = self._hand_off(store, last, redo=redo)
         return HandedOn(files=files, delta_commits=self.commit() if self.commit else 0)
 
     def _hand_off(self, store: Store, last: Entry, *, redo: bool) -> int:
-        """Hand off the files of an entry; of those of an earlier run count only what was left.
+        """Hand off the files of an entry; return how many were not handed off before.
 
-        With a journal the entry is the hand-off. Metas of a committed entry would do no harm, but
-        penguin would have to clear them away; of a committed entry all files were moved before.
+        With journal hand-off, the entry itself is the hand-off. The files of a committed entry were
+        all moved, and metas for it would be harmless but penguin would have to delete them.
         """
         if last.handoff is Handoff.JOURNAL:
             return 0 if redo else len(last.files)
@@ -81,11 +80,11 @@ def _hand_off_file(store: Store, entry: Entry, file: FinishedFile) -> bool:
     """Make a file known to penguin; return whether that was still to be done."""
     match entry.handoff:
         case Handoff.STAGING:
-            # One that is there is ours, of the same bytes: the name is used once.
+            # An existing object is ours with the same bytes, since the name is unique.
             meta = encode_meta(meta_of(file, entry))
             return isinstance(store.create(layout.pending_meta(file.filename), meta), Created)
         case Handoff.DIRECT:
-            # It comes after the entry, so no scan ever sees a file that no entry names.
+            # Move it after the entry, so no scan sees a file that no entry names.
             waiting = layout.outbox(entry.pipeline, file.filename)
             return store.move(waiting, file.filename, size=file.size)
         case Handoff.JOURNAL:
@@ -95,7 +94,7 @@ def _hand_off_file(store: Store, entry: Entry, file: FinishedFile) -> bool:
 
 
 def meta_of(file: FinishedFile, entry: Entry) -> Meta:
-    """Return the meta of a file, as its entry describes it."""
+    """Return the meta of a file of an entry."""
     return Meta(
         filename=file.filename,
         size=file.size,
@@ -110,11 +109,11 @@ def meta_of(file: FinishedFile, entry: Entry) -> Meta:
 
 
 SURELY_FINE = timedelta(hours=1)
-"""Below this no retention is near, and the log need not be asked."""
+"""Shorter waits are harmless with any retention, so the log need not be read."""
 
 
 class CommitsBehind(LakeError, code="commits_behind", whose=Whose.USER, retryable=True):
-    """Files have been waiting for penguin for so long that a VACUUM may soon delete them."""
+    """Files have waited for penguin so long that a VACUUM may soon delete them."""
 
 
 def check_commits(
@@ -125,9 +124,9 @@ def check_commits(
     now: datetime,
     retention: Callable[[], timedelta],
 ) -> None:
-    """Refuse new work if the oldest uncommitted entry has been waiting too long.
+    """Refuse new work if the oldest uncommitted entry has waited too long.
 
-    That is half of the table's retention of deleted files: there is still time to fix it.
+    The limit is half of the table's retention of deleted files, which leaves time to fix it.
     """
     since = waiting_since(store, pipeline, last=last)
     if since is None or now - since < SURELY_FINE:
@@ -144,9 +143,9 @@ def check_commits(
 
 
 def waiting_since(store: Reader, pipeline: str, *, last: int) -> datetime | None:
-    """Return when the oldest entry with files was journaled that is not committed; None if all are.
+    """Return when the oldest uncommitted entry with files was journaled; None without one.
 
-    One without files (a clean-up, failures, what a new journal inherits) waits for nothing.
+    Entries without files (clean-ups, failures, inherited knowledge) do not wait for a commit.
     """
     journal = JournalReader(store, pipeline)
     receipt = journal.receipt()
@@ -160,7 +159,7 @@ def waiting_since(store: Reader, pipeline: str, *, last: int) -> datetime | None
 
 
 LastCommitted = Callable[[str, str], int | None]
-"""Asks the Delta log for the last committed entry of a pipeline's journal."""
+"""Looks up the last committed entry of a pipeline's journal in the Delta log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,11 +174,11 @@ class Uncommitted:
 def set_handoff(
     store: Store, handoff: Handoff, last_committed: LastCommitted
 ) -> bool | tuple[Uncommitted, ...]:
-    """Change how a table's files are handed off; doing so again changes nothing.
+    """Change a table's hand-off; idempotent.
 
-    Return whether it changed, or the entries that have to be committed before.
+    Return whether it changed, or the entries that must be committed first.
     """
-    # The number comes first: a protocol that is written meanwhile then makes ours fail.
+    # Read the number first, so that a protocol written meanwhile makes ours fail.
     number = latest_protocol_number(store) or 0
     if _in_force(store) is handoff:
         return False
@@ -200,14 +199,14 @@ def set_handoff(
 def entries_before(
     store: Reader, handoff: Handoff, last_committed: LastCommitted
 ) -> tuple[Uncommitted, ...]:
-    """Return the entries that keep a table from another hand-off. Read-only."""
+    """Return the entries that prevent a change of the hand-off. Read-only."""
     if _in_force(store) is handoff:
         return ()
     return tuple(uncommitted(store, last_committed))
 
 
 def uncommitted(store: Reader, last_committed: LastCommitted) -> list[Uncommitted]:
-    """Name the entries of every pipeline of a table that the Delta log does not have."""
+    """Return the uncommitted entries of every pipeline of a table."""
     found = []
     for pipeline in layout.pipelines(store.folders(layout.OURS)):
         last = JournalReader(store, pipeline).last()

@@ -1,7 +1,7 @@
-"""The books of a journal: what its entries add up to, and what is still open in them.
+"""The totals of a journal's entries, and what is still open in them.
 
-Entries are entered in one place, by their actions, so that a ledger that reads every entry and one
-that goes on from a snapshot come to the same.
+All entries are added in one place, so a ledger that reads every entry and one that continues from a
+snapshot arrive at the same totals.
 """
 
 from collections import Counter
@@ -17,12 +17,12 @@ from lakebed.documents.records import Resolved, SourceRecord
 from lakebed.layout import file_name
 
 MOST_PLACES = 10_000
-"""Of how many places of each source values without a column are counted one by one."""
+"""The most places per source for which values without a column are counted separately."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """The numbers of the books: as many of them after a year as after a day."""
+    """The totals, whose size does not grow with the journal."""
 
     totals: JournalTotals = field(default_factory=JournalTotals)
     by_source: Mapping[str, JournalTotals] = field(default_factory=dict)
@@ -32,24 +32,24 @@ class Sums:
     dead_letters: int = 0
     """Lines that were written to the dead letter queue."""
     finished: tuple[str, ...] = ()
-    """The sources with files that are done."""
+    """The sources with finished files."""
     last_batch: EntrySummary | None = None
     last_written: EntrySummary | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retraction:
-    """Rows that an entry takes out of the table, if it has an effect."""
+    """Rows that an entry takes out of the table unless it is rejected."""
 
     mark: str
-    """By this the log says that it has none."""
+    """The mark by which the log rejects it."""
     rows: int
     erased: bool = False
-    """Whether they go because of what they hold, not of where they came from."""
+    """Whether rows are selected by their values rather than their source."""
     read: int = 0
-    """Rows that come in their place; without effect they never do."""
+    """Rows that replace them, which never arrive if it is rejected."""
     files: int = 0
-    """The data files that hold those."""
+    """The data files with these rows."""
 
 
 @dataclass(slots=True)
@@ -58,21 +58,21 @@ class Books:
 
     sums: Sums = field(default_factory=Sums)
     places: LedgerTable[int] = field(default_factory=lambda: LedgerTable(int))
-    """How many values without a column stood in each place, by `source:rescued|dropped:path`."""
+    """Counts of values without a column, by `source:rescued|dropped:path`."""
     waiting: LedgerTable[WaitingFile] = field(default_factory=lambda: LedgerTable(WaitingFile))
-    """Quarantine files with lines that wait, by their paths."""
+    """Quarantine files with waiting lines, by path."""
     retractions: LedgerTable[Retraction] = field(default_factory=lambda: LedgerTable(Retraction))
-    """By the numbers of their entries."""
+    """By entry number."""
     replayed: LedgerTable[int] = field(default_factory=lambda: LedgerTable(int))
-    """Rows that bad lines became later, by `entry:source:path` of the entry that read the file."""
+    """Rows from replayed lines, by `entry:source:path` of the entry that read the file."""
     most_places: int = MOST_PLACES
     _given_up: list[Entry] = field(default_factory=list)
-    """Entries whose given up files are still in the sums."""
+    """Entries that gave up files which are still in the sums."""
     _sizes: Counter[str] | None = None
-    """How many places are counted, by `source:rescued|dropped`."""
+    """Number of counted places, by `source:rescued|dropped`."""
 
     def learn(self, entry: Entry) -> None:
-        """Enter an entry."""
+        """Add an entry."""
         if entry.operation == "append" or entry.readings:
             self._count(entry)
         for one in entry.resolved:
@@ -119,7 +119,7 @@ class Books:
                 self._add_places(record, 1)
 
     def _count_replayed(self, one: Resolved, entry: Entry) -> None:
-        """Count rows with the file that their lines came from, as it was read."""
+        """Attribute replayed rows to the entry that read their source file."""
         read_in = self.waiting[one.old].entry if one.old in self.waiting else entry.sequence
         for key, rows in one.replayed.items():
             place = f"{read_in}:{key}"
@@ -145,10 +145,10 @@ class Books:
         return self._sizes
 
     def settle(self, entry_of: Callable[[int], Entry]) -> None:
-        """Take out what the units wrote whose files were given up: it is read and counted again.
+        """Subtract work units whose files were given up: they are read and counted again.
 
-        An entry says only how the files are called, so the entries before it are read, the newest
-        first, until all of them were met.
+        An entry only names the files, so earlier entries are read, newest first, until all of them
+        are found.
         """
         while self._given_up:
             redo = self._given_up[0]
@@ -187,7 +187,7 @@ class Books:
             self._add_places(record, -1)
 
     def placed(self, kind: str) -> Counter[str]:
-        """Return where values stood that were `rescued` or `dropped`, and how many."""
+        """Return the counts of `rescued` or `dropped` values by place."""
         found = Counter[str]()
         for key, count in self.places.items():
             _source, of, path = key.split(":", 2)
@@ -196,12 +196,12 @@ class Books:
         return found
 
     def waiting_files(self) -> tuple[WaitingFile, ...]:
-        """Return the quarantine files with lines that wait, the oldest first."""
+        """Return the quarantine files with waiting lines, oldest first."""
         return tuple(sorted(self.waiting.values(), key=lambda one: one.place))
 
     @property
     def tables(self) -> dict[str, LedgerTable[Any]]:
-        """Return the tables that segments keep, by name."""
+        """Return the tables that segments store, by name."""
         return {
             "places": self.places,
             "waiting": self.waiting,
@@ -222,7 +222,7 @@ def _with_finished(before: tuple[str, ...], records: Iterable[SourceRecord]) -> 
 
 
 def _learn_waiting(waiting: MutableMapping[str, WaitingFile], entry: Entry) -> None:
-    """Learn what an entry says of quarantine files."""
+    """Update the waiting quarantine files with an entry."""
     number = entry.sequence
     for place, file in enumerate(entry.quarantine):
         waiting[file.filename] = WaitingFile(

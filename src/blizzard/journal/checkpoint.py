@@ -1,6 +1,6 @@
-"""Snapshots of what a journal says, so that the next start need not read every entry.
+"""Snapshots of a journal's ledger, so that a start need not read every entry.
 
-Nothing here is needed for a batch to have happened, so nothing here may fail one.
+Snapshots are derived data, so errors here never fail a batch.
 """
 
 from collections.abc import Callable
@@ -45,14 +45,14 @@ class LedgerSnapshot:
     state: LedgerState
     sums: Sums
     segments: tuple[SegmentRef, ...] = ()
-    """Files that are done, and the tables, the oldest segment first."""
+    """Finished files and the tables, oldest segment first."""
 
 
 _SNAPSHOT = TypeAdapter(LedgerSnapshot)
 
 
 def read_snapshot(store: Reader, pipeline: str) -> LedgerSnapshot | None:
-    """Read the snapshot of a journal; None where none was ever written."""
+    """Read the snapshot of a journal; None if none was ever written."""
     path = layout.snapshot(pipeline)
     stored = store.get(path)
     if stored is None:
@@ -67,7 +67,7 @@ def read_snapshot(store: Reader, pipeline: str) -> LedgerSnapshot | None:
 
 
 def write_snapshot(store: Store, pipeline: str, found: LedgerSnapshot) -> None:
-    """Put a snapshot in the place of the one before."""
+    """Replace the snapshot."""
     body = _SNAPSHOT.dump_json(found, exclude_defaults=True) + b"\n"
     store.replace(layout.snapshot(pipeline), _head(body) + b"\n" + body)
 
@@ -79,7 +79,7 @@ def _head(body: bytes) -> bytes:
 
 @dataclass(slots=True, kw_only=True)
 class SnapshotWriter:
-    """Keeps the snapshot and the segments of one pipeline up with its journal."""
+    """Keeps the snapshot and the segments of a pipeline up to date with its journal."""
 
     store: Store
     pipeline: str
@@ -88,15 +88,15 @@ class SnapshotWriter:
     _not_before: int = 0
 
     def is_due(self, history: Ledger) -> bool:
-        """Whether enough has happened since the last snapshot."""
+        """Whether a new snapshot is worth writing."""
         if history.sequence < self._not_before:
             return False
         since = history.sequence - (history.kept or 0)
         return since >= self.limits.entries or len(history.recent) >= self.limits.names
 
     def write(self, history: Ledger) -> None:
-        """Write the segments and the snapshot; what they replace is removed after that."""
-        # Should this fail, the next try is some batches away.
+        """Write the segments and the snapshot, then remove what they replace."""
+        # If this fails, wait some batches before the next attempt.
         self._not_before = history.sequence + self.limits.entries // 10
         if history.sequence < 0:
             return
@@ -120,7 +120,7 @@ class SnapshotWriter:
             self._write_rows(history, [])
 
     def _write_rows(self, history: Ledger, rows: list[Row]) -> None:
-        """Write rows of tables, and the names that are in memory, as a segment."""
+        """Write table rows and the names in memory as a segment."""
         rows += [name.row for name in history.recent.values()]
         if rows:
             history.segments = with_rows(
@@ -134,7 +134,7 @@ class SnapshotWriter:
             history.recent = {}
 
     def _remove_stale(self, used: set[str]) -> None:
-        """Remove segments that the new snapshot does not name, also those of a dead process."""
+        """Remove segments that the new snapshot does not name, including those of dead processes."""
         listed = self.store.objects(layout.known_folder(self.pipeline))
         for path in [facts.path for facts in listed]:
             if layout.known_segment(self.pipeline, path) not in used:
@@ -142,7 +142,7 @@ class SnapshotWriter:
 
 
 Spill = Callable[[Ledger], None]
-"""Writes the names that are held in memory to a segment, so that they need not be."""
+"""Moves names from memory to a segment."""
 
 
 def read_ledger(
@@ -153,7 +153,7 @@ def read_ledger(
     spill: Spill | None = None,
 ) -> Ledger:
     """Read a snapshot and the entries after it; a gap or an unreadable entry stops the run."""
-    # The receipt first: the journal only grows, so what is in the receipt must be in it.
+    # Read the receipt first: the journal only grows, so it must contain the receipt's entry.
     receipt = JournalReader(store, pipeline).receipt()
     try:
         ledger = _from_newest(store, pipeline)
@@ -165,7 +165,7 @@ def read_ledger(
 
 
 def rebuild(before: Ledger, *, why: str, spill: Spill | None = None) -> Ledger:
-    """Read every entry of a journal, because what was derived from them is of no use."""
+    """Read every entry of a journal, because the derived data is unusable."""
     ledger = Ledger(
         store=before.store,
         pipeline=before.pipeline,
@@ -178,7 +178,7 @@ def rebuild(before: Ledger, *, why: str, spill: Spill | None = None) -> Ledger:
 
 
 def read_on(ledger: Ledger, *, spill: Spill | None = None) -> None:
-    """Learn the entries that have come since; a gap or an unreadable entry stops the run."""
+    """Read the entries appended since; a gap or an unreadable entry stops the run."""
     for stored in ledger.reader.stored_entries(ledger.sequence):
         ledger.learn(stored.entry, stored.body)
         if spill is not None:
@@ -198,9 +198,9 @@ def refresh(ledger: Ledger, store: Reader, pipeline: str) -> None:
 
 
 def reread(ledger: Ledger, why: SegmentBroken) -> None:
-    """Read a ledger anew, in place, because a segment is damaged or was replaced meanwhile.
+    """Reload a ledger in place because a segment is damaged or was replaced.
 
-    Every entry is read where there is no newer snapshot with other segments.
+    Without a newer snapshot with other segments, every entry is read.
     """
     if ledger.store is None:
         raise why
@@ -212,7 +212,7 @@ def reread(ledger: Ledger, why: SegmentBroken) -> None:
 
 
 def past_damage(ledger: Ledger, ask: Callable[[], Answer]) -> Answer:
-    """Return an answer of a ledger; names found damaged, or replaced meanwhile, are read anew."""
+    """Call `ask`; if a segment is damaged or was replaced, reload the ledger and ask again."""
     for _try in range(2):
         try:
             return ask()
@@ -222,7 +222,7 @@ def past_damage(ledger: Ledger, ask: Callable[[], Answer]) -> Answer:
 
 
 def _from_newest(store: Reader, pipeline: str) -> Ledger:
-    """Start from the snapshot; from the next one, where that took its place meanwhile."""
+    """Start from the snapshot, or from the next one if it was replaced meanwhile."""
     try:
         return _from_snapshot(store, pipeline)
     except (SnapshotBroken, SegmentBroken):
@@ -230,7 +230,7 @@ def _from_newest(store: Reader, pipeline: str) -> Ledger:
 
 
 def _from_snapshot(store: Reader, pipeline: str) -> Ledger:
-    """Start from the snapshot if it matches its entry, or from nothing where there is none."""
+    """Start from the snapshot if it matches its entry; without one, start empty."""
     found = read_snapshot(store, pipeline)
     if found is None:
         return Ledger(store=store, pipeline=pipeline)

@@ -1,8 +1,8 @@
-"""What must hold before a pipeline continues its journal, or starts one. Read-only.
+"""Checks before a pipeline continues or starts its journal. Read-only.
 
-A start and a dry run ask the same questions here, so that no dry run promises a batch that a start
-would refuse. A file in the sources of two pipelines would be in the table twice: folders are
-compared, not patterns, because a journal does not record which pattern found a file.
+Starts and dry runs share them, so no dry run promises a batch that a start would refuse. A file in
+the sources of two pipelines would be in the table twice. Folders are compared rather than patterns,
+because a journal does not record which pattern found a file.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -39,8 +39,8 @@ def admit(
 ) -> None:
     """Refuse a journal that was lost, rolled back or left behind by a rename, or other sources.
 
-    A journal is begun only where nothing says that there has been one: otherwise every source
-    file would be ingested a second time.
+    A journal is started only if there is no trace of an earlier one: otherwise every source file
+    would be ingested a second time.
     """
     refuse_rolled_back(history)
     refuse_unfinished(history)
@@ -49,7 +49,7 @@ def admit(
     known_at = {name: uri for name, uri in history.source_uris.items() if name not in elsewhere}
     refuse_other_names(history.place, source_uris, known_as)
     refuse_moved(history.place, source_uris, known_at)
-    # Entry 0 is read again: a run that began meanwhile has committed to the log after it.
+    # Read entry 0 again: a run that began meanwhile wrote it before its commit.
     if history.sequence < 0 and log_knows_pipeline() and history.reader.body(0) is None:
         raise JournalLost(
             "the Delta log holds commits of this pipeline, but its journal is gone; restore the "
@@ -58,27 +58,27 @@ def admit(
         )
     ours = unconfirmed(history)
     fresh = source_uris if ours is not None else unread(source_uris, history)
-    # What was begun elsewhere does not come first here.
+    # A journal begun elsewhere has no precedence here.
     refuse_rivals(history, fresh, None if elsewhere else ours)
 
 
 def last_entry(history: Ledger) -> StoredEntry:
-    """Return the last entry of a journal; raise if no entry of an operator may follow it."""
+    """Return the last entry of a journal; raise if no operator's entry may follow it."""
     last = history.reader.listed(history.sequence)
     refuse_unfinished(history)
     return last
 
 
 def unread(source_uris: Mapping[str, str], history: Ledger) -> dict[str, str]:
-    """Return the sources that the journal does not know at their places yet. Pure but for links."""
+    """Return the sources unknown to the journal at their locations. Pure except for links."""
     fresh = {name: uri for name, uri in source_uris.items() if name not in history.source_uris}
     return fresh | redirected(source_uris, history)
 
 
 def redirected(source_uris: Mapping[str, str], history: Ledger) -> dict[str, str]:
-    """Return the sources that are at another place now and of which no file is known.
+    """Return the sources that moved and of which no file is known.
 
-    Nothing there can be taken for a file that was read before. Pure but for links.
+    No file there can be mistaken for one that was read. Pure except for links.
     """
     return {
         name: uri
@@ -88,7 +88,7 @@ def redirected(source_uris: Mapping[str, str], history: Ledger) -> dict[str, str
 
 
 def is_elsewhere(uri: str, before: str) -> bool:
-    """Whether a source is at another place than before, however both are spelled."""
+    """Whether a source is at another location than before, regardless of spelling."""
     return before != uri and not place_of(before).same(place_of(uri))
 
 
@@ -140,7 +140,7 @@ def has(history: Ledger, receipt: Receipt) -> bool:
 
 
 def refuse_rolled_back(history: Ledger) -> None:
-    """Refuse a journal that does not have what is committed."""
+    """Refuse a journal that lacks committed entries."""
     receipt = history.receipt
     if receipt is not None and not has(history, receipt):
         raise JournalLost(
@@ -154,9 +154,9 @@ def refuse_rolled_back(history: Ledger) -> None:
 def refuse_beside(
     pipeline: str, source_uris: Mapping[str, str], beside: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Refuse pipelines of the same configuration and table that are to read our sources, too.
+    """Refuse other pipelines of the same configuration and table with the same sources.
 
-    They may have no journal yet, and neither may we: at a start one of us would give way.
+    Neither may have a journal yet; at a start one of them would give way.
     """
     for other, theirs in beside.items():
         for name, uri in source_uris.items():
@@ -176,7 +176,7 @@ def refuse_beside(
 def refuse_unfinished(history: Ledger, *, finishes: str | None = None) -> None:
     """Refuse a journal that was taken over, or that waits for entries of a command.
 
-    Those of the source that `finishes` names are about to be written.
+    Entries for the source `finishes` are about to be written.
     """
     if history.heir is not None:
         why = f"pipeline {history.heir!r} has taken over this journal; rename the pipeline to "
@@ -223,7 +223,7 @@ def refuse_other_names(
 
 
 def refuse_moved(path: str, source_uris: Mapping[str, str], known_at: Mapping[str, str]) -> None:
-    """Refuse a source that is at another place now than a journal says, whose folder is `path`.
+    """Refuse a source that moved, by the journal in folder `path`.
 
     Its files are known by their old names.
     """
@@ -248,7 +248,7 @@ def refuse_moved(path: str, source_uris: Mapping[str, str], known_at: Mapping[st
 
 
 def _how_to_read_part(before: str, now: str) -> str:
-    """Return how to continue a source whose path became narrower or wider. Pure but for links."""
+    """Return how to continue a source with a narrower or wider path. Pure except for links."""
     outer, inner = place_of(before), place_of(now)
     if not outer.holds(inner):
         return _how_to_read_other_folders(before)
@@ -268,39 +268,39 @@ def _how_to_read_other_folders(before: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rival:
-    """A journal of another pipeline that knows files of a source of ours."""
+    """Another pipeline's journal that knows files of one of our sources."""
 
     pipeline: str
     place: str
-    """Its folder, as errors name it."""
+    """Its folder, for error messages."""
     source: str
-    """The source of ours."""
+    """Our source."""
     uri: str
-    """Where the other pipeline reads, or has read."""
+    """Where the other pipeline reads or has read."""
     same: bool
     """Whether both read the same folder; otherwise one contains the other."""
     opening: Entry | None
-    """Its entry 0, if nothing follows it: then it has read nothing yet."""
+    """Its entry 0, if that is its only entry: then it has read nothing yet."""
     is_written: bool
-    """Whether a run that may be alive writes it."""
+    """Whether its writer may be alive."""
 
 
 class Precedence(Enum):
     """Which of two pipelines reads a folder that both claim."""
 
     OURS = auto()
-    """We do: the other has read nothing, does not run, and will find us when it starts."""
+    """Ours: the other has read nothing, does not run, and will see us when it starts."""
     THEIRS = auto()
     UNKNOWN = auto()
-    """We come first, and the other runs and may not have seen us: it gives way, or it reads."""
+    """Ours is first, but the other runs and may not have seen it: it may yield or read."""
 
 
 def precedence(ours: Entry | None, rival: Rival) -> Precedence:
-    """Decide which one continues, given our entry 0 if nothing follows it. Pure.
+    """Decide which pipeline continues, given our entry 0 if nothing follows it. Pure.
 
-    Both look after both entries are there, or one of them had no rival when it looked. So the one
-    that has read something comes first. If neither has, the one that was begun first does, even if
-    clocks were off: all that counts is that both decide alike.
+    Either both check after both entries exist, or one had no rival when it checked. So a pipeline
+    that has read something wins. If neither has, the one begun first wins; wrong clocks do no harm,
+    since both decide alike.
     """
     if ours is None or rival.opening is None:
         return Precedence.THEIRS
@@ -310,7 +310,7 @@ def precedence(ours: Entry | None, rival: Rival) -> Precedence:
 
 
 def rivals(history: Ledger, source_uris: Mapping[str, str]) -> Iterator[Rival]:
-    """Find the other pipelines of a table whose journals know of folders that meet ours."""
+    """Find the other pipelines of a table whose journals know folders that overlap ours."""
     store, pipeline = history.store, history.pipeline
     if not source_uris or store is None:
         return
@@ -319,7 +319,7 @@ def rivals(history: Ledger, source_uris: Mapping[str, str]) -> Iterator[Rival]:
         if other == pipeline:
             continue
         theirs = read_ledger(store, other)
-        # Ours may be its heir by name, and not know yet what it knew.
+        # Ours may be its heir by name without having inherited its knowledge yet.
         heir = theirs.heir
         reader = other if heir is None or heir == pipeline else heir
         for uri in theirs.source_names:
@@ -340,7 +340,7 @@ def rivals(history: Ledger, source_uris: Mapping[str, str]) -> Iterator[Rival]:
 def unconfirmed(history: Ledger) -> Entry | None:
     """Return entry 0 of a journal that has read nothing; None for any other. Pure.
 
-    One that an operator has begun inherits or has a receipt: who may read was settled then.
+    A journal begun by an operator inherits or has a receipt, so its sources were settled then.
     """
     if history.sequence != 0 or history.receipt is not None:
         return None
@@ -359,13 +359,13 @@ def uris_of(key: str, settings: PipelineSettings, history: Ledger) -> frozenset[
     roots = {uri for uri, name in history.source_names.items() if name == source}
     roots |= {one.uri for one in settings.sources if one.name == source}
     roots |= {uri for name, uri in history.source_uris.items() if name == source}
-    # A line of a source that is not configured any more was replayed under this one.
+    # Lines of a source that is no longer configured were replayed under this name.
     roots |= {written_out(uri) for uri in roots} | {f"{source}:"}
     return frozenset(f"{root.rstrip('/')}/{path}" for root in roots)
 
 
 def agree_on_protocol(store: Store, handoff: Handoff) -> None:
-    """Write down how files are handed off before any data file, or obey what is written."""
+    """Record the table's hand-off before the first data file, or check the recorded one."""
     if latest_protocol(store) is None:
         store.create(layout.protocol(1), encode(DirectoryProtocol(handoff=handoff)))
     latest = latest_protocol(store)
@@ -376,7 +376,7 @@ def agree_on_protocol(store: Store, handoff: Handoff) -> None:
 
 
 def require_handoff(store: Reader, handoff: Handoff) -> None:
-    """Refuse a hand-off other than the table's; where nothing is written yet, any may come."""
+    """Refuse a hand-off other than the table's recorded one."""
     latest = latest_protocol(store)
     if latest is not None:
         _refuse_other_handoff(latest, handoff, store)

@@ -1,14 +1,14 @@
-"""Guards of the journal: who runs, which batch was begun, and entries that must be withdrawn.
+"""Guards of the journal: stray entries, overtaken entries and start notes of batches.
 
-`blizzard journal new` puts another journal in the place of one. A process that read the old one and
-was suspended in between could still create the entry that was next there, and so leave a gap in the
-new one. The lease, which `journal new` takes, keeps a run from doing that. The commands that append
-alongside a run have no lease. Both check afterwards: an entry that does not follow the one before
-it is withdrawn. And a batch that comes after a clean-up names nothing that the clean-up deleted.
+`blizzard journal new` replaces a journal. A process that read the old one and was suspended could
+still create the entry that was next there, leaving a gap in the new journal. The lease, which
+`journal new` takes, prevents that for runs, but commands that append alongside a run have no lease.
+So both check afterwards and withdraw an entry that does not follow its predecessor. A batch that
+follows a clean-up must not name files that the clean-up deleted.
 
-A note is written before a batch opens its first file and deleted when the batch is journaled. A
-later process that finds one knows that its predecessor died. The note is advisory: one that stays
-behind makes later batches take fewer files, and loses nothing.
+A start note is written before a batch opens its first file and deleted when the batch is journaled.
+A later process that finds it knows that its predecessor died. The note is advisory: a stale one
+makes later batches smaller, and loses nothing.
 """
 
 import contextlib
@@ -40,9 +40,9 @@ Found = TypeVar("Found")
 def append_what_is_found(
     store: Store, pipeline: str, look: Callable[[], tuple[Found, Entry | None]]
 ) -> tuple[Found, Entry | None]:
-    """Append the operator's entry that a look calls for, if any; return what was found, and it.
+    """Append the entry that `look` plans, if any; return the plan and the entry.
 
-    Where a batch was first, what was found may not hold any more: look again.
+    If a batch was appended first, the plan may be outdated, so plan again.
     """
     for _try in range(TRIES):
         found, entry = look()
@@ -55,12 +55,12 @@ def append_what_is_found(
 
 
 def append_beside(store: Store, entry: Entry) -> bool:
-    """Write an operator's entry in its place; return False where another entry stands there.
+    """Write an operator's entry; return False if another entry has its number.
 
-    Where the journal was replaced since it was read, the entry is taken back: a JournalConflict.
+    If the journal was replaced since it was read, withdraw the entry and raise JournalConflict.
     """
     path, body = layout.journal_entry(entry.pipeline, entry.sequence), encode(entry)
-    # One that is there may be our own, whose answer was lost inside of the store's client.
+    # An existing entry may be ours, if the store's client lost the response.
     if isinstance(store.create(path, body), AlreadyThere) and store.get(path) != body:
         return False
     if withdraw_stray(store, entry):
@@ -72,10 +72,9 @@ def append_beside(store: Store, entry: Entry) -> bool:
 
 
 def withdraw_stray(store: Store, entry: Entry) -> bool:
-    """Withdraw an entry of ours if it follows nothing; return whether it was withdrawn.
+    """Withdraw our entry if it does not follow its predecessor; return whether it was withdrawn.
 
-    Nothing can have been built on it: the next entry would have to follow it, and both programs
-    refuse a journal in which one does not follow the other.
+    Nothing can build on it, since both programs refuse a journal with a broken chain.
     """
     if entry.sequence == 0:
         return False
@@ -90,7 +89,7 @@ def withdraw_stray(store: Store, entry: Entry) -> bool:
 
 
 def refuse_collected(first: Entry, ours: Entry) -> None:
-    """Raise if a batch names a file that a clean-up has announced to delete. Pure."""
+    """Raise if a batch names a file that a clean-up is about to delete. Pure."""
     taken = set(first.deleted) & {
         *(file.filename for file in ours.data_files),
         *(layout.outbox(ours.pipeline, file.filename) for file in ours.files),
@@ -108,7 +107,7 @@ def refuse_collected(first: Entry, ours: Entry) -> None:
 
 
 def refuse_collected_since(store: Reader, sequence: int, entry: Entry) -> None:
-    """Raise if a clean-up after entry `sequence` has deleted files that an entry is to name."""
+    """Raise if a clean-up after entry `sequence` deleted files that the entry names."""
     for first in JournalReader(store, entry.pipeline).entries(sequence):
         try:
             refuse_collected(first, entry)
@@ -121,10 +120,10 @@ def refuse_collected_since(store: Reader, sequence: int, entry: Entry) -> None:
 
 
 def refuse_promoted(first: Entry, ours: Entry) -> None:
-    """Raise if a batch was written without a column that somebody has added meanwhile. Pure.
+    """Raise if a batch was written without a column that was promoted meanwhile. Pure.
 
-    It may have found the same column with another type, and the next batch would go on without it.
-    What the configuration declares needs no such care: no batch finds it.
+    It may have found the same column with another type, and later batches would continue without
+    the promoted one. Declared columns are not affected.
     """
     if not ours.files or first.columns is None:
         return
@@ -141,7 +140,7 @@ def refuse_promoted(first: Entry, ours: Entry) -> None:
 
 
 def refuse_replaced(first: Entry, ours: Entry) -> None:
-    """Raise if a batch has read what somebody has put in the place of other rows. Pure."""
+    """Raise if a batch read source files that replaced other rows meanwhile. Pure."""
     again = {record.key for record in first.readings} & {record.key for record in ours.readings}
     if again:
         raise SourcesReplaced(
@@ -159,7 +158,7 @@ def started_before(store: Reader, pipeline: str, entry: int) -> Started:
 
 
 class StartNote:
-    """One pipeline's note of the batch that it has begun."""
+    """A pipeline's note that it started a batch."""
 
     def __init__(self, store: Store, pipeline: str, entry: Callable[[], int]) -> None:
         """`entry` returns the number of the next batch."""
@@ -167,9 +166,9 @@ class StartNote:
         self._pipeline = pipeline
         self._entry = entry
         self._noted = -1
-        """The batch whose start this process has written down."""
+        """The batch whose start this process has noted."""
         self._left = -1
-        """The batch of which there is a note, from this process or an earlier one."""
+        """The batch with a stored note, from this process or an earlier one."""
 
     def read(self) -> Started:
         """Return how often the next batch was started by processes that died with it."""
@@ -180,14 +179,14 @@ class StartNote:
         return found
 
     def write(self, note: Started) -> None:
-        """Write down that files of the next batch are about to be read, once in a process."""
+        """Note that the next batch is about to read files, once per process."""
         entry = self._entry()
         if self._noted != entry:
             self._store.replace(layout.batch_started(self._pipeline, entry), encode(note))
             self._noted = self._left = entry
 
     def take_back(self) -> None:
-        """Withdraw the note of this process's start of the next batch: it did not die with it."""
+        """Withdraw this process's note, since the batch did not kill it."""
         entry = self._entry()
         if self._noted != entry:
             return
@@ -202,13 +201,13 @@ class StartNote:
             if note.starts:
                 self._store.replace(path, encode(note))
             else:
-                # Deleting takes no room: a full disk may be why the batch came to nothing.
+                # Deletion works on a full disk, which may be why the batch failed.
                 self._store.delete(path)
                 self._left = -1
             self._noted = -1
 
     def remove(self) -> None:
-        """Remove the note of a batch that is journaled; one that stays is never read again."""
+        """Remove the note of a journaled batch; a stale one is never read again."""
         if self._left >= 0:
             with contextlib.suppress(LakeError):
                 self._store.delete(layout.batch_started(self._pipeline, self._left))
@@ -220,15 +219,15 @@ class EntryColumns:
     """The columns of a batch's files."""
 
     table_schema: dict[str, Any]
-    """As Delta writes them."""
+    """As a Delta schema."""
     found: Schema | None = None
-    """As the next batch is to know them; None where the configuration says them all."""
+    """The columns that the next batch starts with; None if all are declared."""
 
 
 def identity_of(settings: PipelineSettings, run_id: str) -> Entry:
-    """Return what a run puts into each of its entries: pipeline, sources, schema.
+    """Return the common part of a run's entries: pipeline, sources, schema.
 
-    Journal, time, number and actions are those of the entry that is made of it.
+    Journal, time, number and actions are filled in for each entry.
     """
     template = settings.sink.template
     return Entry(
@@ -247,9 +246,9 @@ def identity_of(settings: PipelineSettings, run_id: str) -> Entry:
 
 
 def columns_after(last: Entry | None, declared: dict[str, Any]) -> EntryColumns:
-    """Return the columns for an entry without data files: those that were found stay known.
+    """Return the columns for an entry without data files, keeping those found so far.
 
-    `last` is the last entry with data files, `declared` the table's schema as it is configured.
+    `last` is the last entry with data files, `declared` the configured schema.
     """
     if last is not None and last.columns is not None:
         return EntryColumns(table_schema=last.table_schema, found=last.columns)

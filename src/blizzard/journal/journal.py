@@ -65,7 +65,7 @@ class Journal:
         """
         self.store = store
         self.ledger = ledger
-        """What its entries add up to so far."""
+        """The ledger of its entries so far."""
         self._identity = identity
         self._reader = JournalReader(store, identity.pipeline)
         self._clock = clock
@@ -73,14 +73,14 @@ class Journal:
         self._guard = guard
         self._in_doubt: Entry | None = None
         self.start_note = StartNote(store, identity.pipeline, lambda: self.sequence + 1)
-        """The note that the next batch was started."""
+        """The start note of the next batch."""
         self._unseen: Mapping[str, str] = {}
-        """Sources that are new to the journal, until the other pipelines were checked for them."""
+        """New sources for which other pipelines were not checked yet."""
         self._snapshots = SnapshotWriter(
             store=store, pipeline=identity.pipeline, clock=clock, limits=limits
         )
         self.is_open = False
-        """Whether it can be appended to: from then on the table knows the pipeline."""
+        """Whether it can be appended to; from then on the table knows the pipeline."""
 
     @property
     def id(self) -> str:
@@ -91,31 +91,31 @@ class Journal:
 
     @property
     def sequence(self) -> int:
-        """Return which entry is the last."""
+        """The number of the last entry."""
         return self.ledger.sequence
 
     @property
     def last(self) -> Entry:
-        """Return the last entry with files: the only one that may have to be handed off again."""
+        """The last entry with files, the only one that may have to be handed off again."""
         if self.ledger.last is None:
             raise AssertionError("an open journal has an entry")
         return self.ledger.last
 
     def check_protocol(self) -> None:
-        """Check that the table's hand-off is still ours: it may have been changed."""
+        """Check that the table's hand-off is still the configured one."""
         require_handoff(self.store, self._identity.handoff)
 
     @property
     def snapshot_is_due(self) -> bool:
-        """Whether enough has happened for a snapshot to be worth writing."""
+        """Whether a snapshot is worth writing."""
         return self._snapshots.is_due(self.ledger)
 
     def write_snapshot(self) -> None:
-        """Write down what the journal says; a start reads this and what comes after."""
+        """Write a snapshot of the ledger, from which the next start continues."""
         self._snapshots.write(self.ledger)
 
     def rebuild(self, why: str) -> None:
-        """Read every entry again, because the names that were derived from them are damaged."""
+        """Read every entry again, because derived data is damaged."""
         self.catch_up()
         stored = self._reader.stored(self.sequence)
         if stored is None or stored.digest != self.ledger.digest:
@@ -127,10 +127,10 @@ class Journal:
         self.ledger.become(rebuild(self.ledger, why=why, spill=self._snapshots.spill))
 
     def open_with(self, log_knows_pipeline: Callable[[], bool]) -> None:
-        """Make the journal ready: write the protocol and entry 0 where they are missing.
+        """Open the journal, writing the protocol and entry 0 if missing.
 
-        A journal is created only where nothing says that there has been one: otherwise every
-        source file would be ingested a second time.
+        A journal is created only if there is no trace of an earlier one: otherwise every source
+        file would be ingested a second time.
         """
         agree_on_protocol(self.store, self._identity.handoff)
         if self._in_doubt is not None:
@@ -143,8 +143,8 @@ class Journal:
                 self._write(replace(self._next("moved"), moved=name, source_uris=uris))
             if self.sequence < 0 or unread(self._identity.source_uris, self.ledger):
                 self._write(self._next("batch" if self.sequence >= 0 else "open"))
-            # What is about to be read is written down before it is looked again: of two pipelines
-            # that begin to read the same in one moment, one looks after both have written.
+            # Record the new sources before checking for rivals: of two pipelines that start to read
+            # the same at once, at least one checks after both have written.
             refuse_rivals(self.ledger, self._unseen, unconfirmed(self.ledger))
         except SourceTaken:
             self._give_way()
@@ -153,7 +153,7 @@ class Journal:
         self.is_open = True
 
     def _give_way(self) -> None:
-        """Withdraw sources of which nothing has been read yet: another pipeline reads them."""
+        """Withdraw sources that were not read yet, because another pipeline reads them."""
         opening, pipeline = unconfirmed(self.ledger), self._identity.pipeline
         if opening is None:
             for name in self._unseen:
@@ -179,7 +179,7 @@ class Journal:
         quarantine: tuple[QuarantineFile, ...] = (),
         began: float | None = None,
     ) -> Entry:
-        """Commit a batch: once this returns, it happened; if it raises, `settle` finds out."""
+        """Commit a batch. Once this returns it is committed; if it raises, `settle` finds out."""
         entry = replace(
             self._next("batch", columns),
             sources=tuple(self.with_attempts(record) for record in sources),
@@ -191,10 +191,10 @@ class Journal:
         return self._write(entry)
 
     def catch_up(self) -> int:
-        """Learn what an operator's commands have appended meanwhile; return how many entries.
+        """Read entries that operator commands appended meanwhile; return how many.
 
-        A source may be quiet for days: without this, a redo would wait for the next batch. An
-        entry of another run is a JournalConflict.
+        Otherwise a redo would wait for the next batch, perhaps for days. An entry of another run
+        raises JournalConflict.
         """
         learned = 0
         while (stored := self._reader.stored(self.sequence + 1)) is not None:
@@ -203,23 +203,23 @@ class Journal:
         return learned
 
     def settle(self) -> Entry | None:
-        """Find out what became of an entry whose write got no response, by writing it again.
+        """Resolve an entry whose write got no response, by writing the same bytes again.
 
-        One run never tries two different bodies for one entry, so the same bytes are written.
+        A run never tries two different bodies for one entry.
         """
         if self._in_doubt is None:
             return None
         return self._write(self._in_doubt)
 
     def withdraw(self, entry: Entry) -> None:
-        """Withdraw an entry of this run if another journal has taken the place of this one."""
-        with contextlib.suppress(LakeError):  # Its reader refuses it, and says why.
+        """Withdraw an entry of this run if the journal was replaced."""
+        with contextlib.suppress(LakeError):  # Readers refuse the entry and say why.
             withdraw_stray(self.store, entry)
 
     def _next(
         self, kind: Literal["open", "batch", "moved"], columns: EntryColumns | None = None
     ) -> Entry:
-        """Return the next entry of this run, without any action."""
+        """Return the next entry of this run, without actions."""
         ledger, identity = self.ledger, self._identity
         columns = columns or columns_after(ledger.last, identity.table_schema)
         return replace(
@@ -234,17 +234,14 @@ class Journal:
         )
 
     def with_attempts(self, record: SourceRecord) -> SourceRecord:
-        """Note how often a file has failed, so that the pause grows each time.
-
-        In any case, the data files that were given up with its rows stay named.
-        """
+        """Count a file's attempts, so that its pauses grow, and keep its given-up data files."""
         before = self.ledger.unfinished.get(record.key)
         if before is not None:
             record = replace(record, supersedes=before.record.supersedes)
         if record.failure is None or before is None or before.record.failure is None:
             return record
         if record.gone or (before.record.gone and not before.record.redo):
-            return record  # It was not tried again, or has come back and is a new file.
+            return record  # It was not tried again, or it came back and is a new file.
         attempts = before.record.failure.attempts + 1
         return replace(
             record,
@@ -253,9 +250,9 @@ class Journal:
         )
 
     def _write(self, entry: Entry) -> Entry:
-        """Write the entry until its fate is known: ours, or somebody else's.
+        """Write the entry until it is known whether its number is ours.
 
-        Where a clean-up came first, ours goes after it, unless that took a file of ours.
+        If a clean-up came first, ours follows it, unless it deleted one of our files.
         """
         body = encode(entry)
         while (first := self._try(entry, body)) is not None:
@@ -272,7 +269,7 @@ class Journal:
         return entry
 
     def _try(self, entry: Entry, body: bytes) -> tuple[Entry, bytes] | None:
-        """Write the entry in its place, or return the clean-up's that is already there."""
+        """Write the entry, or return ours renumbered after the maintenance entry in its place."""
         path = layout.journal_entry(entry.pipeline, entry.sequence)
         self._in_doubt = entry
         for attempt in attempts(TRIES, Backoff(limit_secs=20), self._pause):
@@ -284,19 +281,19 @@ class Journal:
         return None
 
     def _check_ours(self, sequence: int, body: bytes) -> tuple[Entry, bytes] | None:
-        """Check whose entry is there: ours, its answer lost, a clean-up's, or another run's."""
+        """Check whose entry exists: ours (response lost), a maintenance entry, or another run's."""
         path = layout.journal_entry(self._identity.pipeline, sequence)
         stored = self._reader.stored(sequence)
         if stored is None:
             raise StoreUnavailable("an entry that exists cannot be read", path=path)
         if stored.body == body:
-            # The answer may have been lost before the write was put on disk.
+            # The response may have been lost before the write reached the disk.
             self.store.sync(path)
             return None
         return self._of_maintenance(stored, sequence)
 
     def _of_maintenance(self, stored: StoredEntry, sequence: int) -> tuple[Entry, bytes]:
-        """Return an entry that an operator's command has appended; another run's is an error."""
+        """Accept an entry that an operator's command appended; another run's is an error."""
         other = stored.entry
         if other.by_operator:
             return other, stored.body

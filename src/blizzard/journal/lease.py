@@ -29,17 +29,17 @@ from lakebed.telemetry.events import Emit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRecord:
-    """The note of a run that writes a pipeline."""
+    """The stored record of a run that writes a pipeline."""
 
     run: str
     turn: int
-    """How many runs have held this lease, this one included: a higher turn took over."""
+    """The number of runs that have held the lease, including this one; the highest is the owner."""
     host: str
     process: int
     machine: str | None
     """The boot and the process namespace that the process id belongs to; None where unknown."""
     born: str | None
-    """When the process started, by its machine's count: a process id may be reused."""
+    """The start time of the process in machine ticks, since process ids are reused."""
     since: str
     every: float
     """Seconds between two beats."""
@@ -52,7 +52,7 @@ class LeaseRecord:
 
 
 def moment(text: str) -> str:
-    """Format a time for people; return any other text unchanged."""
+    """Format an ISO 8601 time in UTC; return any other text unchanged."""
     try:
         return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     except ValueError:
@@ -61,16 +61,16 @@ def moment(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """This machine, and what it knows of its processes."""
+    """This machine, with a lookup of its processes."""
 
     host: str
     id: str | None
     born: Callable[[int], str | None]
-    """Returns when a living process started; None for one that is not alive."""
+    """Returns the start time of a live process; None for a dead one."""
 
 
 class Life(StrEnum):
-    """What is known of the run of a note without waiting for its beat."""
+    """The state of a run, as far as known without waiting for its heartbeat."""
 
     ENDED = "ended"
     """It has recorded its end."""
@@ -79,22 +79,22 @@ class Life(StrEnum):
     ALIVE = "alive"
     """Its process runs on this machine."""
     UNKNOWN = "unknown"
-    """It ran elsewhere and has not ended: only its beat shows whether it is alive."""
+    """It ran elsewhere and has not ended; only its heartbeat shows whether it is alive."""
 
 
 class Standing(Enum):
-    """What the stored note means to the run that looks at it."""
+    """What the stored record means for the current run."""
 
     OURS = auto()
     """The lease is ours."""
     TIED = auto()
-    """Another started at the same moment: the next journal entry decides between us."""
+    """Another run started at the same moment; the next journal entry decides."""
     LOST = auto()
-    """Another has taken over."""
+    """Another run has taken over."""
 
 
 def read_lease(store: Reader, pipeline: str) -> LeaseRecord | None:
-    """Read the lease of a pipeline, or its last one; None if there never was one."""
+    """Read the current or last lease of a pipeline; None if there never was one."""
     path = layout.writer(pipeline)
     body = store.get(path)
     if body is None:
@@ -110,7 +110,7 @@ def read_lease(store: Reader, pipeline: str) -> LeaseRecord | None:
 
 
 def encode_lease(writer: LeaseRecord) -> bytes:
-    """Write the note, a line of JSON that ends in a newline."""
+    """Encode the record as one line of JSON."""
     return _LEASE.dump_json(writer) + b"\n"
 
 
@@ -118,15 +118,12 @@ _LEASE = TypeAdapter(LeaseRecord)
 
 
 def this_machine() -> Machine:
-    """Describe the machine that this process runs on."""
+    """Return the machine that this process runs on."""
     return Machine(host=socket.gethostname(), id=_machine_id(), born=_born)
 
 
 def life_of(writer: LeaseRecord, machine: Machine) -> Life:
-    """Return what is known of a run right now.
-
-    Of another machine, another boot or another container nothing is known.
-    """
+    """Return the state of a run; UNKNOWN on another machine, boot or container."""
     if writer.ended:
         return Life.ENDED
     if not _is_here(writer, machine):
@@ -136,7 +133,7 @@ def life_of(writer: LeaseRecord, machine: Machine) -> Life:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterStatus:
-    """The run that writes a pipeline, or wrote it last, as an operator sees it."""
+    """The current or last writer of a pipeline, for operators."""
 
     run: str
     host: str
@@ -144,7 +141,7 @@ class WriterStatus:
     since: str
     state: Life
     seen: datetime | None = None
-    """When it last renewed its note, by the store's clock, where it neither ended nor is alive."""
+    """Its last heartbeat by the store's clock, if it neither ended nor is known to be alive."""
 
 
 def writer_status(store: Reader, pipeline: str, machine: Machine) -> WriterStatus | None:
@@ -153,7 +150,7 @@ def writer_status(store: Reader, pipeline: str, machine: Machine) -> WriterStatu
     if found is None:
         return None
     state = life_of(found, machine)
-    # Its last beat is the last sign of a run that died.
+    # The last heartbeat tells when a dead run was last alive.
     facts = store.head(layout.writer(pipeline)) if state in (Life.GONE, Life.UNKNOWN) else None
     return WriterStatus(
         run=found.run,
@@ -174,9 +171,9 @@ def _is_here(writer: LeaseRecord, machine: Machine) -> bool:
 
 
 def standing(mine: LeaseRecord, found: LeaseRecord | None) -> Standing:
-    """Return what a stored note means to us. Pure.
+    """Compare a stored record with ours. Pure.
 
-    One with a lower turn was written by a run that we took over from, in the moment it woke.
+    A lower turn was written by a run that we took over from, as it woke up.
     """
     if found is None or found.run == mine.run or found.turn < mine.turn:
         return Standing.OURS
@@ -186,7 +183,7 @@ def standing(mine: LeaseRecord, found: LeaseRecord | None) -> Standing:
 
 
 def _machine_id() -> str | None:
-    """Name this boot of this machine and the namespace of its process ids, where Linux tells."""
+    """Return the ids of this boot and its process namespace; None if not on Linux."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
@@ -195,12 +192,12 @@ def _machine_id() -> str | None:
 
 
 def _born(process: int) -> str | None:
-    """Return when a process began, in ticks since the boot; a dead one that lingers is dead."""
+    """Return a process's start in ticks since boot; None if it is dead or a zombie."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text()
     except OSError:
         return None
-    # The name of the program, in parentheses, may hold anything; the fields come after it.
+    # The program's name, in parentheses, may contain anything; the fields follow it.
     state, *fields = stat.rpartition(")")[2].split()
     return None if state in "ZX" else fields[18]
 
@@ -208,9 +205,9 @@ def _born(process: int) -> str | None:
 BEAT_SECS = 10.0
 """Seconds between two renewals of the lease: a GET and a PUT for each running pipeline."""
 LOOKS = 7
-"""How often a lease that may be alive is checked, half a beat apart: three and a half beats."""
+"""Number of checks of a lease that may be alive, half a beat apart: 3.5 beats in all."""
 LONGEST_BEAT_SECS = 60.0
-"""Upper bound on the beat of a lease that is waited for."""
+"""Upper bound on the beat interval when waiting for a lease."""
 
 
 class Lease:
@@ -242,9 +239,9 @@ class Lease:
         self._wrote: datetime | None = None
 
     def take(self, store: Store) -> bool:
-        """Become the writer, or learn that another one is; False if a stop came while we waited.
+        """Take the lease; return False if a stop was requested while waiting.
 
-        A run that is alive is a JournalConflict. Taking again what is taken changes nothing.
+        Raise JournalConflict if another run is alive. Idempotent.
         """
         while self._note is None:
             found = read_lease(store, self._pipeline)
@@ -253,12 +250,12 @@ class Lease:
                     return False
                 watched, found = found, read_lease(store, self._pipeline)
                 if found is not None and found.run != watched.run:
-                    continue  # Somebody else was quicker.
+                    continue  # Another run was quicker.
             mine = self._our_note(found)
             wrote = self._clock.now()
             if found is None:
                 if isinstance(store.create(self._path, encode_lease(mine)), AlreadyThere):
-                    continue  # Somebody began in this moment: look again.
+                    continue  # Another run took it just now: check again.
             else:
                 store.replace(self._path, encode_lease(mine))
             if standing(mine, read_lease(store, self._pipeline)) is Standing.OURS:
@@ -267,7 +264,7 @@ class Lease:
         return True
 
     def ahead(self) -> timedelta:
-        """Return by how much our clock is ahead of the store's, which times our note; else zero."""
+        """Return by how much our clock is ahead of the store's, or zero."""
         with self._lock:
             if self._store is None or self._wrote is None:
                 return timedelta(0)
@@ -279,7 +276,7 @@ class Lease:
     def check(self) -> None:
         """Raise if another run has taken over, before anything becomes visible.
 
-        A note that cannot be read says nothing: the journal decides anyway.
+        An unreadable record is ignored, since the journal decides anyway.
         """
         store, note = self._store, self._note
         if store is None or note is None:
@@ -296,7 +293,7 @@ class Lease:
             )
 
     def beat(self) -> None:
-        """Show that we are alive; a note of a run that has taken over is left as it is."""
+        """Renew the lease, unless another run has taken over."""
         with self._lock:
             if self._store is None or self._note is None or self._lost_to is not None:
                 return
@@ -311,13 +308,13 @@ class Lease:
                 self._emit(BeatFailed(pipeline=self._pipeline, code=error.code, error=str(error)))
 
     def give_back(self, *, keep: bool) -> None:
-        """Record in the lease that we have ended, or remove it if it need not be kept."""
+        """Mark the lease as ended, or remove it unless `keep`."""
         with self._lock:
             store, note = self._store, self._note
             self._store = self._note = None
             if store is None or note is None or self._lost_to is not None:
                 return
-            # The next start waits for the note left behind; it does no other harm.
+            # A stale record only makes the next start wait.
             with contextlib.suppress(LakeError):
                 found = read_lease(store, self._pipeline)
                 if found is None or found.run != self._run:
@@ -328,7 +325,7 @@ class Lease:
                     store.delete(self._path)
 
     def _is_free(self, store: Store, found: LeaseRecord) -> bool:
-        """Find out whether a run that has not ended is alive; False if a stop came first."""
+        """Wait to see whether a run that has not ended is alive; False if stopped meanwhile."""
         if life_of(found, self._machine) is Life.GONE:
             self._tell_taken_over(found, "its process is gone")
             return True
@@ -371,7 +368,7 @@ class Lease:
         )
 
     def _heed(self, note: LeaseRecord, found: LeaseRecord | None) -> Standing:
-        """Remember for good that another has taken over."""
+        """Return what a stored record means, remembering for good if the lease is lost."""
         where = standing(note, found)
         if where is Standing.LOST:
             self._lost_to = found
@@ -379,9 +376,9 @@ class Lease:
 
 
 def refuse_while_alive_here(store: Reader, pipeline: str, machine: Machine) -> None:
-    """Raise if the pipeline's run is alive on this machine, frozen or not.
+    """Raise if the pipeline's run is alive on this machine, even if suspended. Read-only.
 
-    Its beat would be missed while it sleeps; its process is there. Read-only.
+    A suspended run sends no heartbeat, but its process exists.
     """
     found = read_lease(store, pipeline)
     if found is not None and life_of(found, machine) is Life.ALIVE:
@@ -394,17 +391,17 @@ def refuse_while_alive_here(store: Reader, pipeline: str, machine: Machine) -> N
 
 @contextmanager
 def turn_of(store: Store, pipeline: str, run: str, *, clock: Clock, emit: Emit) -> Iterator[None]:
-    """Hold a pipeline while a command changes it, as a run would that writes it.
+    """Hold the lease of a pipeline while a command changes it.
 
-    A run that is alive is a JournalConflict. One that sleeps finds that it was taken over from,
-    whenever it wakes, and writes nothing more.
+    Raise JournalConflict if a run is alive. A suspended run notices the takeover when it wakes, and
+    writes nothing more.
     """
     machine = this_machine()
     refuse_while_alive_here(store, pipeline, machine)
 
     def waits(seconds: float) -> bool:
         clock.sleep(seconds)
-        return False  # A command is ended by a signal alone.
+        return False  # A command ends only by a signal.
 
     lease = Lease(pipeline, run, machine=machine, clock=clock, emit=emit, wait=waits)
     lease.take(store)
@@ -414,7 +411,7 @@ def turn_of(store: Store, pipeline: str, run: str, *, clock: Clock, emit: Emit) 
 
 @contextmanager
 def renewed(lease: Lease, *, keep: Callable[[], bool]) -> Iterator[None]:
-    """Renew a lease while the block runs, and release it at the end, also on an error."""
+    """Renew a lease while the block runs, and release it at the end."""
     over = threading.Event()
 
     def beat() -> None:

@@ -32,19 +32,19 @@ from lakebed.storage.store import Reader
 
 @dataclass(slots=True)
 class FirstReads:
-    """What the entries tell of it, and of the clock that wrote them."""
+    """When sources were first read, by the entries, corrected for clocks that were ahead."""
 
     since: dict[str, datetime] = field(default_factory=dict)
     """When each source was first read, by its name."""
     opened: datetime | None = None
-    """When the store says that entry 0 was written, once it was asked."""
+    """The store's time of entry 0, once looked up."""
     peak: datetime | None = None
-    """The latest time that an entry tells."""
+    """The latest time of any entry."""
     stepped_back: timedelta = timedelta(0)
-    """By how much a later entry has an earlier time: the clock was ahead by at least that."""
+    """The largest step back in time between entries: the clock was ahead by at least that."""
 
     def learn(self, entry: Entry, at: datetime) -> None:
-        """Take notice of the sources of an entry, and of its time."""
+        """Record the sources of an entry and its time."""
         self._heed_clock(at)
         for name, first in (entry.inherits.since if entry.inherits else {}).items():
             self.since.setdefault(name, datetime.fromisoformat(first))
@@ -52,7 +52,7 @@ class FirstReads:
             self.since.setdefault(name, at)
 
     def _heed_clock(self, at: datetime) -> None:
-        """Correct what a clock that was ahead recorded for the sources that are known so far."""
+        """Correct the known times after a clock that was ahead."""
         more = _step(self.peak, at) - self.stepped_back
         if more > timedelta(0):
             self.stepped_back += more
@@ -60,11 +60,10 @@ class FirstReads:
         self.peak = at if self.peak is None else max(self.peak, at)
 
     def of(self, store: Reader, pipeline: str, source: str, *, now: datetime) -> datetime | None:
-        """Return when a source was first read; None where it never was.
+        """Return when a source was first read; None if never.
 
-        Our own clock may have been ahead then, and a window that is counted from there would hide
-        what should be in it. So the earliest time counts that the entries, our clock now, or the
-        store tell: of the sources of entry 0, when that was written.
+        The clock may have been ahead, and a window from then would hide files. So the earliest time
+        counts: by the entries, by our clock now or, for sources of entry 0, by the store.
         """
         at = self.since.get(source)
         if at is None:
@@ -80,102 +79,102 @@ class FirstReads:
 
 
 def _step(peak: datetime | None, at: datetime) -> timedelta:
-    """Return by how much a time is earlier than the latest one recorded."""
+    """Return by how much a time precedes the latest one."""
     return timedelta(0) if peak is None else max(timedelta(0), peak - at)
 
 
 NEWEST = 200
-"""Entries that a ledger keeps in a few numbers."""
+"""The number of latest entries whose summaries a ledger keeps."""
 
 
 @dataclass(slots=True, kw_only=True)
 class LedgerState:
-    """What a snapshot has of a ledger, beside its tables and names."""
+    """The part of a ledger that a snapshot stores beside tables and names."""
 
     journal: str | None = None
     sequence: int = -1
     digest: str | None = None
-    """The digest of the last entry, which the next one repeats."""
+    """The digest of the last entry, to be repeated by the next one."""
     source_names: dict[str, str] = field(default_factory=dict)
-    """Under which name each source has been read, by its URI: all that its files may lie at."""
+    """The name of each source by every URI at which it was read."""
     source_uris: dict[str, str] = field(default_factory=dict)
-    """Where each source was read last, by its name."""
+    """The last URI of each source, by name."""
     first_reads: FirstReads = field(default_factory=FirstReads)
     """When each source was first read."""
     last_batch: int = -1
     """The last batch with files, or the entry that opened the journal."""
     columns: Schema | None = None
-    """The columns that were found in the data; None where the configuration says all."""
+    """The columns found in the data; None if all are declared."""
     awaits: int = 0
-    """The last entry that a journal with inherited knowledge needs before it may go on."""
+    """The last entry of inherited knowledge, required before the journal may continue."""
     moving: str | None = None
-    """The source that was moved last."""
+    """The source that moved last."""
     heir: str | None = None
-    """The pipeline that has taken this journal over."""
+    """The pipeline that took this journal over."""
     undecided: UndecidedFiles = field(default_factory=UndecidedFiles)
-    """What retractions make of files, unless penguin rejects them, in their order."""
+    """The effects of retractions on files that penguin may still reject."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Ledger(LedgerState):
-    """The entries up to now, as far as later batches need to know them."""
+    """The knowledge from all entries that later batches need."""
 
     store: Reader | None = None
-    """The table's directory; None where there is none yet."""
+    """The table's directory; None if it does not exist yet."""
     pipeline: str = ""
     receipt: Receipt | None = None
-    """What penguin has committed last, read before the entries."""
+    """The receipt of penguin's last commit, read before the entries."""
     unfinished: LedgerTable[UnfinishedFile] = field(
         default_factory=lambda: LedgerTable(UnfinishedFile)
     )
-    """Files that failed, or of which a part is unread."""
+    """Files that failed or are partly unread."""
     passed_over: PassedOver = nothing_decided
-    """How the log is asked which retractions had no effect; until it was, they count."""
+    """Looks up in the log which retractions were rejected; until then they count."""
     books: Books = field(default_factory=Books)
-    """What the entries add up to."""
+    """The totals of the entries."""
     earlier: LedgerTable[EarlierObjects] = field(
         default_factory=lambda: LedgerTable(EarlierObjects)
     )
-    """What else is in the table that was read under the names of files."""
+    """Earlier objects of file names whose rows are in the table."""
     recent: dict[str, IngestedFile] = field(default_factory=dict)
-    """Files that are done since the segments were written."""
+    """Files finished since the segments were written."""
     newest: dict[int, EntrySummary] = field(default_factory=dict)
-    """The last entries that were read, by number."""
+    """Summaries of the last entries, by number."""
     segments: list[Segment] = field(default_factory=list)
-    """Files that are done, and the tables, the oldest segment first."""
+    """Finished files and the tables, oldest segment first."""
     kept: int | None = None
-    """The entry of the snapshot that this was read from, or that was written last."""
+    """The entry of the last snapshot, read or written."""
     rebuilt: str | None = None
-    """Why the snapshot was of no use; None where it was, or where there was none."""
+    """Why the snapshot was unusable; None if it was not."""
     blocks: Blocks = field(default_factory=Blocks)
     _names: "Lookup | None" = None
     _last: Entry | None = None
 
     @property
     def reader(self) -> JournalReader:
-        """Return the way to read the entries."""
+        """The reader of the entries."""
         if self.store is None:
             raise AssertionError("a ledger is read from a table's directory")
         return JournalReader(self.store, self.pipeline)
 
     @property
     def place(self) -> str:
-        """Return the journal's folder, as errors name it."""
+        """The journal's folder, for error messages."""
         folder = layout.journal_folder(self.pipeline)
         return folder if self.store is None else self.store.describe(folder)
 
     @property
     def last(self) -> Entry | None:
-        """Return the last batch with files, the only entry that may have to be handed off again.
+        """The last batch with files, the only entry that may have to be handed off again.
 
-        Where there is none yet, it is the entry that opened the journal.
+        Without one, the entry that opened the journal.
         """
         if self.last_batch >= 0 and (self._last is None or self._last.sequence != self.last_batch):
             self._last = self.reader.listed(self.last_batch).entry
         return self._last
 
     def learn(self, entry: Entry, body: bytes) -> None:
-        """Move on by one entry; one that does not follow the last is an error."""
+        """Add the next entry; raise if it does not follow the last one."""
         path = layout.journal_entry(entry.pipeline, entry.sequence)
         if entry.sequence != self.sequence + 1 or entry.previous != self.digest:
             raise DocumentUnreadable(
@@ -204,7 +203,7 @@ class Ledger(LedgerState):
             self.newest[entry.sequence] = self.books.sums.last_written
         self.newest.pop(entry.sequence - NEWEST, None)
         for record in entry.sources:
-            # Of most files nothing is known before: what need not be asked costs nothing.
+            # Most files are new: skip the lookup if it cannot find anything.
             is_known = record.reingested or self.unfinished
             if is_known and entry.is_batch and not record.gone:
                 leave_behind(self.earlier, record, self.unfinished, self.known_name)
@@ -216,10 +215,10 @@ class Ledger(LedgerState):
                 self.unfinished[record.key] = self._unfinished(record, at, entry.sequence)
 
     def _learn_sources(self, entry: Entry) -> None:
-        """Record where an entry says that sources are."""
+        """Record the locations of the sources of an entry."""
         gone, names = entry.moved, self.source_names
         if gone is not None and entry.source_uris.get(gone) != self.source_uris.get(gone):
-            # Its files are not where they were: that folder has others.
+            # The source moved: its old location may have other files now.
             self.source_names = {uri: name for uri, name in names.items() if name != gone}
             self.source_uris.pop(gone, None)
         self.source_names |= {uri: name for name, uri in entry.source_uris.items()}
@@ -227,11 +226,11 @@ class Ledger(LedgerState):
 
     @property
     def tables(self) -> dict[str, LedgerTable[Any]]:
-        """Return what is held in memory and written to segments as changes, by name."""
+        """The tables held in memory and written to segments as changes, by name."""
         return {"unfinished": self.unfinished, "earlier": self.earlier, **self.books.tables}
 
     def settle(self, passed_over: PassedOver | None = None) -> None:
-        """Learn what became of retractions: one that was passed over has changed nothing."""
+        """Apply the outcomes of retractions; a rejected one changes nothing."""
         marks, ask = self.undecided.marks, passed_over or self.passed_over
         rejected = ask(self.journal, marks) if marks and self.journal is not None else {}
         for one in self.undecided.settle(rejected, self.unfinished) if rejected else ():
@@ -240,20 +239,20 @@ class Ledger(LedgerState):
             take_back(self.earlier, one)
 
     def settle_books(self) -> None:
-        """Take out of the books what was given up: entries before it say what that was."""
+        """Subtract given-up work from the books, reading the entries that wrote it."""
         self.books.settle(lambda number: self.reader.listed(number).entry)
 
     @property
     def bad_lines(self) -> int:
-        """Count the lines in quarantine that were neither replayed nor discarded."""
+        """The number of lines in quarantine that were neither replayed nor discarded."""
         return self.books.sums.quarantine.waiting
 
     def _unfinished(self, record: SourceRecord, at: datetime, entry: int) -> UnfinishedFile:
-        """Return what is known of a file that failed, or of which a part is unread."""
+        """Return the state of a file that failed or is partly unread."""
         before = self.unfinished.get(record.key)
         failed, asked = record.failure is not None, record.retry or record.gone
         has_failed = before is not None and before.record.failure and not before.record.gone
-        # To be asked for, or to be gone, is no failure of its own.
+        # A retry request or a deletion is not a new failure.
         failed_in = (before.failed_in if before else None) if asked else entry
         since = before.since if before and has_failed else at
         read_in = before.read_in if before and record.skipped else None
@@ -280,7 +279,7 @@ class Ledger(LedgerState):
             self.undecided.learn(entry, done, self.unfinished)
             return
         before = self.known_name(key) if entry.operation == "control" else None
-        if before is not None:  # Nothing was read: the entry says which object it is by now.
+        if before is not None:  # Nothing was read: the entry names the present object.
             done = replace(before, size=done.size, etag=done.etag, entry=done.entry)
         self.recent[key] = done
         if self.unfinished:
@@ -289,13 +288,13 @@ class Ledger(LedgerState):
             self.undecided.read_since(key)
 
     def _leave(self, record: SourceRecord, at: datetime, entry: int) -> None:
-        """Stop waiting for a file that is gone; if it comes back, it is a new one.
+        """Stop waiting for a file that is gone; if it comes back, it is a new file.
 
-        What of it is in the table, or was given up there, stays known: it must come once. So does
-        that it failed: it landed and never got into the table, until an operator accepts that.
+        Its part in the table stays known, so that it is never read twice. A failure also stays
+        known until an operator gives the file up.
         """
         known = self.unfinished.pop(record.key, None)
-        if known is None:  # A journal that was taken over has said it.
+        if known is None:  # The record is inherited.
             known = UnfinishedFile(record=record, at=at, entry=entry)
         last = known.record
         if last.redo or last.records_read or last.failure is not None:
@@ -303,7 +302,7 @@ class Ledger(LedgerState):
             self.unfinished[record.key] = replace(known, record=left, at=at)
 
     def has_files(self, source: str) -> bool:
-        """Whether a file of a source is known."""
+        """Whether any file of a source is known."""
         start = f"{source}:"
         return source in self.books.sums.finished or any(
             key.startswith(start)
@@ -312,11 +311,11 @@ class Ledger(LedgerState):
         )
 
     def lookup(self) -> "Lookup":
-        """Return the way to ask for many names; asked in their order, it costs one pass."""
+        """Return a lookup of many names, which takes one pass if they are sorted."""
         return Lookup(self)
 
     def known_name(self, key: str) -> IngestedFile | None:
-        """Return a file that is done; None for one that is not, or whose segment is damaged."""
+        """Return a finished file; None if unfinished or if its segment is damaged."""
         if self._names is None:
             self._names = Lookup(self)
         try:
@@ -325,20 +324,20 @@ class Ledger(LedgerState):
             return None
 
     def first_read(self, source: str, *, now: datetime) -> datetime | None:
-        """Return when a source was first read; None where it never was."""
+        """Return when a source was first read; None if never."""
         if self.store is None:
             return None
         return self.first_reads.of(self.store, self.pipeline, source, now=now)
 
     def become(self, other: "Ledger") -> None:
-        """Take over everything from another ledger of the same pipeline."""
+        """Become a copy of another ledger of the same pipeline."""
         for each in fields(self):
             setattr(self, each.name, getattr(other, each.name))
         self._names = None
 
 
 class Lookup:
-    """Answers what the journal knows of a name, from memory or from the segments."""
+    """Looks up names in memory and in the segments."""
 
     def __init__(self, history: Ledger) -> None:
         self._history = history
@@ -353,17 +352,16 @@ class Lookup:
         is_rejected = undecided is not None and undecided.not_applied and not is_known
         finished = self._history.undecided.counting(key, is_known=is_known) or finished
         if unfinished is not None and unfinished.record.redo:
-            finished = None  # The files with its rows are gone: it is to be read again.
+            finished = None  # Its data files are gone: it is read again.
         if finished is None and unfinished is None:
             return UNKNOWN
         return Before(unfinished=unfinished, finished=finished, is_rejected=is_rejected)
 
     def named(self, key: str) -> IngestedFile | None:
-        """Return a file that is done, ignoring retractions that are not decided."""
+        """Return a finished file, ignoring undecided retractions."""
         history = self._history
         if self._segments is not history.segments:
-            # Names have moved there from memory since the last answer. That of the newest segment
-            # is the latest one.
+            # Names moved from memory to a segment since the last lookup.
             self._segments = history.segments
             self._cursors = [Cursor(one, history.blocks) for one in reversed(self._segments)]
         found = history.recent.get(key)

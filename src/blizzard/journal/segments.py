@@ -1,12 +1,11 @@
-"""The store of a ledger: rows sorted by key, in segments; a merge of all yields the newest rows.
+"""The store of a ledger: a log-structured merge of segments with rows sorted by key.
 
-The rows of small tables, which are held in memory, come before those of ingested names, which are
-looked up. A value that is gone is null, until no older segment can have it. A segment is derived
-data: the entries of the journal say the same. It is cut into blocks with a digest each, and its
-index says where they are, so that a few keys cost a few blocks and all keys cost one pass. Newer
-segments win over older ones. They are merged like the rungs of a ladder, each at least twice as
-large as all newer ones together, so there are few and each row is written seldom. One that is
-missing or damaged is a SegmentBroken, and everything is built again.
+Small tables, which are held in memory, sort before ingested names, which are looked up. A deleted
+value is null until no older segment can have the key. Newer segments win over older ones. Each
+segment is at least twice as large as all newer ones together, so there are few and rows are
+rewritten rarely. A segment is cut into blocks with a digest each and an index, so a few keys cost a
+few blocks and all keys cost one pass. Segments are derived from the entries: if one is missing or
+damaged, SegmentBroken is raised and everything is rebuilt.
 """
 
 import hashlib
@@ -37,22 +36,22 @@ from lakebed.units import mebibytes
 
 BLOCK = SnapshotLimits().block
 AHEAD = 16
-"""Blocks that one request reads when keys are asked for in their order."""
+"""Blocks per request when keys are looked up in order."""
 CACHED = 8
 """Decoded blocks that are cached between two lookups."""
 
 TABLES, NAMES = "!", '"'
-"""Where the rows of tables begin, and those of names, which no character before it starts."""
+"""The first key of table rows, and of names: no name starts with an earlier character."""
 
 Row = list[Any]
-"""A line of a segment: a key, and what JSON can hold."""
+"""A line of a segment: a key and a JSON value."""
 
 
 Value = TypeVar("Value")
 
 
 class LedgerTable(dict[str, Value]):
-    """A small table of a ledger: values in memory, and the keys changed since the last segment."""
+    """A small table in memory that tracks the keys changed since the last segment."""
 
     def __init__(self, kind: type[Value]) -> None:
         """`kind` is the type of the values, as pydantic reads and writes them."""
@@ -69,30 +68,30 @@ class LedgerTable(dict[str, Value]):
         self.changed.add(key)
 
     def pop(self, key: str, *default: Any) -> Any:  # noqa: ANN401
-        """Remove a value and return it, or the default where there is none."""
+        """Remove and return a value, or the default if there is none."""
         if key in self:
             self.changed.add(key)
         return super().pop(key, *default)
 
     def changes(self) -> Iterator[tuple[str, object]]:
-        """Yield the changed keys with their values as JSON has them; None for what is gone."""
+        """Yield the changed keys with their values as JSON; None for deleted ones."""
         dump = adapter_of(self._kind).dump_python
         for key in self.changed:
             value = self.get(key)
             yield key, None if value is None else dump(value, mode="json", exclude_defaults=True)
 
     def load(self, key: str, value: object) -> None:
-        """Take over a value as a segment has it."""
+        """Set a value from a segment, without marking it changed."""
         super().__setitem__(key, adapter_of(self._kind).validate_python(value))
 
 
 class SegmentBroken(LakeError, code="known_names_broken"):
-    """A segment is missing or damaged; the ledger is built again from the entries."""
+    """A segment is missing or damaged; the ledger is rebuilt from the entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentBlock:
-    """Where some rows of a segment are."""
+    """The location of some rows of a segment."""
 
     first: str
     start: int
@@ -102,7 +101,7 @@ class SegmentBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentRef:
-    """A segment as a snapshot names it."""
+    """A reference to a segment in a snapshot."""
 
     id: str
     names: int
@@ -113,7 +112,7 @@ class SegmentRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment(SegmentRef):
-    """Sorted rows in the store, with the way to each of their blocks."""
+    """Sorted rows in the store, with an index of their blocks."""
 
     store: Reader
     pipeline: str
@@ -131,7 +130,7 @@ class Segment(SegmentRef):
 
     @property
     def ref(self) -> SegmentRef:
-        """Return the segment as a snapshot names it."""
+        """The reference for a snapshot."""
         return SegmentRef(id=self.id, names=self.names, digest=self.digest)
 
     def read(self, first: int, stop: int) -> list[bytes]:
@@ -152,7 +151,7 @@ class Segment(SegmentRef):
             yield from self.read(first, min(first + AHEAD, stop))
 
     def rows(self, start: str = "", end: str | None = None) -> Iterator[Row]:
-        """Yield the rows with keys from `start` on, and before `end`."""
+        """Yield the rows with keys from `start` up to but not including `end`."""
         firsts = [block.first for block in self.blocks]
         begin = max(0, bisect_right(firsts, start) - 1)
         stop = len(firsts) if end is None else bisect_left(firsts, end)
@@ -219,9 +218,9 @@ def with_rows(
     *,
     block: int = BLOCK,
 ) -> list[Segment]:
-    """Write rows as the newest segment, and merge the newest ones so that the ladder holds.
+    """Write rows as the newest segment, merging the newest ones to keep the size ratio.
 
-    The oldest segment has no null values: nothing older can have their keys.
+    The oldest segment has no null values, since nothing older can have their keys.
     """
     rows = rows if segments else filter(_has_value, rows)
     new = write_segment(store, pipeline, rows, fresh_id(), block=block)
@@ -240,7 +239,7 @@ def _has_value(row: Row) -> bool:
 
 
 def to_merge(segments: Sequence[SegmentRef]) -> int:
-    """Return how many of the newest segments to merge into one, so that the ladder holds."""
+    """Return how many of the newest segments to merge to keep the size ratio."""
     total, count = segments[-1].names, 1
     for segment in reversed(segments[:-1]):
         if segment.names >= 2 * total:
@@ -251,11 +250,11 @@ def to_merge(segments: Sequence[SegmentRef]) -> int:
 
 
 def merged(segments: Sequence[Segment], start: str = "", end: str | None = None) -> Iterator[Row]:
-    """Yield the rows of several segments by key, each key once, as the newest of them says.
+    """Yield the rows of several segments by key; for equal keys, the newest one.
 
-    Blocks with nothing but keys before `start`, or from `end` on, are not read.
+    Blocks entirely outside `start` and `end` are not read.
     """
-    # Of rows with the same key, a merge yields that of the first stream first.
+    # For equal keys, a merge yields the row of the first stream first.
     newest_first = (segment.rows(start, end) for segment in reversed(segments))
     last = None
     for row in heapq.merge(*newest_first, key=itemgetter(0)):
@@ -266,7 +265,7 @@ def merged(segments: Sequence[Segment], start: str = "", end: str | None = None)
 
 @dataclass(slots=True)
 class Blocks:
-    """The decoded blocks last used; a dropped lookup may go on beside the one that replaces it."""
+    """A thread-safe cache of decoded blocks, since an abandoned lookup may still run."""
 
     kept: OrderedDict[tuple[str, int], dict[str, IngestedFile]] = field(default_factory=OrderedDict)
     most: int = CACHED
@@ -274,7 +273,7 @@ class Blocks:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, place: tuple[str, int]) -> dict[str, IngestedFile] | None:
-        """Return a block that is still cached."""
+        """Return a cached block, or None."""
         with self._lock:
             found = self.kept.get(place)
             if found is not None:
@@ -282,7 +281,7 @@ class Blocks:
             return found
 
     def put(self, place: tuple[str, int], names: dict[str, IngestedFile]) -> None:
-        """Cache a block, and drop the least recently used one."""
+        """Cache a block and evict the least recently used one."""
         with self._lock:
             self.kept[place] = names
             while len(self.kept) > self.most:
@@ -290,7 +289,7 @@ class Blocks:
 
 
 class Cursor:
-    """Looks up files in one segment; asked in their order, it reads the segment in one pass."""
+    """Looks up files in one segment; sorted lookups read it in one pass."""
 
     def __init__(self, segment: Segment, blocks: Blocks) -> None:
         self._segment = segment
@@ -301,7 +300,7 @@ class Cursor:
         self._ahead: dict[int, bytes] = {}
 
     def find(self, key: str) -> IngestedFile | None:
-        """Return the file that the segment has under a key, or None."""
+        """Return the segment's file for a key, or None."""
         at = bisect_right(self._firsts, key) - 1
         if at < 0:
             return None
@@ -316,7 +315,7 @@ class Cursor:
         if found is not None:
             return found
         if at not in self._ahead:
-            # One block for a single lookup; many where one block follows the other.
+            # Read one block for a single lookup, many for consecutive blocks.
             count = self._cache.ahead if at == self._at + 1 and self._at >= 0 else 1
             self._ahead = dict(enumerate(self._segment.read(at, at + count), start=at))
         rows = map(json.loads, self._ahead.pop(at).splitlines())
@@ -330,7 +329,7 @@ Tables = Mapping[str, LedgerTable[Any]]
 
 
 def changed_rows(tables: Tables) -> list[Row]:
-    """Return what has changed in tables since the last segment, as rows of the next one."""
+    """Return the changes of tables since the last segment, as rows of the next one."""
     return [
         [f"{TABLES}{name}/{key}", value]
         for name, table in tables.items()

@@ -1,8 +1,8 @@
-"""Which source objects an operator means by a name; every command asks here.
+"""Resolve names of source objects that operators type, for every command.
 
-A name is a URI, a path of this machine, a path below a source, `source:path`, or a part of a name
-that only one file has. Each may be typed as it was printed, escaped or shortened with `…`. The
-name in full comes before a part of another one, in all pipelines that are asked about.
+A name is a URI, a local path, a path below a source, `source:path`, or part of a name that matches
+one file only. It may be typed as printed, escaped or shortened with `…`. A full name takes
+precedence over a partial one, in all searched pipelines.
 """
 
 import re
@@ -30,22 +30,22 @@ SHORTENED = "…"
 
 
 class FileUnknown(LakeError, code="file_unknown", whose=Whose.USER):
-    """No file of this name is known, or in a source."""
+    """No known file or source object has this name."""
 
 
 class FileAmbiguous(LakeError, code="file_ambiguous", whose=Whose.USER):
-    """A name means several files."""
+    """A name matches several files."""
 
 
 class KnownSources:
-    """What a ledger knows of source files; a damaged segment has it read anew."""
+    """The source files that a ledger knows; a damaged segment makes it reload."""
 
     def __init__(self, history: Ledger) -> None:
         self.history = history
         self._lookup = history.lookup()
 
     def __call__(self, key: str) -> Before:
-        """Return what is known of a source file."""
+        """Look up a source file."""
         try:
             return self._lookup(key)
         except SegmentBroken as broken:
@@ -53,7 +53,7 @@ class KnownSources:
             return self._lookup(key)
 
     def with_text(self, text: str) -> Iterator[str]:
-        """Yield the keys that contain a text, some perhaps twice."""
+        """Yield the keys that contain a text, possibly with repeats."""
         try:
             yield from self._with_text(text)
         except SegmentBroken as broken:
@@ -68,7 +68,7 @@ class KnownSources:
 
 
 class NameScope(Protocol):
-    """A pipeline whose source objects may be meant."""
+    """A pipeline to search for names."""
 
     @property
     def settings(self) -> PipelineSettings:
@@ -76,11 +76,11 @@ class NameScope(Protocol):
 
     @property
     def known(self) -> KnownSources:
-        """Return what its journal knows."""
+        """Return the source files that its journal knows."""
 
     @property
     def open_reader(self) -> OpenReader:
-        """Return the way to open a source."""
+        """Return the function that opens a source."""
 
 
 Scope = TypeVar("Scope", bound=NameScope)
@@ -91,9 +91,9 @@ def named_files(
 ) -> list[tuple[Scope, str]]:
     """Return the source objects that a name means, as pipeline and `source:path`.
 
-    Several if sources or pipelines share a path. None if the name is a place outside all sources.
-    `parts` accepts a part of a name that one file has, of those that the journal knows; `listing`
-    searches the sources as well.
+    Several if sources or pipelines share a path; none for a location outside all sources. `parts`
+    accepts part of a name that matches one file in the journal; `listing` also searches the
+    sources.
     """
     found = files_in_full(name, scopes)
     if found or is_place(name):
@@ -106,7 +106,7 @@ def named_files(
 def files_meant(
     name: str, scopes: Sequence[Scope], *, parts: bool = True, listing: bool = False
 ) -> list[tuple[Scope, str]]:
-    """Return the source objects that a name means, and raise if it means two of one pipeline."""
+    """Return the source objects that a name means; raise if it means two of one pipeline."""
     found = named_files(name, scopes, parts=parts, listing=listing)
     if len(found) > len({scope.settings.name for scope, _key in found}):
         raise _ambiguous(f"{name!r} may be each of several files; name one", found)
@@ -128,7 +128,7 @@ def is_place(name: str) -> bool:
 
 
 def files_in_full(name: str, scopes: Sequence[Scope]) -> list[tuple[Scope, str]]:
-    """Return the source objects that are called so in full; a name as it is before its escapes."""
+    """Return the source objects with this full name; an unescaped match takes precedence."""
     printed = typed(name)
     if printed is None:
         return _in_full(name, scopes, sure=True)
@@ -136,11 +136,11 @@ def files_in_full(name: str, scopes: Sequence[Scope]) -> list[tuple[Scope, str]]
 
 
 def _in_full(name: str, scopes: Sequence[Scope], *, sure: bool) -> list[tuple[Scope, str]]:
-    """Return the files by place, then by path; those that must exist where `sure` is not given."""
+    """Return matches by location, then by path; unless `sure`, only existing ones."""
     placed = [(scope, key) for scope in scopes for key in _keys_below(name, scope)]
     if sure and is_place(name):
         return placed
-    # In the folder of a source, any text is a path below it: it counts where there is such a file.
+    # Within a source's folder any text is a path below it, so check that the file exists.
     found = [one for one in placed if _exists(*one)]
     if found or is_place(name):
         return found
@@ -155,13 +155,13 @@ def _in_full(name: str, scopes: Sequence[Scope], *, sure: bool) -> list[tuple[Sc
 
 
 def _keys_below(name: str, scope: NameScope) -> Iterable[str]:
-    """Return the files of a pipeline's sources that a place is, each once."""
+    """Return the distinct keys of a pipeline's sources for a location."""
     paths = ((source, below(uri, name)) for source, uri in _roots(scope))
     return dict.fromkeys(f"{source}:{path}" for source, path in paths if path)
 
 
 def _roots(scope: NameScope) -> Iterator[tuple[str, str]]:
-    """Yield the sources and where they are, or were when the journal named them."""
+    """Yield the sources with their present and recorded locations."""
     for source in scope.settings.sources:
         yield source.name, source.uri
     history = scope.known.history
@@ -171,7 +171,7 @@ def _roots(scope: NameScope) -> Iterator[tuple[str, str]]:
 
 
 def _exists(scope: NameScope, key: str) -> bool:
-    """Whether the journal knows a file, or it is in its source."""
+    """Whether a file is in the journal or in its source."""
     if scope.known(key) != UNKNOWN:
         return True
     name, _, path = key.partition(":")
@@ -180,12 +180,12 @@ def _exists(scope: NameScope, key: str) -> bool:
             try:
                 return scope.open_reader(source_location(source)).head(path) is not None
             except ObjectMissing:
-                return False  # The source's folder is not there.
+                return False  # The source's folder does not exist.
     return False
 
 
 def _by_part(name: str, scopes: Sequence[Scope], *, listing: bool) -> tuple[Scope, str]:
-    """Return the one file with a text in its name: of those that are known, else of the others."""
+    """Return the only file whose name contains a text: a known one, else a listed one."""
     texts = [text for text in dict.fromkeys((name, typed(name) or name)) if text.strip(SHORTENED)]
     for search in (_known, _listed) if listing else (_known,):
         found = {
@@ -227,12 +227,12 @@ def _ambiguous(what: str, found: Iterable[tuple[NameScope, str]]) -> FileAmbiguo
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """Return what matches a part of a path, with anything where it was shortened. Pure."""
+    """Return a pattern for part of a path, with a wildcard for `…`. Pure."""
     return re.compile(".*".join(map(re.escape, text.split(SHORTENED))), re.DOTALL)
 
 
 def _known(scope: NameScope, text: str) -> Iterator[str]:
-    """Yield the files with a text in their names that the journal knows."""
+    """Yield the known files whose names contain a text."""
     sources, pattern = dict(_roots(scope)), _pattern(text)
     for key in scope.known.with_text(max(text.split(SHORTENED), key=len)):
         source, _, path = key.partition(":")
@@ -241,7 +241,7 @@ def _known(scope: NameScope, text: str) -> Iterator[str]:
 
 
 def _listed(scope: NameScope, text: str) -> Iterator[str]:
-    """Yield the files with a text in their names that are in a source; all of it is listed."""
+    """Yield the source objects whose names contain a text, listing entire sources."""
     pattern = _pattern(text)
     for source in scope.settings.sources:
         try:
@@ -249,20 +249,20 @@ def _listed(scope: NameScope, text: str) -> Iterator[str]:
                 if pattern.search(facts.path):
                     yield f"{source.name}:{facts.path}"
         except ObjectMissing:
-            continue  # The source's folder is not there.
+            continue  # The source's folder does not exist.
 
 
 def _missing(scopes: Iterable[NameScope]) -> Iterator[str]:
-    """Yield the sources whose folders are not there."""
+    """Yield the sources whose folders do not exist."""
     for source in (source for scope in scopes for source in scope.settings.sources):
         if not is_there(source.uri):
             yield f"source {source.name} cannot be listed: {source.uri} does not exist"
 
 
 def _objects(place: Reader) -> Iterator[ObjectFacts]:
-    """List every object, perhaps some of them twice; one name does not fail the others."""
+    """List every object, possibly with repeats; an unusable name does not stop the listing."""
     try:
         yield from place.objects()
     except NameUnusable:
-        # Slower: a local disk lists such a name as well, any other store goes around it.
+        # Slower: a local disk lists such names too, other stores skip them.
         yield from place.in_order(guide=Guide(passes=lambda _path, _oddity: None))

@@ -1,9 +1,9 @@
 """Source files with more than one outcome, and the totals of a journal. Pure.
 
 Penguin rejects a retraction if another program has rewritten the files that it replaces; its source
-files then stay as they were. So the ledger keeps the state before the entry, and beside it what the
-entry makes of each file, until the log decides. With `on_change: reingest` earlier objects of a
-name are in the table as well; the ledger keeps the last ones of each name.
+files then stay as they were. So until the log decides, the ledger keeps both the state before the
+entry and the state after it. With `on_change: reingest` earlier objects of a name stay in the
+table; the ledger keeps the last ones of each name.
 """
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
@@ -17,69 +17,68 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.records import SourceRecord
 
 Unfinished = MutableMapping[str, UnfinishedFile]
-"""Files that failed, or of which a part is unread, by key."""
+"""Files that failed or are partly unread, by key."""
 PassedOver = Callable[[str, Mapping[int, str]], Mapping[int, bool]]
-"""Asked with the id of a journal and the marks of its entries, it returns of those that are
-committed whether they were passed over."""
+"""Given a journal id and the marks of entries, returns whether each committed one was rejected."""
 
 
 def nothing_decided(_journal: str, _marks: Mapping[int, str]) -> Mapping[int, bool]:
-    """Answer where there is no log to ask: every retraction counts."""
+    """Stand-in without a log: no retraction is decided, so every one counts."""
     return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undecided:
-    """What a retraction makes of a source file, unless penguin passes it over."""
+    """The effect of a retraction on a source file, unless penguin rejects it."""
 
     entry: int
     mark: str
-    """The name by which the log says that the entry had no effect."""
+    """The mark by which the log rejects the entry."""
     after: IngestedFile
-    """The file as it is with the entry."""
+    """The file after the entry."""
     left: UnfinishedFile | None = None
-    """How it was before, where a part of it is in the table and the rest is unread."""
+    """The state before, if it was partly read."""
     passed_over: bool = False
-    """Whether the log says that nothing was done; kept until something else becomes of the file."""
+    """Whether the log rejected it; kept until the file changes otherwise."""
     read_since: bool = False
-    """Whether other content has its name since: all that is open is what stays beside that."""
+    """Whether other content of the name was read since; only the old rows are undecided then."""
 
     @property
     def not_applied(self) -> bool:
-        """Whether new rows of it were to come in the place of others, and have not."""
+        """Whether it is a rejected replacement."""
         return self.passed_over and not self.after.retracted
 
 
 @dataclass(slots=True)
 class UndecidedFiles:
-    """The files of such retractions, by key."""
+    """The files of undecided retractions, by key."""
 
     files: dict[str, tuple[Undecided, ...]] = field(default_factory=dict)
-    """Each with the retractions that name it, in their order."""
+    """Each with its retractions, in order."""
 
     def of(self, key: str) -> Undecided | None:
-        """Return what the last retraction makes of a file; None where it was done, or is none."""
+        """Return the effect of a file's last retraction; None if decided or without one."""
         last = self.files.get(key, (None,))[-1]
         return None if last is None or last.read_since else last
 
     def counting(self, key: str, *, is_known: bool) -> IngestedFile | None:
-        """Return a file as a retraction makes it, where that counts: until it is decided.
+        """Return a file after its retraction, as long as that is undecided.
 
-        Without effect it does where nothing else is known of the file: one that was to take the
-        place of another file is not read by itself.
+        A rejected one still counts if nothing else is known of the file: a file that was to replace
+        another one is not read by itself.
         """
         one = self.of(key)
         return None if one is None or (one.passed_over and is_known) else one.after
 
     def taking_back(self, key: str) -> int | None:
-        """Return the last entry that takes out what was read before other content, if any waits."""
+        """Return the last pending entry that takes out rows read before other content, if any."""
         last = self.files.get(key, (None,))[-1]
         return last.entry if last is not None and last.read_since else None
 
     def learn(self, entry: Entry, done: IngestedFile, unfinished: Unfinished) -> None:
-        """Keep what a retraction makes of a file; nothing is unfinished of it until it is decided.
+        """Record the effect of a retraction on a file, which is not unfinished until it is decided.
 
-        An entry names a file twice that it takes out and puts back with other content.
+        An entry names a file twice if it replaces its content.
         """
         before = self.files.get(done.key, ())
         same = next((one for one in before if one.entry == entry.sequence), None)
@@ -88,13 +87,13 @@ class UndecidedFiles:
         self.files[done.key] = (*(each for each in before if each is not same), one)
 
     def read_since(self, key: str) -> None:
-        """Take notice that other content of a file was read: what is not decided stays open."""
+        """Record that other content of a file was read; undecided retractions stay."""
         open_still = [one for one in self.files.pop(key, ()) if not one.passed_over]
         if open_still:
             self.files[key] = tuple(replace(one, read_since=True) for one in open_still)
 
     def settle(self, rejected: Mapping[int, bool], unfinished: Unfinished) -> list[Undecided]:
-        """Enter which entries were passed over; return what the others have made of files."""
+        """Apply which entries were rejected; return the effects of the others."""
         done: list[Undecided] = []
         kept: dict[str, tuple[Undecided, ...]] = {}
         for one in [one for those in self.files.values() for one in those]:
@@ -104,7 +103,7 @@ class UndecidedFiles:
                 case None:
                     kept[key] = (*kept.get(key, ()), replace(one, left=left))
                 case True if one.read_since:
-                    pass  # Nothing was done, and something else has become of the file.
+                    pass  # Rejected, and the file has other content since.
                 case True:
                     kept[key] = (replace(one, left=left, passed_over=True),)
                     if left is not None and key not in unfinished:
@@ -117,18 +116,18 @@ class UndecidedFiles:
 
     @property
     def passed_over(self) -> list[Undecided]:
-        """Return what was to become of files and has not, as far as nothing else has since."""
+        """The rejected effects on files that did not change otherwise since."""
         return [those[-1] for those in self.files.values() if those[-1].passed_over]
 
     @property
     def marks(self) -> dict[int, str]:
-        """Return the marks of the entries that the log is to be asked about."""
+        """The marks of undecided entries, for the lookup in the log."""
         every = (one for those in self.files.values() for one in those)
         return {one.entry: one.mark for one in every if not one.passed_over}
 
 
 def _taken(unfinished: Unfinished, key: str, entry: int) -> UnfinishedFile | None:
-    """Take out what was left of a file before an entry; return it if rows are in the table."""
+    """Remove a file's unfinished state from before an entry; return it if it was partly read."""
     known = unfinished.get(key)
     if known is None or (known.entry is not None and known.entry > entry):
         return None
@@ -137,22 +136,22 @@ def _taken(unfinished: Unfinished, key: str, entry: int) -> UnfinishedFile | Non
 
 
 MOST = 100
-"""Of how many objects of one name it is kept: the last ones."""
+"""The most earlier objects to keep per name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierObject:
-    """What was read under a name before, and is in the table beside what has the name now."""
+    """An earlier object of a name whose rows are in the table beside the present one's."""
 
     file: IngestedFile
     reason: str | None = None
-    """Why only a part of it was read, by the code of the failure; None where all of it was."""
+    """The failure code if only a part of it was read; None if all of it was."""
 
 
 FindName = Callable[[str], IngestedFile | None]
-"""Finds a file that is done by its key."""
+"""Finds a finished file by key."""
 EarlierObjects = tuple[EarlierObject, ...]
-"""Those of one name, in the order in which they were read."""
+"""The earlier objects of one name, in the order of reading."""
 
 
 def leave_behind(
@@ -161,10 +160,10 @@ def leave_behind(
     unfinished: Mapping[str, UnfinishedFile],
     done: FindName,
 ) -> None:
-    """Keep the objects whose journal record a batch supersedes under the same name.
+    """Keep the objects that a batch supersedes under the same name.
 
-    The rest of one that was begun is not read any more where another object is read from its first
-    line. `done` says which one was read to its end.
+    The rest of a partly read object is dropped if another object is read from its first line.
+    `done` finds the object that was read to its end.
     """
     found: list[EarlierObject] = []
     known = unfinished.get(record.key)
@@ -184,9 +183,9 @@ def leave_behind(
 
 
 def take_back(earlier: LedgerTable[EarlierObjects], one: Undecided) -> None:
-    """Drop the objects of a name whose rows a retraction has taken out: all that came before it.
+    """Drop the earlier objects whose rows a retraction took out: all that precede it.
 
-    What it put in their place is one of them itself, where other content was read since.
+    If other content was read since, the replacement itself becomes an earlier object.
     """
     key, own = one.after.key, (EarlierObject(file=one.after),)
     since = (each for each in earlier.pop(key, ()) if (each.file.entry or 0) > one.entry)
@@ -201,7 +200,7 @@ def _is_cut(begun: SourceRecord, record: SourceRecord) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalTotals:
-    """What the entries of a journal add up to."""
+    """The totals of a journal's entries."""
 
     batches: int = 0
     files: int = 0
@@ -211,7 +210,7 @@ class JournalTotals:
     filtered: int = 0
     quarantined: int = 0
     rows: int = 0
-    """Also those that lines in quarantine became later."""
+    """Rows, including those from replayed lines."""
     source_bytes: int = 0
     rescued: int = 0
     """Values that no column takes; they are in `_rescued`."""
@@ -220,7 +219,7 @@ class JournalTotals:
 
     @classmethod
     def of(cls, records: Sequence[SourceRecord]) -> "JournalTotals":
-        """Add up what was read of source files. Pure."""
+        """Sum up records of source files. Pure."""
         return cls(
             files=sum(record.complete for record in records),
             lines=sum(record.lines for record in records),
@@ -234,8 +233,8 @@ class JournalTotals:
         )
 
     def plus(self, entry: Entry, source: str | None = None) -> "JournalTotals":
-        """Add what was read for an entry, of all sources or of one. Pure."""
-        # What is inherited was counted by the journal that it comes from.
+        """Add the reads of an entry, of all sources or of one. Pure."""
+        # Inherited records were counted by the original journal.
         records = [
             record
             for record in entry.readings
@@ -247,7 +246,7 @@ class JournalTotals:
         return self._with(replace(read, batches=int(is_batch), rows=rows), 1)
 
     def minus(self, given_up: Sequence[SourceRecord]) -> "JournalTotals":
-        """Take out what was read and then given up: it is read again, and counted then. Pure."""
+        """Subtract given-up reads, which are counted when read again. Pure."""
         return self._with(JournalTotals.of(given_up), -1)
 
     def _with(self, other: "JournalTotals", sign: int) -> "JournalTotals":
@@ -259,21 +258,21 @@ class JournalTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuarantineTotals:
-    """What has become of the lines in quarantine; together they are all that ever were in it."""
+    """Quarantined lines by outcome, which add up to all that were ever quarantined."""
 
     waiting: int = 0
     replayed: int = 0
-    """They are rows by now."""
+    """Lines that became rows."""
     filtered: int = 0
-    """They were read again, and `source.skip_records` passed them over."""
+    """Lines that `source.skip_records` filtered when they were read again."""
     discarded: int = 0
 
     def plus(self, entry: Entry) -> "QuarantineTotals":
-        """Add what an entry says. Pure."""
+        """Add an entry. Pure."""
         settled = sum(one.lines for one in entry.resolved)
         new = sum(file.record_count for file in entry.quarantine)
         rows, filtered = replayed_rows(entry), sum(one.passed_over for one in entry.resolved)
-        # Lines of source files that are read again are counted again.
+        # Lines of files that are read again will be counted again.
         discarded = 0 if entry.redone else settled - rows - filtered
         return QuarantineTotals(
             waiting=self.waiting + new - settled,
@@ -285,7 +284,7 @@ class QuarantineTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntrySummary:
-    """An entry in a few numbers."""
+    """The key figures of an entry."""
 
     entry: int
     kind: str
@@ -297,7 +296,7 @@ class EntrySummary:
     parquet_files: int
     parquet_bytes: int
     gone: int = 0
-    """Files that were not done, and are not in their source any more."""
+    """Unfinished files that left their source."""
 
     @classmethod
     def of(cls, entry: Entry) -> "EntrySummary":
@@ -319,7 +318,7 @@ class EntrySummary:
 
 
 def replayed_rows(entry: Entry, source: str | None = None) -> int:
-    """Count the lines in quarantine, of all sources or of one, that an entry made rows of. Pure."""
+    """Count the quarantined lines that an entry turned into rows, by source or in all. Pure."""
     return sum(
         rows
         for one in entry.resolved

@@ -1,1 +1,1 @@
-"""Commands that set a journal or a table directory right, without rewriting rows."""
+"""Commands that repair a journal or a table directory without rewriting rows."""

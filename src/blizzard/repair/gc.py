@@ -1,15 +1,14 @@
-"""Files that nothing will ever reference: found, recorded in the journal, and only then deleted.
+"""Garbage collection: find unreferenced files, record them in the journal, then delete them.
 
-An attempt that died leaves files. They are garbage if they carry this pipeline's mark and if no
-entry of any journal, no meta and nothing in the Delta log names them. A batch may be on its way
-that will name some of them, so what is deleted is first written into a `gc` entry, which is
-create-only like all others: either the batch was first, and then its files are named and stay, or
-it sees the `gc` entry and must not name what that took. A document that cannot be read is an error:
-a file that it names is never taken for garbage.
+Failed attempts leave files. A file is garbage if it carries this pipeline's mark and is not named
+by any journal entry, any meta or the Delta log. A running batch may be about to name it, so files
+are first recorded in a `gc` entry, which is create-only like all others: either the batch comes
+first, and its files are named and stay, or it sees the `gc` entry and must not name those files. An
+unreadable document is an error, since it might name a file.
 
-Some leftovers can never be named: files that the store's library had not finished, and uploads that
-were never completed. They need no entry, only their age: a process that still writes to one of them
-notices that it is gone, and writes it again.
+Some leftovers can never be named: temporary files of the store's library and incomplete uploads.
+They need no entry, only a minimum age: a process still writing one notices that it is gone and
+writes it again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,10 +35,10 @@ from lakebed.storage.store import Reader, Store
 
 CONCURRENT = 16
 WRITING = timedelta(hours=1)
-"""A file that was not written to for this long has no writer; lower bound for any age."""
+"""A file not written to for this long has no writer; lower bound for any age."""
 
 LogNames = Callable[[], frozenset[str]]
-"""Reads every file that the Delta log names; an error where it cannot be read whole."""
+"""Returns every file that the Delta log names; raises if it cannot be read in full."""
 
 
 class GarbageKind(StrEnum):
@@ -55,7 +54,7 @@ class GarbageKind(StrEnum):
 
 
 WITH_MARK = (GarbageKind.DATA, GarbageKind.OUTBOX, GarbageKind.QUARANTINE)
-"""What says in its footer whose it is."""
+"""Kinds of files with an owner's mark in the footer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,31 +65,31 @@ class GarbagePiece:
     size: int
     kind: GarbageKind
     upload: str = ""
-    """The id of an upload that was not completed."""
+    """The id of an incomplete upload."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Garbage:
-    """The garbage of one pipeline that was found in a table directory."""
+    """The garbage of one pipeline in a table directory."""
 
     garbage: tuple[GarbagePiece, ...] = ()
-    """Nothing references it, and it is old enough."""
+    """Unreferenced and old enough."""
     promised: tuple[GarbagePiece, ...] = ()
-    """An earlier `gc` entry names it, and it is still there."""
+    """Named by an earlier `gc` entry and still present."""
     young: tuple[GarbagePiece, ...] = ()
-    """Nothing references it yet; a running batch still may."""
+    """Unreferenced, but a running batch may still name it."""
     leftovers: tuple[GarbagePiece, ...] = ()
-    """Nothing can ever reference it, and it was not written to for long enough."""
+    """Never referenced by design, and not written to for long enough."""
     unseen: str = ""
-    """Why uploads that were not completed cannot be seen here, if so, and what to do."""
+    """Why incomplete uploads cannot be listed here, if so, and what to do."""
     left_alone: int = 0
-    """Unreferenced data files without this pipeline's mark, or outside the table, behind a link."""
+    """Unreferenced data files without this pipeline's mark, or outside the table behind a link."""
     last: StoredEntry | None = None
-    """The last entry of the journal; None where there is no journal."""
+    """The last entry of the journal; None without a journal."""
 
 
 def undecided(_names: Iterable[str]) -> Mapping[str, int | None]:
-    """Return what a log says of given-up files that does not exist: nothing."""
+    """Stand-in for a missing log: no file has been decided on."""
     return {}
 
 
@@ -103,10 +102,10 @@ def find_garbage(
     older_than: timedelta,
     fates: Fates = undecided,
 ) -> Garbage:
-    """Find the garbage of a pipeline. An object that cannot be read is an error.
+    """Find the garbage of a pipeline; raise if an object cannot be read.
 
-    The listing comes first: what it shows, and an entry has named by the time the journals are
-    read, is named.
+    The listing comes first, so a listed file that is named meanwhile is seen as named when the
+    journals are read.
     """
     listed = list(store.objects())
     known = _read_references(store, pipeline)
@@ -126,7 +125,7 @@ def find_garbage(
         if kind is None:
             continue
         piece = GarbagePiece(path=facts.path, size=facts.size, kind=kind)
-        # Behind a link that leads out of the table may be a backup of it, with the same marks.
+        # A link out of the table may lead to a backup of it with the same marks.
         if not store.holds(facts.path):
             left_alone += kind is GarbageKind.DATA
         elif facts.path in known.deleted:
@@ -154,7 +153,7 @@ class Collected:
 
     pieces: tuple[GarbagePiece, ...]
     entry: int | None
-    """The entry that names them; None where only an earlier one's work was finished."""
+    """The entry that names them; None if only an earlier entry's deletion was finished."""
 
 
 def collect(
@@ -166,7 +165,7 @@ def collect(
     older_than: timedelta,
     fates: Fates = undecided,
 ) -> Collected:
-    """Record what is garbage, then delete it; after a crash, the next run finishes the deletion."""
+    """Record the garbage, then delete it; after a crash, the next run finishes the deletion."""
 
     def plan() -> tuple[Garbage, Entry | None]:
         now = clock.now()
@@ -192,25 +191,24 @@ def collect(
 
 
 def gc_entry(last: StoredEntry, pieces: Iterable[GarbagePiece], clock: Clock) -> Entry:
-    """Return the entry that names what is deleted after it."""
+    """Return the entry that names the files to delete."""
     paths = tuple(sorted(piece.path for piece in pieces))
     return replace(last.successor("gc", clock), deleted=paths)
 
 
 @dataclass(slots=True)
 class _References:
-    """What all journals of a table say: which files are named, which are given up."""
+    """The files that the journals of a table name, and those that they give up."""
 
     pipeline: str
     named: set[str] = field(default_factory=set)
-    """Data and quarantine files by their names; dead letters, whose URIs may differ, by the last
-    part of theirs."""
+    """Names of data files, quarantine files and dead letters, without folders."""
     rewritten: dict[str, frozenset[str]] = field(default_factory=dict)
     """The new files of each entry that replaces others, by the mark of its rejection in the log."""
     deleted: set[str] = field(default_factory=set)
-    """What `gc` entries of this pipeline have named."""
+    """Files named in `gc` entries of this pipeline."""
     journals: set[str] = field(default_factory=set)
-    """The journals of this pipeline that are here, whole."""
+    """The complete journals of this pipeline."""
     last: StoredEntry | None = None
 
     def learn(self, entry: Entry) -> None:
@@ -228,7 +226,7 @@ class _References:
             self.deleted |= set(entry.deleted)
 
     def named_unless_rejected(self, fates: Fates) -> frozenset[str]:
-        """Return the named files, without those of entries that the log says had no effect."""
+        """Return the named files, without those of rejected entries."""
         decided = fates(self.rewritten.keys()) if self.rewritten else {}
         kept = (
             files for mark, files in self.rewritten.items() if decided.get(mark) != HeldState.GONE
@@ -236,19 +234,19 @@ class _References:
         return frozenset(self.named).union(*kept)
 
     def has_marked(self, store: Reader, facts: ObjectFacts) -> bool:
-        """Whether a file carries the mark of this pipeline and of a journal that is here.
+        """Whether a file carries the mark of this pipeline and of a present journal.
 
-        What another journal of this pipeline named is not known if that journal is lost.
+        The files that a lost journal named are unknown.
         """
         mark = mark_of(store, facts)
         return mark is not None and mark[0] == self.pipeline and mark[1] in self.journals
 
 
 def _read_references(store: Reader, pipeline: str) -> _References:
-    """Read every entry of every journal of a table, also of those that were replaced."""
+    """Read every entry of every journal of a table, including replaced journals."""
     known, digests = _References(pipeline), []
     own = layout.journal_folder(pipeline)
-    # The receipt first: the journal only grows, so what is in the receipt must be in it.
+    # Read the receipt first: the journal only grows, so it must contain the receipt's entry.
     receipt = JournalReader(store, pipeline).receipt()
     for other in layout.pipelines(store.folders(layout.OURS)):
         for folder in (*journals_aside(store, other), layout.journal_folder(other)):
@@ -267,19 +265,19 @@ def _read_references(store: Reader, pipeline: str) -> _References:
 
 
 def _named_by_metas(store: Reader, listed: Iterable[ObjectFacts]) -> Iterator[str]:
-    """Yield the files that metas name, waiting or held; one that cannot be read is an error."""
+    """Yield the files that waiting or held metas name; raise if one cannot be read."""
     for facts in listed:
         if any(layout.is_meta(facts.path, folder) for folder in (layout.PENDING, layout.HELD)):
             body = store.get(facts.path)
-            # One that is gone was committed meanwhile; its file is in the log, which is read later.
+            # A missing one was committed meanwhile; its file is in the log, which is read later.
             if body is not None:
                 yield decode_meta(body, store.describe(facts.path)).filename
 
 
 def _leftovers(store: Reader, pipeline: str) -> tuple[str, list[tuple[datetime, GarbagePiece]]]:
-    """Find what nothing can ever reference, each with when it was last written; and what hides.
+    """Find never-referenced leftovers with their last write, and why uploads cannot be seen.
 
-    An upload that got a part within the hour has a writer, whenever it was begun.
+    An upload that received a part within WRITING has a writer, whenever it was begun.
     """
     kind = GarbageKind.UNFINISHED
     found = [
@@ -300,15 +298,15 @@ def _leftovers(store: Reader, pipeline: str) -> tuple[str, list[tuple[datetime, 
 
 
 def _is_over(path: str, last: Entry) -> bool:
-    """Whether an object is the note of a batch that is journaled: garbage at any age. Pure."""
+    """Whether an object is the start note of a journaled batch: garbage at any age. Pure."""
     number = layout.started_sequence(last.pipeline, path)
     return number is not None and number <= last.sequence
 
 
 def _kind(facts: ObjectFacts, last: Entry, named: frozenset[str]) -> GarbageKind | None:
-    """Return what an unreferenced object is; None for what is referenced, or never garbage. Pure.
+    """Return the kind of an unreferenced object; None if referenced or never garbage. Pure.
 
-    The note of a batch that is still to be journaled is in use, unless a crash left it empty.
+    The start note of a pending batch is in use, unless a crash left it empty.
     """
     path, pipeline = facts.path, last.pipeline
     kind, name = None, path

@@ -1,16 +1,14 @@
-"""A new journal in the place of a lost or abandoned one, and sources that have moved.
+"""Start a new journal in place of a lost or abandoned one, and record moved sources.
 
-A new journal is one that penguin accepts beside what is committed: a receipt names it with entry
-0, and that receipt is written last. Until then, and after a crash at any moment, both programs
-refuse to go on, and the same command finishes the work. The old journal is kept. Knowledge is taken
-over by value: entries of the kind `inherited` repeat which source files are in the table, so a new
-journal never depends on an old one.
+penguin accepts a new journal once a receipt names it with entry 0; that receipt is written last.
+Until then, or after a crash at any point, both programs refuse to continue, and the same command
+finishes the work. The old journal is kept. Knowledge is copied: `inherited` entries repeat which
+source files are in the table, so a new journal never depends on an old one.
 
-A source file is known by its name below the source's folder, and as the object that was read: size
-and e-tag. Files that are moved or copied keep name and size, and get another e-tag. So a `moved`
-entry says where the source is from now on and, for each file that is found there, which object it
-is. Where one entry does not hold them all, `inherited` entries right after it go on. Until the last
-of them is there a start is refused, and the same command begins again.
+A source file is identified by its name below the source's folder and by its object: size and e-tag.
+Moved or copied files keep name and size but get another e-tag. So a `moved` entry records the new
+location of the source and the present object of each file found there, continued in `inherited`
+entries if needed. Until the last of them exists, starts are refused and the same command resumes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,7 +49,7 @@ from lakebed.storage.options import ObjectFacts
 from lakebed.storage.store import AlreadyThere, Reader, Store
 
 CHUNK = 5000
-"""How many source files one `inherited` entry repeats."""
+"""The number of source files per `inherited` entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +61,13 @@ class StartedJournal:
     files: int
     """How many source files it knows."""
     kept: str | None
-    """Where the journal that stood in its place is kept."""
+    """Where the replaced journal is kept."""
 
 
 def begin_empty(
     store: Store, identity: Entry, last_committed: LastCommitted, clock: Clock
 ) -> StartedJournal:
-    """Start a journal that knows nothing; doing so again finishes what was started."""
+    """Start an empty journal; idempotent, also after a crash."""
     agree_on_protocol(store, identity.handoff)
     opening = _begun_empty(store, identity.pipeline, last_committed)
     kept = None
@@ -89,7 +87,7 @@ def take_over(
     fates: Fates = lambda _names: {},
     chunk: int = CHUNK,
 ) -> StartedJournal:
-    """Start a journal that knows what another one knew; a second try finishes what was started."""
+    """Start a journal that inherits another one's knowledge; repeat it to resume after a crash."""
     agree_on_protocol(store, identity.handoff)
     past = past_of(store, identity.pipeline, old, fates)
     check_past(store, identity, old, past, last_committed)
@@ -106,7 +104,7 @@ def take_over(
                 path=store.describe(layout.journal_folder(identity.pipeline)),
             )
         if past.heir != identity.pipeline:
-            # A process that still writes to the old journal is refused from then on.
+            # From here on, a process that still writes to the old journal is refused.
             closing = past.stored.successor("closed", clock)
             _append(store, replace(closing, heir=identity.pipeline))
     records = [record for key in sorted(past.records) for record in past.records[key]]
@@ -128,12 +126,12 @@ def take_over(
 def in_chunks(
     records: Sequence[SourceRecord], chunk: int = CHUNK
 ) -> tuple[tuple[SourceRecord, ...], ...]:
-    """Divide records into what one entry repeats, in their order. Pure."""
+    """Split records into chunks for entries, in order. Pure."""
     return tuple(tuple(records[start : start + chunk]) for start in range(0, len(records), chunk))
 
 
 def append_with(store: Store, first: Entry, chunks: Iterable[tuple[SourceRecord, ...]]) -> None:
-    """Append an entry, and `inherited` ones that go on with its source files; again, if need be."""
+    """Append an entry and `inherited` entries with further source files; idempotent."""
     _append(store, first)
     entry = first
     for records in chunks:
@@ -146,7 +144,7 @@ def append_with(store: Store, first: Entry, chunks: Iterable[tuple[SourceRecord,
 
 
 def _append(store: Store, entry: Entry) -> None:
-    """Write an entry in its place; the same bytes may be there already, others may not."""
+    """Write an entry; raise if its number exists with other bytes."""
     if not append_beside(store, entry):
         raise JournalConflict(
             "another entry is already there; stop every blizzard of this pipeline and run the same "
@@ -156,9 +154,9 @@ def _append(store: Store, entry: Entry) -> None:
 
 
 def _begun_empty(store: Reader, pipeline: str, last_committed: LastCommitted) -> Entry | None:
-    """Return entry 0 of an empty journal that an earlier attempt started, if it is one.
+    """Return entry 0 of an empty journal that an earlier attempt started, if any.
 
-    It stands alone, and neither receipt nor log know of entries after it.
+    It is the only entry, and neither the receipt nor the log has later ones.
     """
     journal = JournalReader(store, pipeline)
     opening, receipt = opening_of(store, pipeline), journal.receipt()
@@ -171,9 +169,9 @@ def _begun_empty(store: Reader, pipeline: str, last_committed: LastCommitted) ->
 
 
 def _set_aside(store: Store, pipeline: str) -> str | None:
-    """Move a journal out of the way: every object is copied before the first one is deleted.
+    """Move a journal out of the way, copying every object before deleting any.
 
-    Entry 0 goes first: a journal without it is refused by both programs, however much is left.
+    Entry 0 is deleted first: both programs refuse a journal without it.
     """
     folder = layout.journal_folder(pipeline)
     listed = sorted(facts.path for facts in store.objects(folder))
@@ -185,7 +183,7 @@ def _set_aside(store: Store, pipeline: str) -> str | None:
         body = store.get(path)
         copy = f"{target}/{path.rpartition('/')[2]}"
         if not body:
-            continue  # A power cut has left its name alone.
+            continue  # An empty file, left by a power failure.
         if isinstance(store.create(copy, body), AlreadyThere) and store.get(copy) != body:
             raise JournalConflict(
                 "another object already exists under this name", path=store.describe(copy)
@@ -203,11 +201,7 @@ def _open(
     lineage: Inheritance | None = None,
     past: Past | None = None,
 ) -> Entry:
-    """Return entry 0.
-
-    With what was known before go the columns that were found in the data, and the bad lines that
-    wait.
-    """
+    """Return entry 0, with inherited columns and waiting bad lines."""
     columns = columns_after(None if past is None else past.written, identity.table_schema)
     waiting = () if past is None else past.ledger.books.waiting_files()
     return replace(
@@ -225,7 +219,7 @@ def _open(
 def _write(
     store: Store, opening: Entry, chunks: tuple[tuple[SourceRecord, ...], ...], kept: str | None
 ) -> StartedJournal:
-    """Write entry 0, what is inherited, and last the receipt that makes penguin accept it."""
+    """Write entry 0, the inherited entries, and last the receipt that makes penguin accept it."""
     append_with(store, opening, chunks)
     receipt = JournalReader(store, opening.pipeline).receipt()
     if receipt is None or receipt.journal != opening.journal:
@@ -241,32 +235,32 @@ def _write(
 
 
 class NothingToMove(LakeError, code="nothing_to_move", whose=Whose.USER):
-    """The journal does not know a source of this name, or it cannot have been moved there."""
+    """The journal has no source of this name, or it cannot have moved there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The files at a source's new place, compared with what the journal knows by their names."""
+    """The files at a source's new location, compared by name with the journal."""
 
     before: str
     """Where the source was read so far."""
     now: str
     same: int = 0
-    """Known, with the same size: they count as the files that were read."""
+    """Known files of the same size, taken to be those that were read."""
     in_part: int = 0
-    """How many of those were read in part: their rest is read next."""
+    """Of these, files read in part, whose rest is read next."""
     changed: int = 0
-    """Known, with another size: they count as changed."""
+    """Known files of another size, which count as changed."""
     new: int = 0
-    """Not known: they are read."""
+    """Unknown files, which will be read."""
     records: tuple[SourceRecord, ...] = ()
-    """What the journal has to learn."""
+    """The records to append."""
 
 
 def compare(source: SourceSettings, history: Ledger, place: Reader) -> Compared | None:
-    """Compare what lies at a source's place with the journal; None where it is known to be there.
+    """Compare the files at a source's location with the journal; None if it has not moved.
 
-    Raise if something contradicts the source being there.
+    Raise if something contradicts the move.
     """
     before, now = _checked(source, history)
     if place_of(before).same(place_of(now)) and history.sequence >= history.awaits:
@@ -292,7 +286,7 @@ def compare(source: SourceSettings, history: Ledger, place: Reader) -> Compared 
 
 
 def standing(known: Before, facts: ObjectFacts) -> str:
-    """Return what a file at the new place is, by its name and size. Pure."""
+    """Classify a file at the new location by its name and size. Pure."""
     sizes = {
         *((known.finished.size,) if known.finished is not None else ()),
         *((known.unfinished.record.size,) if known.unfinished is not None else ()),
@@ -303,10 +297,10 @@ def standing(known: Before, facts: ObjectFacts) -> str:
 
 
 def to_learn(known: Before, facts: ObjectFacts) -> tuple[SourceRecord, ...]:
-    """Return what an entry has to say of a known file, so that it stays known. Pure.
+    """Return the records that keep a file known at its new location. Pure.
 
-    What was seen of it last counts, if it fits: a later version that failed, before the one that
-    is in the table.
+    The latest matching version counts: one that failed later takes precedence over the one in the
+    table.
     """
     last, done = known.unfinished, known.finished
     if last is not None and last.record.size == facts.size:
@@ -329,7 +323,7 @@ def move(
     clock: Clock,
     chunk: int = CHUNK,
 ) -> Compared | None:
-    """Record where a source is; doing so again changes nothing, or finishes what was started."""
+    """Record a source's location; idempotent, also after a crash."""
     found = compare(source, history, place)
     if found is None:
         return None
@@ -347,7 +341,7 @@ def move(
 
 
 def _checked(source: SourceSettings, history: Ledger) -> tuple[str, str]:
-    """Return where a source was and is; raise if it cannot have been moved."""
+    """Return a source's old and new location; raise if it cannot have moved."""
     path = history.place
     refuse_rolled_back(history)
     refuse_unfinished(history, finishes=source.name)
@@ -372,7 +366,7 @@ def _checked(source: SourceSettings, history: Ledger) -> tuple[str, str]:
 
 
 def _in_order(place: Reader) -> Iterable[ObjectFacts]:
-    """List every object of a place by its name. Of an object store they are sorted in memory."""
+    """List every object by name; on an unordered store they are sorted in memory."""
     if place.local_root is not None:
         return place.in_order()
     return sorted(place.objects(), key=lambda facts: facts.path)

@@ -1,4 +1,4 @@
-"""What an old journal knew, for the one that takes its place. Read-only."""
+"""The knowledge of an old journal for its replacement. Read-only."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,34 +21,34 @@ from lakebed.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """What an old journal knows."""
+    """The knowledge of an old journal."""
 
     stored: StoredEntry
     """Its last entry that does not close it."""
     written: Entry
     """The last entry with data files, or the one that opened it."""
     records: Mapping[str, tuple[SourceRecord, ...]]
-    """By key, all that it knows of each source file, as inherited entries repeat it in order."""
+    """By key, the records of each source file, in the order for `inherited` entries."""
     ledger: Ledger
     """Its sources and waiting bad lines."""
     heir: str | None = None
-    """The pipeline that has taken it over already."""
+    """The pipeline that already took it over."""
 
     @property
     def last(self) -> Entry:
-        """Return its last entry that does not close it."""
+        """Its last entry that does not close it."""
         return self.stored.entry
 
     @property
     def in_table(self) -> int:
-        """Count the source files that are in the table."""
+        """The number of source files in the table."""
         return sum(_is_in_table(records) for records in self.records.values())
 
 
 def past_of(store: Reader, pipeline: str, old: str, fates: Fates) -> Past:
-    """Read what an old journal knows: where it stands or, of our own, where it is kept.
+    """Read an old journal at its location or, for our own, where it is kept.
 
-    `fates` says which retractions had no effect: their source files are what they were before.
+    `fates` tells which retractions were rejected and changed nothing.
     """
     opening = opening_of(store, pipeline)
     if old == pipeline:
@@ -63,7 +63,7 @@ def past_of(store: Reader, pipeline: str, old: str, fates: Fates) -> Past:
 def check_past(
     store: Reader, identity: Entry, old: str, past: Past, last_committed: LastCommitted
 ) -> None:
-    """Refuse to take over what is not committed yet, or what another pipeline has taken over."""
+    """Refuse a journal with uncommitted entries, or one that another pipeline took over."""
     if past.heir not in (None, identity.pipeline):
         raise JournalConflict(
             f"pipeline {past.heir!r} has already taken over the journal of {old!r}",
@@ -93,7 +93,7 @@ def check_past(
 
 
 def _refuse_held(store: Reader, past: Past) -> None:
-    """Refuse while penguin holds files: it releases them by the journal that is about to go."""
+    """Refuse while penguin holds files, since releasing them needs the old journal."""
     held = [
         facts.path
         for facts in store.objects(layout.HELD)
@@ -136,10 +136,10 @@ def _past(store: Reader, pipeline: str, folder: str, fates: Fates) -> Past:
 
 
 def with_record(before: tuple[SourceRecord, ...], record: SourceRecord) -> tuple[SourceRecord, ...]:
-    """Return what is known of a source file once a journal has said one thing more of it. Pure.
+    """Add a record to the known records of a source file. Pure.
 
-    A file may be in the table as one object, and have failed since as another: both are known, so
-    that the first is not read again when it is put back. What is in the table comes first.
+    A file may be in the table as one object and have failed since as another. Both are kept, that
+    in the table first, so that the former is not read again if it is put back.
     """
     if record.failure is None and record.complete:
         return (record,)
@@ -147,7 +147,7 @@ def with_record(before: tuple[SourceRecord, ...], record: SourceRecord) -> tuple
 
 
 def _as_read(before: tuple[SourceRecord, ...], record: SourceRecord) -> SourceRecord:
-    """Return a file that is done as it was read, where an entry says which object it is by now."""
+    """Merge a finished file's original record with a later one that only names its object."""
     if record.failure is not None or not record.complete or not _is_done(before):
         return record
     return replace(before[0], size=record.size, etag=record.etag)
@@ -158,30 +158,30 @@ def _is_done(records: tuple[SourceRecord, ...]) -> bool:
 
 
 def _is_in_table(records: tuple[SourceRecord, ...]) -> bool:
-    """Whether rows of a file are in the table, and none of its data files was given up. Pure."""
+    """Whether rows of a file are in the table and none of its data files was given up. Pure."""
     return not records[-1].redo and any(record.failure is None for record in records)
 
 
 def inherited(record: SourceRecord) -> SourceRecord:
-    """Keep what a later batch must know of a file; its lines are counted in the old journal. Pure.
+    """Return the record that later batches need, without counts. Pure.
 
-    So that the counts of the new one add up, it counts none of them.
+    The old journal has counted its lines, so the new one must not.
     """
     return replace(settled(record), retry=record.retry)
 
 
 def opening_of(store: Reader, pipeline: str) -> Entry | None:
-    """Read entry 0 of a journal; None where there is none, or a damaged one."""
+    """Read entry 0 of a journal; None if missing or damaged."""
     try:
         return JournalReader(store, pipeline).entry(0)
     except DocumentUnreadable:
-        return None  # It is damaged, as is the journal that is to be replaced.
+        return None  # It is damaged, like the journal to be replaced.
 
 
 def begun(store: Reader, opening: Entry | None, old: str) -> Entry | None:
-    """Return entry 0 of a journal that an earlier attempt started to take over, if it is one.
+    """Return entry 0 of a journal that an earlier take-over attempt started, if any.
 
-    If any of its entries are committed, it was started completely and may have been damaged since.
+    If any of its entries is committed, the attempt was complete and the journal damaged since.
     """
     if opening is None or opening.inherits is None or opening.inherits.pipeline != old:
         return None
@@ -191,7 +191,7 @@ def begun(store: Reader, opening: Entry | None, old: str) -> Entry | None:
 
 
 def _kept_folder(store: Reader, pipeline: str) -> str:
-    """Find where our own old journal is kept, or is being moved to: else the newest of them."""
+    """Find the folder where our own old journal is kept or being moved to, else the newest one."""
     journal = JournalReader(store, pipeline)
     numbers = journal.numbers()
     if numbers:
@@ -201,7 +201,7 @@ def _kept_folder(store: Reader, pipeline: str) -> str:
 
 
 def id_of(journal: JournalReader, numbers: list[int]) -> str:
-    """Return the id of the journal that is moved, by the first entry of it that can be read."""
+    """Return the id of a journal from its first readable entry."""
     for number in numbers:
         with suppress(LakeError):
             return journal.listed(number).entry.journal

@@ -1,10 +1,9 @@
-"""Reading source files again whose rows are in data files that are not in the table.
+"""Read source files again whose data files are not in the table.
 
-penguin holds all that a work unit wrote when one of its files is missing, and every file of an
-entry that the table cannot hold; an operator may have discarded some. A `redo` entry names these
-files and their sources. blizzard takes it for the word that the sources are not done, and reads
-them again; penguin marks the files as gone for good in the very commit that settles the entry, so
-that they can never go in beside the rows that are read again.
+penguin holds all files of a work unit if one is missing, and every file of an entry that does not
+fit the table; an operator may have discarded some. A `redo` entry names these files and their
+sources. blizzard then treats the sources as unread and reads them again. penguin marks the files as
+gone in the commit that settles the entry, so they can never be committed beside the new rows.
 """
 
 from collections import defaultdict
@@ -41,59 +40,59 @@ ASIDE = "data files with its rows were held or discarded"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedoRequest:
-    """What an operator names: data files that are held or were discarded, or source files."""
+    """The files to redo: held or discarded data files, or source files."""
 
     files: frozenset[str] = frozenset()
-    """Data files, by their names or their paths."""
+    """Data files by name or path."""
     sources: frozenset[str] = frozenset()
-    """Source files by their keys; data files by path."""
+    """Source files by key, or data files by path."""
 
     def names(self, file: str) -> bool:
-        """Whether a data file is one of those that are named."""
+        """Whether a data file is requested."""
         return not self.files.isdisjoint((file, layout.file_name(file))) or file in self.sources
 
     def reads(self, record: SourceRecord) -> bool:
-        """Whether a source file is one of those that are named."""
+        """Whether a source file is requested."""
         return record.key in self.sources
 
 
 @dataclass(slots=True, kw_only=True)
 class RedoUnit:
-    """What one work unit wrote, its source files, and what later entries say of them."""
+    """The files and sources of one work unit, and what later entries say about them."""
 
     entry: int
     files: tuple[str, ...]
-    """Its data files by their names."""
+    """Its data files by name."""
     rows: int
     sources: tuple[SourceRecord, ...] = ()
     quarantine: tuple[QuarantineFile, ...] = ()
-    """Files with its bad lines, which are read again, too."""
+    """Files with its bad lines, which are also read again."""
     lost: bool = True
-    """Whether a file is gone; otherwise its files are held or discarded for another reason."""
+    """Whether a file is missing, rather than held or discarded for another reason."""
     by_name: bool = True
-    """Whether one of its data files is named; otherwise one of its sources is."""
+    """Whether a data file was requested, rather than a source."""
     given_up_by: int | None = None
-    """The entry that has its sources read again already."""
+    """The entry that already has its sources read again."""
     read_again: dict[str, int] = field(default_factory=dict)
-    """The entries that have read its sources since, by their paths."""
+    """The entries that read its sources since, by path."""
     resolved_by: int | None = None
-    """The entry that has replayed or discarded some of its bad lines."""
+    """The entry that replayed or discarded some of its bad lines."""
     instead: str | None = None
-    """By this the log says that the rows which its rows were to replace are still there."""
+    """The mark by which the log rejects its replacement of other rows."""
     why_not: str | None = None
-    """Why it cannot be read again; None where it can."""
+    """Why it cannot be read again; None if it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedoPlan:
-    """The units whose rows are not in the table, and where the journal stands."""
+    """The units whose rows are not in the table, and the end of the journal."""
 
     units: tuple[RedoUnit, ...] = ()
     last: StoredEntry | None = None
 
     @property
     def ready(self) -> tuple[RedoUnit, ...]:
-        """Return those that can be read again."""
+        """The units that can be read again."""
         return tuple(unit for unit in self.units if unit.why_not is None)
 
 
@@ -106,8 +105,8 @@ def plan_redo(
 ) -> RedoPlan:
     """Find the units of a pipeline whose rows are not in the table.
 
-    Those that an operator names or, where none is named, those that are held because a file is
-    gone, and those that `penguin fsck` took out of the table.
+    Either the requested ones or, without a request, those held because a file is missing and those
+    that `penguin fsck` took out of the table.
     """
     missing: list[HeldMeta] = []
     is_named = wanted is not None
@@ -126,7 +125,7 @@ def plan_redo(
     written = _written(store, pipeline, history, wanted)
     instead = [unit.instead for unit in written if unit.instead is not None]
     marks = fates([*(name for unit in written for name in unit.files), *instead])
-    # Of a source's units only those are meant that are not in the table.
+    # A request for a source means only its units that are not in the table.
     units = [
         unit
         for unit in written
@@ -141,7 +140,7 @@ def plan_redo(
         unit.why_not = next(_reasons(history, unit, marks, returned), None)
     known = {name for unit in units for name in unit.files}
     others = [meta for meta in missing if layout.file_name(meta.filename) not in known]
-    # What was settled long ago is of interest only where an operator names it.
+    # Units that were settled long ago matter only if requested.
     open_ones = [
         unit
         for unit in units
@@ -153,7 +152,7 @@ def plan_redo(
 
 
 def _is_read_again(unit: RedoUnit, committed: int | None) -> bool:
-    """Whether a committed entry has had the sources of a unit read again."""
+    """Whether a committed entry ordered the unit's sources to be read again."""
     return unit.given_up_by is not None and unit.given_up_by <= (committed or 0)
 
 
@@ -166,7 +165,7 @@ def redo(
     wanted: RedoRequest | None = None,
     back: CameBack = lambda _names: {},
 ) -> tuple[RedoPlan, int | None]:
-    """Append the entry that has the sources read again; return what it says, and its number."""
+    """Append the redo entry; return the plan and the entry's number."""
 
     def look_again() -> tuple[RedoPlan, Entry | None]:
         found = plan_redo(store, pipeline, fates, wanted, back)
@@ -178,19 +177,19 @@ def redo(
     if entry is None:
         return found, None
     for name in entry.redone:
-        # A note that stays behind counts for nothing: the entry names the file.
+        # A record left behind does no harm: the entry names the file.
         store.delete(layout.discarded_meta(name))
     return found, entry.sequence
 
 
 def _written(store: Reader, pipeline: str, history: Ledger, wanted: RedoRequest) -> list[RedoUnit]:
-    """Find the units that are meant, and what became of their sources, in one pass."""
+    """Find the requested units and the fate of their sources in one pass."""
     found: list[RedoUnit] = []
     by: dict[str, list[RedoUnit]] = defaultdict(list)
-    """Units by the names of their data files, their quarantine files and the keys of sources."""
+    """Units by data file name, quarantine file name and source key."""
     for entry in JournalReader(store, pipeline).entries():
         if entry.sequence > history.sequence:
-            break  # It was appended since the history was read: the next try sees both.
+            break  # It was appended since the ledger was read; a retry sees both.
         for unit in (unit for name in entry.redone for unit in by.get(name, ())):
             unit.given_up_by = entry.sequence
         for unit in (unit for one in entry.resolved for unit in by.get(one.old, ())):
@@ -208,7 +207,7 @@ def _written(store: Reader, pipeline: str, history: Ledger, wanted: RedoRequest)
 
 
 def _units_of(entry: Entry, wanted: RedoRequest) -> Iterator[RedoUnit]:
-    """Yield the units of an entry of which a file, or a source, is named."""
+    """Yield the units of an entry with a requested file or source."""
     named = {file.unit for file in entry.files if wanted.names(file.filename)}
     read = {record.unit for record in entry.sources if wanted.reads(record)} - named
     for unit in sorted(named) + sorted(each for each in read if each is not None):
@@ -249,7 +248,7 @@ def _reasons(
     marks: Mapping[str, int | None],
     returned: Mapping[str, str],
 ) -> Iterator[str]:
-    """Yield why sources cannot be read again without duplicating rows, the weightiest first."""
+    """Yield why sources cannot be read again without duplicating rows, main reason first."""
     committed = 0 if history.receipt is None else history.receipt.sequence
     found = {marks.get(name) for name in unit.files}
     if unit.instead is not None and marks.get(unit.instead) == HeldState.GONE:
@@ -263,7 +262,7 @@ def _reasons(
     if not unit.sources:
         yield "its rows are lines that were replayed, not source files; see penguin release"
     if unit.given_up_by is not None:
-        # Until that is committed the log still says that the files are held.
+        # Until that entry is committed, the log still says that the files are held.
         under_way = "this is already under way: penguin has yet to commit it"
         again = f"entry {unit.given_up_by} has already had them read again"
         yield again if _is_read_again(unit, committed) else under_way
@@ -278,7 +277,7 @@ def _reasons(
 
 
 def _read_since(history: Ledger, unit: RedoUnit) -> Iterator[str]:
-    """Yield what was read of a unit's sources besides what it wrote."""
+    """Yield what was read of a unit's sources by other entries."""
     if any(record.skipped or not record.complete for record in unit.sources):
         yield "a source file was read over several batches, and its other rows are in the table"
     if unit.resolved_by is not None:
@@ -307,7 +306,7 @@ def _redo_entry(last: StoredEntry, units: tuple[RedoUnit, ...], clock: Clock) ->
                 code=LOST if unit.lost else GIVEN_UP,
                 message=f"{GONE_FILE if unit.lost else ASIDE}, so it is read again",
                 retryable=True,
-                attempts=0,  # It has not failed: the next look takes it.
+                attempts=0,  # Not a failure: the next listing takes it.
             ),
             redo=True,
             supersedes=unit.files,

@@ -1,12 +1,11 @@
-"""Source files that failed, and that an operator has read again at once, or gives up.
+"""Retry failed source files at once, or give them up.
 
-A `retry` entry names them. It changes nothing of what is known of them but that they are due: a
-blizzard that runs hears of it at its next look, any other at its start. Where the operator says
-that a file still begins with the lines that are in the table, it also names the present object,
-so that only the rest of it is read.
+A `retry` entry makes files due without changing anything else known about them; a running blizzard
+notices it with its next listing. If the operator confirms that a file still begins with the lines
+in the table, the entry also names the present object, so that only the rest is read.
 
-A file that failed and is gone from its source since cannot be read, nor can the rest of one that is
-in the table in part. A `discard` entry says that an operator accepts that.
+A failed file that has left its source cannot be read, nor can the rest of a partly read one. A
+`discard` entry records that an operator accepts that.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,19 +36,19 @@ GIVEN_UP = "an operator has given it up; if it is in its source again, the next 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedSources:
-    """The source files that failed and are meant, and where the journal stands."""
+    """The selected failed source files, and the end of the journal."""
 
     records: tuple[SourceRecord, ...] = ()
     unknown: frozenset[str] = frozenset()
-    """Keys that are not of files that failed."""
+    """Keys that are not failed files."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Files that failed, are meant, and cannot be read so, or given up; with the reason."""
+    """Selected files that cannot be retried or given up, with the reason."""
     last: StoredEntry | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
-    """The sources as they are now, where an operator says that files have the same lines."""
+    """The present sources, for files that an operator confirms to have the same lines."""
 
     uris: Mapping[str, str]
     """Where each source is, by its name."""
@@ -58,40 +57,34 @@ class Present:
 
 
 Judge = Callable[[SourceRecord], SourceRecord | str | None]
-"""Returns a file as the entry names it, why it cannot be named, or None if it is not meant."""
+"""Returns the record for the entry, the reason against it, or None if not selected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedSearch:
-    """Which files of a pipeline are meant that failed: all of them, or those with these keys."""
+    """Selects failed files of a pipeline: all of them, or those with given keys."""
 
     store: Reader
     pipeline: str
     wanted: frozenset[str] | None
     present: Present | None = None
-    """To have them read on as the objects that they are now."""
+    """Set to continue reading the files as their present objects."""
     passed_over: PassedOver = nothing_decided
 
     def failed(self) -> FailedSources:
-        """Find the files to read again.
-
-        A file that is gone from its source is none of them: there is nothing to read.
-        """
+        """Find the files to read again, without those that left their source."""
         return self._found(self._to_read)
 
     def deleted(self) -> FailedSources:
-        """Find the files that are gone from their source, also those with a part in the table.
-
-        What an operator has given up before is none.
-        """
+        """Find the files that left their source, in part or entirely unread, and are not given up."""
         return self._found(self._to_give_up)
 
     def retry(self, store: Store, clock: Clock) -> tuple[FailedSources, int | None]:
-        """Append the entry that makes the files due; return what it names, and its number."""
+        """Append the retry entry; return the selection and the entry's number."""
         return self._append(store, "retry", clock, self.failed, partial(replace, retry=True))
 
     def give_up(self, store: Store, clock: Clock) -> tuple[FailedSources, int | None]:
-        """Append the entry that gives the files up; return what it names, and its number."""
+        """Append the discard entry; return the selection and the entry's number."""
         return self._append(store, "discard", clock, self.deleted, given_up)
 
     def _append(
@@ -102,7 +95,7 @@ class FailedSearch:
         find: Callable[[], FailedSources],
         mark: Callable[[SourceRecord], SourceRecord],
     ) -> tuple[FailedSources, int | None]:
-        """Append an entry of what is found, looked for again when another program was faster."""
+        """Append an entry for the selection, selecting again if another program was faster."""
 
         def plan() -> tuple[FailedSources, Entry | None]:
             found = find()
@@ -115,7 +108,7 @@ class FailedSearch:
         return found, None if entry is None else entry.sequence
 
     def _found(self, judge: Judge) -> FailedSources:
-        """Judge the unfinished files that are meant."""
+        """Judge the selected unfinished files."""
         history = read_ledger(self.store, self.pipeline, passed_over=self.passed_over)
         meant = self.wanted or frozenset()
         if history.sequence < 0:
@@ -142,7 +135,7 @@ class FailedSearch:
             return None
         if self.present is not None:
             return _as_now(record, self.present)
-        # Asking does not bring an object back.
+        # A retry does not bring an object back.
         return record.failure.message if lacks_its_object(record) and not record.retry else record
 
     def _to_give_up(self, record: SourceRecord) -> SourceRecord | str | None:
@@ -158,9 +151,9 @@ class FailedSearch:
 
 
 def _as_now(record: SourceRecord, present: Present) -> SourceRecord | str:
-    """Return the file as the object that it is now, with the same lines in the table; or why not.
+    """Return the record with the file's present object, or why that is impossible.
 
-    One request to the store.
+    Takes one request to the store.
     """
     if not is_part_way(record):
         return "nothing of it is in the table; without --same-lines it is read in full"
