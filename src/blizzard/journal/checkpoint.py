@@ -134,7 +134,7 @@ class SnapshotWriter:
             history.recent = {}
 
     def _remove_stale(self, used: set[str]) -> None:
-        """Remove segments that the new snapshot does not name, including those of dead processes."""
+        """Remove segments that the new snapshot does not name, also those of dead processes."""
         listed = self.store.objects(layout.known_folder(self.pipeline))
         for path in [facts.path for facts in listed]:
             if layout.known_segment(self.pipeline, path) not in used:

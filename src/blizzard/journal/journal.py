@@ -57,11 +57,10 @@ class Journal:
         guard: Callable[[], object] = lambda: None,
         limits: SnapshotLimits = USUAL,
     ) -> None:
-        """`identity` is what this run puts into each entry.
+        """`identity` is the common part of this run's entries.
 
-        `guard` raises where this run may not write any more; it is asked before each try.
-
-        `pause` waits between two tries, None for as the clock does.
+        `guard` raises if this run may no longer write; it is called before each attempt. `pause`
+        waits between attempts, by default with the clock.
         """
         self.store = store
         self.ledger = ledger
@@ -269,7 +268,7 @@ class Journal:
         return entry
 
     def _try(self, entry: Entry, body: bytes) -> tuple[Entry, bytes] | None:
-        """Write the entry, or return ours renumbered after the maintenance entry in its place."""
+        """Write the entry, or return the maintenance entry that already has its number."""
         path = layout.journal_entry(entry.pipeline, entry.sequence)
         self._in_doubt = entry
         for attempt in attempts(TRIES, Backoff(limit_secs=20), self._pause):

@@ -76,7 +76,7 @@ class FailedSearch:
         return self._found(self._to_read)
 
     def deleted(self) -> FailedSources:
-        """Find the files that left their source, in part or entirely unread, and are not given up."""
+        """Find the unfinished files that left their source and are not given up."""
         return self._found(self._to_give_up)
 
     def retry(self, store: Store, clock: Clock) -> tuple[FailedSources, int | None]:
