@@ -28,12 +28,12 @@ from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.logs import log_to
 
 Config = str | Path | Mapping[str, Any]
-"""A YAML file, or what could stand in one."""
+"""A YAML file, or a mapping with the same content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineResult:
-    """What one pipeline did. `error` is None where nothing kept it from finishing."""
+    """What one pipeline did; `error` is None if it finished."""
 
     pipeline: str
     table_uri: str
@@ -42,20 +42,20 @@ class PipelineResult:
     records_processed: int
     """Rows that were written."""
     lines_quarantined: int
-    """Bad lines that were set aside, with `error_handling.on_bad_record: quarantine`."""
+    """Bad lines that were quarantined, with `error_handling.on_bad_record: quarantine`."""
     bytes_written: int
     parquet_files_written: int
     files_failed: int
     """Source files that this run could not read; the journal says why."""
     files_still_failed: int
-    """The same, with those of earlier runs."""
+    """The same, including those of earlier runs."""
     delta_commits: int
     """Versions of the table, where `sink.commit` is `inline`."""
     error: BaseException | None = None
 
 
 class PipelinesFailed(LakeError, code="pipelines_failed"):
-    """At least one pipeline could not finish; `results` are those of all of them."""
+    """At least one pipeline could not finish; `results` has all pipelines."""
 
     def __init__(self, results: Sequence[PipelineResult]) -> None:
         self.results = tuple(results)
@@ -112,7 +112,7 @@ def _given(config: Config | Sequence[Config]) -> list[Given]:
 
 
 def _master(spark: Any) -> str | None:  # noqa: ANN401 - any session object
-    """Return where the tasks of a session run, which its executors must reach all places from."""
+    """Return the master of a session, which decides from where stores must be reachable."""
     if spark is None:
         return None
     return str(checked(spark).sparkContext.master)

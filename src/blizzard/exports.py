@@ -44,7 +44,7 @@ FACETS = {
     "processing_engine": "1-1-1/ProcessingEngineRunFacet",
     "jobType": "2-0-4/JobTypeJobFacet",
 }
-"""The facets that are sent, each in the version that its fields are of."""
+"""The facets to send, with the versions of their schemas."""
 
 Node = dict[str, Any]
 
@@ -56,15 +56,15 @@ class Teller:
     settings: PipelineSettings
     namespace: str
     version: str
-    """That of the program."""
+    """The version of the program."""
 
     def started(self, run: UUID, at: float) -> Node:
-        """Return that a batch begins."""
+        """Return the START event of a batch."""
         inputs = [dataset_of(source.uri) for source in self.settings.sources]
         return self._event("START", run, at, inputs=inputs, outputs=[self._output()])
 
     def completed(self, run: UUID, at: float, entry: Entry) -> Node:
-        """Return what a batch has read and written."""
+        """Return the COMPLETE event of a batch, with what it read and wrote."""
         inputs = list(self._inputs(entry))
         output = self._output() | {
             "facets": {
@@ -81,17 +81,17 @@ class Teller:
         return self._event("COMPLETE", run, at, inputs=inputs, outputs=[output])
 
     def stopped(self, run: UUID, at: float) -> Node:
-        """Return that a batch came to no entry: a stop was asked for before anything was read."""
+        """Return the event of a batch that was stopped before it read anything."""
         return self._event("ABORT", run, at, inputs=[], outputs=[])
 
     def failed(self, run: UUID, at: float, message: str) -> Node:
-        """Return that a batch failed; it is tried again as another run."""
+        """Return the FAIL event of a batch; a retry is another run."""
         inputs = [dataset_of(source.uri) for source in self.settings.sources]
         facet = self._facet("errorMessage", message=message, programmingLanguage="PYTHON")
         return self._event("FAIL", run, at, inputs=inputs, outputs=[self._output()], facets=facet)
 
     def _inputs(self, entry: Entry) -> Iterator[Node]:
-        """Yield every source of which something was read, with how much that was."""
+        """Yield every source that was read, with the amount."""
         for name, uri in entry.source_uris.items():
             read = [
                 record
@@ -152,7 +152,7 @@ class Teller:
 
 
 def dataset_of(uri: str) -> Node:
-    """Return how OpenLineage names a place: a namespace for the store, a name for the folder."""
+    """Return a location as an OpenLineage dataset: the store as namespace, the folder as name."""
     place = place_of(uri)
     path = "/".join(place.folders)
     if place.scheme == "file":
@@ -185,7 +185,7 @@ def _field(name: str, kind: Any) -> Node:  # noqa: ANN401 - a name, or what Delt
 
 
 def tellers_of(settings: BlizzardSettings) -> dict[str, Teller]:
-    """Return what writes the documents of each pipeline."""
+    """Return a writer of lineage documents for each pipeline."""
     program, namespace = version("blizzard-penguin"), settings.export.openlineage_namespace
     return {
         each.name: Teller(settings=each, namespace=namespace, version=program)
@@ -194,7 +194,7 @@ def tellers_of(settings: BlizzardSettings) -> dict[str, Teller]:
 
 
 class LineageListener:
-    """Listens to the events of every pipeline, and hands documents on."""
+    """Turns the events of every pipeline into lineage documents."""
 
     def __init__(
         self,
@@ -232,13 +232,13 @@ class LineageListener:
 
 
 MOST_UNITS = 1000
-"""The units of a batch that have spans of their own; a trace of more is unreadable."""
+"""The most units of a batch with their own spans; a larger trace is unreadable."""
 COUNTS = "files_read files_failed records bytes_read parquet_files bytes_written"
-"""What the span of a unit says of it."""
+"""The attributes of a unit's span."""
 ROWS = "rows source_files=files source_files_failed=failed parquet_files bytes"
-"""What the span of a journaled batch says of it."""
+"""The attributes of a journaled batch's span."""
 _Part = tuple[tuple[str, ...], str, tuple[float, float], Mapping[str, Value]]
-"""The names of a span, the one that it is below, when it was, and what it says."""
+"""A span's names, parent, start and end, and attributes."""
 
 
 @dataclass(slots=True)
@@ -264,17 +264,17 @@ class _OpenBatch:
         self.parts.append(((name,), BATCH, (start, end), attributes))
 
     def add_units(self) -> None:
-        """Turn what units have reported into spans below that of the run."""
+        """Turn unit reports into child spans of the run."""
         for name, unit in self.units.items():
             attributes = {"unit": name, **picked(unit.report, COUNTS)}
             self.parts.append((("unit", name), BatchStep.RUN, (unit.began, unit.ended), attributes))
         self.units = {}
 
     def ended(self, at: float, error: str | None) -> Iterator[Span]:
-        """Yield every span of it.
+        """Yield all spans of the batch.
 
-        An attempt that was not journaled comes again as the same entry, so its spans get other
-        ids: those of the batch are for the attempt that counts.
+        An attempt that was not journaled is repeated under the same entry number, so its spans get
+        other ids: the batch's ids belong to the attempt that is journaled.
         """
         attempt = "" if self.journaled else str(self.began)
         batch = replace(self.batch, attempt=attempt)
@@ -285,7 +285,7 @@ class _OpenBatch:
 
 
 class BatchTracer:
-    """Listens to the events of every pipeline."""
+    """Turns the events of every pipeline into spans."""
 
     def __init__(self, put: Callable[[Span], None], seconds: Callable[[], float]) -> None:
         self._put, self._seconds = put, seconds
@@ -322,7 +322,7 @@ class BatchTracer:
                     pass
 
     def _reported(self, event: UnitReported, now: float) -> None:
-        """Note what a unit reports while it runs, from its first report to its last."""
+        """Record a unit's latest report."""
         units = self._open[event.pipeline].units
         began = units[event.unit].began if event.unit in units else now
         if event.unit in units or len(units) < MOST_UNITS:

@@ -1,7 +1,7 @@
 """Ingest source objects: run their work units, and return what to journal.
 
-Batches, replays of quarantined lines and replacements differ in the units that they ask for and in
-the entry that they write. What is written for them is garbage until an entry names it.
+Batches, replays of quarantined lines and replacements differ only in their units and in the entry
+that they write. The files written are garbage until an entry names them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,15 +30,15 @@ from lakebed.telemetry.events import Emit
 from lakebed.types import RESCUED, Handoff, Provenance, UnknownFields
 
 TableColumns = Callable[[], Schema | None]
-"""Asks the log for the columns of the table; None where there is no table, or it cannot be read."""
+"""Reads the columns of the table from the log; None if there is no table or it is unreadable."""
 
 
 class ProvenanceTaken(LakeError, code="provenance_taken", whose=Whose.USER):
-    """A column that was found in the data has the name of one that provenance is to add."""
+    """A column found in the data has the name of a provenance column."""
 
 
 def refuse_taken(schema: Schema, wanted: Sequence[Provenance]) -> None:
-    """Raise where the data has a column under the name of one that provenance is to add."""
+    """Raise if the data has a column with the name of a provenance column."""
     names = {which.column: which for which in wanted}
     for one in schema.fields:
         if (which := names.get(one.name.casefold())) is not None:
@@ -51,19 +51,19 @@ def refuse_taken(schema: Schema, wanted: Sequence[Provenance]) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class BatchColumns:
-    """The columns that a batch writes. They grow while it runs, and the entry says which they are.
+    """The columns that a batch writes, which may grow while it runs; the entry records them.
 
-    Found columns that the table has are taken as they are there, also if an earlier batch has
-    found them: another pipeline may have been first, and has decided their types.
+    Columns found in the data keep their type in the table, if they are there: another pipeline may
+    have decided it first.
     """
 
     settings: PipelineSettings
     known: Schema | None
-    """The columns of the last entry; None where they are those that are declared."""
+    """The columns of the last entry; None for the declared ones."""
     of_table: TableColumns
     emit: Emit
     mapping: ColumnMapping | None
-    """How data files hold the columns; None where the table maps none."""
+    """The table's column mapping; None without one."""
     schema: Schema = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,11 +76,11 @@ class BatchColumns:
 
     @property
     def to_be_inferred(self) -> bool:
-        """Whether the files are to be looked at first: nothing has been found in any so far."""
+        """Whether to infer columns before reading, since none have been found so far."""
         return self.settings.infer and self.known is None
 
     def entry(self, files: Sequence[FinishedFile]) -> EntryColumns:
-        """Return the columns of the entry of these files: `_rescued` only if one of them has it."""
+        """Return the columns for the entry; `_rescued` only if one of its files has it."""
         schema = table_schema(self.schema, self.settings.sink.template)
         if any(RESCUED in file.statistics for file in files):
             schema = schema.with_rescued()
@@ -92,22 +92,22 @@ class BatchColumns:
         return EntryColumns(table_schema=written, found=found)
 
     def grow(self, seen: Mapping[str, Seen]) -> bool:
-        """Take in what values look like that have no column; return whether they get one."""
+        """Add columns for observed values without one; return whether any were added."""
         if not seen or not (self.to_be_inferred or self._adds):
             return False
         table = self.of_table()
         there = set() if table is None else {member_path("", one.name) for one in table.fields}
-        # Of names that differ only in case, the one that the table has gets the column.
+        # Of names that differ only in case, the one in the table gets the column.
         seen = dict(sorted(seen.items(), key=lambda one: one[0] not in there))
         template = self.settings.sink.template
         keys = frozenset(template.keys if template else ())
-        # Columns that the path of a source file gives, or its name, have their names already.
+        # Partition and provenance columns have reserved their names.
         ours = self.settings.provenance
         whole = grown(table_schema(self.schema, template).with_provenance(ours), seen)
         taken = keys | {which.column for which in ours}
         added = tuple(one for one in whole.fields if one.name not in taken)
         declared = tuple(one for one in self.schema.fields if one.name in keys)
-        # Files of this batch may have the columns that it had so far: those stay as they are.
+        # Files of this batch may already have the previous columns, which stay unchanged.
         wider = adopted(Schema(declared + added), table, declared=self.schema)
         if set(wider.fields) == set(self.schema.fields):
             return False
@@ -116,10 +116,10 @@ class BatchColumns:
         return True
 
     def within(self, work: Work) -> Work:
-        """Return the work with the columns as they are now.
+        """Return the work with the present columns.
 
-        While no column is known, everything is kept: what is left out or refused beside columns
-        that are found would be all there is.
+        While no column is known, every value is kept: otherwise all data would be dropped or
+        refused as unknown.
         """
         template = self.settings.sink.template
         keys = frozenset(template.keys if template else ())
@@ -135,7 +135,7 @@ class BatchColumns:
 
 
 def _new(before: Schema, after: Schema) -> dict[str, str]:
-    """Return the types of new columns and fields by their paths; what is inside of one is its."""
+    """Return the types of new columns and fields by path, without inner fields of new ones."""
     known = {path for path, _field in walk(before.fields)}
     new: dict[str, str] = {}
     for path, one in walk(after.fields):
@@ -146,7 +146,7 @@ def _new(before: Schema, after: Schema) -> dict[str, str]:
 
 
 def look_share(units: Sequence[WorkUnit], most: int) -> float:
-    """Return how much of each file is looked at, so that all together are at most so many bytes."""
+    """Return the share of each file to sample, so that all samples have at most `most` bytes."""
     total = sum(unit.to_read for unit in units)
     return min(1.0, most / total) if total else 1.0
 
@@ -172,7 +172,7 @@ class Ingest:
     of_table: TableColumns
     emit: Emit = lambda _event: None
     total_concurrency: int | None = None
-    """The most downloads, and uploads, at a time in all running tasks of all pipelines."""
+    """Limit on concurrent downloads, and uploads, over all running tasks of all pipelines."""
 
     def __call__(
         self,

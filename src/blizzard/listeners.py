@@ -1,4 +1,4 @@
-"""What listens to a run: traces and lineage for others, and bars for a person at a terminal."""
+"""Listeners of a run: export of traces and lineage, and progress bars for a terminal."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +27,7 @@ from lakebed.units import in_words, plural, span
 def exporting(
     settings: BlizzardSettings, emit: Emit, environment: Mapping[str, str]
 ) -> Iterator[Emit]:
-    """Send what is configured while the block runs; where that is nothing, nothing is loaded."""
+    """Export traces and lineage while the block runs; without configuration, load nothing."""
     traces, lineage = settings.export.traces(environment), settings.export.lineage()
     if traces is None and lineage is None:
         yield emit
@@ -107,13 +107,13 @@ class BatchDisplay:
                     pass
 
     def _wait(self, pipeline: str) -> None:
-        """Show what a pipeline watches, if it goes on when everything is read."""
+        """Show what a pipeline watches, if it runs on after reading everything."""
         text = self._watched.get(pipeline)
         if text is not None:
             self._bars.waiting(pipeline, lambda: text)
 
     def _count_down(self, event: NextBatchDue) -> None:
-        """Show how many files wait, and count the seconds down."""
+        """Show how many files wait, with a countdown."""
         due = self._seconds() + event.starts_in_secs
         waiting = f"{event.pipeline}: {plural(event.files, 'file')} waiting, next batch in"
         self._bars.waiting(event.pipeline, lambda: f"{waiting} {span(due - self._seconds())}")

@@ -1,4 +1,4 @@
-"""Every metric of blizzard. An event may move these and no others."""
+"""Every metric of blizzard; events may change only these."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -44,7 +44,7 @@ FAILURES: Mapping[FailureStage, tuple[str, ...]] = {
     ),
     FailureStage.UPLOAD: (*STORE, "internal_error"),
 }
-"""How a source file can fail: each is a series that is there before it happens."""
+"""The failure codes of source files, whose series exist from the start."""
 
 STEP_FAILURES = tuple(
     sorted(
@@ -60,10 +60,10 @@ STEP_FAILURES = tuple(
         }
     )
 )
-"""How a step can fail. penguin's are those of inline commits."""
+"""The failure codes of steps; penguin's are for inline commits."""
 
 QUEUE_FAILURES = tuple(sorted({*(error.code for error in QUEUE_ERRORS), "internal_error"}))
-"""How a queue of notices can fail, which fails no step."""
+"""The failure codes of notification queues, which fail no step."""
 
 
 SPECS = Specs("blizzard", "pipeline")

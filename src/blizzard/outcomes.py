@@ -30,7 +30,7 @@ from lakebed.units import plural
 
 
 def work_of(entry: Entry, settings: PipelineSettings) -> Done:
-    """Return the work that an entry holds."""
+    """Return the work recorded in an entry."""
     read = [record for record in entry.sources if record.failure is None and not record.gone]
     return Done(
         rows=sum(record.rows for record in read),
@@ -51,7 +51,7 @@ def listed(
     unfinished: Iterable[SourceRecord],
     bad_lines: int,
 ) -> events.SourcesListed:
-    """Return how much is waiting. What is beyond one batch is counted; its age is not checked."""
+    """Return how much is waiting; files beyond one batch are counted without their age."""
     files = [file for finding in findings.values() for file in finding.take]
     amiss = [one for finding in findings.values() for one in finding.amiss]
     return events.SourcesListed(
@@ -75,7 +75,7 @@ def listed(
 def overwritten(
     settings: PipelineSettings, findings: Mapping[str, Finding]
 ) -> Iterator[events.SourceFileOverwritten]:
-    """Yield the ingested files that are different objects now."""
+    """Yield the ingested files that are now different objects."""
     uris = {source.name: source.uri.rstrip("/") for source in settings.sources}
     for source, finding in findings.items():
         for facts in finding.changed:
@@ -101,7 +101,7 @@ def names_passed_over(
 
 
 def watched(settings: PipelineSettings) -> events.SourcesWatched:
-    """Return which places a run goes on to list, and how often."""
+    """Return which sources a run keeps listing, and how often."""
     return events.SourcesWatched(
         pipeline=settings.name,
         places=tuple(source.uri for source in settings.sources),
@@ -123,7 +123,7 @@ def started(pipeline: str, proposal: BatchProposal, journal: Journal) -> events.
 
 
 def resting(findings: Mapping[str, Finding], unfinished: Iterable[SourceRecord]) -> int:
-    """Count the files that failed and are neither to be read now nor found to be gone."""
+    """Count the failed files that are neither due now nor found gone."""
     found = {file.key for finding in findings.values() for file in finding.take}
     found |= {record.key for finding in findings.values() for record in finding.gone}
     return sum(
@@ -139,7 +139,7 @@ def failed_of(records: Iterable[SourceRecord]) -> Iterator[SourceRecord]:
 def journaled(
     entry: Entry, settings: PipelineSettings, batch: BatchRun, work: Done, seconds: float
 ) -> Iterator[Event]:
-    """Yield the outcome of a batch: its failures, what it left out, and the batch as a whole."""
+    """Yield the events of a journaled batch: failures, omissions, and the batch as a whole."""
     name, proposal, failed = settings.name, batch.proposal, list(failed_of(entry.sources))
     yield from (_failed(name, entry, record) for record in failed)
     gone = [record.path for record in entry.sources if record.gone]
@@ -194,7 +194,7 @@ def handed_in(pipeline: str, entry: Entry, batch: BatchRun, now: float) -> event
 
 
 def handed_off(entry: Entry, files: int) -> Iterator[events.FilesHandedOff]:
-    """Yield how many files of an entry are handed off, if there are any."""
+    """Yield the hand-off of an entry's files, if there are any."""
     if files:
         yield events.FilesHandedOff(
             pipeline=entry.pipeline,
@@ -205,9 +205,9 @@ def handed_off(entry: Entry, files: int) -> Iterator[events.FilesHandedOff]:
 
 
 def _delays(entry: Entry, batch: BatchRun, done: Collection[str]) -> tuple[float, ...]:
-    """Return how long ago each file that is done had arrived, by the store's clock and ours.
+    """Return the age of each finished file, by the store's clock and ours.
 
-    A file that several tasks share is one file.
+    A file that several tasks share counts once.
     """
     at = datetime.fromisoformat(entry.created)
     arrived = {key: file.modified for file in batch.proposal.files if (key := file.key) in done}
@@ -237,7 +237,7 @@ def _quarantined(pipeline: str, entry: Entry) -> Iterator[Event]:
 
 
 def _without_column(pipeline: str, entry: Entry) -> Iterator[Event]:
-    """Yield what became of values that no column takes."""
+    """Yield the rescued and dropped values."""
     dropped: Counter[str] = Counter()
     rescued: Counter[str] = Counter()
     for record in entry.sources:
@@ -255,7 +255,7 @@ def _without_column(pipeline: str, entry: Entry) -> Iterator[Event]:
 
 
 def _twins(dropped: Iterable[str], columns: Iterable[str]) -> dict[str, str]:
-    """Return the fields that differ from another only in case: no table can hold both."""
+    """Return the dropped fields that differ from a column only in case."""
     seen = {column.casefold(): column for column in columns}
     pairs = ((name, seen.setdefault(name.casefold(), name)) for name in sorted(dropped))
     return {name: other for name, other in pairs if name != other}
@@ -281,7 +281,7 @@ class TooManyFailures(LakeError, code="max_failures_reached", whose=Whose.USER):
 
 
 class BatchFailed(LakeError, code="batch_failed", whose=Whose.EXTERNAL):
-    """Every source file of a batch failed, and not through a fault of its own."""
+    """Every source file of a batch failed, for reasons outside the files."""
 
 
 NO_FAULT_OF_FILES = frozenset(
@@ -292,7 +292,7 @@ NO_FAULT_OF_FILES = frozenset(
 
 @dataclass(slots=True)
 class Statistics:
-    """What one run of a pipeline has done so far; only what is journaled counts."""
+    """What one run of a pipeline has journaled so far."""
 
     files_processed: int = 0
     records_processed: int = 0
@@ -303,7 +303,7 @@ class Statistics:
     lines_quarantined: int = 0
     files_failed: int = 0
     files_still_failed: int = 0
-    """Files that have failed and are not in the table, those of earlier runs included."""
+    """Failed files that are not in the table, including those of earlier runs."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -311,18 +311,17 @@ class RunTotals:
     """The statistics of a run, and the files that have failed in it."""
 
     once: bool
-    """Whether the run ends when nothing is left: it tries a file that has failed only once."""
+    """Whether the run ends when nothing is left, and then tries failed files only once."""
     statistics: Statistics = field(default_factory=Statistics)
     failed: set[str] = field(default_factory=set)
     """The files that count against `max_failures`."""
     tried: set[str] = field(default_factory=set)
     """The files that this run does not try again."""
     trouble: BatchFailed | None = None
-    """Why a run that ends when nothing is left is incomplete, if it is: a store or a machine kept
-    it from reading, or writing, any file of a batch."""
+    """Why a run with `once` is incomplete: no file of a batch could be read or written."""
 
     def add(self, entry: Entry, work: Done) -> None:
-        """Add a journaled batch and the work that it holds."""
+        """Add a journaled batch."""
         self.failed |= new_failures(entry.sources, forgiven=())
         if self.once:
             self.tried |= {record.key for record in entry.sources if record.failure is not None}
@@ -337,13 +336,13 @@ class RunTotals:
         totals.files_failed = len(self.failed)
 
     def count_failed(self, unfinished: Iterable[SourceRecord]) -> None:
-        """Count the files that are not in the table, also those that failed in earlier runs."""
+        """Count the failed files that are not in the table, including those of earlier runs."""
         self.statistics.files_still_failed = sum(
             record.failure is not None and not record.gone for record in unfinished
         )
 
     def check_failures(self, limit: int | None) -> None:
-        """Stop the pipeline once too many files have failed; what succeeded is handed on."""
+        """Raise once too many files have failed; successful files are still handed off."""
         if limit is not None and len(self.failed) >= limit:
             count = plural(len(self.failed), "source file")
             raise TooManyFailures(
@@ -353,7 +352,7 @@ class RunTotals:
 
 
 def _trouble_of(entry: Entry) -> BatchFailed | None:
-    """Return what kept a batch from taking any of its files, if it was no fault of theirs."""
+    """Return the external cause that failed every file of a batch, if there is one."""
     sources = [record for record in entry.sources if not record.gone]
     failures = [record.failure for record in sources if record.failure is not None]
     if not failures or len(failures) < len(sources):

@@ -1,4 +1,4 @@
-"""One pipeline at work: a batch from discovery to hand-off."""
+"""Run one pipeline: a batch from discovery to hand-off."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ from lakebed.telemetry.events import Emit, code_of
 
 @dataclass(slots=True, kw_only=True)
 class Pipeline:
-    """One pipeline at work: what outlives a batch. `step` runs one; the state is the journal's."""
+    """A running pipeline. `step` runs one batch; durable state is in the journal."""
 
     settings: PipelineSettings
     runner: Runner
@@ -48,26 +48,26 @@ class Pipeline:
     clock: Clock
     emit: Emit
     pace: Pace
-    """How often the sources are looked at, and whether to end when nothing is left."""
+    """How often to list the sources, and whether to end when nothing is left."""
     run_id: str
     open_source: OpenReader
     open_sink: OpenStore
     lease: Lease | None = None
-    """This run's lease on the pipeline; None where no other process can write it."""
+    """This run's lease on the pipeline; None if no other process can write it."""
     check_schema: Callable[[], None] = lambda: None
-    """Raises where the table would hold every file with the declared fields."""
+    """Raises if penguin would hold every file with the declared fields."""
     pause: Callable[[float], object] = time.sleep
-    """Waits for a store to come back; a stop may end the wait."""
+    """Waits between retries; a stop may end the wait."""
     total_concurrency: int | None = None
-    """The most downloads, and uploads, at a time in all running tasks of all pipelines."""
+    """Limit on concurrent downloads, and uploads, over all running tasks of all pipelines."""
     attempts: Attempts | None = None
-    """What running units report; None where they cannot."""
+    """Receives reports of running units; None if they cannot report."""
     hints: Hints = field(default_factory=Hints)
-    """What messages say of new files."""
+    """New files announced by queues."""
     _journal: Journal | None = None
     _last: BatchRun = field(default_factory=lambda: BatchRun(handed_off=False))
-    """The batch before the next one. Whether its entry was written may be in doubt, and that of an
-    earlier run may not be handed off."""
+    """The previous batch. Its entry may be in doubt, and one of an earlier run may not be handed
+    off."""
     totals: RunTotals = field(init=False)
     _events: PipelineEmitter = field(init=False)
     _timing: Timing = field(init=False)
@@ -106,7 +106,7 @@ class Pipeline:
         return self._journal is not None and self._journal.is_open
 
     def until_next_look(self) -> float:
-        """Return how many seconds to wait for the next step where this one found nothing to do."""
+        """Return the seconds to wait for the next step if this one found nothing to do."""
         return self._schedule.wait()
 
     def step(self) -> bool:
@@ -119,7 +119,7 @@ class Pipeline:
     def _step(self) -> bool:
         journal = self._open_journal()
         if journal is None:
-            return False  # A stop came while we watched another writer.
+            return False  # A stop was requested while waiting for another writer.
         if (earlier := journal.settle()) is not None:
             self._journaled(journal, earlier, self._last)
         self._catch_up(journal)
@@ -166,7 +166,7 @@ class Pipeline:
             raise
 
     def _found_nothing(self, journal: Journal, proposal: BatchProposal) -> None:
-        """Use the time to compact, and report that there is nothing to do."""
+        """Report that there is nothing to do, and compact meanwhile."""
         self._compact(journal, at_end=self.pace.drain)
         self._last = replace(self._last, left=0)
         self.totals.count_failed(_unfinished(journal))
@@ -176,7 +176,7 @@ class Pipeline:
             self._events.once(outcomes.watched(self.settings))
 
     def _renew(self, journal: Journal, proposal: BatchProposal) -> tuple[BatchProposal, bool]:
-        """Supersede the rows of changed files; those that cannot be read fail."""
+        """Supersede the rows of changed files; unreadable ones fail."""
         self._check_lease()
         renewed = self._replacer.renew(
             journal.store, proposal.renew, self._ingest, self.open_source
@@ -195,7 +195,7 @@ class Pipeline:
             self._catch_up(journal)
 
     def _run(self, journal: Journal, proposal: BatchProposal) -> bool:
-        """Run the units of a batch, journal what came of them, and hand it off."""
+        """Run the units of a batch, journal the outcome and hand it off."""
         with (
             self._events.timed(events.BatchStep.RUN),
             self._attempts.running(lambda: journal.start_note.write(proposal.note)),
@@ -248,7 +248,7 @@ class Pipeline:
         return True
 
     def _stopped(self, journal: Journal) -> None:
-        """Report that a stop was requested before anything of a batch was read."""
+        """Report a stop before anything of a batch was read."""
         entry = journal.sequence + 1
         self.emit(events.BatchStopped(pipeline=self.settings.name, entry=entry))
 
@@ -264,10 +264,10 @@ class Pipeline:
         )
 
     def _open_journal(self) -> Journal | None:
-        """Open the journal at the first step, in any state that an earlier run left it in.
+        """Open the journal at the first step, in any state that an earlier run left.
 
-        The lease comes first: the last writes of the run before are then there to be read. Return
-        None if a stop came before that.
+        The lease comes first, so that the previous run's last writes are visible. Return None if a
+        stop was requested before that.
         """
         journal = self._journal
         if journal is None:
@@ -297,7 +297,7 @@ class Pipeline:
         return journal
 
     def _found(self, journal: Journal) -> BatchProposal:
-        """List the sources, report what was found, and keep the snapshot up to date."""
+        """List the sources, report the findings, and keep the snapshot up to date."""
         began, tried = self.clock.seconds(), frozenset(self.totals.tried)
         try:
             findings = self._schedule.findings(journal.ledger, tried)
@@ -306,7 +306,7 @@ class Pipeline:
             findings = self._schedule.findings(journal.ledger, tried)
         self._events.once(*outcomes.overwritten(self.settings, findings))
         self._events.finished(events.BatchStep.DISCOVER, began)
-        # Not while a look ahead goes on: names that it has asked for would be moved away from it.
+        # Not during a listing ahead, which would lose names that it is looking up.
         self._write_snapshot(journal)
         bad_lines = journal.ledger.bad_lines
         self.emit(outcomes.listed(self.settings.name, findings, _unfinished(journal), bad_lines))
@@ -314,7 +314,7 @@ class Pipeline:
         return BatchProposal.of(findings)
 
     def _check_start(self, journal: Journal) -> None:
-        """Take no new work while files wait so long that somebody's VACUUM may take them."""
+        """Refuse new work while files have waited so long that a VACUUM may delete them."""
         journal.check_protocol()
         self._dead_letters.check()
         check_commits(
@@ -326,12 +326,12 @@ class Pipeline:
         )
 
     def _write_snapshot(self, journal: Journal) -> None:
-        """Write a snapshot when one is due. One that cannot be written fails nothing."""
+        """Write a snapshot if one is due; an error only costs time at the next start."""
         if not journal.snapshot_is_due:
             return
         try:
-            # A listing ahead may still be running: between memory and segment a
-            # name would be in neither, and its file would be taken for new.
+            # A listing ahead may still be running. Without the lock it could miss a name
+            # that moves from memory to a segment, and take its file for new.
             with self._schedule.journal_lock:
                 journal.write_snapshot()
         except (LakeError, OSError) as error:  # Names are spooled to the local disk.
@@ -346,9 +346,9 @@ class Pipeline:
             journal.rebuild(why)
 
     def _is_time(self, found: BatchProposal) -> bool:
-        """Whether the waiting files make a batch now; to drain the sources, they always do.
+        """Whether the waiting files make a batch now; always when draining the sources.
 
-        So do those that a batch has left which was handed in: they have waited already.
+        Files left over by a batch that ended early have waited enough.
         """
         if self.pace.drain:
             return True
@@ -360,7 +360,7 @@ class Pipeline:
         return False
 
     def _journaled(self, journal: Journal, entry: Entry, batch: BatchRun) -> None:
-        """Report the outcome of a batch and count it; it has yet to be handed off."""
+        """Report and count a journaled batch, which has yet to be handed off."""
         work = outcomes.work_of(entry, self.settings)
         self._attempts.settle(batch.effort.attempts, work)
         seconds = self.clock.seconds() - batch.proposal.began
@@ -375,7 +375,7 @@ class Pipeline:
         self._last = replace(batch, entry=entry, handed_off=False)
 
     def _catch_up(self, journal: Journal) -> None:
-        """Learn what was appended beside the batches, and hand it on: no batch may follow soon."""
+        """Read and hand off entries that commands appended, as no batch may follow soon."""
         with self._schedule.journal_lock:
             learned = journal.catch_up()
             journal.ledger.settle()
@@ -384,7 +384,7 @@ class Pipeline:
         self._publish()
 
     def _publish(self) -> None:
-        """Hand on what is journaled and not yet handed on, be it by an earlier run or step."""
+        """Hand off what is journaled but not handed off, also by an earlier run."""
         journal, batch = self._journal, self._last
         if journal is None or batch.handed_off:
             return

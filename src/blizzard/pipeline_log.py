@@ -1,4 +1,4 @@
-"""The Delta log of a pipeline's table, as blizzard reads it. Spark is not loaded for it."""
+"""The Delta log of a pipeline's table, read without Spark."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from lakebed.deltalog.search import LogSearch
 
 NEWEST_VERSIONS = 10
-"""Versions that are searched for the last commit of a pipeline."""
+"""The number of newest versions to search for a pipeline's last commit."""
 
 
 @dataclass(slots=True)
 class PipelineLog:
-    """Answers questions by the newest version of the log; what was read once is not read again."""
+    """Lookups in the newest version of the log, with caching."""
 
     settings: PipelineSettings
     opening: OpenReader = open_reader
@@ -35,12 +35,12 @@ class PipelineLog:
     _unmapped: bool = False
 
     def snapshot(self) -> Snapshot | None:
-        """Open the newest version; None where there is no table."""
+        """Open the newest version; None if there is no table."""
         store = open_table(self.settings, self.opening)
         return None if store is None else LogReader(store, self._cache).look()
 
     def search(self) -> "LogSearch":
-        """Return what answers questions about single entries and files, all by one version."""
+        """Return lookups of single entries and files, all in one version."""
         from lakebed.deltalog.search import LogSearch  # noqa: PLC0415 - it loads Arrow
 
         return LogSearch(self.opening(sink_location(self.settings)))
@@ -51,12 +51,12 @@ class PipelineLog:
         return table is not None and table.knows(self.settings.name)
 
     def committed(self, pipeline: str, journal: str) -> int | None:
-        """Return the last entry of a journal that the log has; None where it has none."""
+        """Return the last entry of a journal in the log; None without one."""
         table = self.snapshot()
         return None if table is None else table.committed(pipeline, journal)
 
     def last_commit_at(self) -> datetime | None:
-        """Return when entries of the pipeline were committed last; None if not lately."""
+        """Return when entries of the pipeline were last committed; None if not lately."""
         table = self.snapshot()
         if table is None:
             return None
@@ -73,22 +73,22 @@ class PipelineLog:
         return last is not None and last >= entry.sequence
 
     def fates(self, names: Iterable[str]) -> dict[str, int | None]:
-        """Return what is decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
+        """Return the decisions on held files: 0 held, 1 released, 2 gone; None if undecided."""
         table = self.snapshot()
         return dict.fromkeys(names) if table is None else table.fates(names)
 
     def passed_over(self, journal: str, marks: Mapping[int, str]) -> dict[int, bool]:
-        """Return of the committed ones among some entries whether penguin rejected them."""
+        """Return, for the committed ones of some entries, whether penguin rejected them."""
         asks = held_rows.passed_over(self.fates, partial(self.committed, self.settings.name))
         return dict(asks(journal, marks))
 
     def retention(self) -> timedelta:
-        """Return how long the table keeps files that its log does not name."""
+        """Return the table's retention of deleted files."""
         table = self.snapshot()
         return retention({} if table is None else table.facts.configuration)
 
     def columns(self) -> Schema | None:
-        """Return the columns of the table; None where there is none, or the log is unreadable."""
+        """Return the columns of the table; None if there is none or the log is unreadable."""
         try:
             table = self.snapshot()
         except LakeError:
@@ -96,11 +96,11 @@ class PipelineLog:
         return None if table is None else columns_from(table.facts.schema)
 
     def mapping(self) -> ColumnMapping | None:
-        """Return how data files hold the columns; None where the table maps none.
+        """Return the table's column mapping; None without one.
 
-        The log of a table that maps none is read only once: if that changes, a column has another
-        name in files only after somebody has changed it, and its writer declares it anew then.
-        Reporting a log that cannot be read is left to penguin.
+        Without a mapping, the log is read only once: if mapping is enabled later, physical names
+        differ only after a rename, when the writer declares the column anew. An unreadable log is
+        reported by penguin.
         """
         if self._unmapped:
             return None

@@ -1,7 +1,6 @@
-"""What the next batch is to do, from a look at the sources to its units.
+"""Plan the next batch, from the findings in the sources to its units. Read-only.
 
-A run and a dry run both go through `plan_batch`, so a plan cannot differ from the run. Nothing here
-writes.
+Runs and dry runs share `plan_batch`, so a dry run cannot differ from the run.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -29,27 +28,27 @@ DRIVER_DIED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchProposal:
-    """What the next batch is to do."""
+    """The proposed work of the next batch."""
 
     findings: Mapping[str, Finding] = field(default_factory=dict)
     files: tuple[SourceFile, ...] = ()
     misplaced: tuple[SourceRecord, ...] = ()
-    """Files that have failed by their paths alone."""
+    """Files that failed by their paths alone."""
     renew: tuple[SourceFile, ...] = ()
-    """Files whose new content takes the place of their rows, before the batch."""
+    """Files whose rows are replaced with new content before the batch."""
     died: tuple[SourceRecord, ...] = ()
-    """Files that are given up, since the process dies with them."""
+    """Files that are given up because they kill the process."""
     gone: tuple[SourceRecord, ...] = ()
-    """Files that were not done and are not there any more."""
+    """Unfinished files that left their source."""
     units: tuple[WorkUnit, ...] = ()
     bounds: Bounds = field(default_factory=Bounds)
     note: Started = field(default_factory=Started)
-    """What to write down before the first file is opened."""
+    """The start note to write before the first file is opened."""
     began: float = 0.0
 
     @classmethod
     def of(cls, findings: Mapping[str, Finding]) -> "BatchProposal":
-        """Return what a look at the sources has found, before it is planned."""
+        """Return the unplanned proposal for some findings."""
         every = findings.values()
         return cls(
             findings=findings,
@@ -70,25 +69,25 @@ class BatchProposal:
 
     @property
     def failed(self) -> tuple[SourceRecord, ...]:
-        """Return the files that have failed before any is read."""
+        """The files that failed without being read."""
         return self.misplaced + self.died + self.gone
 
     def after(self, failed: tuple[SourceRecord, ...]) -> "BatchProposal":
-        """Return the rest of it, once the new content of files was read, or failed. Pure."""
+        """Return the rest of the proposal after replacements were read or failed. Pure."""
         return replace(self, renew=(), misplaced=self.misplaced + failed)
 
     @property
     def noticed(self) -> frozenset[str]:
-        """Return the keys of files that were found because a message named them."""
+        """The keys of files that were found through a queue message."""
         return frozenset(key for finding in self.findings.values() for key in finding.noticed)
 
     @property
     def again(self) -> frozenset[str]:
-        """Return the keys of files that were ingested before, as other objects."""
+        """The keys of files that were ingested before as other objects."""
         return frozenset(key for finding in self.findings.values() for key in finding.again)
 
     def noted(self, records: Iterable[SourceRecord]) -> tuple[SourceRecord, ...]:
-        """Return records that say whether a file was ingested before, as another object. Pure."""
+        """Mark the records of files that were ingested before as other objects. Pure."""
         again = self.again
         return tuple(
             replace(record, reingested=True) if record.key in again else record
@@ -98,18 +97,18 @@ class BatchProposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRun:
-    """One batch that has run: what was proposed, and what came of it."""
+    """A batch that has run: the proposal and the outcome."""
 
     proposal: BatchProposal = field(default_factory=BatchProposal)
     effort: Effort = field(default_factory=Effort)
     left: int = 0
-    """Files that it had begun with and has left: the next batch waits for no trigger."""
+    """Planned files that were left over, for which the next batch starts without a trigger."""
     got_nowhere: bool = False
-    """Whether its time was too short for anything: the next one may take as long as it wants."""
+    """Whether its time was too short for any progress, so the next one has no time limit."""
     entry: Entry | None = None
-    """What the journal says of it; None where that is in doubt, or there was nothing to say."""
+    """Its journal entry; None if in doubt or without one."""
     handed_off: bool = True
-    """Whether nothing of it has yet to be handed off."""
+    """Whether it is completely handed off."""
 
 
 def plan_batch(
@@ -161,7 +160,7 @@ def plan_batch(
 
 
 def _to_renew(proposal: BatchProposal, settings: PipelineSettings) -> tuple[SourceFile, ...]:
-    """Return the files whose rows are replaced; one that was begun as it is now is read on."""
+    """Return the files whose rows are replaced; a partly read present object is continued."""
     replacing = {one.name for one in settings.sources if one.on_change is OnChange.REPLACE}
     return tuple(
         file

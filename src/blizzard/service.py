@@ -1,7 +1,7 @@
-"""A run of blizzard: every pipeline of a configuration, side by side, until done or stopped.
+"""A run of blizzard: all pipelines of a configuration in parallel, until done or stopped.
 
-The pipelines share one Spark session, one line to its tasks and one wish to stop. Each has a
-thread, a journal and a lease of its own, so the trouble of one is none of another's.
+Pipelines share one Spark session, one report channel and one stop request. Each has its own thread,
+journal and lease, so a failure of one does not affect the others.
 """
 
 import random
@@ -51,7 +51,7 @@ class _RunningBatch:
 
 
 class Running:
-    """Collects the reports of every unit of a batch; a batch that has ended is forgotten."""
+    """Collects the reports of the units of running batches."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
@@ -59,9 +59,9 @@ class Running:
         self._batches: dict[str, _RunningBatch] = {}
 
     def heard(self, report: Report) -> None:
-        """Take in what a unit has done; it replaces what it said before.
+        """Record a unit's report, replacing its earlier one.
 
-        So a unit that Spark runs again starts anew, and one that speaks late is not heard.
+        So a unit that Spark retries starts anew, and late reports of ended batches are ignored.
         """
         unit, progress = report.unit, report.progress
         with self._lock:
@@ -88,7 +88,7 @@ class Running:
             )
 
     def emit(self, event: Event) -> None:
-        """Learn that a batch begins or ends."""
+        """Track the start and end of batches."""
         match event:
             case BatchStarted():
                 with self._lock:
@@ -111,7 +111,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a pipeline did in a run, and the error that ended it, if one did."""
+    """What a pipeline did in a run, and the error that ended it, if any."""
 
     settings: PipelineSettings
     statistics: Statistics
@@ -120,7 +120,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """What a run needs from outside. `run` is the whole of it."""
+    """Runs all pipelines of a configuration."""
 
     settings: BlizzardSettings
     emit: Emit
@@ -196,7 +196,7 @@ class Service:
         ]
 
     def _subscription(self, settings: PipelineSettings, emit: Emit) -> Subscription | None:
-        """Return what tells a pipeline of files; to drain its sources, it sees for itself."""
+        """Return the subscription to a pipeline's queues; None when draining, which only lists."""
         if self.once or not has_queue(settings):
             return None
         return Subscription(settings, self.open_queue, stop=self.stop, clock=self.clock, emit=emit)
@@ -204,7 +204,7 @@ class Service:
     def _poll(
         self, pipeline: Pipeline, subscription: Subscription | None, emit: Emit
     ) -> BaseException | None:
-        """Let one pipeline take steps, and its lease beat, until it is done or stopped."""
+        """Step one pipeline, with its lease renewed, until it is done or stopped."""
         lease = pipeline.lease
         if lease is None:
             raise AssertionError("every pipeline of a service has a lease")

@@ -15,7 +15,7 @@ from penguin.inline import check_schema, refused_properties
 from penguin.model.settings import TableSettings
 
 TableOf = Callable[[str], TableSettings | None]
-"""Returns the settings of a pipeline's inline commits; None if it has none of its own."""
+"""Returns the `tables:` settings of a pipeline; None without an entry."""
 
 
 def table_entry(settings: PipelineSettings, table_of: TableOf) -> TableSettings | None:
@@ -40,10 +40,10 @@ def table_rules(
 
 
 def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[], None]:
-    """Return the check of a pipeline and its declared fields against its table, by penguin's rules.
+    """Return a check of a pipeline's declared fields against its table, by penguin's rules.
 
-    Penguin reports a log that cannot be read, and settings that it refuses: neither keeps a
-    pipeline from writing files that wait for it.
+    penguin reports an unreadable log or invalid settings; neither stops the pipeline from writing
+    files that wait for penguin.
     """
     identity = identity_of(settings, run_id="")
 
@@ -52,7 +52,7 @@ def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[],
         try:
             tables.require_writable(rules.table_uri, rules.storage_options)
             if settings.infer:
-                return  # What is found in the data fits the table, or is rescued.
+                return  # Columns found in the data fit the table or are rescued.
             check_schema(
                 rules,
                 identity.table_schema,
@@ -69,7 +69,7 @@ def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[],
 
 
 def not_among(pipeline: PipelineSettings, tables: Iterable[TableSettings]) -> str:
-    """Return that penguin, with some tables, would not commit a pipeline's files."""
+    """Say that penguin, with these tables, would not commit a pipeline's files."""
     others = ", ".join(table.table_uri for table in tables)
     where = pipeline.sink.table_uri
     return f"it writes to {where}, which is none of the tables that penguin commits: {others}"
@@ -87,7 +87,7 @@ def uncommitted(
     try:
         tables = load(files, folders, os.environ, refused_properties).tables
     except ConfigInvalid:
-        return None  # Nothing in it is for penguin, which may have a configuration of its own.
+        return None  # It configures no tables; penguin may have its own configuration.
     return not_among(pipeline, tables)
 
 

@@ -1,1 +1,1 @@
-"""Read-only views: what there is to do, what was done."""
+"""Read-only inspection: the audit, schema inference and columns."""

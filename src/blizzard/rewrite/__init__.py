@@ -1,1 +1,1 @@
-"""Commands that rewrite rows of the table: select files, rewrite them, append one entry."""
+"""Commands that rewrite rows of the table: select files, rewrite them, append an entry."""

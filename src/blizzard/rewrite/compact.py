@@ -1,7 +1,7 @@
-"""Compact: make fewer data files of small ones; no row changes.
+"""Compact: merge small data files into fewer ones; no row changes.
 
-One `compact` entry supersedes the small files. Any other command that wants to change them comes
-first: the new files are dropped then, and the next compaction tries again.
+One `compact` entry supersedes the small files. Any other command that changes them takes
+precedence: the new files are dropped, and the next compaction tries again.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -47,27 +47,27 @@ from lakebed.types import FieldType, Provenance
 
 CONCURRENT = 16
 CLOCKS_DIFFER = timedelta(hours=1)
-"""An entry is written after the files that it names, by clocks that differ by less."""
+"""Upper bound on clock differences: an entry is written after the files that it names."""
 
 
 @dataclass(slots=True)
 class KnownOrigins:
-    """What the journal says of data files; what was asked before is not read again."""
+    """A cache of what the journal says about data files."""
 
     journal: str | None = None
     files: dict[str, FinishedFile | None] = field(default_factory=dict)
-    """Each file as it was written, with the origins of its rows; None where it is not ours."""
+    """Each file as written, with the origins of its rows; None if it is not ours."""
 
     def keep(self, journal: str, active: Collection[str]) -> None:
-        """Forget files that are not in the table any more, and all of another journal."""
+        """Forget files that are no longer in the table, and everything of another journal."""
         if journal != self.journal:
             self.journal, self.files = journal, {}
         self.files = {path: file for path, file in self.files.items() if path in active}
 
     def ask(self, journal: JournalReader, last: int, names: Collection[str]) -> None:
-        """Learn of files what the entries up to one say of them.
+        """Look up files in the entries up to `last`.
 
-        Entries are read from the last one back, as far as to when the oldest file was written.
+        Entries are read backwards to the time when the oldest file was written.
         """
         unknown = [name for name in names if name not in self.files]
         wanted = set(unknown)
@@ -90,10 +90,7 @@ def _backwards(journal: JournalReader, last: int) -> Iterator[Entry]:
 
 
 def joined(files: Collection[FinishedFile]) -> tuple[tuple[str, ...], tuple[Run, ...]]:
-    """Return the source files of the rows of several files, and which rows came from which. Pure.
-
-    The rows of the files follow each other; a source file is named once.
-    """
+    """Merge the source files and runs of several concatenated files. Pure."""
     places: dict[str, int] = {}
     runs: list[Run] = []
     for file in files:
@@ -120,7 +117,7 @@ class CompactionPlan(RewritePlan):
     small: int
     """The number of small files, of all writers."""
     young: int
-    """The number of those that are not `quiet_secs` old yet."""
+    """The number of those that are younger than `quiet_secs`."""
 
 
 def plan_compaction(
@@ -172,9 +169,9 @@ def compact(
     known: KnownOrigins | None = None,
     progress: Callable[[int, int], None] = lambda _done, _groups: None,
 ) -> RewriteDone[CompactionPlan]:
-    """Make fewer files of small ones, and append the entry that puts them in their place.
+    """Merge small files, and append the entry that supersedes them.
 
-    `progress` gets the number of finished groups, and of all.
+    `progress` gets the number of finished groups, and of all groups.
     """
     plan = plan_compaction(store, settings, now=clock.now(), known=known)
     if not plan.groups:
@@ -204,13 +201,13 @@ def compact(
 
 
 def policy_of(settings: PipelineSettings) -> Policy:
-    """Return what is worth being put together."""
+    """Return the policy that decides what is worth merging."""
     compact, file_size = settings.sink.compact, settings.sink.rolling.file_size
     return Policy(
         file_size=file_size,
         min_files=compact.min_files,
         quiet_ms=round(compact.quiet * 1000),
-        # Less would make no file of full size.
+        # A lower limit would never make a full-size file.
         max_bytes=max(compact.max_bytes, 2 * file_size),
         cluster_by=compact.cluster_by,
     )
@@ -229,11 +226,11 @@ def _check_columns(settings: PipelineSettings, columns: Schema, partitions: Sequ
 def _candidates(
     files: Sequence[ActiveFile], origins: KnownOrigins, policy: Policy
 ) -> list[SmallFile]:
-    """Return the files that may be of this journal; of those that were asked for, its own."""
+    """Return the files that may belong to this journal; of those looked up, only its own."""
     found = []
     for file in files:
         if file.path not in origins.files:
-            # What is not asked for yet is taken for one whose rows say where they came from.
+            # Assume that rows of files not looked up yet say where they came from.
             found.append(replace(_small(file, None, policy), sortable=bool(policy.cluster_by)))
             continue
         known = origins.files[file.path]
@@ -251,7 +248,7 @@ def _small(file: ActiveFile, known: FinishedFile | None, policy: Policy) -> Smal
     return SmallFile(
         path=file.path,
         size=file.size,
-        # A file of which the log does not count the rows is left alone, as is one without a time.
+        # A file without a row count in the log or a time in its name is left alone.
         rows=0 if begun is None else file.live_rows or 0,
         partition=tuple(values),
         written=begun or 0,
@@ -265,7 +262,7 @@ def _group(group: MergeGroup, active: Mapping[str, ActiveFile]) -> FileGroup:
 
 
 def _merge(done: Rewritten, known: Mapping[str, FinishedFile], store: Reader) -> Rewrite:
-    """Return what a group has become, with the origins of its rows."""
+    """Return the rewrite of a group, with the origins of its rows."""
     group = done.group
     names, runs = joined([_live(known[file.path], file, store) for file in group.files])
     if group.sorted_by:
@@ -278,7 +275,7 @@ def _merge(done: Rewritten, known: Mapping[str, FinishedFile], store: Reader) ->
 
 
 def _live(known: FinishedFile, file: ActiveFile, store: Reader) -> FinishedFile:
-    """Return a file with the origins of its rows that are not deleted."""
+    """Return a file with the origins of its live rows."""
     if file.vector is None:
         return known
     gone = ranges_of(deleted_rows(store, file.vector))
@@ -287,7 +284,7 @@ def _live(known: FinishedFile, file: ActiveFile, store: Reader) -> FinishedFile:
 
 
 def _still_there(merges: Sequence[Rewrite], now: TableState, journal: str) -> tuple[Rewrite, ...]:
-    """Return those whose files are all in the table and are not superseded by another entry."""
+    """Return the merges whose files are all in the table and not superseded by another entry."""
     if now.last.journal != journal:
         return ()
     taken = {old.filename for entry in now.waiting_entries() for old in entry.outgoing}

@@ -1,8 +1,8 @@
 """Erase rows by a condition: the right to be forgotten.
 
-Data files with no other rows go; the others are rewritten without them, and one `erase` entry
-supersedes all of them. The condition may itself be personal data: it is written nowhere, and the
-entry only counts the rows.
+Data files without other rows are removed and the others rewritten; one `erase` entry supersedes all
+of them. The condition may itself be personal data, so it is stored nowhere, and the entry only
+counts the rows.
 """
 
 from collections import Counter
@@ -40,16 +40,16 @@ class FileWithRows:
 
     file: ActiveFile
     rows: int
-    """How many they are."""
+    """The number of matching rows."""
     sources: Mapping[str, int]
-    """How many of them came from which source file, by its URI, as far as it is known."""
+    """Matching rows by source URI, as far as known."""
     deleted: int = 0
-    """Rows of it for which the condition holds, too, but which a deletion vector deleted before:
-    without a rewrite the file would still hold them."""
+    """Matching rows that a deletion vector deleted before; without a rewrite the file would still
+    hold them."""
 
     @property
     def unknown(self) -> int:
-        """Count those of which nothing says where they came from: somebody else wrote the file."""
+        """Count the rows of unknown origin, in files of other writers."""
         return self.rows - sum(self.sources.values())
 
     @property
@@ -72,7 +72,7 @@ class ErasePlan(RewritePlan):
 
     @property
     def sources(self) -> Counter[str]:
-        """Count the rows by their source files, as far as those are known."""
+        """Count the rows by source file, as far as known."""
         found: Counter[str] = Counter()
         for one in self.files:
             found.update(one.sources)
@@ -85,7 +85,7 @@ class ErasePlan(RewritePlan):
 
     @property
     def deleted(self) -> int:
-        """Count the rows that were deleted before, and that files of the table still hold."""
+        """Count the rows that were deleted before but are still in files of the table."""
         return sum(one.deleted for one in self.files)
 
     @property
@@ -142,8 +142,7 @@ def erase(
             reason=reason,
         )
 
-    # Files that were added since then are left alone; which of the old ones have such rows cannot
-    # have changed.
+    # Files added since the plan are left alone; the rows of the old ones cannot have changed.
     _now, number = commit(store, plan, rewritten, entry)
     return RewriteDone(found=plan, entry=number)
 
@@ -151,7 +150,7 @@ def erase(
 def with_rows(
     file: ActiveFile, inside: RowsInFile, named: FileOrigins | None, predicate: Predicate
 ) -> FileWithRows:
-    """Return a data file with what is known of the rows in it that are selected. Pure."""
+    """Return a data file with the facts about its selected rows. Pure."""
     file = replace(file, rows=inside.rows, without=RowsWhere(predicate))
     if named is not None:
         runs = named.file.runs if _tells_every_row(named, inside) else ()

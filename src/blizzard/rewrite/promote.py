@@ -1,6 +1,6 @@
-"""Fill a column from `_rescued`, for the rows that are already in the table.
+"""Promote: fill a column from `_rescued` for rows that are already in the table.
 
-The data files that hold such values are rewritten, and one `promote` entry supersedes them.
+The data files with such values are rewritten, and one `promote` entry supersedes them.
 """
 
 from collections.abc import Callable, Iterator
@@ -40,12 +40,12 @@ SchemaCheck = Callable[[dict[str, Any], tuple[str, ...]], None]
 
 
 class FieldNotPromotable(LakeError, code="field_not_promotable", whose=Whose.USER):
-    """No column can be filled from `_rescued` for this field, as things are configured."""
+    """The configuration has no column for this field that could be filled from `_rescued`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotedField:
-    """The field that an operator names, and its type if no column has it yet."""
+    """The requested field, and its type if no column has it yet."""
 
     field: str
     type: str | None = None
@@ -58,13 +58,13 @@ class PromotionPlan(RewritePlan):
     target: FillTarget
     files: tuple[ActiveFile, ...]
     unknown: frozenset[str]
-    """Those of them that no journal names: other programs wrote them, say by OPTIMIZE."""
+    """The files that no journal names, which other programs wrote, for example by OPTIMIZE."""
     waiting: int
-    """Entries that are not committed yet: their rows are left as they are."""
+    """The number of uncommitted entries, whose rows are left as they are."""
     columns: Schema | None
-    """The columns that the next batch is to know."""
+    """The columns that the next batch starts with."""
     table_schema: dict[str, Any]
-    """The table's columns with that of the field."""
+    """The table's schema including the field's column."""
 
     @property
     def requires(self) -> FillTarget:
@@ -96,7 +96,7 @@ def plan_promotion(
         files=files,
         unknown=frozenset(file.path for file in files if not origins.is_traced(file.path)),
         waiting=max(0, state.last.sequence - state.committed),
-        # If batches add columns, one must not find this column with another type.
+        # If batches add columns, they must not find this column with another type.
         columns=known if adds else history.columns,
         table_schema=table_schema,
     )
@@ -137,7 +137,7 @@ def promote(
 def target_of(
     settings: PipelineSettings, known: Schema, table: Schema | None, wanted: PromotedField
 ) -> FillTarget:
-    """Return the field that is meant, as the next batch will read it. Pure."""
+    """Return the requested field as the next batch will read it. Pure."""
     name = wanted.field
     given = None if wanted.type is None else _declared(name, wanted.type)
     target = find_target(known, name)
@@ -169,7 +169,7 @@ def _new(
     name: str,
     given: Field | None,
 ) -> Field:
-    """Return a column that is not declared: only where columns are added by themselves."""
+    """Return an undeclared column; raise unless columns are added automatically."""
     if settings.unknown_fields is not UnknownFields.ADD:
         raise FieldNotPromotable(
             f"{name} is not declared: add it to schema.fields of pipeline {settings.name}, so "
@@ -225,7 +225,7 @@ def _may_hold(found: FileOrigins, target: FillTarget) -> bool:
     if not _rescues(found.file):
         return False
     names = frozenset(found.file.source_files)
-    # Other entries have no sources to say what is in `_rescued`.
+    # Other entries have no source records that count rescued values.
     return not found.entry.is_batch or any(
         path == OTHER_FIELDS or target.holds(path)
         for record in found.entry.sources

@@ -1,8 +1,8 @@
-"""Rows of source files replaced by what a source file holds now: in one commit, or not at all.
+"""Replace the rows of source files with the present content of a source file, atomically.
 
-All rows of the source files that are in the table go, those of earlier content of the new one
-included, and the new rows come with the same entry. So readers see the old or the new, and
-repeating it, after penguin could not apply the entry, gives the same result.
+One entry removes all rows of the source files, including those of earlier content of the new one,
+and adds the new rows. So readers see either the old or the new rows, and a repetition after penguin
+rejected the entry gives the same result.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,25 +36,25 @@ from lakebed.storage.store import Reader, Store
 
 
 class ContentNotRead(LakeError, code="content_not_read", whose=Whose.USER):
-    """What is to take the place of rows could not be read, so nothing was changed."""
+    """The replacement content could not be read, so nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewed:
-    """The outcome for source files that are other objects than those that were read."""
+    """The outcome for changed source files."""
 
     entries: tuple[int, ...] = ()
     """The entries that supersede their old rows."""
     keys: frozenset[str] = frozenset()
     """The files whose rows those entries supersede."""
     rows: int = 0
-    """The rows that they have now."""
+    """Their number of new rows."""
     removed: int = 0
-    """The rows that they had."""
+    """Their number of old rows."""
     failed: tuple[SourceRecord, ...] = ()
-    """Files that cannot be read now; their old rows stay in the table."""
+    """Files that cannot be read, whose old rows stay in the table."""
     waits: str | None = None
-    """Why others have to wait; None where none does."""
+    """Why other files have to wait; None if none does."""
 
 
 def exchange_of(
@@ -66,11 +66,11 @@ def exchange_of(
     *,
     now: datetime,
 ) -> tuple[tuple[str, ...], SourceFile]:
-    """Return the keys of the files whose rows go, and the new file: its earlier rows go, too."""
+    """Return the keys of the files to replace, including the new file's, and the new file."""
     new = find_object(settings, other, open_source, now=now)
     known = KnownSources(read_ledger(store, settings.name))
     others = [key for key in keys if key != new.key]
-    # The file itself may be named only because its new content is meant; it need not be known.
+    # The new file may be named among the old ones without being known.
     is_source = len(others) < len(keys)
     own = [new.key] if is_source or has_rows(known(new.key)) else []
     return (*others, *own), new
@@ -79,7 +79,7 @@ def exchange_of(
 def find_object(
     settings: PipelineSettings, key: str, open_source: OpenReader, *, now: datetime
 ) -> SourceFile:
-    """Return a source file as it is in its source now; raise where it cannot be read."""
+    """Return a source file as it is now; raise if it cannot be read."""
     name, _, path = key.partition(":")
     lister = next((one for one in source_listers(settings) if one.source.name == name), None)
     facts = None
@@ -141,9 +141,9 @@ def renew(
     ingest: Ingest,
     open_source: OpenReader,
 ) -> Renewed:
-    """Supersede the rows of source objects with their new content, as far as that can be done now.
+    """Supersede the rows of source objects with their new content, as far as possible now.
 
-    All of them with one entry; if something is in the way of one of them, each by itself.
+    Uses one entry for all objects; if one of them is blocked, one entry each.
     """
     settings = ingest.settings
 
@@ -173,9 +173,9 @@ def read_content(
     *,
     rows_deleted: bool = False,
 ) -> Content:
-    """Read what supersedes the rows of source objects, as a batch would read it now.
+    """Read the new content of source objects as a batch would.
 
-    Raise before anything is read if those rows cannot be taken out of the table.
+    Raise before anything is read if the old rows cannot be taken out of the table.
     """
     settings = ingest.settings
     plan = plan_retraction(store, settings, keys, rows_deleted=rows_deleted)
@@ -193,7 +193,7 @@ def read_content(
     settled = ingested.settled
     settled.require_room()
     failed = tuple(record for record in settled.sources if not _may_come_in(record))
-    # What shares files with lines that must not come in waits for the next time.
+    # Content that shares data files with failed content waits for the next attempt.
     spoilt = {record.unit for record in failed if record.rows or record.quarantined}
     good = tuple(
         record for record in settled.sources if _may_come_in(record) and record.unit not in spoilt
@@ -212,12 +212,12 @@ def read_content(
 
 
 def _may_come_in(record: SourceRecord) -> bool:
-    """Whether a file may take the place of rows: with nothing to come in, they stay."""
+    """Whether a file may replace rows: without any content they stay."""
     return record.failure is None and record.complete and record.rows > 0
 
 
 def _failed(record: SourceRecord) -> SourceRecord:
-    """Return the record of a file of which nothing comes in, with the reason."""
+    """Return the record of a file whose content is not used, with the reason."""
     if record.failure is not None:
         return record
     why = "it has no row" if record.complete else "it was not read to its end"
@@ -263,7 +263,7 @@ def _as_far_as_possible(
 
 
 def _alone(file: SourceFile, trouble: LakeError) -> Renewed:
-    """Return what becomes of one file whose rows cannot be taken out now, or ever."""
+    """Return the outcome for a file whose rows cannot be taken out, now or ever."""
     if isinstance(trouble, SourceNotRetractable):
         return Renewed(waits=trouble.message)
     failure = Failure(stage=FailureStage.DISCOVER, code=trouble.code, message=trouble.message)

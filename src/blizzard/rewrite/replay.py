@@ -1,10 +1,9 @@
-"""Lines in quarantine that an operator has read again, or gives up.
+"""Replay or discard quarantined lines.
 
-What becomes of them is a fact of the journal: a `replay` entry names the rows that lines became, a
-`discard` entry has none, and both say which quarantine files are done with, and which files hold
-the lines that go on waiting. Until the entry is appended nothing has happened, and what was written
-for it is garbage like that of any attempt that died. A quarantine file is resolved once: a second
-replay finds that it waits no longer.
+A `replay` entry names the data files with the new rows, a `discard` entry has none. Both name the
+quarantine files that are resolved, and the files with the lines that still wait. Until the entry is
+appended nothing has happened, and files written for it are garbage. A quarantine file is resolved
+once: a second replay finds that it no longer waits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,33 +44,33 @@ from lakebed.types import Handoff
 
 
 class NotReplayed(LakeError, code="lines_not_replayed", whose=Whose.EXTERNAL, retryable=True):
-    """Lines that can be read could not be written, so nothing was changed."""
+    """Readable lines could not be written, so nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayPlan:
-    """The quarantine files that may have lines which are meant, and the state of the journal."""
+    """The quarantine files that may contain selected lines, and the state of the journal."""
 
     meant: Meant
     files: tuple[WaitingFile, ...]
     history: Ledger
     last: StoredEntry | None
-    """None where there is no journal yet."""
+    """The last entry; None if there is no journal yet."""
     counts: Mapping[str, int]
-    """How many lines are meant, by quarantine file."""
+    """The number of selected lines by quarantine file."""
     unknown: frozenset[str]
-    """Groups that no waiting line belongs to."""
+    """Named groups without waiting lines."""
     rejected: frozenset[str]
-    """Quarantine files of content that was to supersede rows, and was rejected."""
+    """Quarantine files of rejected replacement content."""
 
     @property
     def lines(self) -> int:
-        """Count the lines that are meant."""
+        """Count the selected lines."""
         return sum(self.counts.values())
 
     @property
     def not_in_place(self) -> int:
-        """Count those of them whose content was rejected."""
+        """Count the selected lines of rejected content."""
         return sum(self.counts[name] for name in self.rejected)
 
     @property
@@ -80,37 +79,37 @@ class ReplayPlan:
         return tuple(one for one in self.files if one.file.filename not in self.rejected)
 
     def corrections(self, corrected: Sequence[bytes]) -> dict[str, tuple[bytes, ...]]:
-        """Return the corrected lines of each quarantine file, or raise where they do not fit."""
+        """Assign the corrected lines to quarantine files; raise if the number differs."""
         names = (one.file.filename for one in self.in_place)
         return shared_out({name: self.counts[name] for name in names}, corrected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOutcome:
-    """What was done with lines in quarantine."""
+    """The result of a replay or discard."""
 
     entry: int | None = None
-    """None where nothing was to be done."""
+    """The appended entry; None if there was nothing to do."""
     lines: int = 0
-    """Lines that became rows, or were discarded."""
+    """Lines that became rows or were discarded."""
     filtered: int = 0
-    """Lines that wait no longer and gave no row: `source.skip_records` passes them over."""
+    """Lines that `source.skip_records` filtered, which no longer wait and gave no row."""
     left: int = 0
-    """Lines that are meant and go on waiting: they still cannot be read."""
+    """Selected lines that still cannot be read and keep waiting."""
     unknown: frozenset[str] = frozenset()
-    """Names that stand for no line that waits."""
+    """Names without waiting lines."""
     not_in_place: int = 0
-    """Of the lines that go on waiting, those of content that was not put in its place."""
+    """Of the lines that keep waiting, those of rejected content."""
     sources: frozenset[str] = frozenset()
-    """The keys of source files that were named and have lines that are meant."""
+    """The keys of named source files with selected lines."""
 
 
 def plan_replay(
     store: Reader, pipeline: str, names: list[str] | None, snapshot: Snapshot | None = None
 ) -> ReplayPlan:
-    """Find the quarantine files that may have lines which are meant; without names all are.
+    """Find the quarantine files that may contain selected lines; without names, all lines.
 
-    `snapshot` is the table's newest version, which says what penguin rejected.
+    `snapshot` is the table's newest version, which tells what penguin rejected.
     """
     rejected: PassedOver = nothing_decided
     if snapshot is not None:
@@ -139,20 +138,20 @@ def plan_replay(
 
 
 def _groups(store: Reader, waiting: WaitingFile, meant: Meant) -> list[str]:
-    """Return the group of each line that is meant."""
+    """Return the group of each selected line."""
     lines = lines_in(store, waiting.file)
     return [line.fault.group for line in lines if meant.takes(line.fault.group, line.key)]
 
 
 def table_of(settings: PipelineSettings) -> Snapshot | None:
-    """Open the newest version of a pipeline's table; None where there is none."""
+    """Open the newest version of a pipeline's table; None if there is none."""
     return tables.look_at(settings.sink.table_uri, settings.sink.storage_options)
 
 
 def discard(
     store: Store, settings: PipelineSettings, names: list[str] | None, *, clock: Clock
 ) -> ReplayOutcome:
-    """Discard lines: they wait no longer, and never become rows."""
+    """Discard lines, which then never become rows."""
     found = plan_replay(store, settings.name, names)
     if found.last is None or not found.lines:
         return ReplayOutcome(unknown=found.unknown)
@@ -177,7 +176,7 @@ def without_meant(
     *,
     clock: Clock,
 ) -> tuple[Resolved, ...]:
-    """Write quarantine files anew without the lines that are meant; return those with any."""
+    """Rewrite quarantine files without the selected lines; return those that had any."""
     rest = QuarantineRewrite(
         rolling=settings.sink.rolling,
         clock=clock,
@@ -207,12 +206,11 @@ def replay(
     emit: Emit = lambda _event: None,
     corrected: Sequence[bytes] | None = None,
 ) -> ReplayOutcome:
-    """Read lines again as a batch would read them now: what can be read becomes rows.
+    """Read lines again as a batch would; readable lines become rows.
 
-    Those that `source.skip_records` passes over wait no longer, and give no row. Values without a
-    column get one where a batch would add it. Lines of content that was to come in the place of
-    rows, and has not, go on waiting: the rows that were to be replaced are in the table.
-    `corrected` has a text for each of the lines, which is read in its place.
+    Lines that `source.skip_records` filters no longer wait and give no row. New columns are added
+    if a batch would add them. Lines of rejected replacement content keep waiting, since the rows to
+    be replaced are in the table. `corrected` has a replacement text for each of the lines.
     """
     table = table_of(settings)
     found = plan_replay(store, settings.name, names, table)
@@ -288,7 +286,7 @@ def _units(
 
 
 def _partition(settings: PipelineSettings, waiting: WaitingFile) -> PartitionValues:
-    """Return what the paths of the source files say: those of one unit say the same."""
+    """Return the partition in the source paths, which all files of one unit share."""
     sink = settings.sink
     fields = {one.name: one for one in table_schema(settings.schema, sink.template).fields}
     template = from_path(sink.template, settings.schema, sink.timestamp_field)
@@ -308,7 +306,7 @@ def _refuse_failed(settled: SettledBatch) -> None:
 def _append(
     store: Store, pipeline: str, before: ReplayPlan, entry: Callable[[StoredEntry], Entry]
 ) -> int | None:
-    """Append the entry; raise where lines wait no longer, or the columns are others by now."""
+    """Append the entry; raise if lines no longer wait or the columns have changed."""
     path = store.describe(layout.journal_folder(pipeline))
 
     def validated() -> tuple[None, Entry]:

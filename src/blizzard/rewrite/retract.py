@@ -1,7 +1,7 @@
 """Retract the rows of source objects, and discard their quarantined lines.
 
-Data files with no other rows go; the others are rewritten without them, and one `retract` entry
-supersedes all of them. The source objects stay known: blizzard does not read them again by itself.
+Data files without other rows are removed and the others rewritten; one `retract` entry supersedes
+all of them. The source objects stay known, so blizzard does not read them again by itself.
 """
 
 from collections import Counter
@@ -53,30 +53,30 @@ from lakebed.types import Handoff
 
 
 class SourceNotRetractable(LakeError, code="source_not_retractable", whose=Whose.USER):
-    """The rows of a source file cannot be taken back as things are; nothing was changed."""
+    """The rows of a source file cannot be retracted now; nothing was changed."""
 
 
 class RowsNotToldApart(LakeError, code="rows_not_told_apart", whose=Whose.USER):
-    """Another program has rewritten rows, and nothing says any more which came from where."""
+    """Another program has rewritten rows, so their origins are no longer known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """New content of source objects, which the entry adds."""
+    """New content of source objects for an entry to add."""
 
     records: tuple[SourceRecord, ...]
     files: tuple[FinishedFile, ...]
     quarantine: tuple[QuarantineFile, ...]
     columns: EntryColumns
     known: Schema | None
-    """The columns that the journal knew when the content was read."""
+    """The columns in the journal when the content was read."""
     before: Mapping[str, SourceRecord | None]
-    """The objects as the journal knew them then, by their keys."""
+    """The objects as the journal knew them then, by key."""
     failed: tuple[SourceRecord, ...] = ()
-    """Objects that cannot be read, or that have no row; nothing of them is in the rest."""
+    """Objects that cannot be read or have no row, which the rest does not include."""
 
     def within(self, entry: Entry, plan: "RetractPlan", outgoing: Collection[str]) -> Entry:
-        """Return an entry that takes rows out, with this content added.
+        """Add this content to an entry that takes rows out.
 
         Each source object supersedes all data files with its earlier rows.
         """
@@ -93,7 +93,7 @@ class Content:
             quarantine=self.quarantine,
             table_schema=self.columns.table_schema,
             columns=self.columns.found,
-            # The entry hands its files off by itself, under any hand-off of batches.
+            # The entry itself is the hand-off of its files, whatever the table's hand-off.
             handoff=Handoff.JOURNAL,
         )
 
@@ -147,7 +147,7 @@ def plan_retraction(
 ) -> RetractPlan:
     """Find the rows of source objects in the table; raise if they cannot be taken out of it.
 
-    With `rows_deleted` an operator says that rows which cannot be distinguished were deleted.
+    `rows_deleted`: an operator confirms that indistinguishable rows were deleted.
     """
     state = table_state(store, settings)
     history = state.history
@@ -184,7 +184,7 @@ def plan_retraction(
 
 
 def _lineage(settings: PipelineSettings, state: TableState, journals: JournaledFiles) -> Lineage:
-    """Fold the log up to the version of a state, with what entries replaced by what."""
+    """Fold the log up to a state's version, including replacements by entries."""
     log = tables.whole_log(settings.sink.table_uri, settings.sink.storage_options)
     lineage = Lineage() if log is None else Lineage.fold(log, until=state.snapshot.version)
     for old, new in journals.replaced:
@@ -249,9 +249,9 @@ def retract(
 
 
 def refuse_rows_out(store: Reader, plan: RetractPlan) -> None:
-    """Raise if a data file is out of the table that also holds expected rows of other sources.
+    """Raise if a data file with expected rows of other sources is out of the table.
 
-    Superseding it would lose those rows: they have to come back, or be accepted as lost, first.
+    Superseding it would lose those rows: they must first be restored, or accepted as lost.
     """
     state = plan.state
     out = {
@@ -264,7 +264,7 @@ def refuse_rows_out(store: Reader, plan: RetractPlan) -> None:
     for path, key in out.items():
         by, name = plan.lineage().removed_by(path), file_name(path)
         if path in accepted or by is None or store.head(path) is None:
-            continue  # What does not exist any more cannot be put back.
+            continue  # A deleted object cannot be put back.
         way = "run penguin replay first, or accept the loss with blizzard audit --accept"
         if state.snapshot.fates([name])[name] == HeldState.GONE:
             way = f"run blizzard redo --held {name} first"
@@ -335,14 +335,14 @@ def _journals(store: Reader, state: TableState, meant: SelectedSources) -> Journ
     for entry, in_use in entries_of_table(store, first=last.pipeline):
         ours = in_use and entry.pipeline == last.pipeline
         if ours and entry.sequence > last.sequence:
-            continue  # It was appended since the history was read: the next try sees both.
+            continue  # It was appended since the ledger was read; a retry sees both.
         if not state.has_rejected(entry):
             journals.take(entry, in_effect=state.has(entry))
     return journals
 
 
 def _never_added(journals: JournaledFiles, state: TableState, committer: str) -> frozenset[str]:
-    """Return the names of files that never were in the table; raise if they may still come."""
+    """Return the names of files that were never in the table; raise if they may still arrive."""
     found: set[str] = set()
     fates = state.snapshot.fates(map(file_name, journals.origins.written))
     for path, one in journals.written():
@@ -390,7 +390,7 @@ def _bad_lines(files: Sequence[WaitingFile], keys: frozenset[str]) -> Counter[st
 
 
 def _refuse_read_since(store: Reader, pipeline: str, content: Content, history: Ledger) -> None:
-    """Raise where somebody else has read the new content, or has found columns, meanwhile."""
+    """Raise if another run has read the new content or found columns meanwhile."""
     known = KnownSources(history)
     now = {key: known(key).object_of(key) for key in content.before}
     if now != content.before or history.columns != content.known:

@@ -1,8 +1,7 @@
-"""Which rows of which data files came from source files, by all journals of a table. Pure.
+"""Find the rows of source files in data files, by all journals of a table.
 
-A data file that takes the place of another has the rows of that one in their order, or says itself
-where its rows came from. What another writer has rewritten no journal names: where rows of the
-source files were in such a file, only a column of the rows themselves tells them apart.
+A data file that replaces another one keeps its rows in order, or records their origins itself. No
+journal names files that another writer rewrote: there, only a provenance column tells rows apart.
 """
 
 from collections import Counter
@@ -25,7 +24,7 @@ from lakebed.types import Provenance
 
 
 def why_not(before: Before, committer: str) -> str | None:
-    """Return why the rows of a file cannot be taken back, by what the journal knows of it."""
+    """Return why the rows of a file cannot be retracted, by the journal; None if they can."""
     and_commit = "" if committer == "blizzard" else f" and {committer}"
     left = before.unfinished
     if left is None:
@@ -44,7 +43,7 @@ def why_not(before: Before, committer: str) -> str | None:
 
 
 def has_rows(before: Before) -> bool:
-    """Whether rows of a file may be in the table, by what the journal knows of it."""
+    """Whether rows of a file may be in the table, by the journal."""
     left = before.unfinished
     return before.finished is not None or (left is not None and left.record.records_read > 0)
 
@@ -54,16 +53,16 @@ FILE = Provenance.FILE.column
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedSources:
-    """The source files that are meant, by how journals and rows name them."""
+    """The selected source files, by the names in journals and rows."""
 
     journal: str
-    """The journal in use, whose keys mean what they mean now."""
+    """The journal in use, whose keys have their present meaning."""
     keys: frozenset[str]
     uris: dict[str, str]
-    """The key of each URI by which rows, and entries of other journals, may name one of them."""
+    """The key for each URI by which rows and other journals may name a source file."""
 
     def learn(self, entry: Entry) -> None:
-        """Note where an entry of the journal in use says that they are: a source may have moved."""
+        """Record the locations of the sources in an entry, as they may have moved."""
         if entry.journal == self.journal:
             for key in self.keys:
                 source, _, path = key.partition(":")
@@ -72,14 +71,14 @@ class SelectedSources:
                     self.uris[f"{root.rstrip('/')}/{path}"] = key
 
     def key_of(self, entry: Entry, name: str) -> str | None:
-        """Return the key of a source file that a data file of an entry names; None if another."""
+        """Return the key of a source file named in an entry; None if not selected."""
         if entry.journal == self.journal:
             return name if name in self.keys else None
         source, _, path = name.partition(":")
         return self.uris.get(f"{entry.source_uris.get(source, '').rstrip('/')}/{path}")
 
     def condition(self) -> RowsWhere:
-        """Return the rows that say themselves that they came from one of them."""
+        """Return the condition on provenance columns that selects their rows."""
         parts = tuple(Comparison((FILE,), Operator.EQUAL, uri) for uri in sorted(self.uris))
         return RowsWhere(Combined("or", parts))
 
@@ -105,13 +104,13 @@ class WrittenFile(FileOrigins):
 
 @dataclass(slots=True, kw_only=True)
 class JournaledFiles:
-    """What all journals say of the data files of some source files, entry by entry."""
+    """The data files of some source files, from the entries of all journals."""
 
     meant: SelectedSources
     origins: RowOrigins = field(init=False)
-    """Those of the files of batches, replays and compactions with rows of them."""
+    """The origins of files of batches, replays and compactions with their rows."""
     replaced: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
-    """The files that entries took out, each with those in its place."""
+    """The files that entries took out, each with its replacements."""
     out: set[str] = field(default_factory=set)
     """The names of files that entries took out or superseded."""
 
@@ -166,20 +165,20 @@ class JournaledFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsFound:
-    """The rows of source files in a table: in which files, and how to identify them."""
+    """The rows of source files in a table: the files, and how to identify the rows."""
 
     whole: tuple[ActiveFile, ...] = ()
     """Files with no other rows."""
     mixed: tuple[ActiveFile, ...] = ()
-    """Files with others, too, each with the rows that are selected."""
+    """Files that also have other rows, each with the selected ones."""
     unnamed: tuple[ActiveFile, ...] = ()
-    """Files of other writers, in which the rows say themselves where they came from."""
+    """Files of other writers whose rows have provenance columns."""
     rows: Mapping[str, int] = field(default_factory=dict)
-    """How many rows each source file has, as far as journals tell it."""
+    """The rows of each source file, as far as journals tell."""
     counted: Mapping[str, int] = field(default_factory=dict)
-    """How many it has in the other files."""
+    """Its rows in `unnamed` files."""
     untold: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Files in which rows of source files cannot be distinguished from others, with those."""
+    """Files with indistinguishable rows, and the source files concerned."""
 
     @property
     def files(self) -> tuple[ActiveFile, ...]:
@@ -192,7 +191,7 @@ Holders = Callable[[str], Collection[str] | None]
 
 
 class RowSearch:
-    """Finds the rows of source files; looks into each data file once for each deletion vector."""
+    """Finds the rows of source files, reading each data file once per deletion vector."""
 
     def __init__(self, store: Reader) -> None:
         self._store = store
@@ -252,9 +251,9 @@ class RowSearch:
         holders: Holders,
         untold: dict[str, tuple[str, ...]],
     ) -> list[ActiveFile]:
-        """Return the files of other writers that may hold rows; add to `untold` if they do not say.
+        """Return the files of other writers that may hold rows; add to `untold` without origins.
 
-        They may be in every partition: an UPDATE moves rows to another.
+        They may be in any partition, since an UPDATE moves rows.
         """
         condition = journals.meant.condition()
         unnamed = {
@@ -290,7 +289,7 @@ class RowSearch:
 def _counted(one: WrittenFile, deleted: Places) -> Counter[str]:
     """Count the rows of each selected source file, without deleted ones."""
     if not one.file.runs:
-        # Sorted rows are not attributed: together these sources have all of them.
+        # Sorted rows are not attributed individually: these sources share them.
         return Counter({one.keys[0]: one.file.record_count - len(deleted)})
     found: Counter[str] = Counter()
     start = 0

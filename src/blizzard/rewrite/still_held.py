@@ -1,8 +1,7 @@
-"""Who still holds rows that are erased, or are to be. Nothing here writes.
+"""Find what still holds rows that were or will be erased. Read-only.
 
-Files that left the table, or never were in it, hold them; bad lines in quarantine may; and the
-source files that they came from do. The condition is all there is to go by: nothing says for what
-earlier erasures were.
+They may be in data files outside the table, in quarantined lines, and in the source files. The
+search uses the present condition only, since those of earlier erasures are not stored.
 """
 
 from collections import Counter, defaultdict
@@ -49,20 +48,20 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 class Why(StrEnum):
-    """Why a data file with such rows is there, though it was not in the table."""
+    """Why a data file with such rows exists outside the table."""
 
     ADDED = "added"
-    """It came into the table after that was looked at: its rows are there still."""
+    """It was added to the table after the plan, so its rows are still there."""
     WAITING = "waiting"
     """It is in an entry that penguin has not committed yet."""
     HELD = "held"
     """penguin holds it."""
     REMOVED = "removed"
-    """It was in the table, and time travel still reads it."""
+    """It was in the table, and time travel can still read it."""
     CHANGES = "changes"
-    """It says what a version changed, and the change data feed still reads it."""
+    """It records the changes of a version, and the change data feed can still read it."""
     UNNAMED = "unnamed"
-    """The log does not name it: it was removed long ago, or is left of an attempt that died."""
+    """The log does not name it: it was removed long ago, or a failed attempt left it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +72,7 @@ class OtherFile:
     rows: int
     why: Why
     deleted_from: datetime | None = None
-    """Before then no VACUUM deletes it, by the table's retention; None where that is not known."""
+    """The earliest time at which VACUUM may delete it; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,37 +85,37 @@ class BadLinesLeft:
     lines: int
     """Lines for which the condition holds."""
     maybe: int
-    """Others in which a value of the condition stands, or that cannot be read."""
+    """Lines that contain a value of the condition or cannot be read."""
     waits: bool
-    """Whether they wait; otherwise they were dealt with, and blizzard gc deletes the file."""
+    """Whether they wait; otherwise they are resolved, and `blizzard gc` deletes the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceLeft:
-    """A source file from which such rows, or rows that were erased before, came."""
+    """A source file of such rows, or of rows erased before."""
 
     uri: str
     rows: int
     is_there: bool | None
-    """None where no source of the pipeline has it any more."""
+    """None if no configured source contains it."""
 
 
 class WhyNotSearched(StrEnum):
-    """Why no data file of the table tells what a source file holds."""
+    """Why the table does not show what a source file holds."""
 
     FAILED = "failed"
-    """It failed: what of it is not in the table comes once it is read."""
+    """It failed: the rest of it arrives once it is read."""
     WAITING = "waiting"
-    """It was not read, or not to its end."""
+    """It was not read, or only in part."""
     CHANGED = "changed"
     """It is another object than the one that was read."""
     RETRACTED = "retracted"
-    """Its rows were taken out of the table again."""
+    """Its rows were retracted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsearchedSource:
-    """A source file that is there, and may hold such rows."""
+    """A present source file that may hold such rows."""
 
     uri: str
     why: WhyNotSearched
@@ -124,31 +123,30 @@ class UnsearchedSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StillHeld:
-    """Everything that was found."""
+    """Everything that still holds such rows."""
 
     data_files: tuple[OtherFile, ...] = ()
     bad_lines: tuple[BadLinesLeft, ...] = ()
     sources: tuple[SourceLeft, ...] = ()
     sources_unknown: int = 0
-    """Rows that were found, or were erased before, of which nothing says where they came from:
-    another program wrote the data files."""
+    """Rows, found or erased before, of unknown origin: another program wrote the data files."""
     possible_sources: tuple[SourceLeft, ...] = ()
-    """Source files that those may be of: data files that are not in the table have such rows."""
+    """Candidate sources for those rows, from data files outside the table."""
     unread: tuple[str, ...] = ()
-    """Files that could not be read, so that it is not known whether they hold such rows."""
+    """Unreadable files, which may hold such rows."""
     unlisted: tuple[str, ...] = ()
-    """Sources that could not be listed, each as a sentence: their files were not checked."""
+    """A sentence for each source that could not be listed and so was not checked."""
     not_searched: tuple[UnsearchedSource, ...] = ()
-    """Source files of which the table does not have all rows."""
+    """Source files whose rows are not all in the table."""
 
     @property
     def sources_there(self) -> tuple[SourceLeft, ...]:
-        """Return the source files that are there, or may be."""
+        """Return the source files that exist or may exist."""
         return tuple(one for one in self.sources if one.is_there is not False)
 
     @property
     def is_nothing(self) -> bool:
-        """Whether no place is known to hold any."""
+        """Whether nothing is known to hold such rows."""
         found = self.data_files or self.bad_lines or self.sources_there or self.sources_unknown
         return not (found or self.unread or self.unlisted or self.not_searched)
 
@@ -160,7 +158,7 @@ def still_held(
     found: ErasePlan,
     open_source: OpenReader,
 ) -> StillHeld:
-    """Find what holds rows for which the condition holds, beside the table."""
+    """Find what holds matching rows outside the table."""
     unread: list[str] = []
     others = _rows_of_others(store, predicate, found, unread)
     known = with_found(settings.schema, found.state.history.columns)
@@ -200,9 +198,9 @@ def _not_searched(
     open_source: OpenReader,
     unread: list[str],
 ) -> list[UnsearchedSource]:
-    """Return the files of a source of which not all rows are, or were, in the table.
+    """Return the files of a source whose rows are or were not all in the table.
 
-    They are listed as for a batch. A name that no batch can read may hold rows all the same.
+    They are listed as for a batch. Unreadable names may hold rows too.
     """
     place, lister = open_source(source_location(source)), IncrementalLister()
     root = written_out(source.uri).rstrip("/")
@@ -226,7 +224,7 @@ def _not_searched(
 
 
 def why_not_searched(before: Before, facts: ObjectFacts) -> WhyNotSearched | None:
-    """Return why rows of a source file may be in no data file; None if all of them are. Pure."""
+    """Return why rows of a source file may be missing from data files; None if none are. Pure."""
     done, left = before.finished, before.unfinished
     if left is not None:
         return WhyNotSearched.WAITING if left.record.failure is None else WhyNotSearched.FAILED
@@ -240,7 +238,7 @@ def why_not_searched(before: Before, facts: ObjectFacts) -> WhyNotSearched | Non
 def _rows_of_others(
     store: Reader, predicate: Predicate, found: ErasePlan, unread: list[str]
 ) -> dict[str, RowsInFile]:
-    """Look into every data file below the table that is not in it now."""
+    """Search every data file in the table's directory that is not in the table now."""
     columns = frozenset(found.state.last.partition_columns)
     rows: dict[str, RowsInFile] = {}
     for path in _others(store, frozenset(found.state.files)):
@@ -259,10 +257,10 @@ def _rows_of_others(
 def _data_files(
     settings: PipelineSettings, rows: Mapping[str, RowsInFile], found: ErasePlan
 ) -> tuple[OtherFile, ...]:
-    """Return why each file with such rows is there.
+    """Return why each file with such rows exists.
 
-    To rewrite others may have taken long. The journals come after the folders, and the log last:
-    what has come since then waits, or is in the table.
+    The rewrite may have taken long. Journals are read after the folders, and the log last, so a
+    file written since is seen as waiting or as in the table.
     """
     snapshot = found.state.snapshot
     waiting = {
@@ -303,7 +301,7 @@ def _data_files(
 
 
 def _others(store: Reader, active: frozenset[str]) -> Iterator[str]:
-    """Yield the data files below the table that are not in it."""
+    """Yield the data files in the table's directory that are not in the table."""
     folders, here = store.level("")
     outboxes = [
         f"{layout.OURS}/{name}/outbox" for name in layout.pipelines(store.folders(layout.OURS))
@@ -317,7 +315,7 @@ def _others(store: Reader, active: frozenset[str]) -> Iterator[str]:
 
 
 def _partition(path: str, columns: frozenset[str]) -> dict[str, str | None]:
-    """Return the partition values that the folders of a file say. Pure."""
+    """Return the partition values in a file's path. Pure."""
     found: dict[str, str | None] = {}
     for part in path.split("/")[:-1]:
         name, is_said, value = part.partition("=")
@@ -329,7 +327,7 @@ def _partition(path: str, columns: frozenset[str]) -> dict[str, str | None]:
 def _bad_lines(
     store: Reader, pipeline: str, search: LineSearch, found: ErasePlan, unread: list[str]
 ) -> tuple[tuple[BadLinesLeft, ...], Counter[str]]:
-    """Search every quarantine file; count each line once by the URIs of the source files."""
+    """Search every quarantine file; count each line once, by source URI."""
     history = found.state.history
     waiting = {str(one.file.filename): one for one in history.books.waiting_files()}
     lines: list[BadLinesLeft] = []
@@ -359,10 +357,7 @@ def _bad_lines(
 
 
 def _erased_before(store: Reader, pipeline: str, found: ErasePlan) -> tuple[Counter[str], int]:
-    """Count the rows that earlier erasures took, by their source files, and those of unknown ones.
-
-    What an entry took out, and does not count by a source file, is of unknown ones.
-    """
+    """Count the rows of earlier erasures by source file, and those of unknown origin."""
     rows: Counter[str] = Counter()
     unknown = 0
     journal = JournalReader(store, pipeline)
@@ -385,13 +380,13 @@ def _erased_before(store: Reader, pipeline: str, found: ErasePlan) -> tuple[Coun
 def _sources(
     settings: PipelineSettings, rows: Mapping[str, int], open_source: OpenReader
 ) -> Iterator[SourceLeft]:
-    """Yield the source files, and whether they are there."""
+    """Yield the source files, and whether they exist."""
     opened = cache(lambda source: open_source(source_location(source)))
     for uri, count in sorted(rows.items()):
         is_there: bool | None = None
         for source in settings.sources:
             for root in (f"{one.rstrip('/')}/" for one in (source.uri, written_out(source.uri))):
-                # A source that cannot be read does not say whether the file is there.
+                # An unreadable source does not tell whether the file exists.
                 with suppress(LakeError):
                     if is_there is None and uri.startswith(root):
                         is_there = opened(source).head(uri.removeprefix(root)) is not None

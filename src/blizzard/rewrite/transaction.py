@@ -61,13 +61,13 @@ class NotRewritten(LakeError, code="file_not_rewritten", whose=Whose.EXTERNAL, r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
-    """A version of a pipeline's table, and the journal as it was read after it."""
+    """A version of a pipeline's table, and the journal as read after it."""
 
     store: Reader
     settings: PipelineSettings
     snapshot: Snapshot
     files: Mapping[str, ActiveFile]
-    """Its data files by their names."""
+    """Its data files by name."""
     history: Ledger
     stored: StoredEntry
     """The last entry."""
@@ -79,7 +79,7 @@ class TableState:
 
     @property
     def committed(self) -> int:
-        """Return the last entry of the journal that the table has; 0 without any."""
+        """The last entry of the journal that is in the table; 0 without any."""
         return self.snapshot.committed(self.last.pipeline, self.last.journal) or 0
 
     def has(self, entry: Entry) -> bool:
@@ -87,7 +87,7 @@ class TableState:
         return entry.sequence <= (self.snapshot.committed(entry.pipeline, entry.journal) or 0)
 
     def has_rejected(self, entry: Entry) -> bool:
-        """Whether an entry is committed, and penguin did not replace the files that it names."""
+        """Whether an entry is committed and penguin rejected it."""
         mark = entry.replacement_mark
         return (
             entry.replaces
@@ -97,7 +97,7 @@ class TableState:
 
     @property
     def columns(self) -> Schema:
-        """Return the table's columns as blizzard declares them; none if they are unreadable."""
+        """The table's columns as a blizzard schema; empty if unreadable."""
         return columns_from(self.snapshot.facts.schema) or Schema(())
 
     def require_columns(self) -> Schema:
@@ -107,14 +107,14 @@ class TableState:
         return self.columns
 
     def next_entry(self, kind: Kind, clock: Clock) -> Entry:
-        """Return the next entry of the journal, with the columns that the table has."""
+        """Return the next entry of the journal, with the table's columns."""
         following = self.stored.successor(kind, clock)
         found = self.history.columns
         columns = following.columns if found is None else found
         return replace(following, table_schema=dict(self.snapshot.facts.schema), columns=columns)
 
     def waiting_entries(self) -> tuple[Entry, ...]:
-        """Return the entries of all journals in use that this version does not have yet."""
+        """Return the entries of all journals in use that are not in this version."""
         found: list[Entry] = []
         for pipeline in layout.pipelines(self.store.folders(layout.OURS)):
             journal = read_ledger(self.store, pipeline).journal
@@ -157,7 +157,7 @@ class TableState:
     def rewrite_each(
         self, rewriter: Rewriter, files: Iterable[ActiveFile], transform: Transform, clock: Clock
     ) -> tuple[Rewritten, ...]:
-        """Rewrite every file by itself; raise if one of them fails, since nothing changes then."""
+        """Rewrite every file separately; raise if one fails, since nothing changes then."""
         groups = [FileGroup(files=(file,)) for file in files]
         work = self.rewriting(transform, clock)
         outcomes = rewriter.rewrite(groups, work) if groups else []
@@ -192,7 +192,7 @@ class Overtaken(JournalConflict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewritePlan:
-    """The files and rows that a command selects, and the state that it selects them from."""
+    """The files and rows that a command selects, and the state of the selection."""
 
     state: TableState
 
@@ -300,7 +300,7 @@ def table_state(store: Reader, settings: PipelineSettings) -> TableState:
 
 
 def _refuse_waiting(state: TableState) -> None:
-    """Raise while an earlier entry of the pipeline is still to supersede files."""
+    """Raise while an earlier rewriting entry of the pipeline is not committed."""
     settings = state.settings
     for entry in JournalReader(state.store, settings.name).entries(state.committed):
         if entry.outgoing:
@@ -335,7 +335,7 @@ def superseded(old: ActiveFile, new: Sequence[FinishedFile] = (), *, left_out: i
 
 
 def old_file(file: ActiveFile, *, rows: int, left_out: int = 0) -> OldFile:
-    """Return a file as the rewrite names it that takes it out. Pure."""
+    """Return a file for a rewrite that takes it out. Pure."""
     return OldFile(
         path=file.path,
         size=file.size,
@@ -399,7 +399,7 @@ def _refuse_renamed(before: TableState, now: TableState) -> None:
 
 
 def _refuse_overtaken(before: RewritePlan, now: RewritePlan, entry: Entry) -> None:
-    """Raise if the rewritten files are not those to supersede any more, or were collected."""
+    """Raise if the rewritten files are outdated, or if the new ones were garbage-collected."""
     store = now.state.store
     path = store.describe(layout.journal_folder(entry.pipeline))
     there = {file.path: (file.size, file.vector_key) for file in now.state.files.values()}

@@ -1,1 +1,1 @@
-"""Whether a table holds what its journals say, proved from metadata: views in, differences out."""
+"""The audit: prove from metadata that a table holds what its journals say."""
