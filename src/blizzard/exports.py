@@ -29,7 +29,7 @@ from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.documents.entry import Entry
 from lakebed.locations import place_of
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
-from lakebed.telemetry.export.spans import BATCH, Span, TracedBatch, Value
+from lakebed.telemetry.export import BATCH, Span, TracedBatch, Value
 from lakebed.telemetry.health import PartKind
 from lakebed.terminal.console import picked
 

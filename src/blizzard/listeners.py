@@ -37,8 +37,11 @@ def exporting(
         LineageListener,
         tellers_of,
     )
-    from lakebed.telemetry.export.courier import CourierLimits, delivered  # noqa: PLC0415
-    from lakebed.telemetry.export.spans import encoder  # noqa: PLC0415
+    from lakebed.telemetry.export import (  # noqa: PLC0415
+        CourierLimits,
+        delivered,
+        encoder,
+    )
     from penguin.telemetry import CommitTracer  # noqa: PLC0415
 
     spans = encoder(environment.get("OTEL_SERVICE_NAME", "blizzard"))

@@ -22,8 +22,8 @@ from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.config.files import Given, options_of
 from lakebed.errors import ConfigInvalid
 from lakebed.layout import PIPELINE_NAME
-from lakebed.telemetry.credentials import secret_of
-from lakebed.telemetry.guard import Guard
+from lakebed.telemetry.http import secret_of
+from lakebed.telemetry.settings import Guard
 from lakebed.types import CommitMode
 from liveview.model import Program
 from penguin.config import load as penguin_config

@@ -116,7 +116,7 @@ def reasons_to_hold(
     from lakebed.columns.column_mapping import marked  # noqa: PLC0415
     from lakebed.deltalog.tables import look_at  # noqa: PLC0415
     from penguin.model.commit import EntryRefused  # noqa: PLC0415
-    from penguin.plan.decisions import decide_on  # noqa: PLC0415
+    from penguin.plan.evolution import decide_on  # noqa: PLC0415
 
     found = look_at(table.table_uri, table.storage_options)
     if found is None:

@@ -34,8 +34,16 @@ from penguin.model.commit import (
     Releasable,
 )
 from penguin.model.settings import TableSettings
-from penguin.plan.commit import NO_QUESTIONS, NO_TABLE, PlanQuestions, plan_commit, without
-from penguin.plan.decisions import CommitDraft, created_as, decide_on, empty_plan, replacement
+from penguin.plan.commit import (
+    NO_QUESTIONS,
+    NO_TABLE,
+    CommitDraft,
+    PlanQuestions,
+    empty_plan,
+    plan_commit,
+    without,
+)
+from penguin.plan.evolution import created_as, decide_on, replacement
 from penguin.plan.stats import delta_statistics
 
 

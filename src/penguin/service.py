@@ -137,8 +137,7 @@ def tracing(settings: PenguinSettings, emit: Emit) -> Iterator[Emit]:
     if target is None:
         yield emit
         return
-    from lakebed.telemetry.export.courier import delivered  # noqa: PLC0415
-    from lakebed.telemetry.export.spans import encoder  # noqa: PLC0415
+    from lakebed.telemetry.export import delivered, encoder  # noqa: PLC0415
     from penguin.telemetry import CommitTracer  # noqa: PLC0415
 
     service = os.environ.get("OTEL_SERVICE_NAME", "penguin")

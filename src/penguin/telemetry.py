@@ -15,7 +15,7 @@ import lakebed.errors
 import penguin.model.settings
 from lakebed.errors import codes_in
 from lakebed.telemetry.events import Event
-from lakebed.telemetry.export.spans import BATCH, Span, TracedBatch
+from lakebed.telemetry.export import BATCH, Span, TracedBatch
 from lakebed.telemetry.measures import DELAY, QUICK, MetricKind, Specs
 from lakebed.terminal.console import picked
 from penguin.events.backlog import BacklogSeen

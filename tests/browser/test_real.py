@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from blizzard.events import BatchProgress, BatchStarted, BatchStep, StageFinished, UnitReported
 from lakebed.telemetry.events import StepFailed
-from lakebed.telemetry.guard import Guard
+from lakebed.telemetry.settings import Guard
 from tests.support.browsing import Visitor
 from tests.support.live_lake import CANARY, LiveLake
 from tests.support.ports import reserved_port

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from lakebed.telemetry.guard import Guard
+from lakebed.telemetry.settings import Guard
 
 
 def certificate(folder: Path, *, password: bytes | None = None) -> Guard:

@@ -14,10 +14,10 @@ from blizzard.metrics import METRICS
 from lakebed.clock import Clock
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit
-from lakebed.telemetry.guard import Guard
 from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.http import HttpLimits
 from lakebed.telemetry.metrics_server import observed
+from lakebed.telemetry.settings import Guard
 from liveview.answer_cache import Patience
 from liveview.site import LiveSite
 from penguin.config import load as penguin_config

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from lakebed.clock import Clock
-from lakebed.columns.field_ids import with_field_ids
+from lakebed.columns.column_mapping import with_field_ids
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.entry import DirectoryProtocol, Entry, Receipt, decode, digest, encode
 from lakebed.documents.parquet_footer import statistics

@@ -28,7 +28,7 @@ from lakebed.layout import CREATE_ONLY_PROOF, DELTA_LOG
 from lakebed.storage.options import Location
 from lakebed.storage.remote import local_path
 from lakebed.storage.store import Store, prove
-from lakebed.storage.trouble import READ_ONLY
+from lakebed.storage.store_errors import READ_ONLY
 from lakebed.telemetry.events import code_of
 from lakebed.terminal.call import DONE, Call, exit_code_of
 from lakebed.types import CommitMode

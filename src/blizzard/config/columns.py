@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from blizzard.model.event_time import EPOCHS, ISO, pattern_of
-from lakebed.columns.field_ids import same_ids
+from lakebed.columns.column_mapping import same_ids
 from lakebed.columns.schema import ELEMENT, VALUE, Field, Reading, Schema
 from lakebed.config.ddl import fields_from_json
 from lakebed.config.faults import ConfigFault

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 
 from blizzard.model.bad_lines import ANY, steps
 from blizzard.model.seen import Seen, column_of, is_column_name
-from lakebed.columns.column_mapping import FieldPath
-from lakebed.columns.field_ids import field_id, paths_by_id
+from lakebed.columns.column_mapping import FieldPath, field_id, paths_by_id
 from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.types import DEEPEST_COLUMN, FieldType, OnMismatch
 

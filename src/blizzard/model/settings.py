@@ -15,7 +15,7 @@ from lakebed.errors import ConfigInvalid
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template, table_schema
 from lakebed.storage.options import StorageOptions
-from lakebed.telemetry.guard import ProgramSettings
+from lakebed.telemetry.settings import ProgramSettings
 from lakebed.types import (
     CommitMode,
     Compression,

@@ -36,7 +36,7 @@ from blizzard.worker.output.upload import Uploads
 from blizzard.worker.record import failure_of
 from blizzard.worker.table_file import TableFile, plain_schema, row_ids_of
 from blizzard.worker.transform import RowChange
-from lakebed.columns.field_ids import with_field_ids
+from lakebed.columns.column_mapping import with_field_ids
 from lakebed.documents.parquet_footer import statistics
 from lakebed.documents.records import FinishedFile, RowColumns
 from lakebed.errors import DocumentUnreadable, ObjectMissing

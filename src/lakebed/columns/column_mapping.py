@@ -6,14 +6,25 @@ partition values in the Delta log use the latter.
 
 `user.id` is the field `id` of the struct `user`. Paths of values in a record are different: they
 also lead to elements of lists.
+
+The id of a field in a Parquet file is derived from its path alone. Readers that go by ids
+(Iceberg's, and Delta's with column mapping) find a field under the same id in every file, whichever
+pipeline wrote it.
 """
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import cache
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, cast
 
-from lakebed.columns.schema import ELEMENT, KEY, VALUE
+from lakebed.columns.schema import ELEMENT, KEY, VALUE, Field
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FieldPath = tuple[str, ...]
 """The names from the column down to the field."""
@@ -150,3 +161,61 @@ def path_in_files(path: FieldPath, columns: ColumnMapping | None) -> FieldPath:
     return tuple(
         found.name if (found := columns.get(path[:end])) else path[end - 1] for end in ends
     )
+
+
+FIELD_ID = b"PARQUET:field_id"
+"""The metadata key of Arrow for a field's id in a Parquet file."""
+MOST_IDS = 1 << 30
+"""Half of Parquet's range of ids, so that numbers above the highest remain free."""
+
+
+@cache
+def field_id(path: FieldPath) -> int:
+    """Return the id of a field in Parquet files, which depends on its path alone."""
+    digest = hashlib.sha256(format_path(path).encode()).digest()
+    return 1 + int.from_bytes(digest[:8], "big") % MOST_IDS
+
+
+def with_field_ids(schema: "pa.Schema") -> "pa.Schema":
+    """Return a schema whose fields carry their ids, at every depth."""
+    import pyarrow as pa  # noqa: PLC0415 - most of penguin needs no Arrow
+
+    return pa.schema([_numbered(field, (field.name,)) for field in schema])
+
+
+def same_ids(fields: Iterable[Field]) -> Iterator[tuple[str, ...]]:
+    """Yield paths of different fields with the same id; collisions are very rare."""
+    for _, alike in groupby(sorted(paths_by_id(fields), key=itemgetter(0)), key=itemgetter(0)):
+        found = tuple(dict.fromkeys(format_path(path) for _id, path in alike))
+        if len(found) > 1:
+            yield found
+
+
+def paths_by_id(fields: Iterable[Field], above: FieldPath = ()) -> Iterator[tuple[int, FieldPath]]:
+    """Yield the id and the path of every field, at every depth."""
+    for field in fields:
+        for path, *_ in types_within(field.delta_type(), (*above, field.name)):
+            yield field_id(path), path
+
+
+def _numbered(field: "pa.Field[Any]", path: FieldPath) -> "pa.Field[Any]":
+    import pyarrow as pa  # noqa: PLC0415
+
+    ids = {FIELD_ID: str(field_id(path)).encode()}
+    kind = _numbered_type(field.type, path)
+    return pa.field(field.name, kind, field.nullable, metadata={**(field.metadata or {}), **ids})
+
+
+def _numbered_type(kind: Any, path: FieldPath) -> "pa.DataType":  # noqa: ANN401 - pyarrow's stubs know one type at a time
+    import pyarrow as pa  # noqa: PLC0415
+
+    if pa.types.is_struct(kind):
+        inner = [kind.field(place) for place in range(kind.num_fields)]
+        return pa.struct([_numbered(one, (*path, one.name)) for one in inner])
+    if pa.types.is_map(kind):
+        key: Any = _numbered(kind.key_field, (*path, KEY))
+        item: Any = _numbered(kind.item_field, (*path, VALUE))
+        return cast("pa.DataType", pa.map_(key, item))
+    if pa.types.is_list(kind):
+        return pa.list_(_numbered(kind.value_field, (*path, ELEMENT)))
+    return cast("pa.DataType", kind)

@@ -21,8 +21,7 @@ from lakebed.layout import PIPELINE_NAME, PROTOCOL
 from lakebed.listing.lookback import Window
 from lakebed.locations import ByPlace, place_of
 from lakebed.partition import Template
-from lakebed.telemetry.export.targets import ExportSettings
-from lakebed.telemetry.guard import Guard
+from lakebed.telemetry.settings import ExportSettings, Guard
 from lakebed.types import DEEPEST_COLUMN, FORBIDDEN_IN_NAMES, RESCUED
 
 

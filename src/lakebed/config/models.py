@@ -22,8 +22,7 @@ from lakebed.config.section import Flag, Section, Text, local, location, prefix,
 from lakebed.locations import Place, place_of
 from lakebed.partition import Template
 from lakebed.storage.options import bare
-from lakebed.telemetry.export.targets import NAMESPACE
-from lakebed.telemetry.guard import token
+from lakebed.telemetry.settings import NAMESPACE, token
 from lakebed.types import (
     CatalogType,
     CommitMode,

@@ -1,22 +1,37 @@
 """Queries on the newest version of a table, by its URI.
 
 A caller with several queries opens the table once (`look_at`), so that all answers are of one
-version. Arrow and deltalake are loaded only by the queries that need them.
+version. Arrow and deltalake are loaded only by the queries that need them. Errors of deltalake,
+including panics of its core, become ours.
 """
 
+import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING, NoReturn
 
 from lakebed.deltalog.actions import LogActions, LogHistory
 from lakebed.deltalog.log_contents import retention
 from lakebed.deltalog.segment import Checkpoint, checkpoints, read_versions, unbroken, versions_in
 from lakebed.deltalog.snapshot import LogReader, Snapshot
-from lakebed.errors import ObjectMissing, TableUnsupported
+from lakebed.errors import (
+    CommitUnconfirmed,
+    ObjectMissing,
+    StoreDenied,
+    StoreFull,
+    TableUnsupported,
+)
 from lakebed.layout import DELTA_LOG
+from lakebed.locations import openable
+from lakebed.storage import remote, store_errors
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.remote import is_there
+from lakebed.storage.remote import is_there, local_path
 from lakebed.storage.store import Reader
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 
 def look_at(uri: str, options: StorageOptions) -> Snapshot | None:
@@ -149,8 +164,6 @@ def first_rows(
     """Read a few rows of a version with deltalake, in any order."""
     import pyarrow as pa  # noqa: PLC0415
 
-    from lakebed.deltalog.library import load_table, translated  # noqa: PLC0415
-
     rows: list[tuple[object, ...]] = []
     with translated(table.store):
         # Not to_pyarrow_table: it can abort a short-lived process at its end.
@@ -160,3 +173,59 @@ def first_rows(
             if len(rows) >= count:
                 break
     return tuple(rows)
+
+
+REFUSALS = ("Permission denied", "lacked the necessary privileges", "403 Forbidden")
+"""Texts in the library's errors when a disk or a store denies access."""
+
+
+@contextmanager
+def translated(store: Reader) -> Iterator[None]:
+    """Turn any error of the library into ours, without secrets."""
+    from deltalake.exceptions import DeltaError  # noqa: PLC0415
+
+    try:
+        yield
+    except (DeltaError, OSError, ValueError, RuntimeError) as cause:
+        _raise_ours(store, cause)
+    except BaseException as cause:
+        # A panic of the library's core derives from BaseException and has no importable name.
+        if type(cause).__name__ != "PanicException":
+            raise
+        _raise_ours(store, cause)
+
+
+def _raise_ours(store: Reader, cause: BaseException) -> NoReturn:
+    text = store_errors.explained(str(cause) or type(cause).__name__, store.options)
+    answer = store_errors.told_by_store(str(cause), uri=store.uri, options=store.options)
+    if answer is not None:
+        answer.facts = {"table": store.uri}
+        raise answer from cause
+    if isinstance(cause, PermissionError) or any(sign in str(cause) for sign in REFUSALS):
+        raise StoreDenied("the Delta log: permission denied", table=store.uri) from cause
+    if "No space left" in str(cause):
+        raise StoreFull("the Delta log: no space is left", table=store.uri) from cause
+    if "Unsupported table features" in text:
+        raise TableUnsupported(text, table=store.uri) from cause
+    raise CommitUnconfirmed(text, table=store.uri) from cause
+
+
+def options_for(store: Reader) -> dict[str, str]:
+    """Return a store's options under the library's names."""
+    plain = store.options.plain()
+    if store.local_root is not None:
+        return plain
+    return remote.for_delta(plain, uri=store.uri, environment=os.environ)
+
+
+def location(uri: str) -> str:
+    """Return the location of a table in the library's form."""
+    folder = local_path(uri)
+    return openable(uri) if folder is None else str(folder.absolute())
+
+
+def load_table(store: Reader, version: int | None = None) -> "DeltaTable":
+    """Open a version of a table, or its newest."""
+    from deltalake import DeltaTable  # noqa: PLC0415
+
+    return DeltaTable(location(store.uri), version=version, storage_options=options_for(store))

@@ -19,7 +19,7 @@ from lakebed.errors import DocumentUnreadable, LakeError, NameUnusable, ObjectCh
 from lakebed.layout import DELTA_LOG
 from lakebed.listing.sort import is_usable, leads_elsewhere
 from lakebed.storage.options import ObjectFacts, StorageOptions
-from lakebed.storage.trouble import is_no_object, translated
+from lakebed.storage.store_errors import is_no_object, translated
 
 Answer = TypeVar("Answer")
 

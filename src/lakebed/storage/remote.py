@@ -23,7 +23,7 @@ from lakebed.storage import disk, settings
 from lakebed.storage.aws import sessions
 from lakebed.storage.options import PREFIXES, SPELLINGS, StorageOptions, bare
 from lakebed.storage.settings import CLIENT_OPTIONS, split
-from lakebed.storage.trouble import explained
+from lakebed.storage.store_errors import explained
 
 RETRY: Mapping[str, Any] = {
     "max_retries": 4,

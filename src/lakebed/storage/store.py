@@ -25,13 +25,12 @@ from lakebed.errors import (
 from lakebed.layout import TablePath
 from lakebed.listing import sort
 from lakebed.storage import disk, odd_names, remote
-from lakebed.storage.answers import means_exists
 from lakebed.storage.aws import uploads
 from lakebed.storage.aws.uploads import OpenUpload, Unseen
 from lakebed.storage.objects import ObjectReader, facts_of
 from lakebed.storage.options import ObjectFacts, StorageOptions
 from lakebed.storage.remote import check_readable, local_path
-from lakebed.storage.trouble import is_no_object
+from lakebed.storage.store_errors import is_no_object, means_exists
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,11 +32,17 @@ from prometheus_client import (
 from prometheus_client.exposition import choose_encoder
 
 from lakebed.errors import ConfigInvalid
-from lakebed.telemetry.credentials import secret_of, tls_of
 from lakebed.telemetry.events import PROGRAM, Emit, Event, MetricsServed, shared, step_taken
-from lakebed.telemetry.guard import Guard
 from lakebed.telemetry.health import Health, HealthPart, PartKind
-from lakebed.telemetry.http import HttpAnswer, HttpLimits, HttpPage, PageServer, Site
+from lakebed.telemetry.http import (
+    HttpAnswer,
+    HttpLimits,
+    HttpPage,
+    PageServer,
+    Site,
+    secret_of,
+    tls_of,
+)
 from lakebed.telemetry.measures import (
     Age,
     Count,
@@ -48,6 +54,7 @@ from lakebed.telemetry.measures import (
     Sampled,
     Spec,
 )
+from lakebed.telemetry.settings import Guard
 
 Metric = Counter | Gauge | Histogram
 

@@ -45,7 +45,7 @@ from penguin.model.backlog import Candidate, ForeignFile, LeftOut
 from penguin.model.commit import EntryRefused
 from penguin.model.settings import FolderUnfit, TableSettings
 from penguin.plan import evolution, stats
-from penguin.plan.decisions import created_as
+from penguin.plan.evolution import created_as
 
 WAY_OUT = "write the file again with the type that the others have, or move it out of the folder"
 ONLY_PARTITIONS = "it has no columns but partition columns, and neither has any other file"

@@ -13,7 +13,7 @@ from penguin.cli.app import LEFT_OUT, TableCall, document_of, sentence, unclaime
 from penguin.model.commit import CommitPlan, CommitProposal
 from penguin.model.settings import TableSettings
 from penguin.pipeline import is_missing, nothing_at, open_reader
-from penguin.plan.decisions import empty_plan
+from penguin.plan.commit import empty_plan
 from penguin.status import NextCommit, explain
 
 NAMES = {"retract": "retraction", "erase": "erasure", "compact": "compaction"}

@@ -16,7 +16,6 @@ from typing import ClassVar
 from lakebed.columns.column_mapping import MODE, maps_columns
 from lakebed.deltalog.actions import read_actions
 from lakebed.deltalog.delta_types import NEEDS_FEATURE, TableFacts, nullable_field, struct_of
-from lakebed.deltalog.library import load_table, translated
 from lakebed.deltalog.segment import find_segment, has_log
 from lakebed.deltalog.snapshot import MOST_VERSIONS, LogCache, LogReader, Snapshot
 from lakebed.deltalog.table_features import (
@@ -25,6 +24,7 @@ from lakebed.deltalog.table_features import (
     OTHER_CHECKPOINTS,
     unsafe_properties,
 )
+from lakebed.deltalog.tables import load_table, translated
 from lakebed.documents.records import FinishedFile
 from lakebed.errors import CommitUnconfirmed, StoreUnavailable, TableUnreadable, TableUnsupported
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version

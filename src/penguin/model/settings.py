@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
-from lakebed.telemetry.guard import ProgramSettings
+from lakebed.telemetry.settings import ProgramSettings
 from lakebed.types import CatalogType, DiscoverBy, Evolution, SkippingColumns
 
 

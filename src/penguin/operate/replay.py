@@ -44,7 +44,7 @@ from penguin.model.commit import (
 from penguin.model.settings import JournalBroken, SchemaRefused
 from penguin.operate.release import TableOperation
 from penguin.plan import evolution
-from penguin.plan.decisions import created_as
+from penguin.plan.evolution import created_as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ on.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lakebed.deltalog.delta_types import TableFacts, names_in_log, why_no_table
+from lakebed.deltalog.delta_types import TableFacts, names_in_log, struct_of, why_no_table
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import EntryName, HeldState
 from lakebed.documents.records import FinishedFile
@@ -39,7 +39,7 @@ from penguin.plan.column_rules import (
     check_rewrites,
     reasons_against_rewritten,
 )
-from penguin.plan.decisions import CommitDraft, created_as, decide_on, empty_plan, replacement
+from penguin.plan.evolution import created_as, decide_on, replacement
 from penguin.plan.stats import delta_statistics
 
 NO_TABLE = "there is no table whose files could be replaced"
@@ -117,6 +117,35 @@ def _in_turn(backlogs: tuple[PipelineBacklog, ...]) -> Iterator[tuple[PipelineBa
         for backlog in backlogs:
             if place < len(backlog.entries):
                 yield backlog, backlog.entries[place]
+
+
+NOT_MADE = TableFacts(version=None, schema=struct_of(()), partition_columns=(), configuration={})
+"""A table that neither exists nor has been decided on."""
+
+
+@dataclass(slots=True, kw_only=True)
+class CommitDraft:
+    """A commit that is being planned."""
+
+    settings: TableSettings
+    unused: Callable[[], bool]
+    """Whether no row was ever written to the table: then its first files define it."""
+    plan: CommitPlan
+    has_table: bool
+    """Whether the table exists, or the plan creates it."""
+
+    def evolve(self, table: TableFacts, becomes: Evolves, *, replaces: bool = False) -> None:
+        """Evolve the planned table for files."""
+        plan = self.plan
+        self.has_table, plan.table, plan.after = True, table, becomes.table
+        plan.changes = plan.changes.then(becomes.changes)
+        plan.replaces = plan.replaces or replaces
+
+
+def empty_plan(table: TableFacts | None) -> CommitPlan:
+    """Return an empty commit to a table."""
+    before = table or NOT_MADE
+    return CommitPlan(table=before, after=before)
 
 
 @dataclass(slots=True, kw_only=True)

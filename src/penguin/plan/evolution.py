@@ -1,4 +1,4 @@
-"""Decide how a table's schema evolves for an entry's schema, by the mode. Pure.
+"""Decide how a table is created, evolved or replaced for files, by the settings. Pure.
 
 The table's schema is the contract: every file in the table stays readable by every reader. So a
 type changes only if all readers read earlier files as the new type, and every new column is
@@ -7,7 +7,7 @@ it may come back only as a type that reads them.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from lakebed.columns.column_mapping import DeltaType, FieldPath, maps_columns, rebuilt, types_within
@@ -15,9 +15,11 @@ from lakebed.deltalog.delta_types import (
     DROPPED_PROPERTY,
     DeltaField,
     DeltaSchema,
+    TableFacts,
     by_name,
     clean,
     dropped_columns,
+    features_needed,
     kind_of,
     nullable_field,
     reads,
@@ -28,9 +30,10 @@ from lakebed.deltalog.delta_types import (
     type_name,
     why_no_table,
 )
-from lakebed.deltalog.delta_types import TableFacts as Table
 from lakebed.types import RESCUED, Evolution
 from penguin.model.commit import Changes, Decision, EntryRefused, Evolves
+from penguin.model.settings import TableSettings
+from penguin.plan import stats
 from penguin.plan.column_rules import (
     ASK_FOR_MORE,
     may_widen,
@@ -42,7 +45,7 @@ from penguin.plan.column_rules import (
 
 
 def decide(
-    mode: Evolution, table: Table, entry: DeltaSchema, entry_partitions: tuple[str, ...]
+    mode: Evolution, table: TableFacts, entry: DeltaSchema, entry_partitions: tuple[str, ...]
 ) -> Decision:
     """Decide whether a table can hold files of an entry's schema, and how it must change."""
     hidden = dropped_columns(table)
@@ -66,7 +69,7 @@ def decide(
 
 
 def replaced(
-    table: Table, schema: DeltaSchema, partition_columns: tuple[str, ...]
+    table: TableFacts, schema: DeltaSchema, partition_columns: tuple[str, ...]
 ) -> Evolves | None:
     """Return the table with another schema, if it never had a row, so that none is lost.
 
@@ -327,7 +330,7 @@ def _way_in(column: str) -> str:
     return f"{add}; unknown_fields: drop leaves such values out instead"
 
 
-def _remembering(table: Table, hidden: DeltaSchema) -> dict[str, str]:
+def _remembering(table: TableFacts, hidden: DeltaSchema) -> dict[str, str]:
     others = {name: text for name, text in table.configuration.items() if name != DROPPED_PROPERTY}
     if not hidden["fields"]:
         return others
@@ -359,3 +362,70 @@ def _ghost(name: str, hidden: DeltaType) -> DeltaField | None:
 
 def _listing(names: tuple[str, ...]) -> str:
     return ", ".join(names) if names else "nothing"
+
+
+CREATED_WITH = {
+    # penguin writes checkpoints itself, as a step of its own. This keeps the hooks of other
+    # writers from doing so at every tenth commit, and still bounds the log if penguin is away.
+    "delta.checkpointInterval": "100",
+    # A file may wait this long for its commit before a VACUUM may delete it.
+    "delta.deletedFileRetentionDuration": "interval 14 days",
+}
+
+
+def created_as(
+    schema: DeltaSchema,
+    partition_columns: tuple[str, ...],
+    settings: TableSettings,
+    *,
+    floats: bool = True,
+) -> TableFacts:
+    """Return what a table with these columns is created as; `floats` as in `ListedColumns`."""
+    bounded = stats.ListedColumns(settings.skipping, floats).of(schema, partition_columns)
+    return TableFacts(
+        version=None,
+        schema=schema,
+        partition_columns=partition_columns,
+        configuration={
+            **CREATED_WITH,
+            stats.SKIPPING_PROPERTY: stats.format_columns(bounded),
+            **settings.properties,
+        },
+        features=features_needed(schema),
+    )
+
+
+def replacement(
+    table: TableFacts,
+    schema: DeltaSchema,
+    partition_columns: tuple[str, ...],
+    settings: TableSettings,
+    unused: Callable[[], bool],
+    *,
+    floats: bool = True,
+) -> Evolves | None:
+    """Return what an unused table becomes for its first files; None if it may not be replaced."""
+    found = replaced(table, schema, partition_columns)
+    if found is None or not unused():
+        return None
+    name = stats.SKIPPING_PROPERTY
+    bounded = stats.ListedColumns(settings.skipping, floats).of(schema, partition_columns)
+    listed = {name: settings.properties.get(name, stats.format_columns(bounded))}
+    after = replace(found.table, configuration={**found.table.configuration, **listed})
+    return replace(found, table=after)
+
+
+def decide_on(
+    table: TableFacts,
+    schema: DeltaSchema,
+    partition_columns: tuple[str, ...],
+    settings: TableSettings,
+    *,
+    floats: bool = True,
+) -> Evolves | EntryRefused:
+    """Decide what a table must become to hold files with these columns."""
+    found = decide(settings.evolution, table, schema, partition_columns)
+    if isinstance(found, EntryRefused) or found.table is table:
+        return found
+    listed = stats.ListedColumns(settings.skipping, floats).after(table, found.table)
+    return replace(found, table=replace(found.table, configuration=listed))

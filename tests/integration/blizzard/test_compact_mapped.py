@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from lakebed.columns.field_ids import FIELD_ID
+from lakebed.columns.column_mapping import FIELD_ID
 from tests.support.compactions import Crowded, crowded
 from tests.support.erasures import USER
 from tests.support.mapped import added, field, in_files, make_mapped

@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blizzard.worker.output.encoding import ColumnsUnknown, logical_schema
-from lakebed.columns.column_mapping import ColumnMapping, InFiles
-from lakebed.columns.field_ids import FIELD_ID
+from lakebed.columns.column_mapping import FIELD_ID, ColumnMapping, InFiles
 from tests.support.compactions import Crowded, crowded
 from tests.support.mapped import added, field, in_files, make_mapped, struct
 from tests.support.promotions import ID

@@ -7,9 +7,9 @@ import pytest
 
 from blizzard.events import BatchStarted, BatchStep, StageFinished, UnitReported
 from lakebed.telemetry.events import NextStepDue, StepFailed, StepFinished
-from lakebed.telemetry.guard import Guard
 from lakebed.telemetry.health import PartKind
 from lakebed.telemetry.metrics_server import live_page
+from lakebed.telemetry.settings import Guard
 from tests.support.live_lake import CANARY, LiveLake, asked
 from tests.support.ports import reserved_pair
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from blizzard.cli.app import app
 from lakebed.clock import Clock
-from lakebed.telemetry.guard import Guard
+from lakebed.telemetry.settings import Guard
 from liveview.lake import Unreachable, fetched, lake_of
 from liveview.model import Process
 from liveview.terminal.command import NOBODY, Feed

@@ -15,12 +15,12 @@ from blizzard.cli import app as blizzard_cli
 from blizzard.cli.surroundings import Surroundings as BlizzardSurroundings
 from blizzard.config import load as blizzard_config
 from blizzard.metrics import METRICS
-from lakebed.storage import remote, trouble
+from lakebed.storage import remote, store_errors
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import StepFailed
-from lakebed.telemetry.guard import Guard
 from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.metrics_server import observed
+from lakebed.telemetry.settings import Guard
 from penguin.cli import app as penguin_cli
 from penguin.cli.run import PenguinSurroundings
 from penguin.config import load as penguin_config
@@ -204,7 +204,7 @@ def lake_free(tmp_path: Path) -> Path:
 def test_the_pages_hold_no_canary(tmp_path: Path):
     """HOLES W17: metrics and health, in a step that failed with a message full of them."""
     options = StorageOptions({str(number): one for number, one in enumerate(CANARIES)})
-    told = trouble.explained(f"Generic S3 error: {GOSSIP.decode()}", options)
+    told = store_errors.explained(f"Generic S3 error: {GOSSIP.decode()}", options)
     pages = Pages(token=METRICS_TOKEN)
     parts = {HealthPart(PartKind.PIPELINE, "default"): 10.0}
     with observed(

@@ -10,7 +10,7 @@ from blizzard.exports import BatchTracer
 from lakebed.errors import StoreUnavailable
 from lakebed.polling import Stop, run_step
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
-from lakebed.telemetry.export.spans import Span, TracedBatch
+from lakebed.telemetry.export import Span, TracedBatch
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 
 

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.columns.column_mapping import (
+    FIELD_ID,
     ColumnMapping,
     FieldPath,
     InFiles,
+    field_id,
     format_path,
     path_in_files,
 )
-from lakebed.columns.field_ids import FIELD_ID, field_id
 from lakebed.columns.schema import ELEMENT, KEY, VALUE
 from lakebed.errors import LakeError, Whose
 from lakebed.types import ParquetCodec

@@ -26,8 +26,7 @@ from blizzard.worker.output.encoding import (
 )
 from blizzard.worker.output.origins import Origins, Stamps
 from lakebed.clock import Clock
-from lakebed.columns.column_mapping import ColumnMapping
-from lakebed.columns.field_ids import with_field_ids
+from lakebed.columns.column_mapping import ColumnMapping, with_field_ids
 from lakebed.documents.parquet_footer import statistics
 from lakebed.documents.records import Run
 from lakebed.layout import PartitionValues

@@ -16,7 +16,7 @@ from blizzard.model.work import ClosedFile
 from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.rewrite_group import closed_file
 from lakebed.clock import Clock
-from lakebed.columns.field_ids import FIELD_ID, field_id
+from lakebed.columns.column_mapping import FIELD_ID, field_id
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.records import ColumnStatistics
 from lakebed.types import FieldType

@@ -5,8 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakebed.columns.column_mapping import format_path, parse_path
-from lakebed.columns.field_ids import FIELD_ID, MOST_IDS, field_id, same_ids, with_field_ids
+from lakebed.columns.column_mapping import (
+    FIELD_ID,
+    MOST_IDS,
+    field_id,
+    format_path,
+    parse_path,
+    same_ids,
+    with_field_ids,
+)
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
 

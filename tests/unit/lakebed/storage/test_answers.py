@@ -13,9 +13,9 @@ from lakebed.errors import (
     StoreMisconfigured,
     StoreUnavailable,
 )
-from lakebed.storage.answers import Asker, answer_in, meaning, means_exists
 from lakebed.storage.options import OptionOrigin, StorageOptions
 from lakebed.storage.store import AlreadyThere, Store
+from lakebed.storage.store_errors import Asker, answer_in, meaning, means_exists
 from lakebed.terminal.call import exit_code_of
 from tests.support.answering import Given, answering, error
 from tests.support.ports import reserved_port

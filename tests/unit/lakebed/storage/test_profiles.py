@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from lakebed.deltalog.library import location, options_for
+from lakebed.deltalog.tables import location, options_for
 from lakebed.errors import ConfigInvalid, LakeError, StoreMisconfigured
 from lakebed.storage import odd_names, settings
 from lakebed.storage.options import OptionOrigin, StorageOptions

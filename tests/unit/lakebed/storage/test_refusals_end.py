@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app as blizzard
-from lakebed.deltalog.library import location, options_for, translated
+from lakebed.deltalog.tables import location, options_for, translated
 from lakebed.errors import LakeError
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader

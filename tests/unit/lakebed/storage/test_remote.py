@@ -15,7 +15,7 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.remote import RETRY, for_delta
 from lakebed.storage.settings import TIMEOUTS, split
 from lakebed.storage.store import Reader
-from lakebed.storage.trouble import explained, in_words, name_in, without_urls
+from lakebed.storage.store_errors import explained, in_words, name_in, without_urls
 from penguin.cli.app import app as penguin
 
 KEY = (

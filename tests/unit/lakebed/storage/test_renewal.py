@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from lakebed.deltalog.library import location, options_for
+from lakebed.deltalog.tables import location, options_for
 from lakebed.errors import StoreMisconfigured
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from deltalake import DeltaTable
 
-from lakebed.deltalog.library import location, options_for, translated
+from lakebed.deltalog.tables import location, options_for, translated
 from lakebed.errors import ConfigInvalid, LakeError
 from lakebed.storage.options import OptionOrigin, StorageOptions
 from lakebed.storage.settings import split

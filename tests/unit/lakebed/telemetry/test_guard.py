@@ -20,12 +20,11 @@ import blizzard.config.load
 import penguin.config.load
 from blizzard.metrics import METRICS
 from lakebed.errors import ConfigInvalid
-from lakebed.telemetry.credentials import may_read
 from lakebed.telemetry.events import StepFailed
-from lakebed.telemetry.guard import Guard, names_server
 from lakebed.telemetry.health import HealthPart, PartKind
-from lakebed.telemetry.http import HttpAnswer, HttpLimits, HttpPage, PageServer, Request
+from lakebed.telemetry.http import HttpAnswer, HttpLimits, HttpPage, PageServer, Request, may_read
 from lakebed.telemetry.metrics_server import observed
+from lakebed.telemetry.settings import Guard, names_server
 from tests.support.certificates import certificate
 from tests.support.scrape import Pages
 

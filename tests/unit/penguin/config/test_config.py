@@ -93,7 +93,7 @@ def test_no_key_is_forgotten() -> None:
     read |= {f"metrics.{key}" for key in METRICS_READ}
     # Which address is whose is told by the tests of lakebed.config.checks.
     read |= {"metrics.address", "metrics.blizzard_address", "metrics.penguin_address"}
-    # Who may read them is told by the tests of lakebed.telemetry.guard.
+    # Who may read them is told by the tests of lakebed.telemetry.settings.
     read |= {f"metrics.{key}" for key in ("token", "token_file", "tls_cert_file", "tls_key_file")}
 
     assert read == every

@@ -9,7 +9,7 @@ from lakebed.deltalog.delta_types import TableFacts
 from lakebed.documents.records import ColumnStatistics, FinishedFile
 from lakebed.layout import TablePath
 from lakebed.types import SkippingColumns
-from penguin.plan.decisions import CREATED_WITH
+from penguin.plan.evolution import CREATED_WITH
 from penguin.plan.stats import (
     SKIPPING_PROPERTY,
     ListedColumns,

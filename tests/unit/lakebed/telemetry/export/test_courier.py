@@ -13,9 +13,16 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from lakebed.telemetry.events import Event, ExportFailed, ExportResumed, Level
-from lakebed.telemetry.export.courier import Courier, CourierLimits, DeliveryRefused, post
-from lakebed.telemetry.export.spans import Span, TracedBatch, encoder
-from lakebed.telemetry.export.targets import ExportSettings, ExportTarget
+from lakebed.telemetry.export import (
+    Courier,
+    CourierLimits,
+    DeliveryRefused,
+    Span,
+    TracedBatch,
+    encoder,
+    post,
+)
+from lakebed.telemetry.settings import ExportSettings, ExportTarget
 from tests.support.ports import reserved_port
 from tests.support.receiver import Receiver, receiving
 from tests.support.waits import until

@@ -1,1 +1,0 @@
-"""Export of traces and lineage during a run."""
