@@ -257,7 +257,6 @@ class EntryRows:
     journal: JournalReader
     replayed: Callable[[], Mapping[str, int]] = dict
     """Returns the rows that replayed bad lines gave, by `entry:source:path`."""
-    most_kept: int = MOST_KEPT
     _kept: dict[int, EntryReadings | None] = field(default_factory=dict)
 
     def count(self, files: Sequence[tuple[str, int]]) -> list[int | None]:
@@ -311,11 +310,11 @@ class EntryRows:
         return [None if (one := self._kept[number]) is None else one.at_ms for number in numbers]
 
     def _forget(self) -> None:
-        """Evict the oldest entries beyond `most_kept` files; an entry counts as at least one."""
+        """Evict the oldest entries beyond MOST_KEPT files; an entry counts as at least one."""
         sizes = {number: max(1, len(one.files) if one else 0) for number, one in self._kept.items()}
         kept = sum(sizes.values())
         for number in sorted(sizes):
-            if kept <= self.most_kept:
+            if kept <= MOST_KEPT:
                 return
             kept -= sizes[number]
             del self._kept[number]

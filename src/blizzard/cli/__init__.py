@@ -1,1 +1,1 @@
-"""Arguments, wiring, exit codes, and what a person sees."""
+"""The command line: arguments, wiring, exit codes and output."""

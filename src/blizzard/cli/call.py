@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _names(ctx: typer.Context) -> list[str]:
-    """Complete the names of pipelines; Tab reports no file that cannot be read."""
+    """Complete pipeline names, ignoring unreadable files."""
     import yaml  # noqa: PLC0415 - only to complete a name
 
     found: set[str] = set()
@@ -68,7 +68,7 @@ class PipelineCall(Call):
 
     @cached_property
     def around(self) -> "Surroundings":
-        """The process around the command: what was passed in, or the usual."""
+        """The command's environment: as passed in, or the default."""
         from blizzard.cli.surroundings import Surroundings  # noqa: PLC0415
 
         return self.context.find_object(Surroundings) or Surroundings()
@@ -87,7 +87,7 @@ class PipelineCall(Call):
         return uncommitted(settings, self.loaded, self.files or (), self.folders or ())
 
     def line(self, settings: "PipelineSettings") -> "CommandPrefix":
-        """Return how commands name the configuration of this call, and a pipeline of it."""
+        """Return the prefix of commands about a pipeline of this call's configuration."""
         from blizzard.answers.answer import CommandPrefix  # noqa: PLC0415
         from lakebed.config.files import options_of  # noqa: PLC0415
 
@@ -110,9 +110,9 @@ class PipelineCall(Call):
 
     @contextmanager
     def one(self) -> "Iterator[PipelineSettings]":
-        """Yield the one pipeline that is meant; of several, it has to be named.
+        """Yield the selected pipeline; with several, it must be named.
 
-        An error about a table's missing folder says that nothing has been journaled yet.
+        A missing table folder is reported as nothing journaled yet.
         """
         from lakebed.storage.remote import local_path  # noqa: PLC0415
 
@@ -134,16 +134,16 @@ class PipelineCall(Call):
 
 
 def document_of(settings: "PipelineSettings") -> dict[str, str]:
-    """Return what documents about a pipeline begin with."""
+    """Return the first keys of documents about a pipeline."""
     return {"pipeline": settings.name, "table_uri": settings.sink.table_uri}
 
 
 def failed_at(stage: str, line: int | None, field: str | None) -> str:
-    """Return where a file failed: the stage and, as far as known, the line and the field."""
+    """Format where a file failed: stage and, if known, line and field."""
     known = (("line", line), ("field", field))
     return ", ".join((stage, *(f"{name} {at}" for name, at in known if at is not None)))
 
 
 def report_event(event: "Event") -> None:
-    """Print an event for a person who waits."""
+    """Print an event to standard error."""
     print_error(event.sentence())

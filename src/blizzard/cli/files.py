@@ -114,16 +114,16 @@ def _day(text: str, now: datetime) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class _Asked:
-    """What is asked of each pipeline."""
+    """The selection and output options of a call."""
 
     clock: Clock
     question: Question
-    """What is asked of each source that is meant."""
+    """The question for each selected source."""
     states: frozenset[FileState]
     path: str | None
     limit: int
     met: bool = field(default=False)
-    """Whether the path is one of a source's."""
+    """Whether the path belongs to a source."""
 
     def show(self, call: PipelineCall, settings: PipelineSettings) -> list[Reconciliation]:
         """Print the answer for one pipeline, and return it."""
@@ -144,12 +144,12 @@ class _Asked:
         return answers
 
     def misses(self, found: Sequence[Reconciliation]) -> bool:
-        """Whether something is still to come of files that landed."""
+        """Whether a landed file is not in a final state."""
         groups = (group for one in found for group in one.groups)
         return any(group.landed and not group.complete for group in groups)
 
     def lacks(self, found: Sequence[Reconciliation]) -> bool:
-        """Whether no file landed of a day, or of all that was asked about."""
+        """Whether no file landed, on a requested day or at all."""
         landed = {group.name for one in found for group in one.groups if group.landed}
         asked = self.question
         if asked.by == "day" and asked.days:
@@ -170,10 +170,10 @@ class _Asked:
 
 
 def _places(path: str, settings: PipelineSettings) -> Iterator[tuple[str | None, str]]:
-    """Yield the sources that a path may be of, and what paths below them begin with.
+    """Yield the sources that a path may belong to, with the path prefix below them.
 
-    It may be typed as it was printed. A file or a folder that is here, and in a source, is meant
-    before one that is called so below the source.
+    It may be typed as printed. An existing local file or folder in a source takes precedence over
+    the same path relative to a source.
     """
     path = typed(path) or path
     is_uri = "://" in path
@@ -195,9 +195,9 @@ def _places(path: str, settings: PipelineSettings) -> Iterator[tuple[str | None,
 
 
 def _below(place: str, settings: PipelineSettings) -> Iterator[tuple[str, str]]:
-    """Yield the sources that a place lies in, and its path below them.
+    """Yield the sources that contain a location, and its path below them.
 
-    That is empty for a source, and for a folder that a source lies in: all of it is meant.
+    The path is empty for a source and for its parent folders: all of the source is selected.
     """
     for source in settings.sources:
         prefix = below(source.uri, place)

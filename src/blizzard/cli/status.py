@@ -55,7 +55,7 @@ def status(
         watched.show(watched.read())
         return
     is_text = call.output is Output.TEXT
-    # Neither does anything unless it is a terminal.
+    # Both are no-ops unless the output is a terminal.
     screen = console()
     with screen.screen() if is_text else nullcontext(), suppress(KeyboardInterrupt):
         while True:
@@ -69,7 +69,7 @@ def status(
 
 @dataclass(frozen=True, slots=True)
 class ShownStatus:
-    """The status of one pipeline, or why it cannot be read, and what a person should know."""
+    """The status of one pipeline, or why it cannot be read, with its problems."""
 
     settings: PipelineSettings
     found: PipelineStatus | LakeError
@@ -98,7 +98,7 @@ class ShownStatus:
 
 
 class WatchedPipelines:
-    """The same pipelines, shown again and again; no entry is read twice."""
+    """Pipelines whose status is shown repeatedly; no entry is read twice."""
 
     def __init__(self, call: PipelineCall, clock: Clock) -> None:
         self.call = call
@@ -114,7 +114,7 @@ class WatchedPipelines:
         self.warnings = {name: [f"  warning: {text}"] for name, text in known.items() if text}
 
     def read(self) -> list[ShownStatus]:
-        """Read the state of each pipeline; one that cannot be read hides no other."""
+        """Read the state of each pipeline; an unreadable one does not hide the others."""
         return [self._read(settings) for settings in self.call.pipelines()]
 
     def show(self, statuses: list[ShownStatus]) -> None:
@@ -156,7 +156,7 @@ HEALTH: dict[Health, tuple[str, str]] = {
     "warning": ("needs attention", "need attention"),
     "ok": ("ok", "ok"),
 }
-"""The health of one pipeline and of several, in words, the worst first."""
+"""Words for the health of one pipeline and of several, worst first."""
 
 
 def headline(healths: Iterable[Health]) -> str:

@@ -1,4 +1,4 @@
-"""What commands take from the process around them, handed in through the context of the command."""
+"""The environment of commands, passed in through the command's context."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from lakebed.telemetry.events import Emit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Who runs the units, what time it is, and how the run learns that it is to stop."""
+    """The runner, clock and stop signal of a command, replaceable in tests."""
 
     make_runner: MakeRunner | None = None
     """None for Spark, which starts with the first batch."""

@@ -38,7 +38,7 @@ class TraceRow:
     file: str
     """The data file or the quarantine file."""
     row: int | None = None
-    """Its place in the data file, from 1."""
+    """Its position in the data file, from 1."""
     version: int | None = None
     """The version of the table that has added the data file."""
     pipeline: str | None
@@ -46,15 +46,15 @@ class TraceRow:
     source: str | None
     line: int | None
     records: tuple[int, int] | None = None
-    """The first and the last record of those among which it is, where the line is not known."""
+    """The first and last candidate record, if the line is unknown."""
     counted: str | None
     """What `line` and `records` count: `lines`, or the `records` of documents."""
     raw: str | None
     why: str | None
-    """Why the record cannot be shown, where it was asked for."""
+    """Why a requested record cannot be shown."""
     values: Mapping[str, Any] = field(default_factory=dict)
     quarantined: LineMatch | None = None
-    """Of a bad line that waits in quarantine, whether the condition holds for it."""
+    """For a quarantined line, whether the condition holds for it."""
 
 
 def trace(
@@ -176,7 +176,7 @@ def _known(origin: RowOrigin, named: FileOrigins | None) -> SourceRecord | None:
 
 
 def _counted(settings: PipelineSettings, origin: RowOrigin, named: FileOrigins | None) -> str:
-    """Return what the numbers of records count; what the journal does not say, the settings do."""
+    """Return the unit of record numbers, by the journal or else by the settings."""
     known = _known(origin, named)
     if known is not None:
         return "records" if known.form else "lines"

@@ -1,6 +1,6 @@
-"""The columns of a pipeline: where each came from, and which values are in none. Read-only.
+"""The columns of a pipeline: their origins, and values without a column. Read-only.
 
-No data file is read: entries say which columns there are, and count the values that are in none.
+No data file is read: entries record the columns and count the values without one.
 """
 
 from collections import Counter
@@ -28,14 +28,14 @@ class ColumnOrigin(StrEnum):
 
     DECLARED = "declared"
     HINT = "hint"
-    """It is declared, where the others are found in the data."""
+    """Declared as a hint, while other columns are found in the data."""
     FOUND = "found"
     PARTITION = "partition"
-    """The paths of source files give it."""
+    """Given by the paths of source files."""
     RESCUED = "rescued"
-    """It keeps what no other column takes."""
+    """Keeps values that no other column takes."""
     PROVENANCE = "provenance"
-    """It says where a row came from."""
+    """Records where a row came from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,24 +46,24 @@ class ColumnReport:
     type: str
     origin: ColumnOrigin
     entry: int | None = None
-    """The entry that has it first, if it was found in the data."""
+    """The first entry with it, if it was found in the data."""
     at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Homeless:
-    """Values at one path that are in no column."""
+    """Values at one path without a column."""
 
     path: str
     values: int
     dropped: bool
-    """Whether they were left out; else they are in `_rescued`."""
+    """Whether they were dropped; otherwise they are in `_rescued`."""
     not_a: str | None
-    """The type of the column that they do not fit; None where there is no such column."""
+    """The type of the column that they do not fit; None without such a column."""
     line: str | None
-    """What to declare so that later values have a column; None where no column can."""
+    """The declaration that gives later values a column; None if impossible."""
     inside: str | None
-    """The column among whose fields to declare it; None for the columns themselves."""
+    """The column whose field to declare; None for a top-level column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class PresentColumns:
     """The columns that the next batch of a pipeline starts with."""
 
     schema: Schema
-    """With partition columns and, where the table has it, `_rescued`."""
+    """Includes partition columns and, if the table has it, `_rescued`."""
     last: Entry | None
     columns: tuple[ColumnReport, ...]
     homeless: tuple[Homeless, ...]
@@ -80,7 +80,7 @@ class PresentColumns:
 def present_columns(
     settings: PipelineSettings, entries: Iterable[Entry], books: Books
 ) -> PresentColumns:
-    """Return the columns of a pipeline after all entries of its journal, and its books. Pure."""
+    """Return the columns of a pipeline, from its entries and books. Pure."""
     first: dict[str, Entry] = {}
     last, rescued = None, False
     for entry in entries:
@@ -134,7 +134,7 @@ def _columns(
 
 
 def _outline(one: Field) -> str:
-    """Return a type without the fields inside it, which have lines of their own."""
+    """Return a type without its inner fields, which have their own lines."""
     if one.type is FieldType.STRUCT:
         return "struct"
     if one.items is not None:
@@ -159,13 +159,13 @@ def _homeless(schema: Schema, counts: Counter[str], *, dropped: bool) -> Iterato
 
 
 def _declaration(path: str, column: Field | None, taken: set[str]) -> tuple[str | None, str | None]:
-    """Return the line that gives a path a column of JSON text, and in which column it stands."""
+    """Return the line that declares a JSON text column for a path, and its parent column."""
     members = steps(path)
     name = members[-1] if members else None
     if not isinstance(name, str) or not name:
         return None, None
     if column is not None:
-        # The column stays as it is; another one takes what does not fit it, too.
+        # The column stays; a second one also takes values that do not fit it.
         if not all(isinstance(each, str) for each in members):
             return None, None
         free, reading = f"{'_'.join(map(str, members))}_json", tuple(map(str, members))
@@ -192,22 +192,22 @@ def _above(path: str, members: Sequence[str | int]) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDifference:
-    """A column that is not the same everywhere, with its types as Delta names them."""
+    """A column whose Delta types differ between configuration, journal and table."""
 
     path: str
     present: str | None
-    """As the next files have it."""
+    """Its type in the next files."""
     journal: str | None
-    """As the last entry has it."""
+    """Its type in the last entry."""
     table: str | None
 
 
 def differences(
     present: Mapping[str, Any], journal: Mapping[str, Any] | None, table: Mapping[str, Any] | None
 ) -> tuple[ColumnDifference, ...]:
-    """Return the columns that differ between schemas as Delta writes them. Pure.
+    """Return the columns that differ between Delta schemas. Pure.
 
-    A journal or a table that is not there yet differs in nothing.
+    A missing journal or table does not differ.
     """
     ours = dict(_delta_types(present))
     logged = ours if journal is None else dict(_delta_types(journal))
@@ -234,7 +234,7 @@ def _delta_types(struct: Mapping[str, Any], above: str = "") -> Iterator[tuple[s
 
 
 def _delta_outline(kind: Any) -> tuple[str, Mapping[str, Any] | None]:  # noqa: ANN401 - any type
-    """Return a type without the fields inside it, and the struct that has them."""
+    """Return a type without its inner fields, and the struct with them."""
     match kind:
         case {"type": "struct"}:
             return "struct", kind

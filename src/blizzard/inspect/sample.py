@@ -1,7 +1,7 @@
-"""A sample of the files of a place: the beginnings of some of them, evenly chosen. Read-only.
+"""Sample the files at a location: the beginnings of evenly chosen files. Read-only.
 
-It reads no more bytes than its limit, regardless of the number and size of the files. A file
-that cannot be read is reported, and the others are read.
+The bytes read are limited, regardless of the number and size of the files. Unreadable files are
+reported and skipped.
 """
 
 import re
@@ -35,14 +35,14 @@ OTHER_FORMATS = frozenset([
 ])  # fmt: skip
 """Suffixes of files that hold no JSON."""
 MOST_SUFFIXES = 10
-"""Those that most files have are tried."""
+"""The most frequent suffixes to try."""
 _SUFFIX = re.compile(r"\.[A-Za-z]\w*")
 
 
 def pattern_for(names: Sequence[str]) -> SourcePattern | None:
-    """Return the pattern that takes most of the files below a folder; None for the folder itself.
+    """Return the pattern that matches most files below a folder; None for the folder itself.
 
-    What a folder without a pattern takes is never left out in favour of other files.
+    Files that the folder alone would match are never dropped in favour of others.
     """
     names = [name for name in names if not is_hidden(name) and not name.endswith(TEMPORARY)]
     usual = set(taken(names, None))
@@ -55,19 +55,19 @@ def pattern_for(names: Sequence[str]) -> SourcePattern | None:
 
 
 def taken(names: Iterable[str], pattern: SourcePattern | None) -> tuple[str, ...]:
-    """Return the names that a source with this pattern takes."""
+    """Return the names that a source with this pattern matches."""
     meant = SourceSettings(uri="", pattern=pattern)
     return tuple(name for name in names if why_not_ours(name, meant) is None)
 
 
 def _candidates(names: Sequence[str]) -> Iterator[SourcePattern]:
-    """Yield patterns, those of the most frequent suffix first, and of these the narrowest."""
+    """Yield patterns by frequency of the suffix, narrowest first."""
     ends = Counter(map(_end, names))
     for suffix, packed in [end for end, _count in ends.most_common() if end[0]][:MOST_SUFFIXES]:
         yield SourcePattern(f"**{suffix}{packed}")
         yield SourcePattern(f"**{suffix}*")
     if not ends.keys() - {("", "")}:
-        # Names without any suffix: only if a number or a date shows that they belong together.
+        # Names without a suffix form a group only if they share a number or date.
         stems = ((unrotated(name), name.rpartition("/")[2]) for name in names)
         bare = Counter(stem for stem, last in stems if "." not in stem and stem != last)
         yield from (
@@ -99,34 +99,34 @@ _MONTH = re.compile(r"\d{4}-\d\d")
 
 
 class NothingToLookAt(LakeError, code="nothing_to_look_at", whose=Whose.USER):
-    """There is no file at a place from which anything could be learned."""
+    """There is no usable file at a location."""
 
 
 class PlaceMissing(NothingToLookAt, ArgumentInvalid):
-    """There is no such place."""
+    """The location does not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The beginnings of some files of a place."""
+    """The beginnings of some files at a location."""
 
     path: str
-    """The place as `source.path` would name it."""
+    """The location as a value of `source.path`."""
     files: tuple[Beginning, ...]
     names: tuple[str, ...]
-    """The paths of all files that were listed, below the folder of the place."""
+    """The paths of all listed files, relative to the folder."""
     all_listed: bool = True
     others: tuple[tuple[str, Reason], ...] = ()
-    """The paths of files that are left out for their names, and why."""
+    """The paths of files skipped because of their names, with the reason."""
     unread: tuple[str, ...] = ()
-    """What kept files from being read, a sentence for each."""
+    """A sentence for each unreadable file."""
 
 
 def take(uri: str, options: StorageOptions, most: int = BYTES) -> Sample:
-    """Return the beginnings of files at a folder, a pattern or a file; raise where there is none.
+    """Return the beginnings of files at a folder, a pattern or a file; raise if there are none.
 
-    A folder is narrowed, or opened, by a pattern where that takes more of its files than the folder
-    by itself: those of another suffix, and those that were put aside when a log was rotated.
+    A folder gets a pattern if that matches more of its files than the folder alone, such as files
+    of another suffix or rotated logs.
     """
     path, folder, asked = _place(uri, options)
     try:
@@ -192,7 +192,7 @@ def _beginning(reader: Reader, facts: ObjectFacts, most: int) -> Beginning:
 
 
 def _place(uri: str, options: StorageOptions) -> tuple[str, str, SourcePattern | None]:
-    """Return a place as `source.path` would name it, its folder, and what is meant below it."""
+    """Return a location as `source.path`, its folder, and its pattern."""
     parent, slash, name = uri.rpartition("/")
     parent = parent if slash else "."
     if not WILD.search(uri):
@@ -205,7 +205,7 @@ def _place(uri: str, options: StorageOptions) -> tuple[str, str, SourcePattern |
 
 
 def _one_file(folder: str, name: str) -> tuple[str, str, SourcePattern]:
-    """Name an object by a pattern that matches no other: the path of an object means a folder."""
+    """Return a pattern that matches a single object, since a plain path means a folder."""
     only = f"[{name[0]}]{name[1:]}"
     return f"{folder.rstrip('/')}/{only}", folder, SourcePattern(only)
 
@@ -237,7 +237,7 @@ def partition_template(names: Sequence[str]) -> str | None:
 
 
 def partition_keys(template: str | None) -> frozenset[str]:
-    """Return the columns that the folders of a template give."""
+    """Return the columns of a folder template."""
     return frozenset(part.partition("=")[0] for part in (template or "").split("/") if part)
 
 

@@ -1,4 +1,4 @@
-"""Columns and pipelines as a person would write them into a configuration. Pure."""
+"""Write columns and pipelines as configuration YAML. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,11 +11,11 @@ from lakebed.types import FieldType
 WIDTH = 80
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _NO_TEXT = frozenset(["null", "true", "false", "yes", "no", "on", "off", "y", "n"])
-"""Words that YAML, or somebody who reads it, takes for something else than text."""
+"""Words that YAML or its readers do not take as text."""
 
 
 def scalar(text: str) -> str:
-    """Write a text so that the configuration reads it as it is."""
+    """Write text as a YAML scalar that reads back unchanged."""
     if _PLAIN.fullmatch(text) and text.lower() not in _NO_TEXT:
         return text
     return _quoted(text)
@@ -99,7 +99,7 @@ def pipeline_lines(
 
 
 def rotation_remark(renamed: Sequence[str]) -> str:
-    """Return what to know of files that will have other names after the next rotation."""
+    """Return a remark about files that log rotation will rename."""
     them = renamed[0] if len(renamed) == 1 else f"{renamed[0]} and {len(renamed) - 1} more"
     gets = "gets another name" if len(renamed) == 1 else "get other names"
     return (
@@ -138,7 +138,7 @@ def _type_lines(one: GuessedColumn, indent: int) -> Iterator[str]:
 
 
 def plain_columns(fields: Iterable[Field]) -> tuple[GuessedColumn, ...]:
-    """Return fields about which there is nothing to remark."""
+    """Return fields as columns without remarks."""
     return tuple(map(_plain, fields))
 
 
@@ -188,7 +188,7 @@ def _list(path: Sequence[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Write a text in quotes; letters that cannot be seen are written as their numbers."""
+    """Quote text, escaping invisible characters."""
     written = "".join(
         f"\\{letter}"
         if letter in '"\\'
@@ -201,7 +201,7 @@ def _quoted(text: str) -> str:
 
 
 def _remarked(line: str, remark: str, margin: str) -> Iterator[str]:
-    """Yield a line with a remark behind it, or above it where both are too long."""
+    """Yield a line with a trailing remark, or with the remark above if too long."""
     if not remark:
         yield line
     elif len(line) + len(remark) + 4 <= WIDTH:
@@ -212,7 +212,7 @@ def _remarked(line: str, remark: str, margin: str) -> Iterator[str]:
 
 
 def _comment(margin: str, text: str) -> Iterator[str]:
-    """Yield a comment, folded where it is long."""
+    """Yield a comment, wrapped if long."""
     # A name may hold anything; a line break in it would end the comment.
     words = "".join(letter if letter.isprintable() else " " for letter in text).split(" ")
     line = f"{margin}#"

@@ -63,7 +63,7 @@ class RewriteCommand:
     def file_lines(
         self, files: Sequence[ActiveFile], what: str, named: Sequence[str] = ()
     ) -> Iterator[str]:
-        """Yield what is done, or would be, with data files, and the names of the first of them."""
+        """Yield what is done, or would be, with data files, and the first names."""
         if files:
             rows = plural(sum(one.rows or 0 for one in files), "row")
             size = in_words(sum(one.size for one in files))
@@ -72,7 +72,7 @@ class RewriteCommand:
             yield from first(named or [one.path for one in files], indent="    ")
 
     def committed(self, entry: int | None, effect: str, then: str = "") -> Iterator[str]:
-        """Yield when an entry takes effect, if there is one, and what is to be done for it."""
+        """Yield when an entry takes effect, if there is one, and what to run for it."""
         if entry is None:
             return
         if self.settings.sink.commit is CommitMode.INLINE:
@@ -95,9 +95,9 @@ class RewriteCommand:
 def rewriter(
     call: PipelineCall, *, write: Callable[[str], None] | None = None
 ) -> Iterator[ServiceRunner]:
-    """Yield a runner that rewrites files; Spark starts with the first, and stops at the end.
+    """Yield a runner that rewrites files; Spark starts on first use and stops at the end.
 
-    `write` takes the lines of the log while something else is drawn on the terminal.
+    `write` receives log lines while the terminal shows progress.
     """
     from blizzard.execute.spark.runner import SparkRunner  # noqa: PLC0415 - a plan starts no Spark
 
@@ -137,6 +137,6 @@ def commit_inline(call: PipelineCall, settings: PipelineSettings, entry: int | N
 
 
 def schema_check(settings: PipelineSettings, table: TableSettings | None = None) -> SchemaCheck:
-    """Return the check whether penguin would change the table to a schema, by its settings."""
+    """Return a check whether penguin would evolve the table to a schema."""
     rules, mode_is_known = table_rules(settings, table)
     return partial(check_schema, rules, mode_is_known=mode_is_known)

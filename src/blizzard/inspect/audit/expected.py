@@ -1,8 +1,7 @@
-"""The files that journals expect in the table, and where the log's lineage has them. Pure.
+"""Compare the files that journals expect in the table with the log's lineage. Pure.
 
-Expected are the files of committed entries, without those that entries removed, merged or
-superseded. Each is followed through the versions of the log by itself: rows that came back with a
-RESTORE never make up for others that were lost with it.
+Expected are the files of committed entries that no entry removed, merged or superseded. Each is
+followed through the log separately, so rows restored by a RESTORE never offset rows lost with it.
 """
 
 from collections import Counter
@@ -20,51 +19,51 @@ from lakebed.locations import below
 from lakebed.units import plural
 
 Sources = frozenset[int]
-"""Source files, by the hashes of their pipelines and keys: there are as many as data files."""
+"""Source files as hashes of pipeline and key, to save memory."""
 
 
 @dataclass(slots=True)
 class ExpectedFiles:
-    """What committed entries say must be in the table, and what must not."""
+    """The rows that must and must not be in the table, by committed entries."""
 
     log: LogBooks
     steps: list[Supersession] = field(default_factory=list)
     absent: dict[str, AbsentFile] = field(default_factory=dict)
     superseded: dict[str, Supersession] = field(default_factory=dict)
-    """What supersedes files, by their names."""
+    """The supersession of each file, by name."""
     _covered: dict[str, set[str] | None] = field(default_factory=dict)
-    """The source files whose rows in a superseded file were read again, by its name; None: all."""
+    """By superseded file, the source files whose rows were read again; None for all."""
     _expected: dict[str, int] = field(default_factory=dict)
-    """The rows of absent files that must be in the table."""
+    """The rows of absent files that should be in the table."""
     _given_up: dict[str, int] = field(default_factory=dict)
     """The rows of files that were given up once they were in the table."""
     _taken: dict[tuple[str, int], Counter[int]] = field(default_factory=dict)
-    """The rows that each entry took of source files, if all are known, by pipeline and number."""
+    """The rows per source that each entry took out, if all are known, by pipeline and number."""
     _sources: dict[str, Sources] = field(default_factory=dict)
     _first: dict[str, str] = field(default_factory=dict)
-    """The pipeline that each one which took a journal over has its source files from."""
+    """For each pipeline with an inherited journal, the original pipeline of its source files."""
     _without: dict[str, Sources] = field(default_factory=dict)
-    """The source files without rows in a new file that the old one had rows of."""
+    """Source files with rows in an old file but not in its replacement."""
     _deleted: Counter[int] = field(default_factory=Counter)
-    """The rows that must not be in the table, by the versions that deleted them."""
+    """Given-up rows, by the versions that deleted them."""
 
     def __post_init__(self) -> None:
-        """Let the lineage follow only files that have rows of the same source files."""
+        """Restrict the lineage to files with rows of the same source files."""
         self.log.lineage.sources_of = self.sources_of
 
     def begin(self, entry: Entry) -> None:
-        """Note whose source files a journal knows, by its first entry."""
+        """Record whose source files a journal inherits, from its first entry."""
         if entry.inherits is not None:
             before = entry.inherits.pipeline
             self._first[entry.pipeline] = self._first.get(before, before)
 
     def name(self, file: FinishedFile, pipeline: str) -> None:
-        """Note which source files have rows in a file."""
+        """Record which source files have rows in a file."""
         if file.source_files:
             self._sources[file.filename] = Sources(self._hashes(pipeline, file.source_files))
 
     def sources_of(self, path: str) -> Sources | None:
-        """Return the source files with rows in a file; None where it is not known."""
+        """Return the source files with rows in a file; None if unknown."""
         if path not in self._sources:
             olds = self.log.lineage.made_from.get(path, ())
             found = [self.sources_of(old) for old in olds]
@@ -91,7 +90,7 @@ class ExpectedFiles:
             self._given_up[path] = rows
 
     def take(self, entry: Entry, steps: Iterable[Supersession], version: int) -> None:
-        """Enter what a committed entry did."""
+        """Apply a committed entry."""
         rows, took = _rows_by_source(entry), Sources()
         if rows.total() == entry.left_out:
             took = Sources(hashes := self._hashes(entry.pipeline, rows))
@@ -120,7 +119,7 @@ class ExpectedFiles:
         self._covered |= dict.fromkeys(entry.redone)
 
     def supersede(self, named: Iterable[str]) -> frozenset[str]:
-        """Expect no superseded file, once all entries are in; return the paths of these."""
+        """Expect no superseded file, once all entries are applied; return their paths."""
         wanted = self.superseded.keys()
         paths = {name: path for path in named if (name := file_name(path)) in wanted}
         lineage = self.log.lineage
@@ -149,7 +148,7 @@ class ExpectedFiles:
         return frozenset(paths.values())
 
     def differences(self) -> Iterator[Difference]:
-        """Yield rows that are missing, in the table twice, or again after they were taken out."""
+        """Yield rows that are missing, duplicated, or back after they were taken out."""
         again = {
             (step.entry, found.message): found
             for step in self.steps
@@ -159,7 +158,7 @@ class ExpectedFiles:
         yield from again.values()
 
     def _losses(self) -> Iterator[Difference]:
-        """Yield what each version took away that must be there, and no operator has accepted."""
+        """Yield the unaccepted losses of expected rows by version."""
         lineage = self.log.lineage
         whole: dict[int, dict[str, int]] = {}
         altered: set[int] = set()
@@ -190,10 +189,10 @@ class ExpectedFiles:
                 yield from self._loss(version, rows, names)
 
     def _count_given_up(self) -> None:
-        """Count, by version, the rows it may have removed that entries have given up anyway.
+        """Count, by version, removed rows that entries have given up anyway.
 
-        Each row was removed by one version. Which one is not known, so the first is taken. Rows
-        that an entry took out of the table later were not removed by a version before.
+        Each row was removed by one version; if unknown, the first candidate counts. Rows that an
+        entry took out later were not removed by an earlier version.
         """
         taken = {(one.old, one.version): one.left_out for one in self.steps if not one.supersedes}
         for path, rows in self._given_up.items():
@@ -239,7 +238,7 @@ class ExpectedFiles:
         )
 
     def _twice(self, step: Supersession) -> Difference | None:
-        """Report a file that is in the table beside one that has all of its rows, too."""
+        """Report a file that is in the table beside another one with the same rows."""
         lineage = self.log.lineage
         if not self._is_there(step.old, step) or not lineage.forward(step.old).active:
             return None
@@ -254,7 +253,7 @@ class ExpectedFiles:
         )
 
     def _back(self, step: Supersession) -> Difference | None:
-        """Report rows that were taken out or superseded and are in the table, in any file."""
+        """Report rows that are in the table although they were taken out or superseded."""
         lineage = self.log.lineage
         carriers = self._carriers(step)
         back = [name for name in carriers if self._is_there(name, step)]
@@ -299,7 +298,7 @@ class ExpectedFiles:
         return f": version {version} ({commit.operation} of {commit.writer}) brought it back"
 
     def _carriers(self, step: Supersession) -> dict[str, None]:
-        """Return the files that held the rows which a step took, up to when it took them."""
+        """Return the files that held a step's rows up to the step."""
         lineage = self.log.lineage
         found = {step.old: None}
         waiting = [step.old]
@@ -316,7 +315,7 @@ class ExpectedFiles:
         return found
 
     def _is_taken_again(self, step: Supersession, carriers: Iterable[str]) -> bool:
-        """Whether later entries took as many rows of the same source files out of these files."""
+        """Whether later entries took the same number of rows per source out of these files."""
         reached = self.log.lineage.reached(carriers)
         later = [
             one
@@ -332,7 +331,7 @@ class ExpectedFiles:
         return all(by_source[key] >= min(rows, step.left_out) for key, rows in wanted.items())
 
     def _taken_of(self, path: str, rows: int, taken: dict[tuple[str, int], Counter[int]]) -> int:
-        """Count the rows of a file that entries took out of those that held them later."""
+        """Count the rows of a file that entries took out of its successors."""
         found, sources = 0, self.sources_of(path) or ()
         reached = self.log.lineage.reached([path])
         for key in {(one.pipeline, one.entry) for one in self.steps if one.old in reached}:
@@ -348,7 +347,7 @@ class ExpectedFiles:
         return [hash((pipeline, key)) for key in keys]
 
     def _deleted_since(self, path: str, step: Supersession) -> int | None:
-        """Return the version of another writer that deleted as many rows since; None without one.
+        """Return another writer's version that deleted as many rows since; None without one.
 
         The log does not say which rows these were.
         """
@@ -361,7 +360,7 @@ class ExpectedFiles:
 
 
 def _rows_by_source(entry: Entry) -> Counter[str]:
-    """Count the rows that an entry takes of each source file."""
+    """Count the rows that an entry takes out, by source file."""
     found = Counter({one.key: one.rows for one in entry.sources if one.retracted})
     for uri, rows in entry.erased.items():
         for name, root in entry.source_uris.items():

@@ -1,4 +1,4 @@
-"""The data files of all journals beside those of the log: each is where its entry says. Pure."""
+"""Compare the data files of all journals with those of the log. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -36,30 +36,30 @@ from lakebed.units import plural
 
 @dataclass(slots=True)
 class FileBooks:
-    """Which files entries name, and where their rows are."""
+    """The files that entries name, and where their rows are."""
 
     log: LogBooks
     places: Places = field(default_factory=Places)
     named: dict[str, int] = field(default_factory=dict)
-    """Every file that an entry names, with the number of its journal."""
+    """Every file named in an entry, with the index of its journal."""
     journals: list[tuple[str, str]] = field(default_factory=list)
-    """The pipeline and the id of each journal, by its number."""
+    """The pipeline and id of each journal, by index."""
     waiting: list[WaitingDataFile] = field(default_factory=list)
-    """The files of entries that are not committed."""
+    """The files of uncommitted entries."""
     _expected: ExpectedFiles = field(init=False)
     _shapes: set[tuple[str, int]] = field(default_factory=set)
-    """The schemas that were compared, as text, with the number of the table's."""
+    """Compared schemas as text, with the index of the table's schema."""
     _without: set[tuple[str, str, int]] = field(default_factory=set)
-    """The entries whose transactions are missing."""
+    """Entries with missing transactions."""
 
     def __post_init__(self) -> None:
-        """Begin to expect files, to be compared with the same log."""
+        """Create the expected files for the same log."""
         self._expected = ExpectedFiles(self.log)
 
     def take(self, entry: Entry, journal: JournalBooks) -> Iterator[Difference]:
-        """Look up the files of one entry; yield what is wrong with them."""
+        """Check the files of one entry against the log."""
         self._expected.begin(entry)
-        # The file in the place of another has rows of the same source files as that one.
+        # A replacement has rows of the same source files as the replaced file.
         for file in entry.data_files if entry.operation == "rewrite" else entry.files:
             self._expected.name(file, entry.pipeline)
         for file in entry.files:
@@ -75,7 +75,7 @@ class FileBooks:
         yield from self._check_shape(entry)
 
     def _take_steps(self, entry: Entry, journal: JournalBooks) -> Iterator[Difference]:
-        """Look up what an entry does to other files: all of it was done, or nothing."""
+        """Check what an entry does to other files, which must be done in full or not at all."""
         new = {file.filename: file for one in entry.rewrites for file in one.new}
         known = [file for path, file in new.items() if self._is_known(path)]
         for file in known:
@@ -107,7 +107,7 @@ class FileBooks:
             yield Difference.of(entry, FindingKind.PROMOTION_HALF, message, file=lacking)
 
     def finish(self) -> Iterator[Difference]:
-        """Yield what no single entry shows: files without an entry, rows removed by no entry."""
+        """Yield differences beyond single entries: unnamed files and unexplained removals."""
         self.places.settle()
         taken_out = {step.old: step for step in self._expected.steps}
         superseded = self._expected.supersede(self.named)
@@ -136,7 +136,7 @@ class FileBooks:
         yield from self._unnamed()
 
     def _removed(self, version: int, files: dict[str, AbsentFile]) -> Iterator[Difference]:
-        """Count files that penguin removed and no entry explains; a repair may be accepted."""
+        """Report files that penguin removed without an entry; a repair may be accepted."""
         rows = sum(one.rows for one in files.values())
         loss = Accepted(
             version=version,
@@ -160,7 +160,7 @@ class FileBooks:
                 )
 
     def _missing(self, missing: dict[str, int]) -> Iterator[Difference]:
-        """Compare what versions before the history removed with what they added instead."""
+        """Compare removals before the known history with what was added instead."""
         lost = sum(missing.values())
         back = self.unknown().rows + sum(
             rows for path, rows in self.log.old_rows.items() if path not in self.named
@@ -180,11 +180,11 @@ class FileBooks:
             )
 
     def unknown(self) -> Amount:
-        """Count the files that versions before the history added, and that nothing names."""
+        """Count unnamed files from before the known history."""
         return self._of(lambda path, one: one.version == BEFORE and not self._is_adopted(path))
 
     def by_others(self) -> Amount:
-        """Count the files that other writers have added."""
+        """Count the files of other writers."""
         return self._of(
             lambda path, one: (
                 one.version != BEFORE
@@ -194,7 +194,7 @@ class FileBooks:
         )
 
     def adopted(self) -> Amount:
-        """Count the files of other programs that penguin has committed."""
+        """Count other programs' files that penguin committed."""
         return self._of(lambda path, _one: self._is_adopted(path))
 
     def _of(self, is_meant: Callable[[str, Active], bool]) -> Amount:
@@ -205,7 +205,7 @@ class FileBooks:
         return found
 
     def _is_adopted(self, path: str) -> bool:
-        """Whether penguin has committed a file of another program, by itself or with its folder."""
+        """Whether penguin committed another program's file, singly or with its folder."""
         if foreign_transaction(path) in self.log.transactions:
             return True
         at, scanned = named_at(path), self.log.transactions.get(SCANNED_TRANSACTION)
@@ -215,7 +215,7 @@ class FileBooks:
         return one is not None and one.version in self.log.adoptions
 
     def _unnamed(self) -> Iterator[Difference]:
-        """Yield the files of penguin's commits that nothing names, and copies of named ones."""
+        """Yield unnamed files in penguin's commits, and copies of named ones."""
         unnamed = [path for path in self.log.active if path not in self.named]
         ids = {name for path in unnamed if (name := file_id(path)) is not None}
         twins = {name: path for path in self.named if (name := file_id(path)) in ids}
@@ -244,7 +244,7 @@ class FileBooks:
         if path in self.named:
             message = f"entry {entry.sequence} names {path}, which an earlier entry names"
             yield Difference.of(entry, FindingKind.FILE_NAMED_TWICE, message, file=path)
-        # The log's own string where it has one: there are as many as files.
+        # Share the log's string, to save memory.
         one = self.log.active.get(path)
         self.named[one.written if one and one.written == path else path] = len(self.journals) - 1
 
@@ -282,7 +282,7 @@ class FileBooks:
     def _set_aside(
         self, file: FinishedFile, entry: Entry, *, is_held: bool
     ) -> Iterator[Difference]:
-        """Count a file that the log says is held, or given up."""
+        """Count a file that is held or given up by the log."""
         path, removed = file.filename, self.log.removed.get(file.filename, BEFORE)
         name, repaired = file_name(path), removed in self.log.repairs
         self.places.set_aside(name, file.record_count, is_held=is_held, is_repaired=repaired)
@@ -293,7 +293,7 @@ class FileBooks:
             yield Difference.of(entry, FindingKind.FILE_GIVEN_UP_ACTIVE, message, file=path)
 
     def _no_transaction(self, entry: Entry, path: str) -> Iterator[Difference]:
-        """Report an entry whose files are in the log, once."""
+        """Report once that an entry's files are in the log without its transaction."""
         name = (entry.pipeline, entry.journal, entry.sequence)
         if name not in self._without:
             self._without.add(name)

@@ -1,6 +1,6 @@
-"""Values of an audit: differences, the work of other writers, and totals.
+"""Values of an audit: differences, commits of other writers, and totals. Pure.
 
-Also whether a table shows files as they were written: their columns, sizes and partitions. Pure.
+Also checks whether a table shows files as written: their columns, sizes and partitions.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,21 +26,21 @@ from lakebed.units import plural
 
 
 class FindingKind(StrEnum):
-    """What is different from what it must be."""
+    """The kinds of differences."""
 
     CHAIN_BROKEN = "chain_broken"
     """An entry does not name the digest of the one before: one of the two was changed."""
     ENTRY_MISSING = "entry_missing"
     ENTRY_MISPLACED = "entry_misplaced"
-    """An entry stands where another belongs: another number, pipeline, journal or kind."""
+    """An entry has the wrong number, pipeline, journal or kind for its place."""
     ENTRY_UNREADABLE = "entry_unreadable"
     ENTRY_COMMITTED_TWICE = "entry_committed_twice"
     ENTRY_PASSED_OVER = "entry_passed_over"
-    """A commit goes on after an entry that no commit has settled."""
+    """A commit skips an entry that no commit has settled."""
     DIGEST_DIFFERS = "digest_differs"
-    """An entry is another one than the one that was committed."""
+    """An entry differs from the one that was committed."""
     JOURNAL_MISSING = "journal_missing"
-    """The log has committed entries of a journal that is not here."""
+    """The log has committed entries of a missing journal."""
     RECEIPT_AHEAD = "receipt_ahead"
     RECEIPT_DIFFERS = "receipt_differs"
     """The receipt names another entry, or an entry of another journal."""
@@ -56,38 +56,38 @@ class FindingKind(StrEnum):
     FILE_COMMITTED_TWICE = "file_committed_twice"
     FILE_NAMED_TWICE = "file_named_twice"
     FILE_UNNAMED = "file_unnamed"
-    """A file of penguin's commits is in the table, and nothing names it."""
+    """A file of penguin's commits is in the table, but nothing names it."""
     FILE_SIZE_DIFFERS = "file_size_differs"
     FILE_ROWS_DIFFER = "file_rows_differ"
     FILE_PARTITION_DIFFERS = "file_partition_differs"
     FILE_GONE = "file_gone"
     FILE_DAMAGED = "file_damaged"
-    """Its footer cannot be read, or is that of another pipeline's file."""
+    """A file's footer is unreadable or belongs to another pipeline's file."""
     FILE_GIVEN_UP_ACTIVE = "file_given_up_active"
-    """A file that is held, was given up or was deleted is in the table all the same."""
+    """A file that is held, given up or deleted is nevertheless in the table."""
     FILE_REMOVED = "file_removed"
-    """penguin has removed a file, and no entry says why."""
+    """penguin removed a file, but no entry says why."""
     PROMOTION_HALF = "promotion_half"
-    """Only some of the files of a promotion or retraction took their places."""
+    """Only some of the files of a promotion or retraction were replaced."""
     ROWS_BACK = "rows_back"
     """Rows that were taken out of the table on purpose are in it."""
     ROWS_REMOVED = "rows_removed"
     """Another writer removed rows."""
     ROWS_CHANGED = "rows_changed"
-    """A commit that says that it changes no data adds other rows than it removes."""
+    """A commit marked as changing no data adds a different number of rows than it removes."""
     ROWS_MISSING = "rows_missing"
-    """Rows are gone, and the version that removed them is no longer in the log."""
+    """Rows are missing, and the version that removed them is no longer in the log."""
     SCHEMA_DIFFERS = "schema_differs"
     DEAD_LETTERS_GONE = "dead_letters_gone"
     BAD_LINES_DIFFER = "bad_lines_differ"
-    """The bad lines of a source file are not those in quarantine, or were dealt with twice."""
+    """A source file's bad lines differ from those in quarantine, or were resolved twice."""
     QUARANTINE_GONE = "quarantine_gone"
-    """A file with bad lines that are waiting is gone, or has another size."""
+    """A file with waiting bad lines is missing or has another size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One thing that is not as it must be."""
+    """One difference between what is expected and what is found."""
 
     kind: FindingKind
     message: str
@@ -130,37 +130,37 @@ class Amount:
 
 @dataclass(slots=True, kw_only=True)
 class AuditTotals:
-    """What all journals of a table add up to, and where the rows of their files are."""
+    """The totals of all journals of a table."""
 
     journals: int = 0
     entries: int = 0
     waiting: int = 0
     """Entries that are waiting for penguin."""
     source_files: int = 0
-    """Source files that were read, also those of which only a part was so far."""
+    """Source files that were read, at least in part."""
     lines: int = 0
     blank: int = 0
     filtered: int = 0
     quarantined: int = 0
     bad_lines_waiting: int = 0
-    """Quarantined lines that neither became rows nor were discarded so far."""
+    """Quarantined lines that were neither replayed nor discarded."""
     replayed: int = 0
     """Quarantined lines that became rows later."""
     passed_over: int = 0
-    """Quarantined lines that were read again and, by now, are not to be rows."""
+    """Quarantined lines that were filtered when read again."""
     discarded: int = 0
     rows: int = 0
-    """Rows that lines gave when they were read first."""
+    """Rows from the first reading of lines."""
 
     def add(self, other: "AuditTotals") -> None:
-        """Add those of another journal."""
+        """Add the totals of another journal."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingDataFile:
-    """A data file of an entry that is not committed."""
+    """A data file of an uncommitted entry."""
 
     pipeline: str
     entry: int
@@ -169,7 +169,7 @@ class WaitingDataFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supersession:
-    """A file that an entry took out of the table or superseded, and those in its place."""
+    """A file that an entry removed or superseded, with its replacements."""
 
     entry: int
     pipeline: str
@@ -178,18 +178,18 @@ class Supersession:
     version: int
     """The version that committed it."""
     left: int = 0
-    """How many of its rows are in the new files."""
+    """The number of its rows in the new files."""
     left_out: int = 0
-    """How many of its rows are in none of them."""
+    """The number of its rows in none of the new files."""
     deleted: int = 0
-    """How many of its rows a deletion vector deleted before."""
+    """The number of its rows that a deletion vector had deleted."""
     supersedes: bool = False
     sources: frozenset[int] = frozenset()
-    """The source files whose rows it took, by their hashes; empty for all, and if unknown."""
+    """Hashes of the source files whose rows it took; empty for all or if unknown."""
 
 
 def steps_of(entry: Entry, version: int) -> Iterator[Supersession]:
-    """Yield what an entry does to files of the table."""
+    """Yield the effects of an entry on files of the table."""
     for one in entry.rewrites:
         names = tuple(file.filename for file in one.new)
         for old in one.old:
@@ -213,41 +213,41 @@ class AbsentFile:
     entry: int
     rows: int
     origins: Mapping[str, int] = field(default_factory=dict)
-    """How many rows each source file has in it, if it has rows of several."""
+    """Its rows by source file, if it has several."""
 
 
 class FilePlace(StrEnum):
-    """Where the rows of a data file are that an entry names."""
+    """Where the rows of a named data file are."""
 
     IN_TABLE = "in_table"
     WAITING = "waiting"
     HELD = "held"
     GIVEN_UP = "given_up"
-    """Discarded, read again by a redo, or lost, which was accepted."""
+    """Discarded, read again by a redo, or an accepted loss."""
     AWAITING_REDO = "awaiting_redo"
-    """Taken out by a repair; no redo has been ordered yet."""
+    """Taken out by a repair, without a redo so far."""
     FORGOTTEN = "forgotten"
-    """Lost with a log, and left out since an operator ordered it."""
+    """Lost with a log, and left out by an operator's order."""
     REPLACED = "replaced"
-    """Another file with these rows was put in its place."""
+    """Replaced by another file with these rows."""
     RETRACTED = "retracted"
     """Taken out of the table by blizzard retract or erase."""
     REMOVED_BY_OTHERS = "removed_by_others"
     UNKNOWN = "unknown"
     """Removed by a version that is no longer in the log."""
     NOWHERE = "nowhere"
-    """A difference says so."""
+    """Missing, as a difference reports."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Places:
-    """How much of what entries name is where."""
+    """The amount of named files at each place."""
 
     amounts: dict[FilePlace, Amount] = field(
         default_factory=lambda: dict.fromkeys(FilePlace, Amount())
     )
     repaired: dict[str, int] = field(default_factory=dict)
-    """Rows of files that a repair took out and no entry so far has read again, by name."""
+    """Rows of repaired files that no entry has read again so far, by name."""
 
     def put(self, place: FilePlace, rows: int | None, *, if_any: bool = False) -> None:
         """Count one more file; with `if_any` only if it has rows."""
@@ -255,20 +255,20 @@ class Places:
             self.amounts[place] = self.amounts[place].plus(rows)
 
     def set_aside(self, name: str, rows: int, *, is_held: bool, is_repaired: bool) -> None:
-        """Count a file that is held or given up; the entries that follow tell of a repaired one."""
+        """Count a held or given-up file; the fate of a repaired one is in later entries."""
         if is_repaired and not is_held:
             self.repaired[name] = rows
         else:
             self.put(FilePlace.HELD if is_held else FilePlace.GIVEN_UP, rows)
 
     def read_again(self, names: Iterable[str]) -> None:
-        """Count files whose sources are read again, of those that a repair took out."""
+        """Count repaired files whose sources are read again."""
         for name in names:
             if name in self.repaired:
                 self.put(FilePlace.GIVEN_UP, self.repaired.pop(name))
 
     def settle(self) -> None:
-        """Count what a repair took out and no entry has read again."""
+        """Count the repaired files that no entry has read again."""
         for rows in self.repaired.values():
             self.put(FilePlace.AWAITING_REDO, rows)
         self.repaired.clear()
@@ -279,40 +279,40 @@ class Audit:
     """What an audit of one table found."""
 
     version: int | None
-    """The version of the log; None where there is no table yet."""
+    """The version of the log; None without a table."""
     history_since: int | None
-    """The version with whose state the known history begins; 0 where all of it is known."""
+    """The version at which the known history begins; 0 if complete."""
     deep: bool
     totals: AuditTotals
     places: Places
     active: Amount
-    """What is in the table."""
+    """The active files."""
     by_others: Amount
-    """What other writers have put there."""
+    """The active files of other writers."""
     adopted: Amount
     """Files of other programs that penguin has committed."""
     unknown: Amount
-    """What was added by versions that are no longer in the log, and no entry names."""
+    """Unnamed files of versions that are no longer in the log."""
     others: tuple[OtherCommit, ...]
     accepted: tuple[Accepted, ...] = ()
     applied: frozenset[int] = frozenset()
-    """The versions of those whose rows are missing just as was accepted."""
+    """The accepted versions whose losses match."""
     losses: tuple[Accepted, ...] = ()
-    """Those among the differences that an operator may accept."""
+    """The differences that an operator may accept."""
     differences: tuple[Difference, ...]
     pipelines: tuple[str, ...] = ()
-    """Those with a journal in the table's directory that no other pipeline has taken over."""
+    """Pipelines with a journal in the table's directory that no other one took over."""
     elsewhere: int = 0
-    """Files of the table outside of its directory: their objects are not looked at."""
+    """Files of the table outside its directory, whose objects are not checked."""
 
     @property
     def is_balanced(self) -> bool:
-        """Whether all is as it must be."""
+        """Whether there are no differences."""
         return not self.differences
 
 
 def spans(numbers: Iterable[int]) -> str:
-    """Return numbers in words, those that follow each other together: 3, 5 to 7. Pure."""
+    """Format numbers with ranges: 3, 5 to 7. Pure."""
     found: list[list[int]] = []
     for number in numbers:
         if found and number == found[-1][1] + 1:
@@ -325,7 +325,7 @@ def spans(numbers: Iterable[int]) -> str:
 def why_not_held(
     written: Mapping[str, Any], partition_columns: tuple[str, ...], table: TableFacts
 ) -> Iterator[str]:
-    """Yield what files of a schema have that a table cannot show as it was written."""
+    """Yield the parts of a file schema that the table cannot show as written."""
     if partition_columns != table.partition_columns:
         yield (
             f"the files are partitioned by {_listed(partition_columns)}, the table by "
@@ -358,7 +358,7 @@ def _listed(names: tuple[str, ...]) -> str:
 def disagreements(
     file: FinishedFile, one: Active, shape: TableFacts | None
 ) -> Iterator[tuple[FindingKind, str]]:
-    """Yield in what an entry and the log disagree on a data file."""
+    """Yield the differences between an entry and the log about a data file."""
     if one.size != file.size:
         yield FindingKind.FILE_SIZE_DIFFERS, f"{file.size} bytes; the log says {one.size}"
     if one.rows != file.record_count:
@@ -382,5 +382,5 @@ def disagreements(
 
 
 def partition_shown(values: tuple[tuple[str, str | None], ...]) -> str:
-    """Return the partition of a data file, in words."""
+    """Format the partition of a data file."""
     return ", ".join(f"{name}={'null' if v is None else v}" for name, v in values) or "no partition"

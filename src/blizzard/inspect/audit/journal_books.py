@@ -1,7 +1,7 @@
-"""The audit of one journal: its chain of digests, its sources, and its bad lines. Pure.
+"""Audit one journal: its digest chain, its sources and its bad lines. Pure.
 
-Entries are taken one at a time and not kept. Only source files that are read in part are
-remembered, and only quarantine files whose lines still wait; all others are counted.
+Entries are streamed. Only partly read source files and quarantine files with waiting lines are kept
+in memory; all others are counted.
 """
 
 from collections import Counter
@@ -20,16 +20,16 @@ from lakebed.units import entries_from, is_are, plural
 
 @dataclass(slots=True)
 class QuarantineBooks:
-    """What one journal says of bad lines, up to the entry that was taken last."""
+    """The bad lines of one journal up to the last entry taken."""
 
     totals: AuditTotals
     waiting: dict[str, tuple[int, QuarantineFile]] = field(default_factory=dict)
-    """The files whose lines are waiting, with the entries that name them."""
+    """The files with waiting lines, and the entries that name them."""
     is_closed: bool = False
-    """Whether another pipeline has taken the journal over, and the lines with it."""
+    """Whether another pipeline took over the journal with its lines."""
 
     def take(self, entry: Entry) -> Iterator[Difference]:
-        """Go on by one entry; yield what is wrong with it."""
+        """Take the next entry; yield its differences."""
         self.is_closed = entry.kind == "closed"
         if entry.kind in ("batch", "retract"):
             yield from self._check_sources(entry)
@@ -52,7 +52,7 @@ class QuarantineBooks:
         self.totals.discarded += lines if entry.kind in ("discard", "retract") else 0
 
     def _check_sources(self, entry: Entry) -> Iterator[Difference]:
-        """Check that the lines in the files are those that the source files have too few."""
+        """Check that quarantine files hold the lines that the source records lack."""
         held: Counter[str] = Counter()
         for file in entry.quarantine:
             for each in file.sources:
@@ -94,10 +94,10 @@ class QuarantineBooks:
 def waiting_trouble(
     entry: int, pipeline: str, file: QuarantineFile, size: int | None, rows: int | None
 ) -> Difference | None:
-    """Return what is wrong with a file whose lines wait; None if nothing is.
+    """Return the difference of a file with waiting lines; None if it is fine.
 
-    `size` is that of its object, None if there is none; `rows` is what its footer says, -1 if that
-    cannot be read and None if it was not read.
+    `size` is its object's size, None if missing. `rows` is the footer's row count, -1 if unreadable
+    and None if not read.
     """
     lines = plural(file.record_count, "bad line")
     if size is None:
@@ -120,11 +120,11 @@ def waiting_trouble(
 
 @dataclass(slots=True)
 class JournalBooks:
-    """What one journal says, up to the entry that was taken last."""
+    """The state of one journal up to the last entry taken."""
 
     pipeline: str
     receipt: Receipt | None
-    """The receipt of a journal that is in use; None where there is none, or for another journal."""
+    """The receipt, if the journal is in use and has one."""
     log: LogBooks
     journal: str | None = None
     totals: AuditTotals = field(default_factory=lambda: AuditTotals(journals=1))
@@ -132,21 +132,21 @@ class JournalBooks:
     quarantine: QuarantineBooks = field(init=False)
     _digest: str | None = None
     _part_way: dict[str, int] = field(default_factory=dict)
-    """How many lines were read of each source file that is not done."""
+    """The lines read so far of each partly read source file."""
     _done: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Begin the books of bad lines, which add up to the same totals."""
+        """Create the quarantine books, which share the totals."""
         self.quarantine = QuarantineBooks(self.totals)
 
     @property
     def name(self) -> JournalName:
-        """Return the journal's name in the log."""
+        """The journal's name in the log."""
         return self.pipeline, self.journal or ""
 
     @property
     def position(self) -> int:
-        """Return the last entry that the log says is committed; 0 where none is."""
+        """The last committed entry by the log; 0 without one."""
         return self.log.position(self.name) or 0
 
     def is_committed(self, entry: Entry) -> bool:
@@ -154,7 +154,7 @@ class JournalBooks:
         return entry.sequence <= self.position
 
     def is_passed_over(self, entry: Entry) -> bool:
-        """Whether the log says that an entry which replaces files had no effect."""
+        """Whether the log rejects an entry that replaces files."""
         mark = held_transaction(entry.replacement_mark)
         is_over = entry.replaces and self.is_committed(entry)
         return is_over and self.log.transactions.get(mark) == HeldState.GONE
@@ -164,24 +164,24 @@ class JournalBooks:
         return self.is_committed(entry) and not self.is_passed_over(entry)
 
     def version_of(self, entry: Entry) -> int:
-        """Return the version that committed an entry; that before the history if it is older."""
+        """Return the version that committed an entry, or the one before the known history."""
         settled = self.log.settling(self.name, entry.sequence)
         return self.log.first - 1 if settled is None else settled.version
 
     def is_forgotten(self, entry: Entry) -> bool:
-        """Whether an operator ordered that the entry's files are left out."""
+        """Whether an operator ordered to leave out the entry's files."""
         settled = self.log.settling(self.name, entry.sequence)
         forgotten = None if settled is None else settled.forgotten
         return forgotten is not None and forgotten[0] <= entry.sequence <= forgotten[1]
 
     def unreadable(self, number: int, why: str) -> Iterator[Difference]:
-        """Go on after an entry that cannot be read."""
+        """Skip an unreadable entry."""
         yield from self._gap(number)
         yield self._differs(FindingKind.ENTRY_UNREADABLE, f"entry {number}: {why}", number)
         self.last, self._digest = number, None
 
     def take(self, number: int, entry: Entry, digest: str) -> Iterator[Difference]:
-        """Go on by one entry, which stands at a number; yield what is wrong with it."""
+        """Take the next entry, stored under `number`; yield its differences."""
         if self.journal is None:
             self.journal = entry.journal
         yield from self._gap(number)
@@ -200,7 +200,7 @@ class JournalBooks:
         self._count(entry)
 
     def finish(self) -> Iterator[Difference]:
-        """Yield what is wrong with the journal as a whole."""
+        """Yield the differences of the journal as a whole."""
         if self.position > self.last:
             yield self._differs(
                 FindingKind.ENTRY_MISSING,
@@ -284,7 +284,7 @@ class JournalBooks:
         held = sum(file.record_count for file in entry.files)
         taken = sum(record.rows for record in entry.sources if record.retracted)
         taken += sum(entry.erased.values())
-        # Where erased rows came from is not known of all of them.
+        # The origins of erased rows are not all known.
         if taken != entry.left_out and not (entry.kind == "erase" and taken < entry.left_out):
             yield self._differs(
                 FindingKind.BOOKS_DIFFER,
@@ -325,9 +325,9 @@ class JournalBooks:
         yield from self._remember(number, entry, record)
 
     def _remember(self, number: int, entry: Entry, record: SourceRecord) -> Iterator[Difference]:
-        """Keep in mind how far a source file was read; report one that is read a second time."""
+        """Record how far a source file was read; report a second reading."""
         if self.is_passed_over(entry):
-            return  # Its source files are what they were before.
+            return  # A rejected entry changes nothing.
         place = hash(record.key)
         if record.redo:
             self._done.discard(place)
@@ -336,7 +336,7 @@ class JournalBooks:
                 self._part_way[record.key] = record.records_read
             return
         self._part_way.pop(record.key, None)
-        # That its rows are taken back does not make a file one that was not read.
+        # A retracted file still counts as read.
         is_known = entry.kind == "retract" and not record.retracted
         if not (is_known or entry.kind in ("batch", "inherited")) or record.gave_no_row:
             return
@@ -355,7 +355,7 @@ class JournalBooks:
         totals.waiting += not self.is_committed(entry) and entry.sequence > 0
         for record in entry.readings:
             if record.failure is None:
-                # One that several batches have read counts with the first lines of it.
+                # A file read by several batches counts with its first lines.
                 is_begun = record.complete or record.lines > 0
                 totals.source_files += is_begun and not record.skipped
                 totals.lines += record.lines

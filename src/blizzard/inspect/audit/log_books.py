@@ -1,7 +1,7 @@
-"""What a Delta log adds up to, version by version: files, rows, transactions. Pure.
+"""Fold a Delta log version by version: files, rows, transactions. Pure.
 
-Only what is needed to compare it with the journals is kept: of each file in the table a few
-numbers, of each removed one the version that removed it.
+Only what the comparison with journals needs is kept: a few numbers per active file, and the version
+that removed each other file.
 """
 
 from bisect import bisect_left
@@ -29,60 +29,60 @@ JournalName = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SettledByVersion:
-    """Entries of a journal that one version settled."""
+    """The entries of a journal that one version settled."""
 
     version: int
     first: int
     last: int
     digest: int | None
-    """The digest number that the version keeps of the last one."""
+    """The digest number of the last entry in the version."""
     forgotten: tuple[int, int] | None
-    """Those of them whose files are left out because an operator ordered it."""
+    """The entries whose files are left out by an operator's order."""
 
 
 @dataclass(slots=True)
 class LogBooks:
-    """What the log says, up to the version that was taken last."""
+    """The state of the log up to the last version taken."""
 
     first: int = 0
-    """The first version that is read by itself."""
+    """The first version read from its own commit file."""
     version: int | None = None
     lineage: Lineage = field(default_factory=Lineage)
-    """Its data files, and which hold the rows of which earlier ones."""
+    """The data files, and which hold the rows of which earlier ones."""
     old_rows: dict[str, int] = field(default_factory=dict)
-    """The rows of those of them that were added before the history begins."""
+    """Rows of files added before the known history."""
     transactions: dict[str, int] = field(default_factory=dict)
     settled: dict[JournalName, list[SettledByVersion]] = field(default_factory=dict)
     ours: dict[int, str] = field(default_factory=dict)
-    """What each version of penguin's settles that adds or removes files, in words."""
+    """A description of the entries settled by each file-changing version of penguin."""
     repairs: dict[int, str | None] = field(default_factory=dict)
-    """The versions by which penguin took missing files out, with what it calls itself there."""
+    """The versions that removed missing files, with their writers."""
     adoptions: set[int] = field(default_factory=set)
-    """The versions that made a table of files that were there already."""
+    """The versions that adopted existing files."""
     shapes: list[TableFacts] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
     accepted: Mapping[int, Accepted] = field(default_factory=dict)
-    """What an operator has accepted, by its version."""
+    """Accepted losses by version."""
     applied: set[int] = field(default_factory=set)
-    """Those of them that say what is missing."""
+    """The accepted versions that match a loss."""
     losses: list[Accepted] = field(default_factory=list)
-    """Rows that other writers took away and no operator has accepted."""
+    """Unaccepted losses by other writers."""
     _restores: set[int] = field(default_factory=set)
     commits: dict[int, OtherCommit] = field(default_factory=dict)
     """The versions of other writers."""
 
     @property
     def active(self) -> dict[str, Active]:
-        """Return the files in the table, by their names."""
+        """The files in the table by name."""
         return self.lineage.active
 
     @property
     def removed(self) -> dict[str, int]:
-        """Return the version that removed each file that is not in the table any more."""
+        """The version that removed each file that is no longer in the table."""
         return self.lineage.removed
 
     def accepts(self, loss: Accepted) -> bool:
-        """Whether an operator has accepted a loss; one that is not accepted is kept."""
+        """Whether an operator accepted a loss; otherwise record it."""
         document = self.accepted.get(loss.version)
         if document is not None and (document.rows, document.files) == (loss.rows, loss.files):
             self.applied.add(loss.version)
@@ -92,22 +92,22 @@ class LogBooks:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the table's history is known."""
+        """Whether the table's history is complete."""
         return self.first == 0
 
     def position(self, journal: JournalName) -> int | None:
-        """Return the last entry of a journal that the log says is committed."""
+        """Return the last committed entry of a journal."""
         return self.transactions.get(journal_transaction(*journal))
 
     def settling(self, journal: JournalName, entry: int) -> SettledByVersion | None:
-        """Return how a version settled an entry; None where none of the history did."""
+        """Return how a version settled an entry; None if not in the known history."""
         settled = self.settled.get(journal, [])
         place = bisect_left(settled, entry, key=lambda one: one.last)
         found = settled[place] if place < len(settled) else None
         return found if found is not None and found.first <= entry else None
 
     def shape_at(self, version: int) -> TableFacts | None:
-        """Return what the table was when a version was committed; None where that is unknown."""
+        """Return the table's metadata as of a version; None if unknown."""
         found = [one for one in self.shapes if one.version is not None and one.version <= version]
         return found[-1] if found else None
 
@@ -117,7 +117,7 @@ class LogBooks:
         return Amount(files=len(self.active), rows=rows)
 
     def take(self, found: LogActions) -> None:
-        """Go on by a version, or take a part of the checkpoint that the history begins with."""
+        """Take the next version, or a part of the first checkpoint."""
         self.version = found.version
         if found.metadata is not None:
             with lines_of(log_version(found.version)):
@@ -149,7 +149,7 @@ class LogBooks:
             self.ours[found.version] = " and ".join(ranges) or "no entry"
 
     def _check_turn(self, found: LogActions, one: SettledByVersion, journal: JournalName) -> None:
-        """Check that entries are committed in their order, each once, with their transactions."""
+        """Check that entries are committed in order, once each, with their transactions."""
         pipeline = journal[0]
         settled = self.settled.get(journal)
         last = settled[-1].last if settled else self.position(journal) or 0
@@ -198,7 +198,7 @@ class LogBooks:
             self._take_other(found, gone)
 
     def _check_new(self, add: FileAction, found: LogActions) -> None:
-        """Report a file whose rows are, or were, in the table by an earlier version."""
+        """Report a file whose rows an earlier version already added."""
         there, removed = self.active.get(add.path), self.removed.get(add.path)
         again = there is not None and (found.info.is_ours or add.data_change)
         if there is not None and there.written != written_as(add):
@@ -219,13 +219,13 @@ class LogBooks:
             )
 
     def _is_put_back(self, name: str, removed: int, *, replayed: bool) -> bool:
-        """Whether another writer has taken a file out, and its rows are in no other."""
+        """Whether another writer removed a file whose rows are in no other file."""
         if not replayed and (removed == BEFORE or removed in self.ours):
             return False
         return removed in self._restores or not self.lineage.forward(name).active
 
     def _take_other(self, found: LogActions, gone: dict[str, Active]) -> None:
-        """Enter a version of another writer."""
+        """Record a version of another writer."""
         version, operation = found.version, found.info.operation
         self.commits[version] = OtherCommit(
             version=version, operation=operation, writer=found.info.writer
@@ -253,7 +253,7 @@ def _by(version: int) -> str:
 
 
 def _settled(found: LogActions) -> Iterator[tuple[JournalName, SettledByVersion]]:
-    """Yield the entries that a commit of penguin's settles, by their journals."""
+    """Yield the entries that a commit of penguin settles, by journal."""
     note = found.info.note
     for pipeline, settled in found.info.entries:
         match settled:
@@ -274,7 +274,7 @@ def _range(ranges: object, pipeline: str) -> tuple[int, int] | None:
 
 
 def _replays(found: LogActions) -> bool:
-    """Whether a commit of penguin's puts back what a RESTORE took out."""
+    """Whether a commit of penguin restores files that a RESTORE took out."""
     match found.info.note.get("replayed"):
         case {"restore": int()}:
             return True

@@ -1,8 +1,8 @@
-"""The audit of one table: the receipts, then the log, then the journals, an entry at a time.
+"""Audit one table: receipts first, then the log, then the journals entry by entry. Read-only.
 
-In this order a program that is at work meanwhile changes nothing: what a receipt says the log
-says, what the log has an entry names, and an entry that comes later waits. One listing of the table
-shows the objects behind its files; footers are read on request, rows never. Nothing here writes.
+This order tolerates running programs: the log contains what a receipt says, entries name what the
+log contains, and later entries count as waiting. One listing shows the objects of the table's
+files; footers are read on request, rows never.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -36,7 +36,7 @@ from lakebed.storage.store import Reader
 
 MARKS = b"blizzard.pipeline", b"blizzard.journal"
 ReadLog = Callable[[], LogHistory | None]
-"""Opens the table's log; None where there is none."""
+"""Opens the table's log; None if there is none."""
 OpenFolder = Callable[[str], Reader]
 """Opens the folder of a URI."""
 
@@ -44,7 +44,7 @@ OpenFolder = Callable[[str], Reader]
 def audit_table(
     store: Reader, read_log: ReadLog, open_folder: OpenFolder, *, deep: bool = False
 ) -> Audit:
-    """Compare everything that a table directory says of its rows with everything else."""
+    """Audit a table directory: cross-check receipts, log, journals and objects."""
     return _Audit(store, open_folder, deep=deep).run(read_log)
 
 
@@ -64,7 +64,7 @@ class _Audit:
         known = layout.pipelines(self.store.folders(layout.OURS))
         receipts = {name: self._receipt(name) for name in known}
         history = read_log()
-        # Listed again: the log may have entries of a pipeline that began in between.
+        # List again: the log may have entries of a pipeline that began meanwhile.
         pipelines = layout.pipelines(self.store.folders(layout.OURS))
         readable = history is None or not history.gone
         self.log.accepted = accepted_losses(self.store)
@@ -157,7 +157,7 @@ class _Audit:
         self.seen.add(books.name)
 
     def _check_journals(self) -> None:
-        """Report journals that the log has committed entries of, and that are not here."""
+        """Report missing journals with committed entries in the log."""
         for app_id, last in self.log.transactions.items():
             match app_id.split("/"):
                 case ["blizzard", pipeline, journal] if (pipeline, journal) not in self.seen:
@@ -176,8 +176,8 @@ class _Audit:
                 )
 
     def _check_quarantine(self, pipeline: str, books: QuarantineBooks) -> None:
-        """Report bad lines that wait in objects which are gone or, looked at deeply, damaged."""
-        # A journal that took over from another pipeline's has files in the folder of that one.
+        """Report waiting bad lines in missing or, with `deep`, damaged objects."""
+        # An inherited journal has files in the folder of the original pipeline.
         folders = {path.rpartition("/")[0] for path in books.waiting}
         there = {one.path: one for folder in folders for one in self.store.objects(folder)}
         for entry, file in books.waiting.values():
@@ -193,14 +193,14 @@ class _Audit:
                 self.differences.append(found)
 
     def _is_there(self, pipeline: str, uri: str) -> bool:
-        """Whether an object of a dead letter queue is there, also if its table was moved."""
+        """Whether a dead letter object exists, even if its table was moved."""
         folder, _, name = uri.rpartition("/")
         if self.store.head(f"{layout.dead_letter_folder(pipeline)}/{name}") is not None:
             return True
         try:
             return self.open_folder(folder).head(name) is not None
         except ObjectMissing:
-            return False  # The whole folder was cleared away.
+            return False  # The whole folder was deleted.
 
     def _add(
         self, kind: FindingKind, message: str, pipeline: str, *, entry: int | None = None
@@ -210,15 +210,15 @@ class _Audit:
 
 
 def _begins(history: LogHistory) -> int:
-    """Return the version with whose state the history begins: that of its checkpoint, or 0."""
+    """Return the version at which the history begins: its checkpoint's, or 0."""
     return history.first if history.gone else max(0, history.first - 1)
 
 
 def look_at_objects(store: Reader, files: FileBooks, *, deep: bool) -> Iterator[Difference]:
-    """Compare every file that is in the table, or waits for it, with its object.
+    """Compare every active or waiting file with its object.
 
-    One listing says what is there and how large it is. Only what it leaves out is asked for by
-    name; `deep` also reads the footer of every file in the table.
+    One listing gives existence and size; only objects missing from it are requested by name. `deep`
+    also reads the footer of every file in the table.
     """
     active = files.log.active
     unseen = {path for path in active if not is_elsewhere(path)}
@@ -244,7 +244,7 @@ def look_at_objects(store: Reader, files: FileBooks, *, deep: bool) -> Iterator[
 def _objects(
     store: Reader, unseen: set[str], waiting: dict[str, WaitingDataFile]
 ) -> Iterator[ObjectFacts]:
-    """Yield the objects of files in the table; take what is there out of the two collections."""
+    """Yield the objects of active files, removing existing ones from both collections."""
     for facts in objects(store, odd=lambda _name, _oddity: None, into_links=False):
         name = _final_name(facts.path)
         if name in waiting and waiting[name].file.size == facts.size:
@@ -252,7 +252,7 @@ def _objects(
         if facts.path in unseen:
             unseen.discard(facts.path)
             yield facts
-    # What a listing leaves out may be there all the same: behind a link, or since then.
+    # An object missing from the listing may be behind a link, or newer.
     for path, found in ahead(store.head, sorted(unseen)):
         if found is not None:
             unseen.discard(path)
@@ -262,7 +262,7 @@ def _objects(
 def compare(
     path: str, one: Active, footer: pq.FileMetaData | None, marks: tuple[str, str] | None
 ) -> Iterator[Difference]:
-    """Compare a footer with what the log says of a file and, of one of ours, its marks. Pure."""
+    """Compare a footer with the log's statistics and, for our files, the marks. Pure."""
     if footer is None:
         yield _differs(FindingKind.FILE_DAMAGED, path, "its footer cannot be read")
     else:
@@ -285,13 +285,13 @@ def _marks(files: FileBooks, path: str) -> tuple[str, str] | None:
 
 
 def _final_name(path: str) -> str:
-    """Return the name that a file has in the table, also of one that waits in an outbox."""
+    """Return a file's name in the table, even if it waits in an outbox."""
     is_ours = path.startswith(f"{layout.OURS}/")
     return path.partition("/outbox/")[2] if is_ours else path
 
 
 def _not_listed(store: Reader, files: Iterable[WaitingDataFile]) -> Iterator[Difference]:
-    """Look once more for files that wait for penguin: one may have been moved meanwhile."""
+    """Check again for missing waiting files, which may have been moved meanwhile."""
 
     def find(one: WaitingDataFile) -> ObjectFacts | None:
         name = layout.TablePath(one.file.filename)

@@ -1,7 +1,7 @@
-"""The columns that some records need, with remarks for the person who declares them. Pure.
+"""Guess the columns for some records, with remarks for the configuration's author. Pure.
 
-The types are those that inference finds. In addition, times that JSON cannot tell from numbers and
-texts are recognised, and names that no column can have get another one.
+Types are those of inference. In addition, times written as numbers or text are recognised, and
+names that no column can have are replaced.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,10 +22,10 @@ WIDE_INTEGERS = "integers of more than 64 bits"
 
 @dataclass(frozen=True, slots=True)
 class GuessedColumn:
-    """A column, or a field inside one, and what to know of it."""
+    """A guessed column or inner field, with a remark."""
 
     field: Field | None
-    """None where nothing tells its type yet."""
+    """None if its type is unknown so far."""
     name: str
     remarks: tuple[str, ...] = ()
     inner: tuple["GuessedColumn", ...] = ()
@@ -79,7 +79,7 @@ class _Guesser:
                     known.add(value)
 
     def fields(self, members: Mapping[str, Seen], path: Path) -> Iterator[GuessedColumn]:
-        """Yield a column for each member, under a name that Delta takes and no other has."""
+        """Yield a column for each member, under a unique name that Delta accepts."""
         taken = {name.casefold() for name in members if is_column_name(name)}
         first: dict[str, str] = {}
         last: dict[str, int] = {}
@@ -125,7 +125,7 @@ class _Guesser:
         return GuessedColumn(replace(guess.field, name=name), name, remarks)
 
     def _numbers(self, seen: Seen, path: Path) -> Guess | None:
-        """Return what takes numbers with some text among them; None where there is more."""
+        """Return a guess for numbers mixed with some text; None if there are other types."""
         values, number = self.values.get(path), column_of("", replace(seen, texts=frozenset()))
         if values is None or number is None or not seen.texts or Text.BROKEN in seen.texts:
             return None
@@ -134,7 +134,7 @@ class _Guesser:
 
     def _guess(self, made: Field, path: Path) -> Guess | None:
         values = self.values.get(path)
-        # The name of a list tells what its elements are.
+        # Elements of a list are guessed by the list's name.
         name = next((str(step) for step in reversed(path) if step != ANY), made.name)
         if values is None:
             return None
@@ -173,7 +173,7 @@ def _can_be_written(name: str) -> bool:
 
 
 def allowed_name(name: str) -> str:
-    """Return a name that a column can have, as much like this one as can be."""
+    """Return a valid column name as close to this one as possible."""
     plain = "".join(
         letter if letter.isprintable() and letter not in FORBIDDEN_IN_NAMES else "_"
         for letter in name
@@ -182,9 +182,9 @@ def allowed_name(name: str) -> str:
 
 
 def _free(name: str, taken: set[str], last: dict[str, int]) -> str:
-    """Return a name that no other column has, in upper or lower case.
+    """Return a name that is unique regardless of case.
 
-    `last` keeps the number that each name got last: names only ever become taken.
+    `last` has the last number appended to each name, since names are never freed.
     """
     found, key = name, name.casefold()
     while found.casefold() in taken:

@@ -1,6 +1,6 @@
 """Guess the form of files from their beginnings: lines, documents, envelopes. Pure.
 
-The keys of `source` that say the same are `format`, `records` and `skip_records`.
+The corresponding keys of `source` are `format`, `records` and `skip_records`.
 """
 
 import json
@@ -20,9 +20,9 @@ ENVELOPES = frozenset([
     "records", "features", "items", "results", "data", "value", "values", "events", "logevents",
     "entries", "hits", "rows",
 ])  # fmt: skip
-"""What the arrays of envelopes are called, in lower case."""
+"""Usual names of the arrays in envelopes, in lower case."""
 OF_A_RECORD = frozenset(("messages", "conversations", "choices", "tags"))
-"""What arrays of objects are called that belong to one record."""
+"""Usual names of arrays of objects within a single record."""
 IDENTIFIES = re.compile(r"_?u?u?id|key|.*_id|.*[a-z]Id|timestamp|time|ts")
 """A document with a member of such a name is a record, not an envelope."""
 FEWEST_RECORDS = 2
@@ -32,24 +32,24 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """The files that are envelopes around an array of records, and those that are not."""
+    """An envelope around an array of records, and the files with and without it."""
 
     path: tuple[str, ...]
     """The keys that lead to the array."""
     beside: tuple[str, ...]
-    """What else the documents hold."""
+    """The other members of the documents."""
     inside: frozenset[int]
-    """The numbers of these files."""
+    """The indexes of the files with the envelope."""
     outside: frozenset[int]
-    """The numbers of the others."""
+    """The indexes of the other files."""
 
     @property
     def is_usual(self) -> bool:
-        """Whether it is the form of all files, but for exceptions."""
+        """Whether it is the form of all files with few exceptions."""
         return len(self.inside) >= len(self.outside)
 
     def unlike(self) -> Iterator[tuple[int, str]]:
-        """Yield the files that are not like most, and what becomes of each."""
+        """Yield the exceptions, and how each of them will be read."""
         path = ".".join(self.path)
         if self.is_usual:
             why = f"it has no array {path}, so it would fail; leave it out with a narrower path"
@@ -62,9 +62,9 @@ class Envelope:
 
 
 def envelope_of(files: Sequence[Sequence[Document]], *, all_whole: bool) -> Envelope | None:
-    """Return where the records are, if the documents of some files are envelopes around them.
+    """Return the envelope, if the documents of some files are envelopes around records.
 
-    Of files that were not read whole, one record is enough to tell.
+    For files that were not read in full, one record is enough.
     """
     arrays = (next(filter(None, map(_array, values)), None) for values in files)
     paths = Counter(path for path in arrays if path is not None)
@@ -84,7 +84,7 @@ def envelope_of(files: Sequence[Sequence[Document]], *, all_whole: bool) -> Enve
     if not named and len(inside) < len(numbers):
         return None
     if beside or not named:
-        # A file of one line may just as well be a record that has an array in it.
+        # A one-line file may also be a single record with an array.
         alone = all(len(files[n]) == 1 for n in inside)
         is_record = path[-1].lower() in OF_A_RECORD or any(map(IDENTIFIES.fullmatch, beside))
         if not alone or is_record or (beside and not named):
@@ -93,7 +93,7 @@ def envelope_of(files: Sequence[Sequence[Document]], *, all_whole: bool) -> Enve
 
 
 def _array(document: Document) -> tuple[str, ...] | None:
-    """Return where the one array of objects is, at the top of a document or right below it."""
+    """Return the path of the only array of objects, at most one level deep."""
     outer = [(name,) for name, value in document.items() if is_records(value) and value]
     inner = [
         (name, below)
@@ -109,7 +109,7 @@ def _array(document: Document) -> tuple[str, ...] | None:
 
 
 def at(document: Document, path: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
-    """Return what is at a path of a document; None where there is no such member."""
+    """Return the value at a path of a document; None if missing."""
     value: Any = document
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -117,17 +117,17 @@ def at(document: Document, path: Sequence[str]) -> Any:  # noqa: ANN401 - any JS
 
 
 def is_records(value: object) -> bool:
-    """Whether this is an array that can be one of records: all of its elements are objects."""
+    """Whether a value is an array of objects only."""
     return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
 ACTIONS = ("index", "create", "update", "delete")
-"""What a line of an Elasticsearch bulk request does that has no document in it."""
+"""The action names of Elasticsearch bulk requests."""
 OF_ACTIONS = re.compile(r"_\w+|routing|version|version_type|pipeline|retry_on_conflict|require_\w+")
 """The members of such an action; `if_seq_no` and others are rare."""
 _SEPARATOR = "\x1e"
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
-"""A string, which may be cut off, or what is between values."""
+"""A string, possibly truncated, or punctuation."""
 _CLOSING = {"[": "]", "{": "}"}
 _SPACE = re.compile(r"[\s\x1e]*")
 
@@ -141,24 +141,24 @@ class Beginning:
     file: str
     data: bytes
     whole: bool = True
-    """Whether the file ends with them."""
+    """Whether these are all of the file's bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuessedForm:
-    """What the files of a source seem to be made of; by default of lines, a record each."""
+    """The guessed form of a source's files; by default one record per line."""
 
     documents: bool = False
-    """Whether records need not be lines: `format: json`."""
+    """Whether records may span lines: `format: json`."""
     records: tuple[str, ...] = ()
     """The keys that lead from a document to its records: `records`."""
     actions: tuple[str, ...] = ()
     """Records with one of these as their only key are no rows: `skip_records: {only_key: …}`."""
     beside: tuple[str, ...] = ()
-    """What else an envelope holds, which is no part of any record."""
+    """The other members of an envelope, which belong to no record."""
 
     def settings(self) -> Iterator[tuple[str, str]]:
-        """Yield the keys of `source` that say this, with their values as YAML."""
+        """Yield the keys of `source` for this form, with YAML values."""
         if self.documents:
             yield "format", "json"
         if self.records:
@@ -174,13 +174,13 @@ class Records:
     form: GuessedForm
     records: tuple[Record, ...] = ()
     strange: tuple[str, ...] = ()
-    """The files that do not have this form from beginning to end, each with the reason."""
+    """The files that deviate from this form, each with the reason."""
     bad_lines: bool = False
-    """Whether lines that cannot be read stand among others that can."""
+    """Whether some lines among readable ones are unreadable."""
 
 
 def records_of(files: Sequence[Beginning]) -> Records:
-    """Return the form that fits the beginnings of files best, and their records in that form."""
+    """Return the form that fits the beginnings of files best, with their records."""
     found = [_lines(file) for file in files]
     form = GuessedForm()
     if any(each.why_not for each in found):
@@ -202,7 +202,7 @@ def records_of(files: Sequence[Beginning]) -> Records:
 
 
 def records_in(files: Sequence[Beginning], form: Form) -> Records:
-    """Return the records at the beginnings of files whose form is known."""
+    """Return the records at the beginnings of files of a known form."""
     found = [_documents(file) if form.is_documents else _lines(file) for file in files]
     rows = (record for each in found for record in _rows(each, form.records))
     return Records(
@@ -220,15 +220,15 @@ def records_in(files: Sequence[Beginning], form: Form) -> Records:
 class _Found:
     values: tuple[Any, ...]
     why_not: str | None = None
-    """What in the file has another form."""
+    """Why the file does not have the form."""
     cut: bool = False
-    """Whether the last value is cut off: it has the first records of an envelope, and no more."""
+    """Whether the last value is truncated and has only the first records of an envelope."""
     is_json: bool = True
-    """Whether all of it is JSON, though it may hold no records."""
+    """Whether all of it is JSON, even without records."""
 
 
 def _brokenness(found: Sequence[_Found]) -> tuple[int, int]:
-    """Count the files that have another form, and those that are not even JSON in this one."""
+    """Count the files of another form, and those that are not JSON at all."""
     return sum(each.why_not is not None for each in found), sum(not each.is_json for each in found)
 
 
@@ -238,13 +238,13 @@ def _strange(files: Sequence[Beginning], found: Sequence[_Found]) -> tuple[str, 
 
 
 def _text(file: Beginning) -> str:
-    # The last character may be cut in two.
+    # The last character may be truncated.
     errors = "strict" if file.whole else "ignore"
     return file.data.removeprefix(BYTE_ORDER_MARK).decode(errors=errors)
 
 
 def _lines(file: Beginning) -> _Found:
-    """Take each line as a record; the last one may be cut off."""
+    """Parse each line as a record; the last one may be truncated."""
     try:
         lines = _text(file).split("\n")
     except UnicodeDecodeError as wrong:
@@ -276,7 +276,7 @@ def _lines(file: Beginning) -> _Found:
 
 
 def _documents(file: Beginning) -> _Found:
-    """Take document after document, however they are printed; the last one may be cut off."""
+    """Parse consecutive documents in any layout; the last one may be truncated."""
     values: list[Any] = []
     text, at, cut = "", 0, False
     try:
@@ -311,7 +311,7 @@ def _not_utf8(wrong: UnicodeDecodeError) -> str:
 
 
 def _told(wrong: ValueError | RecursionError) -> str:
-    """Return what a parser says of a text, without the text."""
+    """Return a parser's error without the text."""
     if isinstance(wrong, RecursionError):
         return "nested too deeply"
     if isinstance(wrong, JSONDecodeError):
@@ -338,9 +338,9 @@ def _past_space(text: str, at: int) -> int:
 
 
 def _cut_off(text: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Return what is whole in a document that is cut off: some records, or an envelope with some.
+    """Return the complete part of a truncated document: records, or an envelope with some.
 
-    Of a record that is cut off nothing is taken: what it lacks would pass for missing.
+    A truncated record is dropped, since its absent members would look missing.
     """
     closed = _closed(text)
     if closed is None:
@@ -351,9 +351,9 @@ def _cut_off(text: str) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def _closed(text: str) -> str | None:
-    """Close a document that is cut off behind its last whole value; None where it has none.
+    """Close a truncated document after its last complete value; None without one.
 
-    A value of an object that is inside of an array is not one of these: that may be a record.
+    Values of objects inside an array do not count, since the object may be a record.
     """
     if not text.startswith(("[", "{")):
         raise ValueError("no value is whole")
@@ -371,7 +371,7 @@ def _closed(text: str) -> str | None:
 
 
 def _rows(found: _Found, path: Sequence[str]) -> Iterator[Record]:
-    """Yield the records at a path; without one, an envelope that is cut off is none."""
+    """Yield the records at a path; without a path, a truncated envelope gives none."""
     return _inside(found.values[:-1] if found.cut and not path else found.values, path)
 
 
@@ -392,7 +392,7 @@ def _is_action(record: Mapping[str, Any]) -> bool:
 
 
 def _actions(records: Sequence[Record]) -> tuple[str, ...]:
-    """Return the actions of bulk requests; none where the first record is not one."""
+    """Return the actions of bulk requests; none if the first record is not one."""
     if not records or not _is_action(records[0]):
         return ()
     return tuple(dict.fromkeys(name for each in records if _is_action(each) for name in each))

@@ -1,6 +1,6 @@
-"""What strings and numbers mean beyond what JSON says of them: times, numbers, nulls. Pure.
+"""Guess what strings and numbers mean beyond JSON: times, numbers, nulls. Pure.
 
-A guess is kept while every value fits it, by the rules that the rows are read by later.
+A guess is kept while every value fits, by the rules by which rows are read.
 """
 
 import re
@@ -18,7 +18,7 @@ from lakebed.columns.schema import Field, Reading
 from lakebed.types import FieldType
 
 NULLS = frozenset(("", "-", "null", "NULL", "None", "N/A", "n/a", "NaN", "nan"))
-"""Strings that people write for null."""
+"""Strings that commonly stand for null."""
 PATTERNS = (
     "%d/%b/%Y:%H:%M:%S %z",
     "%a %b %d %H:%M:%S %z %Y",
@@ -26,16 +26,16 @@ PATTERNS = (
     "%a, %d %b %Y %H:%M:%S %Z",
     "%Y/%m/%d %H:%M:%S",
 )
-"""Web servers' logs, tweets, mails and HTTP (RFC 2822), and nginx's log of errors."""
+"""Time formats of web server logs, tweets, mail and HTTP (RFC 2822), and nginx error logs."""
 _FIRST_SECOND, _LAST_SECOND = 946_684_800, 4_102_444_800
-"""A number is taken for a time from 2000 to 2099: in each unit those are other numbers."""
+"""Numbers count as times from 2000 to 2099; these ranges do not overlap between units."""
 _UNITS = {
     "epoch_s": ("seconds", 1, 6),
     "epoch_ms": ("milliseconds", 10**3, 3),
     "epoch_us": ("microseconds", 10**6, 0),
     "epoch_ns": ("nanoseconds", 10**9, 0),
 }
-"""The units of times: name, how many make a second, digits that may be behind the point."""
+"""Units of time: name, number per second, digits allowed after the point."""
 _TIME_WORDS = frozenset([
     "time", "timestamp", "ts", "date", "datetime", "at", "on", "when", "epoch", "created",
     "updated", "modified", "changed", "expires", "expiry", "expiration", "started", "finished",
@@ -50,21 +50,21 @@ _ID_WORDS = frozenset([
 ])  # fmt: skip
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _LONGEST_NUMBER = 15
-"""Digits of an integer in text that is not an identifier."""
+"""The most digits of an integer in text; longer ones are identifiers."""
 MOST_DIGITS = 38
-"""Of a decimal."""
+"""The most digits of a decimal."""
 ONE_IN = 10
-"""A field is one of numbers if no more than one value in so many is other text."""
+"""A field counts as numeric if at most one value in this many is other text."""
 
 
 def words(name: str) -> frozenset[str]:
-    """Return the words of a name: `createdAt` and `created_at` are created and at."""
+    """Split a name into words: both `createdAt` and `created_at` give created and at."""
     return frozenset(word.lower() for word in _WORD.findall(name))
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """A way to take the values of a field, and what to remark about it."""
+    """A way to read the values of a field, with a remark."""
 
     field: Field
     remark: str = ""
@@ -101,19 +101,19 @@ WAYS = (
 
 @dataclass(slots=True)
 class Values:
-    """What was seen of the strings and numbers at one place."""
+    """Statistics of the strings and numbers at one place."""
 
     numbers: int = 0
-    """Those that are numbers in JSON, too."""
+    """The count of JSON numbers."""
     strings: int = 0
-    """Those that do not stand for null."""
+    """The count of strings that do not stand for null."""
     nulls: Counter[str] = field(default_factory=Counter)
-    """The strings that may stand for null, in the order of their appearance."""
+    """Strings that may stand for null, in order of appearance."""
     ways: list[Guess] = field(default_factory=lambda: list(WAYS))
-    """What all of those strings can be taken for."""
+    """The guesses that fit all of those strings."""
     least: Decimal | None = None
     greatest: Decimal | None = None
-    """The range of numbers, in strings or not."""
+    """The largest number, in strings or not."""
     finest: int = 0
     """The most digits after the point."""
     whole_micros: bool = True
@@ -121,7 +121,7 @@ class Values:
     longest: int = 0
 
     def add(self, value: str) -> None:
-        """Look at one more value; a number is a string as it is written."""
+        """Add a value; a number is passed as written."""
         if isinstance(value, Number):
             self.numbers += 1
             self._number(value)
@@ -161,7 +161,7 @@ def _takes(way: Guess, value: str) -> bool:
 
 
 def of_strings(name: str, values: Values) -> Guess | None:
-    """Return what the strings of a field are besides text; None where they are just that."""
+    """Return a guess for the strings of a field; None if they are plain text."""
     nulls = tuple(values.nulls)
     if not values.strings or not values.ways:
         marks = [each for each in nulls if each]
@@ -187,11 +187,10 @@ def of_strings(name: str, values: Values) -> Guess | None:
 
 
 def of_mixture(number: Field, values: Values) -> Guess | None:
-    """Return the numbers that the values of a field are, but for a few; None if text is usual.
+    """Return a guess for mostly numeric values; None if text is common.
 
-    `number` is the column of those that are numbers in JSON. Text that is a number is taken as one
-    where nothing is lost by it; other text stays in `_rescued`, words that may mean null too: null
-    and such a word are two values here.
+    `number` is the column of the JSON numbers. Numeric text is converted if that loses nothing;
+    other text goes to `_rescued`, even words that may mean null: they differ from null here.
     """
     texts = values.strings + values.nulls.total()
     are_numbers = not values.nulls and (not values.strings or _FLOAT in values.ways)
@@ -211,7 +210,7 @@ def of_mixture(number: Field, values: Values) -> Guess | None:
 
 
 def _decimal(values: Values) -> Guess | None:
-    """Return the decimal that holds all numbers; None where they have too many digits."""
+    """Return a decimal that holds all numbers; None if they have too many digits."""
     before = max(
         (one.adjusted() + 1 for one in (values.least, values.greatest) if one is not None),
         default=0,
@@ -245,7 +244,7 @@ def _quoted(texts: Sequence[str]) -> str:
 
 
 def of_numbers(name: str, values: Values) -> Guess | None:
-    """Return the time that the numbers of a field are; None where they are just numbers."""
+    """Return a guess of a time for numbers; None if they are plain numbers."""
     epoch = _epoch(name, values)
     return None if epoch is None else _timestamp(epoch, values)
 
@@ -261,7 +260,7 @@ def _timestamp(epoch: str, values: Values, *, coerce: bool = False) -> Guess:
 
 
 def _epoch(name: str, values: Values) -> str | None:
-    """Return the unit in which the numbers of a field of this name are times of our days."""
+    """Return the unit in which the numbers of this field are plausible times, if any."""
     least, greatest = values.least, values.greatest
     if least is None or greatest is None or not words(name) & _TIME_WORDS:
         return None
