@@ -130,7 +130,7 @@ class Announcer:
         if left := sorted(find()):
             self.emit(FilesUnnamed(table=self.table, files=len(left), some=tuple(left[:FEW])))
 
-    def looked(self, done: int, files: int) -> None:
+    def checked(self, done: int, files: int) -> None:
         """Announce the progress of checking the next commit's files."""
         self.emit(FilesLookedAt(table=self.table, done=done, files=files))
 

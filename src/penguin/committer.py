@@ -60,7 +60,7 @@ class MissingFiles:
 def missing_files(
     store: Reader,
     plan: CommitPlan,
-    looked: Callable[[int, int], None] = lambda _done, _files: None,
+    on_progress: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> MissingFiles:
     """Check every file of a plan; files of an entry that is not moved yet may still come.
 
@@ -87,7 +87,7 @@ def missing_files(
         if why == NOT_MOVED and file_name(add.path) not in released:
             waits_for(add)
         if done % TELL_EVERY == 0 or done == len(plan.adds):
-            looked(done, len(plan.adds))
+            on_progress(done, len(plan.adds))
     return MissingFiles(
         gone={
             str(add.path): why

@@ -183,7 +183,7 @@ class TableRun:
             return False
         log = self.open_log(store, self._log_cache)
         search = self._search = self._search or ForeignSearch(
-            settings=self.settings, clock=self.clock, looked=self._announcer.looked
+            settings=self.settings, clock=self.clock, on_progress=self._announcer.checked
         )
         view = look(self.settings, store, log, cache=self._look_cache, search=search)
         if view.version is not None:
@@ -205,7 +205,7 @@ class TableRun:
             store,
             view,
             retry=self._untried(view),
-            looked=self._announcer.looked,
+            on_progress=self._announcer.checked,
         )
         self._announcer.halts(proposal.stopped)
         self._announcer.waits(proposal.waiting)

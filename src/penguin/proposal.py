@@ -53,7 +53,7 @@ def propose(
     view: TableView,
     *,
     retry: tuple[HeldMeta, ...] | None = None,
-    looked: Callable[[int, int], None] = lambda _done, _files: None,
+    on_progress: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> CommitProposal:
     """Decide the next commit of a table, from one view of it.
 
@@ -73,7 +73,7 @@ def propose(
     )
     retried = _may_go_in(store, view, view.held if retry is None else retry)
     planned = draft_commit(
-        settings, facts, view.backlogs, store, retried, questions=questions, looked=looked
+        settings, facts, view.backlogs, store, retried, questions=questions, on_progress=on_progress
     )
     joined = join_others(settings, facts, planned.commit, view.others, store, questions.unused)
     return replace(
@@ -103,7 +103,7 @@ def draft_commit(
     *,
     questions: PlanQuestions = NO_QUESTIONS,
     asked: bool = False,
-    looked: Callable[[int, int], None] = lambda _done, _files: None,
+    on_progress: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> CommitProposal:
     """Plan the next commit, with only files that exist.
 
@@ -122,7 +122,7 @@ def draft_commit(
             asked=asked,
         )
         commit = planned.commit
-        found = MissingFiles() if commit is None else missing_files(store, commit, looked)
+        found = MissingFiles() if commit is None else missing_files(store, commit, on_progress)
         if not found.gone and not found.waiting:
             return replace(planned, waiting=waiting, retried=releasable)
         lacking |= found.gone

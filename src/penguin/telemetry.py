@@ -114,7 +114,7 @@ METRICS = (
     ),
     _gauge("penguin_lag_seconds", "Age of the oldest entry journaled but not committed."),
     _gauge("penguin_catalog_registered", "1 if the catalog says what the table is.", series=()),
-    _counter("penguin_catalog_updates_total", "Times a catalog was told what a table is."),
+    _counter("penguin_catalog_updates_total", "Times a catalog was table_facts what a table is."),
     _counter(
         "penguin_catalog_failures_total",
         "Times a table could not be registered in its catalog.",
@@ -135,7 +135,7 @@ PART = "penguin"
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
+class _Inspection:
     began: float
     ended: float
 
@@ -146,7 +146,7 @@ class CommitTracer:
     def __init__(self, put: Callable[[Span], None], seconds: Callable[[], float]) -> None:
         self._put, self._seconds = put, seconds
         self._lock = threading.Lock()
-        self._looked: dict[str, _Looked] = {}
+        self._inspections: dict[str, _Inspection] = {}
         self._last: dict[str, TracedBatch] = {}
 
     def __call__(self, event: Event) -> None:
@@ -155,7 +155,7 @@ class CommitTracer:
         with self._lock:
             match event:
                 case BacklogSeen():
-                    self._looked[event.table] = _Looked(now - event.seconds, now)
+                    self._inspections[event.table] = _Inspection(now - event.seconds, now)
                 case EntriesCommitted():
                     self._committed(event, now)
                 case CheckpointWritten():
@@ -167,8 +167,8 @@ class CommitTracer:
 
     def _committed(self, event: EntriesCommitted, now: float) -> None:
         commit = now - event.seconds
-        looked = self._looked.pop(event.table, _Looked(commit, commit))
-        told = picked(event, "table version")
+        inspection = self._inspections.pop(event.table, _Inspection(commit, commit))
+        table_facts = picked(event, "table version")
         sums = picked(event, "entries files rows")
         for settled in event.settled[-MOST_ENTRIES:]:
             batch = TracedBatch(
@@ -176,10 +176,10 @@ class CommitTracer:
             )
             self._last[event.table] = batch
             for name, below, took, facts in (
-                (PART, BATCH, (looked.began, now), told),
-                ("poll", PART, (looked.began, looked.ended), told),
-                ("read", PART, (looked.ended, commit), told),
-                ("commit", PART, (commit, now), told | sums),
+                (PART, BATCH, (inspection.began, now), table_facts),
+                ("poll", PART, (inspection.began, inspection.ended), table_facts),
+                ("read", PART, (inspection.ended, commit), table_facts),
+                ("commit", PART, (commit, now), table_facts | sums),
             ):
                 self._put(batch.part(name, below=below, took=took, attributes=facts))
 

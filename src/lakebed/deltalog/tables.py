@@ -197,7 +197,7 @@ def translated(store: Reader) -> Iterator[None]:
 
 def _raise_ours(store: Reader, cause: BaseException) -> NoReturn:
     text = store_errors.explained(str(cause) or type(cause).__name__, store.options)
-    answer = store_errors.told_by_store(str(cause), uri=store.uri, options=store.options)
+    answer = store_errors.store_refusal(str(cause), uri=store.uri, options=store.options)
     if answer is not None:
         answer.facts = {"table": store.uri}
         raise answer from cause

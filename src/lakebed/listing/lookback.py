@@ -59,9 +59,9 @@ class Window:
 
         Two times compare as far as both are known.
         """
-        told = self._told(folder_or_path)
-        units = "".join(told)
-        return tuple(told.values()) if units and UNITS.startswith(units) else None
+        times = self._parsed_times(folder_or_path)
+        units = "".join(times)
+        return tuple(times.values()) if units and UNITS.startswith(units) else None
 
     def counted_from(self, since: datetime, now: datetime) -> "Window":
         """Return the window of a first listing, counted from when a place was first listed.
@@ -90,25 +90,25 @@ class Window:
         found = self.time(folder_or_path)
         if found is not None:
             return found >= self.oldest(now)[: len(found)]
-        told = self._told(folder_or_path)
-        if not told:
+        times = self._parsed_times(folder_or_path)
+        if not times:
             return True
         if UNITS.startswith(self.units):
             return True  # `day=02` of a template with the year further down.
         return any(
-            all(_part(at, unit) == number for unit, number in told.items())
+            all(_part(at, unit) == number for unit, number in times.items())
             for at in self._instants(now.astimezone(UTC))
         )
 
-    def _told(self, path: str) -> dict[str, int]:
+    def _parsed_times(self, path: str) -> dict[str, int]:
         """Parse the time in a path by unit, as far as its folders follow the template."""
-        told: dict[str, int] = {}
+        times: dict[str, int] = {}
         for pattern, segment in zip(self.segments, path.strip("/").split("/"), strict=False):
             found = pattern.fullmatch(unquote(segment))
             if found is None:
                 break
-            told |= {unit: int(text) for unit, text in found.groupdict().items()}
-        return {unit: told[unit] for unit in self.units if unit in told}
+            times |= {unit: int(text) for unit, text in found.groupdict().items()}
+        return {unit: times[unit] for unit in self.units if unit in times}
 
     def _instants(self, now: datetime) -> list[datetime]:
         """Return an instant in each unit of the window, and in the next one.

@@ -193,8 +193,8 @@ def _open_remote(uri: str, options: StorageOptions, retry: Any) -> Any:  # noqa:
     except (BaseError, ValueError) as cause:
         words = explained(str(cause), options)
         fault = fault_of(options.plain(), str(cause), opened)
-        told = f"{fault} ({words})" if fault else words
-        raise ConfigInvalid([f"{uri}: storage_options: {told}"]) from cause
+        message = f"{fault} ({words})" if fault else words
+        raise ConfigInvalid([f"{uri}: storage_options: {message}"]) from cause
 
 
 def _without_token(config: dict[str, str]) -> dict[str, Any]:

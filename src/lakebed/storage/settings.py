@@ -180,7 +180,7 @@ def _is_unsigned(found: Mapping[str, Setting]) -> bool:
     return any(each.value.lower() == "true" for each in unsigned)
 
 
-def _told(settings: Mapping[str, Setting], environment: Mapping[str, str]) -> dict[str, str]:
+def _for_library(settings: Mapping[str, Setting], environment: Mapping[str, str]) -> dict[str, str]:
     """Return the settings for a library, so that it uses no environment variable instead."""
     values = {name: setting.value for name, setting in settings.items()}
     if "aws_endpoint" in values and S3_ENDPOINT.upper() in environment:
@@ -223,7 +223,7 @@ def split(
                 f"{allowing}: true"
             )
             raise ConfigInvalid([f"{uri}: storage_options: {fault}"])
-    return _told(found, outside), client
+    return _for_library(found, outside), client
 
 
 def _leads_somewhere(url: str) -> bool:

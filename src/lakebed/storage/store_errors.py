@@ -134,9 +134,9 @@ def translated(cause: Exception, where: str, *, uri: str, options: StorageOption
         )
         unusable.key = name.removeprefix(f"{root}/") if root else name
         return unusable
-    if (told := told_by_store(text, uri=uri, options=options)) is not None:
-        told.facts = {"path": where}
-        return told
+    if (refusal := store_refusal(text, uri=uri, options=options)) is not None:
+        refusal.facts = {"path": where}
+        return refusal
     if isinstance(cause, PermissionDeniedError | UnauthenticatedError):
         return StoreDenied(REFUSED, path=where)
     if isinstance(cause, FileNotFoundError):
@@ -147,7 +147,7 @@ def translated(cause: Exception, where: str, *, uri: str, options: StorageOption
     return StoreUnavailable(explained(text, options), path=where)
 
 
-def told_by_store(text: str, *, uri: str, options: StorageOptions) -> LakeError | None:
+def store_refusal(text: str, *, uri: str, options: StorageOptions) -> LakeError | None:
     """Return the error that the store's own answer describes; None without one."""
     if (over := sessions.no_new_keys(text)) is not None:
         return StoreUnavailable(over)
@@ -155,8 +155,8 @@ def told_by_store(text: str, *, uri: str, options: StorageOptions) -> LakeError 
     if answer is None:
         return None
     asker = Asker(uri=uri, options=options, environment=os.environ)
-    told = meaning(answer, asker)
-    return told or (refused(answer, asker) if answer.status in (401, 403) else None)
+    refusal = meaning(answer, asker)
+    return refusal or (refused(answer, asker) if answer.status in (401, 403) else None)
 
 
 def is_no_object(cause: Exception) -> bool:

@@ -174,8 +174,6 @@ class CourierLimits:
     pause_secs: float = 1.0
     """How long the first item of a request waits for others."""
     tries: int = 3
-    try_secs: float = 10.0
-    """The timeout of one try."""
     end_secs: float = 5.0
     """How long the end of a run waits for pending items."""
 

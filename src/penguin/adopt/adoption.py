@@ -286,11 +286,11 @@ class Adopter:
         if found.troubles or found.table is None or not found.totals.files:
             return found
         token = str(self.clock.fresh_id())
-        told = told_of(token, found.totals)
+        metadata = commit_metadata(token, found.totals)
         begin = conversion(
-            Log(self.store).creation(found.table, told),
+            Log(self.store).creation(found.table, metadata),
             ((layout.SCAN_TRANSACTION, 1),),
-            told,
+            metadata,
             self.clock.now(),
             found.totals.files,
         )
@@ -326,7 +326,7 @@ class Adopter:
         return found
 
 
-def told_of(token: str, totals: AdoptedTotals) -> dict[str, object]:
+def commit_metadata(token: str, totals: AdoptedTotals) -> dict[str, object]:
     """Return the commit metadata of the adoption."""
     return {
         "step": layout.ADOPTION_STEP,
@@ -345,10 +345,10 @@ def read_first_version(store: Reader) -> tuple[str, AdoptedTotals] | None:
     end = min(facts.size, FIRST_LINE)
     line, _, _ = store.part(facts.path, 0, end, etag=facts.etag).partition(b"\n")
     try:
-        told = parse_json(line)
+        metadata = parse_json(line)
     except ValueError:
         return None
-    match told:
+    match metadata:
         case {"commitInfo": {"penguin": {"step": step, "token": str(token), "adopted": totals}}}:
             files, rows, size = (int(totals.get(key, 0)) for key in ("files", "rows", "bytes"))
             found = AdoptedTotals(files=files, rows=rows, bytes=size)

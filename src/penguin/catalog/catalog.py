@@ -102,13 +102,13 @@ def wanted(table: TableFacts, location: str) -> TableEntry:
     )
 
 
-def hive_type(told: object) -> str:
+def hive_type(kind: object) -> str:
     """Return a Delta type as Hive, Glue and Athena spell it."""
-    match told:
-        case str() if told in PLAIN:
-            return PLAIN[told] or told
-        case str() if DECIMAL.fullmatch(told):
-            return told.replace(" ", "")
+    match kind:
+        case str() if kind in PLAIN:
+            return PLAIN[kind] or kind
+        case str() if DECIMAL.fullmatch(kind):
+            return kind.replace(" ", "")
         case {"type": "array", "elementType": element}:
             return f"array<{hive_type(element)}>"
         case {"type": "map", "keyType": key, "valueType": value}:
@@ -136,8 +136,8 @@ def differs(found: TableEntry, want: TableEntry, *, name: str) -> bool:
             f"the catalog has a table {name} that is no Delta table; drop it there, or set "
             "catalog.table to another name"
         )
-    told = {key: found.parameters.get(key, "") for key in want.parameters}
-    same = all(told[key].lower() == value.lower() for key, value in want.parameters.items())
+    given = {key: found.parameters.get(key, "") for key in want.parameters}
+    same = all(given[key].lower() == value.lower() for key, value in want.parameters.items())
     return not same or found.columns != want.columns
 
 
@@ -301,14 +301,14 @@ class Registrar:
             self._failures += 1
             wait = self.backoff.wait(self._failures, random)
             self._next, self._thread = self.clock.seconds() + wait, None
-        told = str(error) if isinstance(error, LakeError) else type(error).__name__
+        text = str(error) if isinstance(error, LakeError) else type(error).__name__
         self.emit(
             TableNotRegistered(
                 table=self.table,
                 catalog=self.settings.type,
                 name=self.settings.name,
                 code=error.code if isinstance(error, LakeError) else "catalog_unavailable",
-                error=told,
+                error=text,
                 next_secs=wait,
             )
         )

@@ -1,7 +1,7 @@
 """The program penguin: its commands and its run, each imported when it is called."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -27,8 +27,9 @@ class TableCall(Call):
     def settings(self) -> "PenguinSettings":
         """Load the configuration."""
         from penguin.config import load  # noqa: PLC0415 - help is printed without it
+        from penguin.inline import refused_properties  # noqa: PLC0415
 
-        return load.load(self.files or [], self.folders or [], os.environ, _refused_properties)
+        return load.load(self.files or [], self.folders or [], os.environ, refused_properties)
 
     def tables(self) -> "tuple[TableSettings, ...]":
         """Load the tables of the configuration."""
@@ -50,12 +51,6 @@ def unclaimed(settings: "PenguinSettings") -> "Iterator[str]":
             f"pipeline {pipeline} writes to {uri}, which is the table_uri of no table: penguin "
             "commits nothing from there"
         )
-
-
-def _refused_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
-    from penguin.delta.table import refused_properties  # noqa: PLC0415 - only if there are any
-
-    return refused_properties(properties)
 
 
 LEFT_OUT = "file=path code reason"

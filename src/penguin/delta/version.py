@@ -152,7 +152,7 @@ def conversion(
     """
     parts = {kind: action for action in created for kind in action}
     apart = to_json(parts["metaData"]["metaData"].get("partitionColumns", []))
-    told: Action = {
+    info: Action = {
         "commitInfo": {
             "timestamp": milliseconds(at),
             "operation": "CONVERT",
@@ -161,7 +161,7 @@ def conversion(
             **custom_metadata(metadata),
         },
     }
-    return [told, parts["protocol"], parts["metaData"], *_txns(transactions)]
+    return [info, parts["protocol"], parts["metaData"], *_txns(transactions)]
 
 
 def encoded(actions: Iterable[Action]) -> bytes:

@@ -128,23 +128,23 @@ def partition_values(
     agree. A folder that is not a partition column is fine if the file has a column of that name
     `inside`.
     """
-    told = path_values(found.path)
+    values = path_values(found.path)
     if found.claim is not None:
         claimed = {key: value or None for key, value in found.claim.partition_values.items()}
-        for key in claimed.keys() & told.keys():
-            if claimed[key] != told[key]:
+        for key in claimed.keys() & values.keys():
+            if claimed[key] != values[key]:
                 raise ValueError(
-                    f"its meta says {key}={claimed[key]}, but it is in {key}={told[key]}"
+                    f"its meta says {key}={claimed[key]}, but it is in {key}={values[key]}"
                 )
-        told = {key: value for key, value in told.items() if key in columns} | claimed
-    lost = [key for key in told if key not in columns and key not in inside]
-    lacks = [key for key in columns if key not in told]
+        values = {key: value for key, value in values.items() if key in columns} | claimed
+    lost = [key for key in values if key not in columns and key not in inside]
+    lacks = [key for key in columns if key not in values]
     if lost or lacks:
         raise ValueError(
-            f"it has partition values for {', '.join(told) or 'nothing'}, "
+            f"it has partition values for {', '.join(values) or 'nothing'}, "
             f"the table is partitioned by {', '.join(columns) or 'nothing'}"
         )
-    return {key: told[key] for key in columns}
+    return {key: values[key] for key in columns}
 
 
 def typed_values(values: Mapping[str, str | None], table: TableFacts) -> dict[str, str | None]:
@@ -174,8 +174,10 @@ def new_columns(
         names = template.keys
         typed = {part.key: part.field.type.value for part in template.parts}
     else:
-        told = found.claim.partition_values if found.claim is not None else path_values(found.path)
-        names, typed = tuple(told), {}
+        values = (
+            found.claim.partition_values if found.claim is not None else path_values(found.path)
+        )
+        names, typed = tuple(values), {}
         if (reason := why_no_partitions(names)) is not None:
             raise ValueError(reason)
     known = {name: one["type"] for name, one in by_name(file).items()} | typed

@@ -89,7 +89,7 @@ class ForeignSearch:
 
     settings: TableSettings
     clock: Clock
-    looked: Callable[[int, int], None] = lambda _done, _files: None
+    on_progress: Callable[[int, int], None] = lambda _done, _files: None
     """Called with how many of how many files have been inspected."""
     watermarks: dict[str, str] = field(default_factory=dict)
     _lister: IncrementalLister = field(default_factory=IncrementalLister)
@@ -240,8 +240,8 @@ class ForeignSearch:
         for one in found.new:
             real = without_links(store, one.path)
             folder, name = folder_and_name(real)
-            told = (f"{link}/{name}" for link in links.get(folder, ()))
-            known_as = next((other for other in told if other in known.paths), None)
+            paths = (f"{link}/{name}" for link in links.get(folder, ()))
+            known_as = next((other for other in paths if other in known.paths), None)
             if known_as is not None or real != one.path:
                 names[one.path] = known_as or real
         linked = [
@@ -270,10 +270,10 @@ class ForeignSearch:
         """Return the verdicts on new files, reading footers up to a commit's worth."""
         limit = self.settings.max_files_per_commit
         refused = [
-            told
+            verdict
             for one in new
-            for then, told in [self._refused.get(one.path, (None, None))]
-            if told is not None and then == shape and self._is_read(one)
+            for then, verdict in [self._refused.get(one.path, (None, None))]
+            if verdict is not None and then == shape and self._is_read(one)
         ]
         blocked = {one.path for one in refused}
         # Requested files come first, then all others in the order of their names.
@@ -304,7 +304,7 @@ class ForeignSearch:
         for _one, verdict in ahead(lambda one: verdict_on(store, one), files):
             verdicts.append(verdict)
             if len(verdicts) % TELL_EVERY == 0 or len(verdicts) == len(files):
-                self.looked(len(verdicts), len(files))
+                self.on_progress(len(verdicts), len(files))
         return verdicts
 
     def _is_read(self, one: Candidate) -> bool:
@@ -323,8 +323,8 @@ class ForeignSearch:
         )
         self._pool = {path: one for path, one in self._pool.items() if path not in gone}
         left = {one.path for one in (*found.new, *found.forgotten)}
-        self._verdicts = {path: told for path, told in self._verdicts.items() if path in left}
-        self._refused = {path: told for path, told in self._refused.items() if path in left}
+        self._verdicts = {path: verdict for path, verdict in self._verdicts.items() if path in left}
+        self._refused = {path: verdict for path, verdict in self._refused.items() if path in left}
 
     def _sweep_is_due(self, now: datetime) -> bool:
         """Whether to sweep: at first, in intervals, after the clock went back, or without times."""

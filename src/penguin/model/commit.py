@@ -320,27 +320,27 @@ class CommitPlan:
 
     def metadata(self) -> dict[str, object]:
         """Return the commit's metadata, for readers of the log."""
-        told: dict[str, object] = {"entries": self.settled(), **self.note}
+        document: dict[str, object] = {"entries": self.settled(), **self.note}
         names = {
             "held": [hold.name for hold in self.holds],
             "released": self.released,
             "discarded": list(self.discarded),
         }
-        told |= {key: listed for key, listed in names.items() if listed}
+        document |= {key: listed for key, listed in names.items() if listed}
         if self.rearranges:
-            told["compacted"] = {"files": len(self.removes), "into": len(self.adds)}
+            document["compacted"] = {"files": len(self.removes), "into": len(self.adds)}
         if self.rewritten_rows:
-            told["rewritten"] = {"files": len(self.removes), "rows": self.rewritten_rows}
+            document["rewritten"] = {"files": len(self.removes), "rows": self.rewritten_rows}
         if self.left_out:
-            told["retracted"] = {"rows": self.left_out}
+            document["retracted"] = {"rows": self.left_out}
         if self.not_promoted:
-            told["not_promoted"] = {
+            document["not_promoted"] = {
                 f"{one.entry.pipeline}/{one.entry.sequence}": list(one.reasons)
                 for one in self.not_promoted
             }
         if self.others is not None:
-            told["others"] = self.others.metadata()
-        return told
+            document["others"] = self.others.metadata()
+        return document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

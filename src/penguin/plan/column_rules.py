@@ -228,14 +228,14 @@ def check_books(ready: ReadyEntry) -> None:
     if entry.kind == "erase":
         # The sources of some erased rows are unknown.
         taken = max(entry.left_out, sum(entry.erased.values()))
-    for rows, verb, told, count in (
+    for rows, verb, other_verb, count in (
         (given, "gave", "hold", held),
         (taken, "lose", "lose", entry.left_out),
     ):
         if rows != count:
             raise EntryInvalid(
                 f"the row counts of entry {entry.sequence} do not add up: its source files "
-                f"{verb} {rows} rows, but its data files {told} {count}",
+                f"{verb} {rows} rows, but its data files {other_verb} {count}",
                 path=ready.path,
             )
 

@@ -179,20 +179,20 @@ class _Reading:
     _state: dict[FileKey, FileAction] = field(default_factory=dict)
     """The last action of each file in the versions after the checkpoint."""
 
-    def take(self, told: LogActions, *, in_tail: bool) -> None:
+    def take(self, actions: LogActions, *, in_tail: bool) -> None:
         if in_tail:
             # Within a version, removals come before adds.
-            for action in sorted(told.files, key=lambda one: one.added):
+            for action in sorted(actions.files, key=lambda one: one.added):
                 self._state[action.key] = action
-            self.take_transactions(told.transactions, newer=True)
-        if told.version >= self.window:
-            for action in told.files:
+            self.take_transactions(actions.transactions, newer=True)
+        if actions.version >= self.window:
+            for action in actions.files:
                 self._keep(action.files)
-            self._keep(told.changes)
+            self._keep(actions.changes)
         else:
-            self._sort_removed(told.removes)
-            if told.changes:
-                self.removed.add(told.changes)
+            self._sort_removed(actions.removes)
+            if actions.changes:
+                self.removed.add(actions.changes)
 
     def take_checkpoint(self, files: Iterable[FileAction], *, complete: bool) -> None:
         for action in files:
@@ -204,8 +204,8 @@ class _Reading:
             else:
                 self._sort_removed((action,))
 
-    def take_transactions(self, told: Mapping[str, int], *, newer: bool) -> None:
-        for app_id, number in told.items():
+    def take_transactions(self, transactions: Mapping[str, int], *, newer: bool) -> None:
+        for app_id, number in transactions.items():
             if app_id.startswith((BLIZZARDS, HELD_TRANSACTIONS)):
                 if newer:
                     self.transactions[app_id] = number

@@ -209,9 +209,9 @@ class Vacuum:
         report.deleted = True
         version, named = self.needs.version, set[str]()
         for files in self.batches():
-            while (told := next(fetch_actions(store, (version + 1,)))) is not None:
+            while (actions := next(fetch_actions(store, (version + 1,)))) is not None:
                 version += 1
-                named.update(told.changes, *(action.files for action in told.files))
+                named.update(actions.changes, *(action.files for action in actions.files))
             doomed = [file for file in files if file.path not in named]
             report.spared += len(files) - len(doomed)
             for one, why in ahead(partial(_delete, store), doomed):
