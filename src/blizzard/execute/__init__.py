@@ -1,1 +1,1 @@
-"""Running the units of a batch and merging their outcomes."""
+"""Run the units of a batch and merge their outcomes."""

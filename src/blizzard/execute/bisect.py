@@ -1,9 +1,9 @@
-"""Running a batch's units so that a file that kills its worker does not wedge the pipeline.
+"""Run a batch's units so that a file that kills its worker does not block the pipeline.
 
-When a job fails, something in it kills Python workers (a crash of a library, too little memory).
-The units are halved and run again, down to the single file: that one is named `worker_died`, the
-rest goes on. When the driver itself dies, the next one sees how often files of the batch were begun
-without an end, and takes fewer of them. What ends before any file is opened says nothing of files.
+If a job fails because Python workers die (a crash in a library, too little memory), its units are
+halved and run again, down to the single file, which fails with `worker_died`. If the driver itself
+dies, the next one sees how often the batch was started without an end and takes fewer files.
+Failures before any file is opened do not count against files.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -22,14 +22,14 @@ from lakebed.errors import JournalConflict, ObjectChanged, panic_as_error
 from lakebed.telemetry.events import Emit
 
 PATIENCE = 2
-"""Starts of a batch without an entry before fewer files are taken at once."""
+"""Starts of a batch without an entry before it gets smaller."""
 PATIENCE_ALONE = 3
-"""Starts of a single file without an entry before it is given up."""
+"""Starts of a single file without an entry before it fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portion:
-    """What to take of a batch that was started before, and what to give up."""
+    """The files to take of a batch that was started before, and the files to fail."""
 
     take: tuple[SourceFile, ...]
     died: tuple[SourceFile, ...] = ()
@@ -37,9 +37,9 @@ class Portion:
 
 
 def portion(files: tuple[SourceFile, ...], before: Started) -> Portion:
-    """Take fewer and fewer files while the process dies with them, down to the one that does it.
+    """Halve the batch each time the process died with it, down to the file at fault.
 
-    A process that is killed for other reasons loses nothing by it: the next batch is whole again.
+    If the process was killed for another reason nothing is lost: the next batch is whole again.
     """
     starts = before.starts + 1
     room = max(1, len(files) >> max(0, starts - 1 - PATIENCE))
@@ -55,20 +55,20 @@ def portion(files: tuple[SourceFile, ...], before: Started) -> Portion:
 
 
 def may_be_a_death(error: BaseException) -> bool:
-    """Whether a batch that ended like this may have been ended by one of its files.
+    """Whether one of the files may have caused this end of a batch.
 
-    A process that lives to see an error has not died with the batch: its store may be full, its
-    cluster gone. What another blizzard writes down is not touched.
+    A process that survives to handle an error did not die with the batch. After a journal conflict
+    the other blizzard's record of the start is left untouched.
     """
     ours = panic_as_error(error)
     return not isinstance(ours, Exception) or isinstance(ours, RunnerDied | JournalConflict)
 
 
 ROUNDS = 3
-"""How often units may be run again because of columns that they have found."""
+"""The most times that units are run again for new columns."""
 
 Grow = Callable[[Mapping[str, Seen]], Work | None]
-"""Takes what values look like that have no column; returns the work with a column for them."""
+"""Takes the types of values without a column; returns the work with new columns, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +80,10 @@ class UnitRuns:
     emit: Emit
 
     def run(self, units: Sequence[WorkUnit], work: Work, grow: Grow) -> SettledBatch:
-        """Run all units, splitting where the workers die, and merge what came of them.
+        """Run all units, bisecting jobs whose workers die, and merge the outcomes.
 
-        Units that meet values without a column are run again once there is one: what they wrote
-        the first time is in no entry.
+        Units that find values without a column are run again with new columns; no entry names what
+        they wrote the first time.
         """
         try:
             ran = self._run(list(units), work)
@@ -97,9 +97,9 @@ class UnitRuns:
         return settle(ran, work.quarantine)
 
     def infer(self, units: Sequence[WorkUnit], work: Work) -> Mapping[str, Seen]:
-        """Return what the values of all units look like; of files that cannot be read, nothing.
+        """Infer the types of values in all units; unreadable files contribute nothing.
 
-        The units have not ended unless this fails: their batch goes on with `run`.
+        `UnitsEnded` is emitted only on failure, since the batch continues with `run`.
         """
         try:
             ran = self._run(list(units), work)
@@ -110,21 +110,21 @@ class UnitRuns:
         return joined(outcome.seen for _unit, outcome in ran)
 
     def _run_again(self, ran: Ran, work: Work) -> Ran:
-        """Run the units again that have met values without a column; the others stand.
+        """Run the units again that found values without a column, and keep the other outcomes.
 
-        So does what a unit has done that does not get to run again, because of a stop or a bound:
-        the values are in `_rescued`, and nothing has to be read once more.
+        If a stop or a bound prevents a unit from running again, its first outcome is kept: the
+        values are in `_rescued`.
         """
-        stood = [(unit, outcome) for unit, outcome in ran if not outcome.seen]
+        kept = [(unit, outcome) for unit, outcome in ran if not outcome.seen]
         first = {unit.name: outcome for unit, outcome in ran if outcome.seen}
         again = [unit for unit, outcome in ran if outcome.seen]
         better = [
             (unit, came if came.sources or came.resolved else first.get(unit.name, came))
-            for unit, came in self._run_next(again, work, stood, ran_before=True)
+            for unit, came in self._run_next(again, work, kept, ran_before=True)
         ]
-        # Parts of one file are in the order of the file. A unit that was split holds whole files.
+        # Keep the parts of a file in order. A unit that was split holds whole files.
         order = {unit.name: place for place, (unit, _outcome) in enumerate(ran)}
-        return sorted([*stood, *better], key=lambda pair: order.get(pair[0].name, len(order)))
+        return sorted([*kept, *better], key=lambda pair: order.get(pair[0].name, len(order)))
 
     def _run(self, units: list[WorkUnit], work: Work) -> Ran:
         if not units:
@@ -133,7 +133,7 @@ class UnitRuns:
             return list(zip(units, self.runner.run(units, work), strict=True))
         except WorkersDied as failed:
             if any(unit.replay is not None for unit in units):
-                raise  # A replay is read whole, or not at all.
+                raise  # A replay cannot be split.
             halves = halved(units)
             if halves is None:
                 (unit,) = units
@@ -147,7 +147,7 @@ class UnitRuns:
     def _run_next(
         self, units: list[WorkUnit], work: Work, before: Ran, *, ran_before: bool = False
     ) -> Ran:
-        """Run units after others of the same batch, whose outcomes stand in any case."""
+        """Run units after others of the same batch, whose outcomes are kept in any case."""
         bounds = work.bounds
         records = [record for _unit, outcome in before for record in outcome.sources]
         if bounds.failures is not None:
@@ -160,7 +160,7 @@ class UnitRuns:
         except RunFailed as failed_to_run:
             if not ran_before and not records:
                 raise
-            # What the others have done is journaled first. The next batch meets the same trouble.
+            # Journal the others' outcomes first. The next batch meets the same error.
             self.emit(
                 UnitsLeft(
                     pipeline=self.pipeline,
@@ -177,10 +177,10 @@ def _not_run(units: Sequence[WorkUnit]) -> Ran:
 
 
 def new_failures(records: Iterable[SourceRecord], forgiven: Collection[str]) -> set[str]:
-    """Return the files that count against `max_failures`, each once.
+    """Return the distinct files that count against `max_failures`.
 
-    One that changed while it was read has not failed: it is left for a later batch. Nor has one
-    that is gone: it failed before, and that has ended.
+    A file that changed while it was read is left for a later batch and does not count, nor does one
+    that is gone.
     """
     return {
         record.key
@@ -193,7 +193,7 @@ def new_failures(records: Iterable[SourceRecord], forgiven: Collection[str]) -> 
 
 
 def halved(units: list[WorkUnit]) -> tuple[list[WorkUnit], list[WorkUnit]] | None:
-    """Split units, or the files of a last unit, in two; None where one file is left."""
+    """Halve the units, or the files of a single unit; return None for a single file."""
     if len(units) > 1:
         middle = len(units) // 2
         return units[:middle], units[middle:]
@@ -208,13 +208,13 @@ def halved(units: list[WorkUnit]) -> tuple[list[WorkUnit], list[WorkUnit]] | Non
 
 
 def died(unit: WorkUnit, reason: str) -> UnitOutcome:
-    """Return the record of a file that, alone in its job, kills its worker."""
+    """Return the outcome of a file that kills its worker even alone."""
     (file,) = unit.files
     why = f"the worker reading it died on every attempt: {reason}"
     return UnitOutcome(unit=unit.name, sources=(given_up(file, why),), files=())
 
 
 def given_up(file: SourceFile, why: str) -> SourceRecord:
-    """Return the record of a file that kills the process that reads it."""
+    """Return the failure record of a file that kills its reader."""
     failure = Failure(stage=FailureStage.PARSE, code="worker_died", message=why)
     return failed(untouched(file), failure)

@@ -1,8 +1,8 @@
-"""The outcomes of units, settled into what a journal entry says. Pure.
+"""Merge the outcomes of units into the content of a journal entry. Pure.
 
-A file that several tasks shared is one file in the journal: if one part failed, every output of
-every part is forgotten. If parts were left unread, because the batch was to end, what the others
-have read counts all the same, and the record says which bytes are left.
+A file shared by several tasks is one file in the journal: if one part failed, the outputs of all
+parts are dropped. If parts were left unread because the batch ended, the others count, and the
+record holds the remaining byte ranges.
 """
 
 from collections import Counter
@@ -35,30 +35,30 @@ from lakebed.errors import StoreFull
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettledBatch:
-    """What a batch did: its source files, and the files that hold their rows."""
+    """The result of a batch: its source files, and the files that hold their rows."""
 
     sources: tuple[SourceRecord, ...]
     files: tuple[FinishedFile, ...]
     quarantine: tuple[QuarantineFile, ...] = ()
     resolved: tuple[Resolved, ...] = ()
-    """Quarantine files of which lines were replayed."""
+    """Quarantine files with replayed lines."""
     effort: Effort = field(default_factory=Effort)
     handed_in: bool = False
-    """Whether something was left for the next batch without a stop having been requested."""
+    """Whether files were left for the next batch without a stop request."""
     sink_full: str | None = None
-    """What the sink's store said where it had no room for a file; its sources are not in here."""
+    """The store's error if the sink is full; the affected sources are left out."""
 
     def require_room(self) -> None:
-        """Raise where the sink was full: the source files that are left are read again later."""
+        """Raise if the sink was full; the remaining source files are read again later."""
         if self.sink_full is not None:
             raise StoreFull(self.sink_full)
 
 
 def balanced(settled: SettledBatch, files: Mapping[str, SourceFile]) -> SettledBatch:
-    """Return what may be journaled: source files whose books do not balance have failed.
+    """Fail the source files whose counts do not balance.
 
-    Source files that share data files fail together, and those data files are left out. `files`
-    are the source files as they were before the batch, by their keys.
+    Source files that share data files fail together, and those data files are dropped. `files` are
+    the source files before the batch, by key.
     """
     wrong = dict(_differences(settled))
     if not wrong:
@@ -80,7 +80,7 @@ def balanced(settled: SettledBatch, files: Mapping[str, SourceFile]) -> SettledB
 
 
 def _differences(settled: SettledBatch) -> Iterator[tuple[str | None, str]]:
-    """Yield the groups whose books do not balance, and how."""
+    """Yield the groups whose counts do not balance, with the differences."""
     read, found = Counter[str | None](), Counter[str | None]()
     written, aside = _counted(settled.files), _counted(settled.quarantine)
     for one in settled.sources:
@@ -107,15 +107,15 @@ def _counted(files: Iterable[FinishedFile | QuarantineFile]) -> Counter[str | No
 
 
 Ran = list[tuple[WorkUnit, UnitOutcome]]
-"""Units that were run, each with its outcome."""
+"""Units with their outcomes."""
 
 
 def settle(ran: Ran, limits: QuarantineLimits | None = None) -> SettledBatch:
-    """Bring the outcomes of all units together, parts of one file into one record.
+    """Merge the outcomes of all units, with one record for the parts of a file.
 
-    `limits` says how many bad lines a file may have that several tasks share; any other has been
-    checked by the task that read it. A file whose books do not balance has failed. One whose rows
-    the sink had no room for has not: it is left, as if it had not been read.
+    `limits` applies to files that several tasks share; other files were checked by their task. A
+    file whose counts do not balance fails. A file whose rows did not fit into a full sink is left
+    out, as if it had not been read.
     """
     outcomes = [outcome for _unit, outcome in ran]
     full = next((one.sink_full for one in outcomes if one.sink_full is not None), None)
@@ -167,13 +167,13 @@ def settle(ran: Ran, limits: QuarantineLimits | None = None) -> SettledBatch:
 
 
 def left_over(units: Sequence[WorkUnit], settled: SettledBatch) -> int:
-    """Count the files that were planned and neither read to their end nor failed."""
+    """Count the planned files that were neither read completely nor failed."""
     done = {record.key for record in settled.sources if record.complete}
     return len({file.key for unit in units for file in unit.files} - done)
 
 
 def _without_lack_of_room(outcome: UnitOutcome) -> UnitOutcome:
-    """Leave out the source files that failed because the sink was full."""
+    """Drop the source files that failed because the sink was full."""
     if outcome.sink_full is None:
         return outcome
     return replace(
@@ -189,7 +189,7 @@ def _lacked_room(failure: Failure | None) -> bool:
 
 
 def _together(outcomes: Sequence[UnitOutcome], files: Sequence[FinishedFile]) -> Effort:
-    """Add up what all units took; a file that was forgotten does not count."""
+    """Sum the effort of all units, without dropped files."""
     written = {name: took for one in outcomes for name, took in one.effort.write_seconds.items()}
     return Effort(
         write_seconds={
@@ -202,7 +202,7 @@ def _together(outcomes: Sequence[UnitOutcome], files: Sequence[FinishedFile]) ->
 
 
 def _whole(file: SourceFile, parts: Sequence[FilePart]) -> SourceRecord | None:
-    """Add the parts of a file up; None if nothing was read."""
+    """Merge the parts of a file; None if nothing was read."""
     read: list[SourceRecord] = []
     for number, part in enumerate(parts):
         if part.record is not None and part.record.failure is not None:
@@ -233,13 +233,13 @@ def _whole(file: SourceFile, parts: Sequence[FilePart]) -> SourceRecord | None:
 
 
 def _traced(file: FinishedFile, before: int | None) -> FinishedFile:
-    """Count the records of a data file from the start of the source file, where that is known."""
+    """Number the records of a data file from the start of the source file, if known."""
     runs = file.runs if before is None else tuple(run.after(before) for run in file.runs)
     return replace(file, runs=runs)
 
 
 def _counted_from(file: QuarantineFile, before: int | None) -> QuarantineFile:
-    """Count the lines of a quarantine file from the start of the source file, or not at all."""
+    """Number the lines of a quarantine file from the start of the source file, if known."""
     sources = tuple(
         replace(one, first=None if before is None or one.first is None else one.first + before)
         for one in file.sources
@@ -253,7 +253,7 @@ def _within(
     record: SourceRecord | None,
     aside: Sequence[QuarantineFile],
 ) -> SourceRecord | None:
-    """Return the record of a file; where all parts together have too many bad lines, it failed."""
+    """Fail a file if all of its parts together have too many bad lines."""
     if limits is None or record is None or record.failure is not None or not aside:
         return record
     exceeded = limits.exceeded(record.quarantined, record.rows + record.quarantined)
@@ -271,7 +271,7 @@ def _within(
 
 
 def _failed(record: SourceRecord, *, lines_before: int | None) -> SourceRecord:
-    """Count the bad line from the start of the file, not of the part, or not at all."""
+    """Number the failed line from the start of the file instead of the part, if known."""
     failure = record.failure
     if failure is None or failure.line is None:
         return record

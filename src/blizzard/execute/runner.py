@@ -1,9 +1,9 @@
-"""The protocol of a runner of work units, and the counters that its attempts report.
+"""The protocol of a runner of work units, and the counters of its attempts.
 
-A batch counts as started with the first report: before that no file was open, so none can have
-killed the process. Work that never reaches the journal (a repeated attempt, a file that failed at
-its end, a batch that was not journaled) is counted a second time as discarded, so done minus
-discarded is what was journaled.
+A batch counts as started with the first report: before that no file was open that could have killed
+the process. Work that never reaches the journal (a repeated attempt, a file that failed at its end,
+a batch that was not journaled) is also counted as discarded, so done minus discarded is what was
+journaled.
 """
 
 import contextlib
@@ -28,20 +28,20 @@ class WorkersDied(LakeError, code="workers_died", whose=Whose.EXTERNAL, retryabl
 
 
 class RunFailed(LakeError, code="run_failed", whose=Whose.EXTERNAL, retryable=True):
-    """The units could not be run, for a reason that lies in none of them."""
+    """The units could not be run, for a reason unrelated to any of them."""
 
 
 class RunnerDied(RunFailed):
-    """What runs the units died on this machine while they ran; one of them may have caused it.
+    """The runner on this machine died while units ran, one of which may have caused it.
 
-    It has the code of its kind: what to do about it is the same.
+    It keeps the code of `RunFailed`, since the remedy is the same.
     """
 
 
 class RunStopped(RunFailed):
-    """A stop came before any unit began: nothing has happened, and the next run takes the files.
+    """A stop came before any unit began; the next run takes the files.
 
-    It is not reported as a failure. It has the code of its kind.
+    It is not reported as a failure.
     """
 
 
@@ -50,7 +50,7 @@ class ExecutorsUnfit(LakeError, code="executors_unfit", whose=Whose.EXTERNAL):
 
 
 class Rewriter(Protocol):
-    """Rewrites data files somewhere; exactly one outcome per group comes back."""
+    """Rewrites data files; returns exactly one outcome per group."""
 
     def rewrite(
         self,
@@ -61,32 +61,30 @@ class Rewriter(Protocol):
     ) -> list[RewriteOutcome]:
         """Rewrite all groups and return the outcomes, in the order of the groups.
 
-        `ended` gets the number of finished groups, from any thread. WorkersDied says that something
-        in them kills the processes that rewrite them; RunFailed says that they could not be
-        rewritten at all.
+        `ended` receives the number of finished groups, from any thread. Raise `WorkersDied` if a
+        group kills its processes, `RunFailed` if the groups could not be run at all.
         """
 
 
 class Runner(Rewriter, Protocol):
-    """Also runs units; exactly one outcome per unit comes back, from one attempt."""
+    """Also runs units; returns exactly one outcome per unit, from one attempt."""
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         """Run all units and return their outcomes, in the order of the units.
 
-        WorkersDied says that something in them kills the processes that run them; RunFailed says
-        that they could not be run at all.
+        Raise `WorkersDied` if a unit kills its processes, `RunFailed` if they could not be run.
         """
 
     @property
     def parallelism(self) -> int:
-        """Return how many units can run at the same time."""
+        """Return the number of units that can run concurrently."""
 
 
 class ServiceRunner(Runner, Protocol):
     """A runner that a command starts and stops."""
 
     def stop(self) -> None:
-        """End what runs the units."""
+        """Stop the runner."""
 
 
 class MakeRunner(Protocol):
@@ -103,7 +101,7 @@ class MakeRunner(Protocol):
         unreached: Callable[[str, int], None],
         said: Said,
     ) -> ServiceRunner:
-        """Return the runner, whose news goes to these functions."""
+        """Return a runner that reports to these functions."""
 
 
 NOTHING = Done()
@@ -112,10 +110,10 @@ NOTHING = Done()
 def balanced(
     heard: Mapping[str, Done], winners: Sequence[tuple[str, Done]], journaled: Done
 ) -> tuple[Done, Done]:
-    """Return what was done beyond the reports, and what was done and is not in the journal.
+    """Return the work missing from the reports, and the work that was not journaled.
 
-    `heard` is the last report of every attempt, `winners` what the attempts whose outcome counts
-    have done in the end. Reports may be lost, so the journal is never behind the counters' truth.
+    `heard` is the last report of every attempt, `winners` the final work of the attempts whose
+    outcome counts. Reports may be lost, so the journaled work is counted as done in any case.
     """
     rest = NOTHING
     for attempt, done in winners:
@@ -126,13 +124,13 @@ def balanced(
 
 
 class Attempts:
-    """Takes in the reports of one pipeline's running units."""
+    """Collects the reports of one pipeline's running units."""
 
     def __init__(self, pipeline: str, emit: Emit, *, units_report: bool = False) -> None:
         self._pipeline = pipeline
         self._emit = emit
         self._units_report = units_report
-        # Held while a start is written down: no unit reads a byte before its call is answered.
+        # Held while a start is recorded: no unit reads a byte before its report is answered.
         self._lock = threading.Lock()
         self._running = False
         self._note: Callable[[], None] | None = None
@@ -140,9 +138,9 @@ class Attempts:
 
     @contextmanager
     def running(self, note_start: Callable[[], None]) -> Iterator[None]:
-        """Take reports while a batch runs; its start is noted with the first one.
+        """Accept reports while a batch runs; record its start with the first one.
 
-        Where units cannot report, it is noted at once.
+        If units cannot report, the start is recorded at once.
         """
         with self._lock:
             self._discard()
@@ -158,12 +156,12 @@ class Attempts:
                 self._running, self._note = False, None
 
     def heard(self, report: Report) -> None:
-        """Take in a report; one that comes after the batch has ended changes nothing."""
+        """Process a report; ignore it after the batch has ended."""
         with self._lock:
             if not self._running:
                 return
             if self._note is not None:
-                # A store that does not answer now is asked again with the next report.
+                # If the store does not answer, the next report tries again.
                 with contextlib.suppress(LakeError):
                     self._note()
                     self._note = None
@@ -173,7 +171,7 @@ class Attempts:
                 self._emit(WorkDone(pipeline=self._pipeline, done=new))
 
     def settle(self, winners: Sequence[tuple[str, Done]], journaled: Done) -> None:
-        """Bring the counters to what the journal says, and count what did not come into it."""
+        """Reconcile the counters with the journal, and count discarded work."""
         with self._lock:
             rest, discarded = balanced(self._heard, winners, journaled)
             self._heard = {}
@@ -181,7 +179,7 @@ class Attempts:
             self._emit_discarded(discarded)
 
     def _discard(self) -> None:
-        """Count what an earlier batch has done that never came into the journal."""
+        """Count the unjournaled work of an earlier batch as discarded."""
         discarded = sum(self._heard.values(), NOTHING)
         self._heard = {}
         self._emit_discarded(discarded)

@@ -1,1 +1,1 @@
-"""What happens inside a task: download, decompress, parse, roll Parquet, upload."""
+"""The work of a task: download, decompress, parse, write Parquet files and upload them."""

@@ -1,7 +1,7 @@
-"""Decompression as a stream: every member and frame, bounded pieces, and no silent truncation.
+"""Streaming decompression of all members and frames, in bounded pieces.
 
-A truncated stream is a failure, never a short file. So is an empty `.gz`, `.zst` or `.bz2` object:
-even nothing, compressed, has a header.
+A truncated stream is an error, never a short file. So is an empty `.gz`, `.zst` or `.bz2` object:
+even empty content has a header when compressed.
 """
 
 import bz2
@@ -18,18 +18,16 @@ from lakebed.errors import LakeError, Whose
 from lakebed.types import Codec
 
 PIECE_BYTES = 1 << 20
-
-
 MAX_WINDOW_BYTES = 1 << 27
-"""What zstd itself allows by default. A frame that needs more is refused."""
+"""The default limit of zstd; frames that need a larger window are refused."""
 
 
 class CorruptStream(LakeError, code="decompress_failed", whose=Whose.USER):
-    """Compressed bytes that cannot be read to their end."""
+    """Compressed data is corrupt or truncated."""
 
 
 def recognised(chunks: Iterator[bytes], named: Codec) -> tuple[Iterator[bytes], Codec]:
-    """Return the chunks of a file from its start, and the compression that they tell."""
+    """Detect the compression of a file from its first bytes; return all chunks and the codec."""
     first = b""
     while len(first) < FIRST_BYTES and (chunk := next(chunks, None)) is not None:
         first += chunk
@@ -37,12 +35,12 @@ def recognised(chunks: Iterator[bytes], named: Codec) -> tuple[Iterator[bytes], 
 
 
 def decompress(chunks: Iterable[bytes], codec: Codec) -> Iterator[bytes]:
-    """Return all the bytes of a stream in pieces of at most 1 MiB, or raise `CorruptStream`."""
+    """Yield the bytes of a stream in pieces of at most 1 MiB, or raise `CorruptStream`."""
     return _plain(chunks) if codec is Codec.NONE else _DECOMPRESS[codec](_CompressedBytes(chunks))
 
 
 class _CompressedBytes:
-    """Compressed bytes to be taken in order, also as a file; knows how far it has come."""
+    """A pushback reader over compressed chunks that tracks its offset; also a file for Arrow."""
 
     closed = False
 
@@ -53,7 +51,7 @@ class _CompressedBytes:
         self.offset = 0
 
     def some(self, most: int) -> bytes:
-        """Take up to this many bytes, at least one; none at the end."""
+        """Return between one and `most` bytes; none at the end."""
         while self._at == len(self._held):
             chunk = next(self._chunks, None)
             if chunk is None:
@@ -65,21 +63,21 @@ class _CompressedBytes:
         return taken
 
     def read(self, most: int) -> bytes:
-        """Take some bytes, as a file does."""
+        """Return some bytes, like a file."""
         return self.some(most)
 
     def close(self) -> None:
         """Do nothing: the chunks are closed by their owner."""
 
     def upto(self, count: int) -> bytes:
-        """Take this many bytes; fewer at the end."""
+        """Return exactly this many bytes; fewer at the end."""
         taken = self.some(count)
         while len(taken) < count and (more := self.some(count - len(taken))):
             taken += more
         return taken
 
     def give_back(self, rest: bytes) -> None:
-        """Put back bytes that were taken in excess."""
+        """Push excess bytes back."""
         self._held, self._at = rest + self._held[self._at :], 0
         self.offset -= len(rest)
 
@@ -97,12 +95,12 @@ _STEP = 128 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Members:
-    """A format whose files are streams one after the other."""
+    """A format whose files are concatenated streams."""
 
     name: str
     magic: bytes
     begin: Callable[[], Any]
-    """Returns what decompresses one stream."""
+    """Creates the decompressor of one stream."""
     errors: tuple[type[Exception], ...]
     padded: bool = False
     """Whether zeros may follow the last stream."""
@@ -133,7 +131,7 @@ class _Members:
             if piece:
                 yield piece
             data = b""
-            # A full piece may have more behind it, of bytes that are all taken in.
+            # After a full piece the decompressor may hold more output.
             if member.needs_input and len(piece) < PIECE_BYTES and not member.eof:
                 data = source.some(_STEP)
                 if not data:
@@ -151,7 +149,7 @@ def _require_zeros(source: _CompressedBytes) -> None:
 
 
 def _zstd(source: _CompressedBytes) -> Iterator[bytes]:
-    """Read every frame by Arrow, which notices one that is cut short and bounds the window."""
+    """Read every frame with Arrow, which detects truncation and bounds the window."""
     head = source.upto(FIRST_BYTES)
     if not head:
         raise _corrupt("an empty object is not a zstd stream", 0)
@@ -169,7 +167,7 @@ def _zstd(source: _CompressedBytes) -> Iterator[bytes]:
 
 
 def _wrong_with_zstd(text: str, *, begins: bool) -> str:
-    """Translate Arrow's error for a file that begins as zstd does, or does not."""
+    """Translate Arrow's error; `begins` says whether the file begins like zstd."""
     if "Truncated" in text:
         return "the zstd stream is truncated"
     if "Unknown frame descriptor" in text:
@@ -183,8 +181,8 @@ def _wrong_with_zstd(text: str, *, begins: bool) -> str:
 _GZIP = _Members(
     name="gzip",
     magic=b"\x1f\x8b",
-    # `isal_zlib` begins each piece with 16 KiB and doubles them, a copy each time. This one makes
-    # room for a whole piece at once.
+    # `isal_zlib` grows its buffer from 16 KiB by doubling, with a copy each time. This decompressor
+    # allocates a whole piece at once.
     begin=lambda: igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP),
     errors=(cast("type[Exception]", igzip_lib.error),),
     padded=True,

@@ -1,7 +1,7 @@
-"""Read-ahead of source files by bounded threads through queues bounded in bytes.
+"""Read-ahead of source files by a bounded number of threads through bounded queues.
 
-When the reader of the pieces is slow, the queues fill and the downloads wait: memory is bounded by
-settings, never by the size or the number of the files.
+If the reader is slow, the queues fill and the downloads block: memory is bounded by settings, not
+by the size or number of the files.
 """
 
 import queue
@@ -25,39 +25,38 @@ BUNDLE_BYTES = 256 * 1024
 MOST_IN_A_BUNDLE = 16
 BUNDLES_PER_THREAD = 4
 PIECES_IN_FLIGHT = 64
-"""Pieces of about 1 MiB that wait for the reader, over all files together."""
+"""Queued pieces of about 1 MiB, for all files together."""
 PIECES_OF_A_FILE = 16
-"""Those of one file: enough for the network to be busy while the reader is, too."""
+"""Queued pieces per file: enough to keep the network busy while the reader works."""
 DECOMPRESSED_AHEAD = 4
-"""Pieces that are decompressed before the parser asks for them, where a thread does that."""
+"""Pieces that a thread decompresses ahead of the parser."""
 TRIES = 4
 BACKOFF = Backoff(limit_secs=10)
 
 SMALL_BYTES = 64 * 1024
-"""Up to this size a file on a local disk is read where it is wanted."""
+"""Files on a local disk up to this size are read by the reader itself."""
 WAITED_SECS = 0.05
 SLOW_SECS = 0.001
-"""A disk that has been waited for that long, and takes that long for each of its small files, is
-read by many threads at once, as a store is that is reached by a network."""
+"""A disk that has taken more than `WAITED_SECS` in total and `SLOW_SECS` per small file is read by
+threads, like a network store."""
 
 OpenAt = Callable[[SourceFile, int], Iterator[bytes]]
-"""Opens a file, this many bytes after the place where its reader begins."""
+"""Opens a file at an offset from where its reader begins."""
 AtOnce = Callable[[SourceFile], bytes | None]
-"""Reads a small file that is on a local disk; None where it is not, or cannot be read so."""
+"""Reads a small file on a local disk; None if it is elsewhere or unreadable."""
 
 
 class Downloads:
-    """Reads files ahead, in their order; each file's pieces come out in order.
+    """Downloads files ahead of the reader, in order.
 
-    `ahead` says for each source how many files of it are downloaded at a time; of all sources
-    together there are no more than the most of these. A large file goes through a queue; small ones
-    go in bundles, one after the other, as handing each to a thread would cost more than reading it.
-    The next large file or bundle begins when the reader is done with one, so that small files do
-    not pile up either.
+    `ahead` is the number of concurrent downloads of each source; the largest of them limits all
+    sources together. Small files are downloaded in bundles, since handing each to a thread costs
+    more than reading it. The next large file or bundle begins when the reader has finished one, so
+    that small files do not pile up.
 
-    Small files that can be had `at_once` are read by the reader itself, as long as that is quick:
-    of those that the machine has in its memory no thread could have any sooner. The first that
-    cannot, or a disk that is waited for, leaves this one and all that follow to the threads.
+    The reader itself reads small local files with `at_once` as long as that is fast: no thread
+    could be faster if they are in the page cache. After the first failure or a slow disk, threads
+    download all remaining files.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class Downloads:
         self._open_at = open_at
         self._pause = pause
         self.retries = 0
-        """How often a download went on after trouble."""
+        """Resumed downloads."""
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._pool = pool(threads, thread_name_prefix="download")
@@ -89,7 +88,7 @@ class Downloads:
             for bundle in bundles(some, min(self._ahead[name], threads))
         )
         self._running: Counter[str] = Counter()
-        """How many downloads of each source have begun that the reader is not done with."""
+        """By source, the downloads that have begun and that the reader has not finished."""
         self._begun: dict[str, _Lane] = {}
         self._last: set[str] = set()
         """The last file of each bundle."""
@@ -97,13 +96,13 @@ class Downloads:
         self._timer = timer
         self._read_here = 0
         self._seconds = 0.0
-        """How many files were read at once, and how long that took."""
+        """The number of files read at once, and the total time."""
         self._begin()
 
     def at_once(self, file: SourceFile) -> bytes | None:
-        """Return all of a file, if it is small and quick to be had; None if by its pieces only.
+        """Return a whole small file if it can be read at once; else None.
 
-        Files are asked for in their order.
+        Files must be requested in order.
         """
         if self._at_once is None or file.key in self._begun or not _is_small(file):
             return None
@@ -121,13 +120,13 @@ class Downloads:
         return body
 
     def pieces(self, file: SourceFile) -> Generator[bytes]:
-        """Yield the bytes of a file; an error of its download is raised here, in its place.
+        """Yield the bytes of a file; download errors are raised here.
 
-        Files are asked for in their order. Closing this before its end lets the rest go; until
-        then the next download does not begin.
+        Files must be requested in order. The next download begins once this generator ends or is
+        closed.
         """
         if file.key not in self._begun:
-            # It is fetched in pieces though it is small: nothing reads at once here.
+            # The caller wants pieces of a small file, so it does not read files at once.
             self._at_once = None
             self._begin()
         lane = self._begun.pop(file.key)
@@ -150,7 +149,7 @@ class Downloads:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _begin(self) -> None:
-        """Begin what may run; the reader wants files in their order, so that none overtakes."""
+        """Start downloads up to the limits, strictly in order."""
         while self._waiting and self._running.total() < self._threads:
             if self._at_once is not None and _is_small(self._waiting[0][0]):
                 return
@@ -173,7 +172,7 @@ class Downloads:
             _make(self._tried(file), lane)
 
     def _tried(self, file: SourceFile) -> Iterator[bytes]:
-        """Resume after transient trouble, from the byte where it occurred, in the same object."""
+        """Download a file; after a transient error, resume the same object at that byte."""
         received = 0
         for attempt in attempts(
             TRIES, BACKOFF, self._pause, retried=self._count_retry, never=ObjectChanged
@@ -194,7 +193,7 @@ def _is_small(file: SourceFile) -> bool:
 
 
 def bundles(files: Sequence[SourceFile], threads: int) -> Iterator[list[SourceFile]]:
-    """Put small files that follow each other together, unless that would leave threads idle."""
+    """Bundle consecutive small files, unless that would leave threads idle."""
     most = min(max(1, len(files) // (threads * BUNDLES_PER_THREAD)), MOST_IN_A_BUNDLE)
     bundle: list[SourceFile] = []
     size = 0
@@ -209,10 +208,9 @@ def bundles(files: Sequence[SourceFile], threads: int) -> Iterator[list[SourceFi
 
 
 def in_advance(pieces: Iterator[bytes]) -> Generator[bytes]:
-    """Yield pieces that a thread of their own makes, a few of them ahead.
+    """Yield pieces that a separate thread produces a few pieces ahead.
 
-    What goes wrong in them is raised here, in its place. When this is closed, the thread has ended
-    and asks for no more.
+    Errors of the thread are raised here. Closing this generator ends the thread.
     """
     lane = _Lane(DECOMPRESSED_AHEAD)
     thread = threading.Thread(target=_make, args=(pieces, lane), name="decompress", daemon=True)
@@ -229,14 +227,14 @@ def _make(pieces: Iterator[bytes], lane: "_Lane") -> None:
         for piece in pieces:
             if not lane.put(piece):
                 return
-    except BaseException as error:  # noqa: BLE001 - it is raised again where the pieces are read
+    except BaseException as error:  # noqa: BLE001 - raised again in the reading thread
         lane.put(panic_as_error(error))
     else:
         lane.put(None)
 
 
 class _Lane:
-    """The queue of one file, and whether anybody still wants it."""
+    """The queue of one file, which its reader may abandon."""
 
     def __init__(self, room: int) -> None:
         self.waiting: queue.Queue[bytes | BaseException | None] = queue.Queue(max(2, room))
@@ -249,7 +247,7 @@ class _Lane:
             yield piece
 
     def put(self, piece: bytes | BaseException | None) -> bool:
-        """Wait for room; return False once the file was abandoned."""
+        """Wait for room in the queue; return False if the file was abandoned."""
         while not self._abandoned.is_set():
             try:
                 self.waiting.put(piece, timeout=0.1)
@@ -259,7 +257,7 @@ class _Lane:
         return False
 
     def abandon(self) -> None:
-        """Stop reading this file, and drop what is queued."""
+        """Stop the download and drop its queued pieces."""
         self._abandoned.set()
         while True:
             try:
@@ -269,7 +267,7 @@ class _Lane:
 
 
 class Stores(Protocol):
-    """Where a worker gets its stores from."""
+    """The stores of a worker."""
 
     def source(self, name: str) -> Reader:
         """Open a source of the pipeline."""
@@ -280,7 +278,7 @@ class Stores(Protocol):
 
 @dataclass(slots=True)
 class OpenedStores:
-    """The stores of a batch, opened where they are used, once."""
+    """The stores of a batch, opened on first use."""
 
     work: Work
     _sources: dict[str, Reader] = field(default_factory=dict)

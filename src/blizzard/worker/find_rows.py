@@ -1,8 +1,8 @@
-"""Rows of data files for which a condition holds, without those of deletion vectors.
+"""Find the rows of data files that match a condition, except those that deletion vectors delete.
 
-Only row groups that the footer does not rule out are read, and only the columns that the condition
-needs. A deletion vector is a 64-bit Roaring bitmap in its portable format: 32-bit bitmaps, each
-with the upper half of its numbers, made of containers of up to 65,536 numbers.
+Only row groups that the footer does not rule out are read, and only the columns of the condition. A
+deletion vector is a 64-bit Roaring bitmap in the portable format: 32-bit bitmaps, each with the
+upper half of its numbers, made of containers of up to 65,536 numbers.
 """
 
 import io
@@ -31,12 +31,12 @@ from lakebed.storage.store import Reader
 from lakebed.types import Provenance
 
 Places = npt.NDArray[np.int64]
-"""Places of rows in a data file, from 0, in their order."""
+"""Ascending positions of rows in a data file, from 0."""
 NONE: Places = np.zeros(0, np.int64)
 PORTABLE = 1681511377
 WITHOUT_RUNS, WITH_RUNS = 12346, 12347
 OFFSETS_FROM = 4
-"""A bitmap with runs lists the offsets of its containers if it has at least so many."""
+"""A bitmap with runs lists the offsets of its containers if it has at least this many."""
 MOST_IN_ARRAY = 4096
 """A container with more numbers is a bitset, unless it consists of runs."""
 BITSET_BYTES = 8192
@@ -46,11 +46,11 @@ DAMAGED = "it is damaged: run penguin fsck and blizzard audit --deep"
 
 
 class VectorUnreadable(LakeError, code="deletion_vector_unreadable", whose=Whose.EXTERNAL):
-    """A deletion vector is damaged, so the deleted rows of its data file are unknown."""
+    """A deletion vector cannot be read, so the deleted rows of its data file are unknown."""
 
 
 def deleted_rows(store: Reader, vector: DeletionVector | None) -> Places:
-    """Return the places of the rows that a vector deletes; none without a vector."""
+    """Return the positions of the rows that a vector deletes; none without a vector."""
     if vector is None:
         return NONE
     if vector.file is not None and is_elsewhere(vector.file):
@@ -77,12 +77,12 @@ def deleted_rows(store: Reader, vector: DeletionVector | None) -> Places:
 
 
 def is_elsewhere(path: str) -> bool:
-    """Whether a path does not lead into the table's directory."""
+    """Whether a path is outside of the table's directory."""
     return path.startswith("/") or ":/" in path
 
 
 def marked(places: Places, start: int, rows: int) -> npt.NDArray[np.bool_]:
-    """Return which of the rows from a place on are at some places. Pure."""
+    """Return a mask of the rows from `start` on whose positions are in `places`. Pure."""
     first, last = np.searchsorted(places, [start, start + rows])
     found = np.zeros(rows, np.bool_)
     found[places[first:last] - start] = True
@@ -90,7 +90,7 @@ def marked(places: Places, start: int, rows: int) -> npt.NDArray[np.bool_]:
 
 
 def ranges_of(places: Places) -> list[tuple[int, int]]:
-    """Return places as ranges, each from its first place up to its end. Pure."""
+    """Return positions as half-open ranges. Pure."""
     if not len(places):
         return []
     gaps = np.flatnonzero(np.diff(places) > 1)
@@ -100,7 +100,7 @@ def ranges_of(places: Places) -> list[tuple[int, int]]:
 
 
 def _bitmap(store: Reader, vector: DeletionVector) -> bytes:
-    """Return the bytes of a bitmap; in a file, its size comes before it and a checksum after."""
+    """Return the bytes of a bitmap; in a file, its size precedes it and a checksum follows."""
     if vector.file is None:
         return from_z85(vector.text or "")[: vector.size]
     facts = store.head(vector.file)
@@ -132,7 +132,7 @@ def places_in(bitmap: bytes) -> Places:
 
 
 def _lower_places(bitmap: bytes, at: int) -> tuple[Places, int]:
-    """Return the numbers of the 32-bit bitmap that starts at a byte, and where it ends."""
+    """Return the numbers of the 32-bit bitmap at an offset, and its end."""
     cookie, containers = struct.unpack_from("<HH", bitmap, at)
     if cookie == WITH_RUNS:
         containers += 1
@@ -148,7 +148,7 @@ def _lower_places(bitmap: bytes, at: int) -> tuple[Places, int]:
     header = np.frombuffer(bitmap, "<u2", 2 * containers, at).reshape(-1, 2).astype(np.int64)
     at += 4 * containers
     if cookie == WITHOUT_RUNS or containers >= OFFSETS_FROM:
-        at += 4 * containers  # The containers follow each other, so no offset is needed.
+        at += 4 * containers  # The containers are adjacent, so skip their offsets.
     found = [NONE]
     for (upper, most), runs in zip(header.tolist(), has_runs.tolist(), strict=True):
         numbers, at = _container(bitmap, at, most + 1, runs=runs)
@@ -159,14 +159,14 @@ def _lower_places(bitmap: bytes, at: int) -> tuple[Places, int]:
 
 
 def _container(bitmap: bytes, at: int, count: int, *, runs: bool) -> tuple[Places, int]:
-    """Return the numbers of one container, and where it ends: runs, an array or a bitset."""
+    """Return the numbers of one container (runs, an array or a bitset), and its end."""
     if runs:
         (pairs,) = struct.unpack_from("<H", bitmap, at)
-        told = np.frombuffer(bitmap, "<u2", 2 * pairs, at + 2).reshape(-1, 2).astype(np.int64)
-        lengths = told[:, 1] + 1
-        # Within a run each number follows the one before.
+        table = np.frombuffer(bitmap, "<u2", 2 * pairs, at + 2).reshape(-1, 2).astype(np.int64)
+        lengths = table[:, 1] + 1
+        # The numbers of a run are consecutive.
         before = np.cumsum(lengths) - lengths
-        numbers = np.arange(lengths.sum()) + np.repeat(told[:, 0] - before, lengths)
+        numbers = np.arange(lengths.sum()) + np.repeat(table[:, 0] - before, lengths)
         return numbers, at + 2 + 4 * pairs
     if count <= MOST_IN_ARRAY:
         return np.frombuffer(bitmap, "<u2", count, at).astype(np.int64), at + 2 * count
@@ -179,27 +179,27 @@ FILE = Provenance.FILE.column
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A row for which the condition holds."""
+    """A matching row."""
 
     file: str
     row: int
-    """Its place in the data file, from 0."""
+    """Its position in the data file, from 0."""
     values: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundInGroup:
-    """The rows of one row group for which a condition holds."""
+    """The matching rows of one row group."""
 
     group: RowGroup
     places: tuple[int, ...]
-    """Their places in the group, from 0, without those of deleted rows."""
+    """Their positions in the group, from 0, without deleted rows."""
     deleted: int = 0
-    """How many others were deleted."""
+    """Matching rows that are deleted."""
 
 
 class _RandomAccess(io.RawIOBase):
-    """A data file of which only the requested bytes are read."""
+    """A data file read by byte ranges."""
 
     def __init__(self, store: Reader, path: str) -> None:
         facts = store.head(path)
@@ -234,7 +234,7 @@ class _RandomAccess(io.RawIOBase):
 
 @contextmanager
 def _readable(store: Reader, path: str) -> Iterator[None]:
-    """Raise one of our errors, with the way out, where Arrow cannot read a data file."""
+    """Translate Arrow's errors for a damaged data file."""
     try:
         yield
     except MemoryError:
@@ -246,7 +246,7 @@ def _readable(store: Reader, path: str) -> Iterator[None]:
 
 
 def check_columns(predicate: Predicate, schema: Schema) -> None:
-    """Raise where a condition asks for a column that the table does not have."""
+    """Raise if a condition names a column that the table lacks."""
     for path in columns_in(predicate):
         fields = schema.fields
         for name in path:
@@ -268,9 +268,9 @@ def matching_rows(
     mapping: ColumnMapping | None = None,
     hidden: Collection[str] = (),
 ) -> Iterator[Match]:
-    """Yield the rows of data files for which a condition holds, in the order of the files.
+    """Yield the matching rows of data files, in path order.
 
-    `hidden` names columns that only files have.
+    `hidden` names columns of the files that are no columns of the table.
     """
     for path, file in sorted(files.items()):
         with _readable(store, path):
@@ -291,14 +291,14 @@ def matching_groups(
     schema: Schema,
     mapping: ColumnMapping | None = None,
 ) -> Iterator[FoundInGroup]:
-    """Yield the row groups of a data file with rows for which a condition holds.
+    """Yield the row groups of a data file with matching rows.
 
-    `mapping` says how files of the table hold its columns, where it maps them.
+    `mapping` is the table's column mapping, if any.
     """
     kinds = {one.name: one.arrow_type() for one in schema.fields}
     asked = {column[0] for column in columns_in(predicate)}
     deleted: Places | None = None
-    opened: Any = _RandomAccess(store, active.path)  # pyarrow's stubs want more of it than pyarrow
+    opened: Any = _RandomAccess(store, active.path)  # pyarrow's stubs are too strict
     with pq.ParquetFile(opened) as parquet:
         file = TableFile(parquet, mapping)
         there = asked.intersection(file.names)
@@ -319,16 +319,16 @@ def matching_groups(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsInFile:
-    """The rows of one data file for which a condition holds."""
+    """The matching rows of one data file."""
 
     rows: int
     """All rows of the file."""
     places: tuple[int, ...]
-    """Their places in the file, from 0."""
+    """Their positions in the file, from 0."""
     by_column: Mapping[str, int]
-    """How many of them say themselves that they came from which source file, by its URI."""
+    """Matching rows by the source URI in their provenance column."""
     deleted: int = 0
-    """How many others were deleted."""
+    """Matching rows that are deleted."""
 
 
 def rows_in(
@@ -338,7 +338,7 @@ def rows_in(
     schema: Schema,
     mapping: ColumnMapping | None = None,
 ) -> RowsInFile | None:
-    """Return the rows of a data file for which a condition holds; None where it holds for none."""
+    """Return the matching rows of a data file; None if there are none."""
     rows = deleted = 0
     places: list[int] = []
     said: Counter[str] = Counter()

@@ -1,8 +1,7 @@
-"""Where in a source file the reading is, what is left of it, and whether its lines add up.
+"""The read position in a source file, what is left of it, and an independent count of its lines.
 
-Lines are counted as they leave the decompressor, records as they leave what cuts documents, by
-code that the parser does not share. A file whose two counts differ fails, whichever is wrong:
-nothing of it is journaled.
+Lines are counted after decompression and records after framing, by code that the parser does not
+share. A file whose two counts differ fails, and nothing of it is journaled.
 """
 
 from collections import deque
@@ -22,41 +21,41 @@ if TYPE_CHECKING:
 
 
 class Miscounted(LakeError, code="lines_miscounted", whose=Whose.INTERNAL):
-    """What was read of a file is not what was counted in it."""
+    """The lines read of a file differ from the lines counted in it."""
 
 
 class LineCount:
-    """Counts the lines of a file while its bytes go by.
+    """Counts the lines of a file while its bytes stream through.
 
-    It can also count the lines of the first bytes, if it is set to keep what was counted
-    and not taken so far, which is little more than what the parser has in hand.
+    With `keep`, it can also count the lines up to a position: it keeps the pieces that the parser
+    has not consumed yet.
     """
 
     def __init__(self) -> None:
         self.ended = False
-        """Whether the last byte has gone by."""
+        """Whether the last byte has passed."""
         self._size = 0
         self._newlines = 0
         self._in_line = False
         self._is_mark = False
-        """Whether a byte order mark at the start of the file is all that has gone by."""
+        """Whether only a byte order mark has passed."""
         self._ahead: deque[tuple[int, bytes, int]] = deque()
-        """Bytes with newlines that are not taken yet: where they begin, and how many newlines."""
+        """Unconsumed pieces with newlines: the start, the piece and its newlines."""
 
     @property
     def lines(self) -> int:
-        """Return how many lines have begun; the last one needs no newline at its end."""
+        """Return the number of lines that have begun."""
         return self._newlines + self._is_in_line
 
     @property
     def _is_in_line(self) -> bool:
-        """Whether a line has begun and not ended; a byte order mark begins none."""
+        """Whether a line has begun and not ended; a byte order mark is not a line."""
         return self._in_line and not self._is_mark
 
     def of(
         self, pieces: Iterator[bytes], *, keep: bool = False, from_start: bool = True
     ) -> Iterator[bytes]:
-        """Pass bytes on, and count their lines; further on in a file a mark is no mark."""
+        """Yield pieces and count their lines; a byte order mark counts only `from_start`."""
         head = b""
         for piece in pieces:
             if piece:
@@ -73,12 +72,12 @@ class LineCount:
         self.ended = True
 
     def take(self, size: int) -> None:
-        """Note that the first so many bytes are taken: no later query is about fewer."""
+        """Forget the pieces within the first `size` bytes, which the parser has consumed."""
         while self._ahead and self._ahead[0][0] + len(self._ahead[0][1]) <= size:
             self._ahead.popleft()
 
     def lines_in(self, size: int) -> int:
-        """Return how many lines the first so many bytes are; they end where a line does."""
+        """Return the number of lines in the first `size` bytes, which must end at a line end."""
         after = sum(
             newlines if start >= size else newlines_in(piece[size - start :])
             for start, piece, newlines in self._ahead
@@ -88,14 +87,14 @@ class LineCount:
 
 
 def lines_of(text: bytes) -> int:
-    """Count the lines of all of a file; the last one needs no newline at its end."""
+    """Count the lines of a whole file; the last one may lack a newline."""
     return newlines_in(text) + (bool(text) and not text.endswith(b"\n"))
 
 
 def require_explained(decoded: Decoded) -> None:
-    """Raise unless each line of a batch is a row, blank, passed over or set aside, and only one.
+    """Raise unless each line of a batch is either a row, blank, filtered or bad.
 
-    Which lines are blank is seen in the text itself, not in what the parser made of it.
+    Blank lines are counted in the text itself, not by the parser.
     """
     rows, bad = decoded.batch.num_rows, len(decoded.bad)
     rowless = 0 if decoded.rowless is None else len(decoded.rowless)
@@ -109,37 +108,37 @@ def require_explained(decoded: Decoded) -> None:
 
 @dataclass(slots=True)
 class ReadPosition:
-    """Where in a file the reading is."""
+    """The read position in a file."""
 
     first: int = 0
-    """The byte at which its first line starts."""
+    """The offset of its first line."""
     taken: int = 0
-    """The bytes of the lines that were read."""
+    """Bytes of the lines read."""
     is_plain: bool = True
-    """Whether bytes of the file are bytes of its lines."""
+    """Whether the file is uncompressed lines, so that offsets are file offsets."""
     opened: float = 0.0
-    """When the reading began."""
+    """When reading began."""
     reached: float | None = None
-    """When it came to the first line that no batch has read before."""
+    """When reading reached the first new line."""
     framer: "Framer | None" = None
-    """What cuts its documents into records; None where it is lines."""
+    """Splits its documents into records; None for lines."""
     count: LineCount = field(default_factory=LineCount)
-    """What was counted before the parser."""
+    """The lines counted before the parser."""
     counted_from: int = 0
-    """The byte at which the counting began."""
+    """The offset at which counting began."""
 
     def is_worth_it(self, now: float) -> bool:
-        """Whether the reading has taken as long as it took to come to its first line.
+        """Whether reading has taken at least as long as reaching the first new line.
 
-        Leaving a file makes the next batch come there again: were that to take longer than
-        a batch may, no batch would get any further.
+        The next batch must reach this position again. If that took longer than a batch may, no
+        batch would make progress.
         """
         reached = now if self.reached is None else self.reached
         return now - reached >= reached - self.opened
 
     def framed(self, pieces: Iterator[bytes], file: SourceFile) -> Iterator[bytes]:
-        """Pass the records of a file of documents on, a line each."""
-        # It brings a compiler along, which costs a second. Only who reads rows pays for it.
+        """Convert the documents of a file into one line per record."""
+        # Importing numba takes a second, so only code that reads rows does.
         from blizzard.worker.ndjson.forms.framer import Framer  # noqa: PLC0415
 
         self.is_plain = False
@@ -148,16 +147,16 @@ class ReadPosition:
 
     @property
     def place_of(self) -> Callable[[int], TextPosition | None] | None:
-        """Return the way to ask where a record of a document begins; None where it is lines."""
+        """Return the function that locates a record of a document; None for lines."""
         return None if self.framer is None else self.framer.place_of
 
     def place_in(
         self, file: SourceFile, line: int, offset: int | None
     ) -> tuple[int | None, int | None]:
-        """Return line and offset in a file of a line that was just read: what is unknown is None.
+        """Return the line number and offset in the file of a line just read; None if unknown.
 
-        The first line is 1. `line` and `offset` count from where the reading began. Of a compressed
-        file the offset is one of its decompressed text.
+        `line` and `offset` count from where reading began. In a compressed file the offset refers
+        to the decompressed text.
         """
         if self.framer is not None:
             place = self.framer.place_of(line + file.skip)
@@ -166,27 +165,27 @@ class ReadPosition:
             return line + file.skip, None if file.skip else offset
         if not file.part.start:
             return line, offset
-        # A line of a later part has a number once the lines before it are counted.
+        # In a later part, line numbers are unknown until the earlier parts are counted.
         return None, None if offset is None else self.first + offset
 
     def took(self, size: int, lines: int) -> None:
-        """Note that lines were read: of how many bytes, and how many of the file by now."""
+        """Advance past lines of `size` bytes; `lines` counts the lines of the file so far."""
         self.taken += size
         self.count.take(self.first + self.taken - self.counted_from)
         if self.framer is not None:
             self.framer.forget(lines + 1)
 
     def begin(self, first: int) -> None:
-        """Note where the first line of a part starts."""
+        """Set the start of the first line of a part."""
         self.first = self.counted_from = first
 
     def counted(self, pieces: Iterator[bytes], file: SourceFile) -> Iterator[bytes]:
-        """Pass the lines of a file on as they leave the decompressor, and count them."""
+        """Yield the decompressed pieces of a file and count their lines."""
         from_start = file.part is None or not file.part.start
         return self.count.of(pieces, keep=self._goes_by_bytes(file), from_start=from_start)
 
     def require_all_counted(self, file: SourceFile, lines: int) -> None:
-        """Raise where other lines were read of a file, up to its end, than were counted."""
+        """Raise if the lines read up to the end of a file differ from the lines counted."""
         read = lines + (file.skip if file.part is None else 0)
         word, counted = "lines", self.count.lines
         if self.framer is not None:
@@ -197,10 +196,9 @@ class ReadPosition:
             raise Miscounted(f"{counted} {word} were counted, but {read} were read")
 
     def require_counted(self, file: SourceFile, lines: int) -> None:
-        """Raise where other lines were read so far, of a file that is left here, than were counted.
+        """Raise if the lines read so far differ from the lines counted up to this position.
 
-        Where there are only lines to go by, reaching the end of the file counts all of
-        them again.
+        Without byte positions this is checked only at the end of the file.
         """
         if self._goes_by_bytes(file):
             counted = self.count.lines_in(self.first + self.taken - self.counted_from)
@@ -208,7 +206,7 @@ class ReadPosition:
                 raise Miscounted(f"{counted} lines were counted, but {lines} were read")
 
     def noticed(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """Pass the pieces of a file's start on; its first line starts after a byte order mark."""
+        """Yield the pieces from a file's start; its first line starts after a byte order mark."""
         head = b""
         for piece in pieces:
             if len(head) < len(BYTE_ORDER_MARK):
@@ -217,7 +215,7 @@ class ReadPosition:
             yield piece
 
     def rest_of(self, file: SourceFile, lines: int) -> tuple[Unread, ...] | None:
-        """Return the bytes left of a file, or of a part; None where only lines are counted."""
+        """Return the unread bytes of a file or part; None if only lines are counted."""
         if not self._goes_by_bytes(file):
             return None
         end = file.size if file.part is None else file.part.end
@@ -225,12 +223,12 @@ class ReadPosition:
         return (Unread(start=place, end=end, lines_before=lines),) if place < end else ()
 
     def _goes_by_bytes(self, file: SourceFile) -> bool:
-        """Whether it is known which bytes of the file were read, not only how many lines."""
+        """Whether the byte position is known, not only the number of lines."""
         return self.is_plain and (file.part is not None or not file.skip)
 
 
 class Opened(NamedTuple):
-    """A file, and where its reading is, or all of its text."""
+    """A file with its read position, or with its whole text."""
 
     file: SourceFile
     position: ReadPosition | None = None
@@ -238,7 +236,7 @@ class Opened(NamedTuple):
 
 
 def is_plain(file: SourceFile, body: bytes) -> bool:
-    """Whether the bytes of a file are its lines, from the first one on, and all are to be read."""
+    """Whether a file is plain uncompressed lines that are all to be read."""
     if file.skip or file.unread or file.numbers is not None or file.form.is_documents:
         return False
     codec = codec_in(body[:FIRST_BYTES], file.codec) if file.by_content else file.codec

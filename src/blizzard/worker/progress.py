@@ -1,8 +1,7 @@
-"""The channel between running tasks and the driver: progress one way, what to do the other.
+"""The channel between running tasks and the driver: progress reports and instructions.
 
-It is advisory. Correctness never depends on it: a task that cannot reach the driver goes on
-without, and a message that is lost is followed by the next. Python accumulators would not do: they
-move only when a task ends.
+It is advisory: a task that cannot reach the driver continues, and each report replaces the last.
+Spark's accumulators would not do, since they are updated only when a task ends.
 """
 
 import contextlib
@@ -33,11 +32,11 @@ class ProgressChannel:
     """A unit's end of the channel; this one reaches no driver."""
 
     attempt: str = ""
-    """The name of this attempt at the unit; no other attempt has it."""
+    """The unique name of this attempt at the unit."""
     progress: Progress = field(default_factory=Progress)
-    """What is reported to the driver; the unit keeps it up to date."""
+    """The reported progress, updated by the unit."""
     done: Done = field(default_factory=Done)
-    """What is finished; the unit adds to it."""
+    """The finished work, updated by the unit."""
 
     @property
     def stop_soon(self) -> bool:
@@ -54,10 +53,10 @@ class ProgressChannel:
 
 
 class ProgressClient(ProgressChannel):
-    """A task's end of the channel, open while one unit runs. Its trouble never fails the task.
+    """A task's end of the channel, open while one unit runs. Its errors never fail the task.
 
-    `reached` says whether the driver has answered at all. A unit that is run `again`, because its
-    worker died, is not asked to hand in: it might die unnoticed in one batch after the other.
+    `reached` says whether the driver has ever answered. A unit that is run `again`, because its
+    worker died, ignores requests to hand in: it might die unnoticed in batch after batch.
     """
 
     def __init__(
@@ -81,12 +80,12 @@ class ProgressClient(ProgressChannel):
         self._answered = threading.Event()
         self._news = threading.Condition()
         self._reports = 0
-        """How many messages the unit wanted to send at once."""
+        """Reports requested by the unit."""
         self._told = 0
-        """How many of them the driver has answered."""
+        """Reports that the driver has answered."""
         self._over = False
         self._gone = address is None
-        """Whether no listener is left to report to."""
+        """Whether there is no driver to report to."""
         self._thread = threading.Thread(target=self._call, name="progress-client", daemon=True)
 
     @property
@@ -110,8 +109,7 @@ class ProgressClient(ProgressChannel):
     def __enter__(self) -> Self:
         if self._address is not None:
             self._thread.start()
-            # A stop is to be known before anything is read; a driver that is silent is not
-            # waited for.
+            # Learn of a stop before reading anything, but do not wait for a silent driver.
             self._answered.wait(self._patience)
         return self
 
@@ -143,7 +141,7 @@ class ProgressClient(ProgressChannel):
         self._answered.set()
 
     def _wait(self) -> bool:
-        """Wait for the next beat, or for urgent news; True once the unit has ended."""
+        """Wait for the next beat or an immediate report; return True once the unit has ended."""
         with self._news:
             self._news.wait_for(lambda: self._over or self._reports > self._told, BEAT_SECS)
             return self._over
@@ -171,19 +169,20 @@ class ProgressClient(ProgressChannel):
 
 
 def _send_at_once(connection: Connection) -> None:
-    """Let no word wait for the one before to be acknowledged: it cost every task 40 ms.
+    """Set TCP_NODELAY: Nagle's algorithm delayed every task by 40 ms.
 
-    That is why both ends do by hand what `Client` and `Listener` would do, given the token.
+    For this reason both ends perform the token handshake themselves, which `Client` and `Listener`
+    would do before the option can be set.
     """
     with socket.socket(fileno=os.dup(connection.fileno())) as same:
         same.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 class ProgressServer:
-    """The driver's end: it receives every running unit's reports and answers what to do.
+    """The driver's end: it receives the reports of all running units and answers instructions.
 
-    `host` is what executors call. The driver may have to listen at another address, `bind`: inside
-    a container, or where its machine is known by another name outside.
+    Executors connect to `host`. The driver may have to listen at another address, `bind`, such as
+    inside a container.
     """
 
     def __init__(
@@ -201,8 +200,8 @@ class ProgressServer:
         patience: float = PATIENCE_SECS,
     ) -> None:
         token = secrets.token_bytes(32)
-        # The listener lets everybody in and each caller is asked for the word in a thread of its
-        # own: one that connects and says nothing must not keep the others out.
+        # Callers are authenticated in threads of their own, so that a silent one does not block
+        # the others.
         self._listener = Listener((bind or host, port), backlog=64)
         self._own_door = (bind or host, int(self._listener.address[1]))
         self.address = Address(host, self._own_door[1], token)
@@ -216,13 +215,12 @@ class ProgressServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Hang up."""
+        """Stop listening."""
         self._closed.set()
         with contextlib.suppress(OSError):
-            # The listener waits for a caller; a last call wakes it. It is not to wait for an
-            # answer: a listener that was awake may have gone already.
+            # A last connection wakes the listener. Do not wait for an answer: it may have ended.
             self._call(self._own_door).close()
-        # Nor is it waited for where the last call could not be made: no file handle was left.
+        # Do not wait forever either: without a free file handle it was not woken.
         self._thread.join(self._patience)
         self._listener.close()
 
@@ -230,7 +228,7 @@ class ProgressServer:
         while not self._closed.is_set():
             try:
                 connection = self._listener.accept()
-            except OSError:  # a caller that has hung up; or no file handle to be had, which passes
+            except OSError:  # the caller has disconnected, or no file handle is free for now
                 self._closed.wait(BEAT_SECS)
                 continue
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()

@@ -1,4 +1,4 @@
-"""What a unit records of one source file: what it read of it, or why it failed."""
+"""The record of one source file in a unit: its line counts, or its failure."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from lakebed.retry import may_mend
 
 @dataclass(slots=True)
 class LineTally:
-    """What has been counted of one source file."""
+    """The line counts of one source file."""
 
     lines: int = 0
     blank: int = 0
@@ -28,7 +28,7 @@ class LineTally:
     rescued: Counter[str] = field(default_factory=Counter)
 
     def add(self, decoded: Decoded) -> None:
-        """Count the lines of a batch; raise where they do not add up."""
+        """Count the lines of a batch; raise if they do not add up."""
         require_explained(decoded)
         self.lines += decoded.lines
         self.blank += decoded.blank
@@ -49,9 +49,9 @@ def record_of(
     failure: Failure | None = None,
     unread: tuple[Unread, ...] | None = (),
 ) -> SourceRecord:
-    """Return the record of one source file; of one that failed, nothing that was read counts.
+    """Return the record of one source file; nothing read of a failed one counts.
 
-    `unread` is what is left of it, None where something is and only its lines are counted.
+    `unread` holds its remaining byte ranges; None if something remains and only lines are counted.
     """
     if failure is not None:
         return failed(untouched(file), failure)
@@ -78,16 +78,16 @@ def failure_of(
     place_of: Callable[[int], TextPosition | None] | None = None,
     show_values: bool = False,
 ) -> Failure:
-    """Return in the journal's words what went wrong, where, and whether trying again can help.
+    """Convert an error into a journal failure.
 
-    What is in the lines is left out unless it is asked for: it may be a secret. `place_of`
-    returns where a record of a file of documents begins; None where the file is lines.
+    Line content, which may be secret, is quoted only with `show_values`. `place_of` locates a
+    record in a file of documents; None for lines.
     """
     failure = _failure(error, stage)
     if show_values and (seen := _seen(error)):
         failure = replace(failure, message=f"{failure.message}; it reads {seen}")
     if file is None or file.part is not None or failure.line is None:
-        return failure  # The lines before a part are counted when all parts are there.
+        return failure  # The driver adds the lines before a part.
     failure = replace(failure, line=failure.line + file.skip)
     return failure if place_of is None else _in_document(failure, error, place_of)
 
@@ -95,7 +95,7 @@ def failure_of(
 def _in_document(
     failure: Failure, error: Exception, place_of: Callable[[int], TextPosition | None]
 ) -> Failure:
-    """Return a failure whose line is one of the file, and which names the record."""
+    """Return the failure with its physical line, and with the record in the message."""
     record = failure.line or 0
     if isinstance(error, BrokenDocument):
         where, line = f", at byte {error.place.offset:,}", error.place.line
@@ -107,14 +107,14 @@ def _in_document(
 
 
 def _seen(error: Exception) -> str | None:
-    """Return what an error quotes from the lines of a file, where it may."""
+    """Return the line content that an error quotes, if any."""
     if isinstance(error, BadLine):
         return error.value
     return None if isinstance(error, LakeError | OSError) else str(error)
 
 
 def _where(error: Exception) -> str:
-    """Return the place in the code that an unforeseen error came from."""
+    """Return the code position of an unexpected error."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
@@ -146,10 +146,10 @@ def _failure(error: Exception, stage: FailureStage) -> Failure:
                 stage=stage, code=ours.code, message=ours.message, retryable=may_mend(ours)
             )
         case _:
-            # What a download raises is ours by now: what is not comes from reading the lines.
+            # Download errors are LakeErrors by now; anything else comes from parsing.
             return Failure(
                 stage=FailureStage.PARSE if stage is FailureStage.DOWNLOAD else stage,
                 code="internal_error",
-                # Its own words may quote a value.
+                # The error's own text may quote a value.
                 message=f"{type(error).__name__} at {_where(error)}",
             )

@@ -1,8 +1,8 @@
-"""A group of data files, rewritten under fresh names: one of them changed, or many concatenated.
+"""Rewrite a group of data files under fresh names: transform one file, or concatenate several.
 
-Without columns to sort by, the rows of the files follow each other in the order of the files, and
-one row group at a time is in memory. To sort, the columns in question are read first; the rows of
-one new file at a time are then picked out of all the old ones, which are on the local disk.
+Without sort columns, rows keep the order of the files, and one row group at a time is in memory. To
+sort, the sort columns are read first; then the rows of one new file at a time are picked from all
+old files, which are on the local disk.
 """
 
 import math
@@ -49,13 +49,13 @@ class Fetched(NamedTuple):
     old: ActiveFile
     path: Path
     deleted: Places
-    """The places of its deleted rows: these are in no new file."""
+    """The positions of its deleted rows, which are dropped."""
 
 
 CONCURRENT = 16
-"""Files that are fetched at a time: small ones cost the way, not the bytes."""
+"""Concurrent downloads: small files cost latency, not bandwidth."""
 SORTED_GROUPS = 8
-"""Row groups of sorted rows are so much smaller: a query for few of them reads one."""
+"""Row groups of sorted rows are smaller by this factor, so that selective queries read less."""
 
 
 def rewrite_group(group: FileGroup, work: Rewriting, store: Store) -> RewriteOutcome:
@@ -133,7 +133,7 @@ def _merged(
 def _rows(one: Fetched) -> int:
     rows = int(pq.read_metadata(one.path).num_rows)
     if rows != one.old.rows:
-        # Where its rows came from would be said of others.
+        # The origins in the journal would belong to other rows.
         raise AssertionError("a file has another number of rows than the journal says")
     return rows - len(one.deleted)
 
@@ -144,7 +144,7 @@ def _schema(one: Fetched, work: Rewriting) -> pa.Schema:
 
 
 def common_schema(schemas: Sequence[pa.Schema], work: Rewriting) -> pa.Schema:
-    """Return every column that one of the files has, in the types and the order of the table."""
+    """Return all columns of the files, in the types and the order of the table."""
     there: dict[str, pa.Field[Any]] = {}
     required: set[str] = set()
     for place, schema in enumerate(schemas):
@@ -161,12 +161,12 @@ def common_schema(schemas: Sequence[pa.Schema], work: Rewriting) -> pa.Schema:
             for name in names
         ]
     )
-    # Where the table maps its columns, they get its ids with the names that it has in files.
+    # With column mapping, the ids are added together with the physical names.
     return with_field_ids(found) if work.mapping is None else found
 
 
 def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return rows with all columns of a schema; a value that its type cannot hold is an error."""
+    """Cast rows to a schema and add missing columns as nulls; raise if a value does not fit."""
     columns: list[Any] = []
     for field in schema:
         if field.name not in table.column_names:
@@ -179,7 +179,7 @@ def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def _in_order(
     files: Sequence[Fetched], schema: pa.Schema, work: Rewriting, row_group_size: int
 ) -> Iterator[pa.Table]:
-    """Yield the rows of files one after the other, as row groups of a usual size."""
+    """Yield the rows of files in order, as row groups of about `row_group_size`."""
     waiting: list[pa.Table] = []
     size = 0
     for _first, table in _tables(files, schema, work):
@@ -195,9 +195,9 @@ def _in_order(
 def _tables(
     files: Sequence[Fetched], schema: pa.Schema, work: Rewriting
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Yield row group after row group of all files, each with the place of its first row.
+    """Yield all row groups of all files, each with the position of its first row.
 
-    Deleted rows are left out, and have no place.
+    Deleted rows are dropped and not counted.
     """
     first = 0
     for old, path, deleted in files:
@@ -223,7 +223,7 @@ def _sorted(
     work: Rewriting,
     row_group_size: int,
 ) -> Iterator[tuple[int, Iterator[pa.Table]]]:
-    """Yield how many rows each new file gets, and these; nulls come last."""
+    """Yield the row count and the sorted rows of each new file; nulls sort last."""
     names = [name for name in group.sorted_by if name in schema.names]
     keys = pa.schema([schema.field(name) for name in names])
     rows = sum(old.live_rows or 0 for old in group.files)
@@ -242,7 +242,7 @@ def _sorted(
 def _picked(
     tables: Iterator[tuple[int, pa.Table]], chosen: npt.NDArray[Any], limit: int
 ) -> Iterator[pa.Table]:
-    """Yield the rows at some places of all files, in the order of these places."""
+    """Yield the rows at the chosen positions, in that order."""
     places = np.sort(chosen)
     parts = []
     for first, table in tables:
@@ -258,15 +258,15 @@ def _picked(
 def closed_file(
     name: UUID, path: Path, rows: int, names: Mapping[str, str], kept: RowColumns | None
 ) -> ClosedFile:
-    """Return a file that was written, as it is on the disk; raise if it has other rows.
+    """Return a written file as it is on disk; raise if its row count is wrong.
 
-    `names` has what people call its columns, by what the file calls them, where that differs.
+    `names` maps physical to logical column names if they differ.
     """
     no_columns = () if kept is None else kept.names
-    # The footer is read back from the disk: what counts is what is there, not what was meant.
+    # Read the footer back: what counts is what is on disk.
     metadata = pq.read_metadata(path)
     if metadata.num_rows != rows:
-        raise AssertionError("a file was written anew with another number of rows")
+        raise AssertionError("a rewritten file has another number of rows than expected")
     return ClosedFile(
         name=name,
         path=path,
@@ -282,7 +282,7 @@ def closed_file(
 
 
 def _has_nan(path: Path) -> bool:
-    """Whether a float in a file is NaN: another engine may have put one into rows of the table."""
+    """Whether a file contains NaN, which another engine may have written."""
     file = pq.ParquetFile(path)
     columns = [one.name for one in file.schema_arrow if _floats(pa.schema([one]).empty_table())]
     batches = file.iter_batches(columns=columns) if columns else ()
@@ -298,7 +298,7 @@ def _floats(rows: pa.Table) -> list[Values]:
 
 
 def downloaded(old: ActiveFile, store: Store, target: Path) -> Path:
-    """Fetch a file of the table; raise if it is not the one that the log means."""
+    """Download a file of the table; raise if its size differs from the log."""
     facts = store.head(old.path)
     if facts is None:
         raise ObjectMissing("a data file of the table is gone", path=store.describe(old.path))
@@ -314,9 +314,9 @@ def downloaded(old: ActiveFile, store: Store, target: Path) -> Path:
 
 
 def write_groups(path: Path, groups: Iterator[pa.Table], work: Rewriting) -> dict[str, str]:
-    """Write rows to the local disk, each table as a row group, under the names that files have.
+    """Write tables to the local disk as row groups, under physical names.
 
-    Return what people call the columns, by what the file calls them, where that differs.
+    Return the logical column names by physical name if they differ.
     """
     writer: pq.ParquetWriter | None = None
     names: dict[str, str] = {}

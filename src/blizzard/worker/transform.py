@@ -1,8 +1,8 @@
-"""The rows of one data file, transformed: a column filled from `_rescued`, or rows left out.
+"""Transform the rows of one data file: fill a column from `_rescued`, or drop rows.
 
-`_rescued` holds values as they were written: each is made a record again, and read by the rules of
-a batch with the one field declared. A value that fits goes into the column, others stay. Rows stay
-in their order.
+`_rescued` holds values as written. Each is wrapped in a record again and decoded like a batch in
+which only this field is declared. Values that fit move into the column, others stay. Rows keep
+their order.
 """
 
 import json
@@ -38,14 +38,14 @@ from lakebed.documents.records import FinishedFile
 from lakebed.types import RESCUED, OnMismatch, Provenance, UnknownFields
 
 MOST_ROWS = 65_536
-"""Rows whose texts are held as Python objects at once."""
+"""Rows whose texts are converted to Python objects at once."""
 
 Array = Any
-"""An Arrow array of any type, which pyarrow's stubs cannot say."""
+"""An Arrow array of any type."""
 
 
 class Filling:
-    """Fills one field of the rows of one file, and counts."""
+    """Fills one field of a file's rows from `_rescued`, and counts the values."""
 
     def __init__(self, target: FillTarget, *, versions: str | None = None) -> None:
         self._target = target
@@ -59,7 +59,7 @@ class Filling:
         self.left = 0
 
     def fill(self, table: pa.Table) -> pa.Table:
-        """Return the rows with the field filled wherever it is null and `_rescued` has a value."""
+        """Fill the field wherever it is null and `_rescued` has a value."""
         plain = table.replace_schema_metadata(None)
         starts = range(0, max(1, plain.num_rows), MOST_ROWS)
         return pa.concat_tables([self._filled(plain.slice(at, MOST_ROWS)) for at in starts])
@@ -87,7 +87,7 @@ class Filling:
         values = field_inside(cells, self._target.names[1:])
         for index, row in enumerate(rows):
             left = leftovers[index]
-            # One that is read as null, such as a "-", is read, too: nothing of it is left.
+            # A value that reads as null, such as "-", counts as taken: nothing of it is left.
             if values[index].is_valid or left is None:
                 filled[row] = index
                 self.taken += 1
@@ -100,14 +100,14 @@ class Filling:
             new = _merged(table[column.name].combine_chunks(), new, self._target.names[1:])
         table = _with_column(table, column.name, new)
         if self._versions is not None:
-            # A row that changes is of the version that changes it, which the log will say.
+            # A changed row belongs to the version of this commit, which the log supplies.
             same = pa.array([place is None for place in filled])
-            told: Array = table[self._versions].combine_chunks()
-            table = _with_column(table, self._versions, pc.if_else(same, told, None))
+            versions: Array = table[self._versions].combine_chunks()
+            table = _with_column(table, self._versions, pc.if_else(same, versions, None))
         return _with_column(table, RESCUED, pa.array(texts, pa.string()))
 
     def _free(self, table: pa.Table) -> Sequence[bool]:
-        """Return of each row whether the field is null there, and may be set."""
+        """Return for each row whether the field is null and can be set."""
         first, *inner = self._target.names
         if first not in table.column_names:
             return [not inner] * table.num_rows
@@ -118,7 +118,7 @@ class Filling:
         return list(free.to_pylist())
 
     def _decoded(self, lines: Sequence[str]) -> tuple[Array, list[str | None]]:
-        """Read records; return the column, and what is left of each."""
+        """Decode records; return the column, and the leftovers of each."""
         kind = self._target.alone().fields[0].arrow_type()
         if not lines:
             return pa.array([], kind), []
@@ -126,12 +126,12 @@ class Filling:
         batches = [one.batch for one in self._decoder.decode([body], from_start=False)]
         table = pa.Table.from_batches(batches)
         if table.num_rows != len(lines):
-            raise AssertionError("records that were rescued are not read one by one")
+            raise AssertionError("the number of decoded records differs from the rescued ones")
         return table[self._target.chain[0].name].combine_chunks(), table[RESCUED].to_pylist()
 
 
 def _rescued(text: str | None) -> dict[str, str]:
-    """Return the values of a row by their paths; nothing where another program wrote the text."""
+    """Return the rescued values of a row by path; empty if another program wrote the text."""
     if text is None or not grammar.opens_object(text):
         return {}
     try:
@@ -141,7 +141,7 @@ def _rescued(text: str | None) -> dict[str, str]:
 
 
 def _record(path: str, source: str, target: FillTarget) -> str:
-    """Make a record of a value again; line breaks between its parts mean nothing in JSON."""
+    """Wrap a value in a record; line breaks between JSON tokens become spaces."""
     text = source.replace("\r", " ").replace("\n", " ")
     for name in reversed(target.source[: len(steps(path))]):
         text = f"{{{json.dumps(name, ensure_ascii=False)}:{text}}}"
@@ -149,7 +149,7 @@ def _record(path: str, source: str, target: FillTarget) -> str:
 
 
 def _text(members: Mapping[str, str]) -> str | None:
-    """Write what is left of a row; None where nothing is."""
+    """Return the new `_rescued` text of a row; None if nothing is left."""
     if not members:
         return None
     found = (f"{json.dumps(path, ensure_ascii=False)}:{text}" for path, text in members.items())
@@ -157,7 +157,7 @@ def _text(members: Mapping[str, str]) -> str | None:
 
 
 def _merged(old: Array, new: Array, inner: Sequence[str]) -> Array:
-    """Return a column with new values where there are any; those inside structs one by one."""
+    """Merge new values into the nulls of a column, recursively inside structs."""
     if not inner:
         return pc.if_else(pc.is_null(old), new, old.cast(new.type))
     children = {one.name: field_inside(old, [one.name]) for one in old.type}
@@ -184,10 +184,10 @@ FILE = Provenance.FILE.column
 
 
 class RowChange:
-    """Changes the rows of one file, table by table in their order, and counts.
+    """Transforms the rows of one file, table by table in order, and counts the changes.
 
-    It leaves some out, and may fill a column. `deleted` are the places of rows that are deleted
-    already: they are left out, and not counted.
+    `deleted` holds the positions of rows that are deleted already: they are dropped and not
+    counted.
     """
 
     def __init__(self, old: ActiveFile, work: Rewriting, deleted: Places = NONE) -> None:
@@ -202,19 +202,19 @@ class RowChange:
         self._gone: list[tuple[int, int]] = []
         self._removed = 0
         self._removed_from: Counter[str] = Counter()
-        """The rows that were left out, by their source files where their column says it."""
+        """Dropped rows by the source file in their provenance column."""
 
     def may_change(self, file: TableFile) -> bool:
-        """Whether the file can have a row that changes."""
+        """Whether the file may have a row that changes."""
         return self._filling is None or RESCUED in file.names
 
     def change(self, table: pa.Table) -> pa.Table:
-        """Return the next rows, changed."""
+        """Return the next rows, transformed."""
         left = self._leave_out(table)
         return left if self._filling is None else self._filling.fill(left)
 
     def outcome(self, new: FinishedFile | None) -> Rewritten:
-        """Return what came of the file, once all of its rows were changed."""
+        """Return the outcome, after all rows were transformed."""
         old, filling = self._old, self._filling
         if new is not None:
             names, runs = runs_without(old.source_files, old.runs, self._gone)
@@ -229,18 +229,18 @@ class RowChange:
         )
 
     def rows_left(self, rows: int) -> int:
-        """Count the rows that the new file must have; 0 where there is to be none."""
+        """Return the expected rows of the new file; 0 if no new file is needed."""
         deleted = self._old.deleted
         if self._filling is not None:
             return rows - deleted if self._filling.taken else 0
-        told = sum(run.rows for run in self._old.runs)
-        if told not in (0, rows):
-            # Its places in the file would be those of other rows.
+        recorded = sum(run.rows for run in self._old.runs)
+        if recorded not in (0, rows):
+            # The positions in the file would refer to other rows.
             raise AssertionError("a file has another number of rows than the journal says")
         return rows - deleted - self._removed if self._removed or deleted else 0
 
     def _leave_out(self, table: pa.Table) -> pa.Table:
-        """Return the next rows of the file without those that are to go."""
+        """Return the next rows of the file without the dropped ones."""
         deleted = marked(self._deleted, self._at, table.num_rows)
         meant = self._is_meant(table) & ~deleted
         gone = meant | deleted
@@ -258,7 +258,7 @@ class RowChange:
             case RowsWhere(predicate=predicate):
                 partition = self._old.partition_values
                 columns = Columns(table, table.num_rows, partition, self._kinds)
-                # As in SQL, a row whose value is not known is not meant.
+                # As in SQL, a condition that is null does not match.
                 found: Any = pc.fill_null(matches(predicate, columns), pa.scalar(value=False))
                 meant |= np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
             case None:
@@ -266,7 +266,7 @@ class RowChange:
         return meant
 
     def _note(self, gone: npt.NDArray[np.bool_]) -> None:
-        """Keep the places of the rows that are left out, as ranges."""
+        """Record the positions of the dropped rows as ranges."""
         for start, end in ranges_of(np.flatnonzero(gone) + self._at):
             goes_on = self._gone and self._gone[-1][1] == start
             self._gone.append((self._gone.pop()[0] if goes_on else start, end))

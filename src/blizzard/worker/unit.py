@@ -1,9 +1,9 @@
-"""One work unit, start to end: download, decompress, parse, roll Parquet, upload.
+"""Run one work unit: download, decompress, parse, write Parquet files and upload them.
 
-Plain Python that knows nothing of Spark. A source file is all in or all out: one is kept decoded,
-in memory or on the local disk, until its last line has parsed and only then shares an output file
-with others; one that fills an output file gets some of its own, which are forgotten if it fails. A
-forgotten file may be in the store, but no entry will ever name it.
+This module does not depend on Spark. A source file is read completely or not at all: its rows are
+kept, in memory or on the local disk, until its last line is parsed, and only then written to a
+shared output file. A large source file gets output files of its own, which are dropped if it fails.
+Dropped files may be in the store, but no journal entry names them.
 """
 
 import tempfile
@@ -45,7 +45,7 @@ def run_unit(
     channel: ProgressChannel | None = None,
     make_decoder: MakeDecoder = Decoder,
 ) -> UnitOutcome:
-    """Turn a unit's source files into data files; every failure is part of the answer."""
+    """Turn a unit's source files into data files; failures of files are part of the outcome."""
     channel = channel or ProgressChannel()
     if channel.stop_soon or channel.hand_in:
         return UnitOutcome(unit=unit.name, sources=(), files=(), handed_in=not channel.stop_soon)
@@ -89,7 +89,7 @@ def run_unit(
     except Exception as error:
         if machine_trouble(error) is None:
             raise
-        # No folder, no thread, no memory: it says nothing of the files, which are read again.
+        # A lack of disk, threads or memory is not the files' fault: they are retried.
         failed = [(file, failure_of(error, file=file)) for file in unit.files]
         return UnitOutcome(
             unit=unit.name,
@@ -102,7 +102,7 @@ def run_unit(
 def decoder_of(
     work: Work, make_decoder: MakeDecoder = Decoder, *, quarantines: bool | None = None
 ) -> Decoder:
-    """Return what reads the lines of a unit's files; bad ones are quarantined as the work says."""
+    """Return the decoder of a unit's files; `quarantines` overrides the work's setting."""
     by = work.row_partitions
     aside = work.quarantine is not None if quarantines is None else quarantines
     return make_decoder(
@@ -180,7 +180,7 @@ class _UnitRun:
         )
 
     def infer(self, share: float) -> UnitOutcome:
-        """Look at the first part of each file, to find columns; nothing is written."""
+        """Sample the first part of each file to infer columns; write nothing."""
         for file in self.unit.files:
             pieces = partial(self._pieces, file, ReadPosition(opened=self.work.clock.seconds()))
             self.sampler.sample_file(file, pieces, self.decoder, share, self.channel)
@@ -189,7 +189,7 @@ class _UnitRun:
         return UnitOutcome(unit=self.unit.name, sources=(), files=(), seen=self.sampler.seen)
 
     def _count_finished(self, file: SourceFile, shared: OutputGroup) -> None:
-        """Count a source file that was read; one that has failed is in no group."""
+        """Count a finished source file; a failed one is in no group."""
         for group in (shared, self.outputs.last):
             if group.records and group.records[-1].key == file.key:
                 record = group.records[-1]
@@ -202,10 +202,10 @@ class _UnitRun:
                 return
 
     def _take_combined(self, found: CombinedFiles[Opened], shared: OutputGroup) -> bool:
-        """Take the rows of small files, and record each; False where each is to be read alone.
+        """Write and record the rows of combined small files; False if each must be read alone.
 
-        Each of their lines is a row. So the books of a file balance if it has as many rows as lines
-        are counted in its text, as it was read, by code that the parser does not share.
+        Each line is a row, so a file's counts balance if its rows equal the lines counted in its
+        text by code that the parser does not share.
         """
         if any(one.position is not None for one in found.keys):
             return False
@@ -229,7 +229,7 @@ class _UnitRun:
 
     def _opened(self) -> Iterator[tuple[Opened, Generator[bytes] | bytes]]:
         for number, file in enumerate(self.unit.files):
-            # The first one is begun in any case: a batch must get further.
+            # Always read the first file, so that every batch makes progress.
             if number and self._is_to_end():
                 return
             text = self.downloads.at_once(file)
@@ -241,7 +241,7 @@ class _UnitRun:
             yield Opened(file, position), self._pieces(file, position, text)
 
     def _position(self, one: Opened) -> ReadPosition:
-        """Return where the reading of a file is; of one that came at once it is at its end."""
+        """Return the read position of a file; for one read at once, that is its end."""
         if one.position is not None:
             return one.position
         position = ReadPosition(opened=self.work.clock.seconds())
@@ -250,9 +250,9 @@ class _UnitRun:
         return position
 
     def _is_to_end(self, position: ReadPosition | None = None) -> bool:
-        """Whether to finish cleanly: a stop was requested, or the batch is old enough.
+        """Whether to finish early: a stop was requested, or the batch is old enough.
 
-        A unit that the driver does not reach goes by its own age.
+        Without contact to the driver, the unit's own age counts.
         """
         if self.channel.stop_soon:
             return True
@@ -264,7 +264,7 @@ class _UnitRun:
         return True
 
     def _fail(self, record: SourceRecord) -> None:
-        """Record a failed file, and ask whether others may still fail."""
+        """Record a failed file, and learn whether more failures are allowed."""
         self.failed.append(record)
         bounds = self.work.bounds
         changed = record.failure is not None and record.failure.code == ObjectChanged.code
@@ -272,7 +272,7 @@ class _UnitRun:
             return
         self.channel.progress.files_failed += 1
         self.channel.report()
-        # Small files that are decoded already do not count as begun here: each of them may fail.
+        # Small files that are already decoded may each still fail.
         self.may_fail = (
             self.channel.progress.files_failed < bounds.failures and not self.channel.stop_soon
         )
@@ -284,7 +284,7 @@ class _UnitRun:
         batches: Iterator[Decoded],
         shared: OutputGroup,
     ) -> None:
-        """Read one source file into the shared group or, if it is large, into one of its own."""
+        """Read one source file into the shared group, or a large one into its own group."""
         tally = LineTally()
         kept = KeptRows(self.folder, self.decoded_budget)
         bad = BadOfFile(file, self.work.quarantine)
@@ -304,7 +304,7 @@ class _UnitRun:
                 kept.add(self.outputs.slices(decoded, file, tally.lines - decoded.lines))
                 decoded_bytes += decoded.size
                 held = decoded_bytes + bad_bytes
-                # A batch that is old enough does not wait for the rest of a large file.
+                # An old batch does not wait for the rest of a large file.
                 ends = held > self.decoded_budget and self._is_to_end(position)
                 is_much = held > self.decoded_budget and held > self._on_disk(file)
                 if own is None and (ends or is_much or bad_bytes > self.decoded_budget):
@@ -320,7 +320,7 @@ class _UnitRun:
             else:
                 position.require_all_counted(file, tally.lines)
             bad.end(tally)
-        except Exception as error:  # noqa: BLE001 - any trouble of one file is its outcome
+        except Exception as error:  # noqa: BLE001 - any error of one file is its outcome
             if own is not None:
                 self.outputs.forget(own)
             kept.forget()
@@ -339,9 +339,9 @@ class _UnitRun:
         self.channel.progress.files_read += 1
 
     def _on_disk(self, file: SourceFile) -> int:
-        """Return how much of a source file is kept until all of it is read.
+        """Return the budget for keeping a source file's rows until all of it is read.
 
-        Less where it is expected to fill a data file on its own.
+        It is smaller if the file is expected to fill a data file on its own.
         """
         fills_one = Forecast().filled([file], self.work.rolling.file_size) > 1
         return self.decoded_budget * (1 if fills_one else ON_DISK)
@@ -349,8 +349,8 @@ class _UnitRun:
     def _pieces(
         self, file: SourceFile, position: ReadPosition, whole: bytes | None = None
     ) -> Generator[bytes]:
-        """Yield the plain bytes of the lines that are to be read; `whole` is all of the file."""
-        # Closed however the reading ends, and at once: the next download waits for it.
+        """Yield the plain bytes of the lines to read; `whole` is the file if already in memory."""
+        # Always close the download at once: the next one waits for that.
         with ExitStack() as stack:
             if whole is None:
                 received: Iterator[bytes] = stack.enter_context(
@@ -377,17 +377,17 @@ class _UnitRun:
                 pieces = position.noticed(pieces)
             yield from pieces
         if file.part is not None:
-            # A part ends before its download does; a whole file is checked by the download.
+            # A part may end before its download; the download checks whole files.
             self._require_unchanged(file)
 
     def _is_worth_a_thread(self, file: SourceFile, codec: Codec) -> bool:
-        """Whether a file is decompressed by a thread of its own, on a core that would be idle."""
+        """Whether to decompress a file in a separate thread, on an otherwise idle core."""
         if codec is Codec.NONE or not self.work.decompress_ahead:
             return False
         return file.size >= self.work.sizing.worth_a_thread
 
     def _require_unchanged(self, file: SourceFile) -> None:
-        """Raise where the file is another object by now: what was read of it may be of both."""
+        """Raise if the object was replaced meanwhile: the data read may mix both versions."""
         self.stores.source(file.source).require_unchanged(file.path, file.etag)
 
     def _counted(self, pieces: Iterator[bytes]) -> Iterator[bytes]:

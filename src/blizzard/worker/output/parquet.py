@@ -1,6 +1,6 @@
-"""Arrow batches into Parquet files on the local disk, rolled by size.
+"""Write Arrow batches into Parquet files on the local disk, rolled by size.
 
-Memory is one row group: what is encoded already is on disk, where the uploader reads it from.
+Memory is bounded by one row group; encoded data is on disk, from where it is uploaded.
 """
 
 import contextlib
@@ -35,20 +35,20 @@ from lakebed.types import RESCUED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenFile:
-    """What is known of a file that is being written."""
+    """The state of a file that is being written."""
 
     encoded: int
-    """Bytes of the row groups that are closed."""
+    """Bytes of the closed row groups."""
     buffered: int
     """Arrow bytes that wait for the next row group."""
     ratio: float
-    """Encoded bytes per Arrow byte, as seen so far; 1 before the first row group."""
+    """Encoded bytes per Arrow byte in the last row group; 1 before the first one."""
     age: float = 0.0
-    """Seconds since it was opened."""
+    """Seconds since its first row."""
 
 
 def row_group_is_full(file: OpenFile, policy: RollingPolicy) -> bool:
-    """Close the row group when enough is buffered, or when the file is to be closed with it."""
+    """Whether to close the row group: enough is buffered, or it fills or ends the file."""
     return file.buffered > 0 and (
         file.buffered >= policy.row_group_size
         or file.encoded + file.buffered * file.ratio >= policy.file_size
@@ -57,10 +57,7 @@ def row_group_is_full(file: OpenFile, policy: RollingPolicy) -> bool:
 
 
 def file_is_full(file: OpenFile, policy: RollingPolicy) -> bool:
-    """Roll when what is encoded has reached the target, or when the file has been open too long.
-
-    A file that lacks a twentieth of the target is full, too.
-    """
+    """Whether to roll: the file has nearly its target size, or has been open too long."""
     return file.encoded >= policy.file_size * FULL_ENOUGH or file.age >= policy.rollover
 
 
@@ -69,12 +66,12 @@ COLUMN_COST = 512
 
 
 def batch_cost(schema: pa.Schema) -> int:
-    """Return what a batch costs besides its values."""
+    """Return the memory of a batch besides its values."""
     return COLUMN_COST * sum(fields_in(field.type) for field in schema)
 
 
 class RollingWriter:
-    """Writes the batches of one partition into one Parquet file after another."""
+    """Writes the batches of one partition into consecutive Parquet files."""
 
     def __init__(
         self,
@@ -94,7 +91,7 @@ class RollingWriter:
         self._stamps = stamps
         self._mapping = mapping
         self._names: dict[str, str] = {}
-        """The columns of the file in hand by their names in it, where the table maps them."""
+        """The logical column names of the open file by physical name, with column mapping."""
         self._schema = schema
         self._marks = {f"blizzard.{key}": value for key, value in marks.items()}
         self._policy = policy
@@ -104,7 +101,7 @@ class RollingWriter:
         self._buffered: list[pa.RecordBatch] = []
         self._waiting = Origins()
         self._written = Origins()
-        """Where the rows come from that wait for their row group, and those in the file."""
+        """The origins of the waiting rows, and of those in the file."""
         self._open: tuple[UUID, pa.OSFile, pq.ParquetWriter] | None = None
         self._buffered_bytes = 0
         self._is_compact = False
@@ -114,22 +111,22 @@ class RollingWriter:
 
     @property
     def since(self) -> float:
-        """Return when the file in hand got its first row."""
+        """Return when the current file got its first row."""
         return self._since
 
     @property
     def held(self) -> int:
-        """Return how much memory the rows take that wait for their row group, once compacted."""
+        """Return the memory of the waiting rows, once compacted."""
         return self._buffered_bytes + batch_cost(self._schema) if self._buffered else 0
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a file on the disk; rows alone are none yet."""
+        """Whether there is a file on disk, not only waiting rows."""
         return self._open is not None
 
     @property
     def is_full(self) -> bool:
-        """Whether the rows that wait make a row group."""
+        """Whether the waiting rows make a row group."""
         return row_group_is_full(self._state(), self._policy)
 
     def write(
@@ -139,7 +136,7 @@ class RollingWriter:
         size: int | None = None,
         runs: Sequence[Run] = (),
     ) -> Iterator[ClosedFile]:
-        """Take rows of a source file; return the file that they filled, if they did."""
+        """Add rows of a source file; yield the file if they fill it."""
         self.take(batch, source, size, runs)
         if self.is_full:
             yield from self.flush()
@@ -151,10 +148,9 @@ class RollingWriter:
         size: int | None = None,
         runs: Sequence[Run] = (),
     ) -> None:
-        """Take rows of a source file, and keep them until their row group is closed.
+        """Add rows of a source file, buffered until their row group is closed.
 
-        `size` is the memory that they take, and `runs` the records that they come from,
-        where they are already known.
+        `size` is the memory of the rows and `runs` their origins, if known.
         """
         if not batch.num_rows:
             return
@@ -171,9 +167,9 @@ class RollingWriter:
     def write_files(
         self, batch: pa.RecordBatch, files: Sequence[tuple[str, int]], size: int
     ) -> Iterator[ClosedFile]:
-        """Take the rows of whole source files, of which each line is one, as `write` would each.
+        """Add the rows of whole source files in which each line is a row; see `write`.
 
-        `files` are the source files and how many of the rows are each one's, in their order.
+        `files` holds the source files and their row counts, in order.
         """
         self._waiting.add_whole(files)
         self._hold(batch, size)
@@ -181,24 +177,24 @@ class RollingWriter:
             yield from self.flush()
 
     def compact(self) -> None:
-        """Copy the rows that wait, so that they keep no others in memory beside them."""
+        """Copy the waiting rows, so that they keep no other rows of their batches alive."""
         if self._buffered and not self._is_compact:
             rows = pa.Table.from_batches(self._buffered)
-            # Where there is one batch only, combining would copy nothing.
+            # Combining a single batch would copy nothing.
             one = len(self._buffered) == 1
             rows = rows.take(np.arange(rows.num_rows)) if one else rows.combine_chunks()
             self._buffered = rows.to_batches()
             self._is_compact = True
 
     def flush(self) -> Iterator[ClosedFile]:
-        """Close the row group; return the file that it filled, if it did."""
+        """Close the row group; yield the file if it is full."""
         yield from self._make_room()
         self._close_row_group()
         if file_is_full(self._state(), self._policy):
             yield self._roll()
 
     def close(self) -> Iterator[ClosedFile]:
-        """Close the file in hand, if there is one."""
+        """Close the current file, if there is one."""
         if self._buffered:
             yield from self._make_room()
             self._close_row_group()
@@ -206,7 +202,7 @@ class RollingWriter:
             yield self._roll()
 
     def abandon(self) -> None:
-        """Forget the file in hand; its bytes go with the folder."""
+        """Abandon the current file, which is deleted with its folder."""
         self._buffered, self._buffered_bytes, self._seconds = [], 0, 0.0
         if self._open:
             _name, file, writer = self._open
@@ -225,7 +221,7 @@ class RollingWriter:
         )
 
     def _make_room(self) -> Iterator[ClosedFile]:
-        """Begin another file where rows bring the column `_rescued` and the one in hand has none.
+        """Begin another file if rows need the column `_rescued` and the current file lacks it.
 
         Only files with rescued values have the column, so a table without any never gets it.
         """
@@ -240,7 +236,7 @@ class RollingWriter:
         return any(batch[RESCUED].null_count < batch.num_rows for batch in self._buffered)
 
     def _columns(self) -> pa.Schema:
-        # A file has a column at least, even where no record has a value of a known type.
+        # A file needs at least one column, even if no value has a known type.
         if self._rescues or RESCUED not in self._schema.names or len(self._schema) == 1:
             return self._schema
         return self._schema.remove(self._schema.get_field_index(RESCUED))
@@ -285,7 +281,7 @@ class RollingWriter:
         name, file, writer = self._open
         writer.close()
         file.close()
-        # The footer is read back from the disk: what counts is what is there, not what was meant.
+        # Read the footer back: what counts is what is on disk.
         path = self._folder / f"{name}.parquet"
         metadata = pq.read_metadata(path)
         closed = ClosedFile(
@@ -296,7 +292,7 @@ class RollingWriter:
             sources=self._written.sources,
             runs=self._written.runs(),
             statistics={
-                # A JSON number is finite: no decoder makes a NaN of one.
+                # JSON numbers are finite, so there is no NaN.
                 self._names.get(name, name): known
                 for name, known in statistics(metadata, without_nan=True).items()
             },

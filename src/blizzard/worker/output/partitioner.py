@@ -1,7 +1,12 @@
-"""Rows into partitions, a whole stretch at a time: Python sees distinct values, never rows.
+"""Divide rows among partitions, and write each partition into rolled files.
 
-Every distinct value of a partition column gets a number, the numbers of a row become one, and the
-rows are gathered by it.
+Batches are divided as a whole: Python handles distinct values, never rows. Each distinct partition
+gets a number by which the rows are sorted.
+
+Rows wait in memory by partition, bounded by the size of a row group. Beyond that, the partitions
+with the most rows are written until the rest takes at most half of it, and the rest is copied so
+that it keeps no other rows alive. A partition has an open file only once a row group is written; to
+bound the open files, the least recently used one is finished.
 """
 
 from collections import OrderedDict
@@ -29,9 +34,9 @@ from lakebed.types import FieldType
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_FOLDER = 255
-"""Bytes of one folder's name that file systems take."""
+"""The longest folder name in bytes that file systems support."""
 ESCAPED_BYTES = 3
-"""One byte of a value is at most this many of a folder's name."""
+"""The most bytes of a folder name per byte of a value."""
 
 Column = Any
 """An array of any type; pyarrow's stubs know one at a time."""
@@ -43,10 +48,10 @@ Numbered = tuple[Numbers, list[Values]]
 def grouped(
     batches: Sequence[pa.RecordBatch], by: RowPartitions, columns: Sequence[str]
 ) -> Iterator[tuple[Values, list[pa.RecordBatch]]]:
-    """Yield each partition of the rows once, with its rows in their order and these columns.
+    """Yield each partition of the rows once, with its rows in order and these columns.
 
-    The partitions share one copy of the rows, in the order of the partitions. Rows that are all of
-    one partition are given as they came.
+    The partitions are slices of one copy, sorted by partition. Rows of a single partition are not
+    copied.
     """
     numbers, values = _numbered(pa.Table.from_batches(batches), by)
     kept = [batch.select(list(columns)) for batch in batches]
@@ -54,7 +59,7 @@ def grouped(
         yield from ((value, kept) for value in values)
         return
     (together,) = pa.Table.from_batches(kept).combine_chunks().to_batches()
-    # Numbers of two bytes are sorted by their digits, in one go.
+    # numpy sorts 16-bit integers with a radix sort.
     small = numbers.astype(np.uint16) if len(values) <= 1 << 16 else numbers
     order = np.argsort(small, kind="stable")
     ends = np.cumsum(np.bincount(numbers, minlength=len(values)))
@@ -66,10 +71,9 @@ def grouped(
 
 
 def refused_rows(batch: pa.RecordBatch, by: RowPartitions) -> dict[int, RefusedRow]:
-    """Return the rows whose partition is impossible, each with what is wrong with it first.
+    """Return the rows with an invalid partition value, each with its first error.
 
-    Such a value would be found when the file is uploaded, or by penguin, where it stops more than
-    the file that it is in.
+    Found only by the upload or by penguin, such a value would stop more than its own file.
     """
     refused: dict[int, RefusedRow] = {}
     for name, code, why, found in _faults(batch, by):
@@ -80,7 +84,7 @@ def refused_rows(batch: pa.RecordBatch, by: RowPartitions) -> dict[int, RefusedR
 
 
 def _faults(batch: pa.RecordBatch, by: RowPartitions) -> Iterator[tuple[str, str, str, Column]]:
-    """Yield what may be wrong with partition values, and which rows it is true of."""
+    """Yield the possible errors of partition values, each with a mask of the affected rows."""
     for part in by.parts:
         name = part.column.name
         is_text = part.pattern is None and part.column.type is FieldType.STRING
@@ -112,7 +116,7 @@ def _too_long(column: Column, name: str) -> Column:
 
 
 def _numbered(rows: pa.Table, by: RowPartitions) -> Numbered:
-    """Return a number for each row's partition, and the values by number."""
+    """Return a partition number for each row, and the partition values by number."""
     found: Numbered = (np.zeros(rows.num_rows, np.int64), [()] if rows.num_rows else [])
     names = [part.column.name for part in (*by.times, *by.columns)]
     if by.times:
@@ -125,13 +129,13 @@ def _numbered(rows: pa.Table, by: RowPartitions) -> Numbered:
 
 
 def _timestamps(rows: pa.Table | pa.RecordBatch, by: RowPartitions) -> Column:
-    """Return the times of the rows; one inside a null struct is null."""
+    """Return the timestamps of the rows; null inside a null struct."""
     column, *inside = by.timestamp_path
     return pc.struct_field(rows[column], inside) if inside else rows[column]
 
 
 def _times(column: Column, by: RowPartitions) -> Numbered:
-    """Return the time spans of the rows as numbers, with how each is written."""
+    """Return the time partitions of the rows by number, and their values."""
     whole = column.combine_chunks()
     if pa.types.is_date(whole.type):
         spans, unit = whole.cast(pa.int32()).cast(pa.int64()), DAY
@@ -153,7 +157,7 @@ def _times(column: Column, by: RowPartitions) -> Numbered:
 
 
 def _column(column: Column, field: Field) -> Numbered:
-    """Return a column's values as numbers, and as Delta writes them; an empty string is null."""
+    """Return a column's values by number, and as Delta writes them; an empty string is null."""
     numbers, distinct = _distinct(column.combine_chunks())
     return _merged(numbers, [(_written(value, field),) for value in distinct])
 
@@ -186,7 +190,7 @@ def _merged(numbers: Numbers, values: list[Values]) -> Numbered:
 
 
 def _together(one: Numbered, other: Numbered) -> Numbered:
-    """Return the pairs that occur, as numbers."""
+    """Combine two numberings into one of the pairs that occur."""
     (left, before), (right, after) = one, other
     if len(before) <= 1 or len(after) <= 1:
         numbers = right if len(before) <= 1 else left
@@ -196,8 +200,8 @@ def _together(one: Numbered, other: Numbered) -> Numbered:
 
 
 MAX_OPEN_FILES = 64
-"""Two and a half days by the hour. A task has at most two sets of files open, and a process often
-1,024 descriptors; each file takes up to its target size of the local disk until it is finished."""
+"""Two and a half days of hourly partitions. A task has at most two sets of open files, a process
+often 1,024 descriptors; each file takes up to its target size on the local disk."""
 
 
 ForPartition = Callable[[PartitionValues, LookAt], RollingWriter]
@@ -240,7 +244,7 @@ class PartitionedWriter:
 
     @property
     def held(self) -> int:
-        """Return how much memory the rows keep that wait for their row groups."""
+        """Return the memory that the waiting rows keep alive."""
         return self._kept
 
     def write(
@@ -250,10 +254,9 @@ class PartitionedWriter:
         size: int | None = None,
         runs: Sequence[Run] = (),
     ) -> Iterator[ClosedFile]:
-        """Take rows of a source file; return the files that they filled, or that made room.
+        """Add rows of a source file; yield the files that were closed, full or to make room.
 
-        `size` is the memory that they take, and `runs` the records that they come from,
-        where they are already known.
+        `size` is the memory of the rows and `runs` their origins, if known.
         """
         if self._staged and source != self._source:
             yield from self._divide()
@@ -266,14 +269,14 @@ class PartitionedWriter:
             yield from self._divide()
 
     def close(self) -> Iterator[ClosedFile]:
-        """Close the files of all partitions, one after the other."""
+        """Close the files of all partitions."""
         yield from self._divide()
         for key in list(self._writers):
             yield from self._finish(key)
         self._kept = 0
 
     def abandon(self) -> None:
-        """Forget the files in hand; their bytes go with the folder."""
+        """Abandon the open files, which are deleted with their folder."""
         for writer in self._writers.values():
             writer.abandon()
         self._writers.clear()
@@ -282,7 +285,7 @@ class PartitionedWriter:
         self._runs = []
 
     def _divide(self) -> Iterator[ClosedFile]:
-        """Hand the staged rows to their partitions."""
+        """Divide the staged rows among their partitions."""
         staged, size, runs = self._staged, self._staged_size, self._runs
         self._staged, self._staged_size, self._runs = [], 0, []
         if not staged:
@@ -291,7 +294,7 @@ class PartitionedWriter:
         self._look_at(staged)
         rows = sum(batch.num_rows for batch in staged)
         if sum(one.rows for one in runs) != rows:
-            runs = []  # of some rows the records are unknown
+            runs = []  # The origins of some rows are unknown.
         self._kept += size
         most = self.batch_size_of(self._source)
         for key, batches in grouped(staged, self.by, self.schema.names):
@@ -304,7 +307,7 @@ class PartitionedWriter:
                     yield from self._take(key, some, size * some.num_rows // rows, origin)
 
     def _look_at(self, staged: list[pa.RecordBatch]) -> None:
-        """Look at a larger sample than before, as long as there is none of the full size."""
+        """Choose the encoding again if the sample is larger than before."""
         sample = pa.Table.from_batches(staged).select(self.schema.names).slice(0, SAMPLE_ROWS)
         if sample.num_rows > self._sampled:
             self._sampled = sample.num_rows
@@ -335,7 +338,7 @@ class PartitionedWriter:
         return self.by.values(row, self.from_path)
 
     def _relieve(self) -> Iterator[ClosedFile]:
-        """Write the partitions with the most rows, and copy the rows of the others together."""
+        """Write the partitions with the most rows, and compact the others."""
         for key in sorted(self._writers, key=lambda key: self._writers[key].held, reverse=True):
             if self._held <= self.policy.row_group_size // 2:
                 break
@@ -346,7 +349,7 @@ class PartitionedWriter:
         self._kept = self._held
 
     def _flush(self, key: Values) -> Iterator[ClosedFile]:
-        """Write the rows that wait for one partition into its file."""
+        """Write the waiting rows of one partition into its file."""
         writer = self._writers[key]
         if not writer.held:
             return
@@ -364,7 +367,7 @@ class PartitionedWriter:
         yield from closed
 
     def _finish(self, key: Values) -> Iterator[ClosedFile]:
-        """Close the file of one partition, the rows that wait for it included."""
+        """Write the waiting rows of one partition and close its file."""
         writer = self._writers[key]
         held = writer.held
         closed = list(writer.close())
@@ -374,7 +377,7 @@ class PartitionedWriter:
         yield from closed
 
     def _finish_old(self) -> Iterator[ClosedFile]:
-        """Finish the files that have been open too long, whether or not more rows come."""
+        """Finish the files that have been open too long."""
         latest = self.clock.seconds() - self.policy.rollover
         if self._oldest > latest:
             return

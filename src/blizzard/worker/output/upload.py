@@ -1,4 +1,4 @@
-"""Finished files into the table's directory, several at a time, each whole or not at all."""
+"""Upload finished files to the table's directory, several at a time, each atomically."""
 
 import contextlib
 import threading
@@ -23,7 +23,7 @@ BACKOFF = Backoff(limit_secs=10)
 
 
 class Uploads:
-    """Uploads files in the background; when too many wait, handing in one more waits, too."""
+    """Uploads files in the background; `hand_in` blocks while too many wait."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Uploads:
         self._progress = progress or Progress()
         self._done = done or Done()
         self.retries = 0
-        """How often an upload was tried again."""
+        """Retried uploads."""
         self._lock = threading.Lock()
         self._outbox = outbox
         self._pause = pause
@@ -57,37 +57,37 @@ class Uploads:
         source_file: str | None,
         runs: tuple[Run, ...] = (),
     ) -> Future[FinishedFile]:
-        """Take a file to be uploaded; the answer comes as a future, its error included."""
+        """Upload a data file in the background; the future holds the result or the error."""
         return self._submit(lambda: self._upload(file, partition_values, unit, source_file, runs))
 
     def hand_in_quarantine(
         self, file: ClosedFile, name: TablePath, *, unit: str, of: tuple[BadLines, ...]
     ) -> Future[QuarantineFile]:
-        """Take a file with bad lines to be uploaded; no reader of the table sees it."""
+        """Upload a quarantine file in the background; readers of the table do not see it."""
         return self._submit(lambda: self._upload_quarantine(file, name, unit, of))
 
     def _submit(self, upload: Callable[[], Uploaded]) -> Future[Uploaded]:
-        """Upload in the background, once there is room for one more file."""
+        """Run an upload in the background, once there is room for one more."""
         self._room.acquire()
         try:
             answer = self._pool.submit(upload)
-        except RuntimeError:  # No thread is to be had; later files must not wait for this one.
+        except RuntimeError:  # No thread is available; later files must not wait for this one.
             self._room.release()
             raise
         answer.add_done_callback(lambda _done: self._room.release())
         return answer
 
     def delete_unnamed(self, names: Iterable[TablePath]) -> None:
-        """Delete files of this unit that no entry will name, as far as the store lets us.
+        """Delete files that no entry will name, ignoring errors of the store.
 
-        Where there is no room, what was written in vain takes the room of the next try.
+        In a full store they would take up the space of the next attempt.
         """
         for name in names:
             with contextlib.suppress(LakeError):
                 self._store.delete(name)
 
     def stored_as(self, name: TablePath) -> TablePath:
-        """Return where a data file is until its batch is handed off."""
+        """Return the path of a data file until its batch is handed off."""
         return outbox(self._outbox, name) if self._outbox else name
 
     def _upload_quarantine(
@@ -117,7 +117,7 @@ class Uploads:
         with self._lock:
             self._progress.active_uploads += 1
         try:
-            # The entry names the file as it will be called once it is moved out of the outbox.
+            # The journal entry has the final name, outside of the outbox.
             facts = self._put(self.stored_as(name), file)
         finally:
             with self._lock:
@@ -144,7 +144,7 @@ class Uploads:
         )
 
     def _put(self, name: TablePath, file: ClosedFile) -> ObjectFacts:
-        """Upload a file, and try again where that can help."""
+        """Upload a file, with retries."""
         for attempt in attempts(TRIES, BACKOFF, self._pause, retried=self._count_retry):
             with attempt:
                 facts = self._put_once(name, file)
@@ -161,9 +161,9 @@ class Uploads:
             self.retries += 1
 
     def _put_once(self, name: TablePath, file: ClosedFile) -> ObjectFacts:
-        """Upload a file, and count its parts as in flight, as many as may be, until it is there.
+        """Upload a file once, counting its parts in flight.
 
-        The store does not say when a part has arrived, so the count is the most it can be.
+        The store does not report finished parts, so the count is an upper bound.
         """
         most, parts = self._settings.max_concurrent_parts, 0
 

@@ -1,1 +1,1 @@
-"""Bad lines: written beside the table, and read again."""
+"""Quarantine files: bad lines, written beside the table and replayed."""

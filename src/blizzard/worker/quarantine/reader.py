@@ -1,4 +1,4 @@
-"""Quarantine files, read back: a row per bad line."""
+"""Read quarantine files: one row per bad line."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,15 +29,15 @@ _COLUMNS: Any = [
 SCHEMA = pa.schema(_COLUMNS)
 """The columns of a quarantine file.
 
-`size` counts the bytes of the line, of which `raw` has only the first where it is far too long.
+`size` is that of the whole line; `raw` has only the beginning of a line beyond the limit.
 """
 ROWS = 4096
-"""Rows that are held as Python objects at once."""
+"""Rows converted to Python objects at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuarantinedLine:
-    """One line that was set aside."""
+    """One quarantined line."""
 
     source: str
     path: str
@@ -60,23 +60,23 @@ class QuarantinedLine:
 
     @property
     def fault(self) -> LineFault:
-        """Return what is wrong with it."""
+        """Return its error, by which lines are grouped."""
         return fault_of(self.code, self.field, self.expected, self.found)
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the line was kept, so that it can be read again."""
+        """Whether the whole line was kept, so that it can be replayed."""
         return len(self.raw) == self.size
 
 
 def read_table(store: Reader, path: str, lines: int | None = None) -> pa.Table:
-    """Return the rows of a quarantine file; raise where it is gone, or has not so many `lines`."""
+    """Return the rows of a quarantine file; raise if it is gone or does not have `lines` rows."""
     body, where = store.get(path), store.describe(path)
     if body is None:
         raise ObjectMissing("a file with bad lines is gone; restore it from a backup", path=where)
     try:
-        # No thread of Arrow's may hold the bytes: one that lets go of them while Python ends takes
-        # the process down. `read_table` has a thread read them under any options.
+        # No Arrow thread may hold the bytes: releasing them while Python shuts down crashes the
+        # process. `pq.read_table` always uses a thread.
         with pq.ParquetFile(pa.BufferReader(body), pre_buffer=False) as opened:
             table = opened.read(use_threads=False)
     except (pa.ArrowException, OSError) as broken:
@@ -93,7 +93,7 @@ def read_table(store: Reader, path: str, lines: int | None = None) -> pa.Table:
 
 
 def lines_of(table: pa.Table, lines_before: int | None = 0) -> Iterator[QuarantinedLine]:
-    """Yield the lines of a quarantine file, numbered from those of the source file before it."""
+    """Yield the lines of a quarantine file, given the number of source lines before it."""
     for batch in table.to_batches(max_chunksize=ROWS):
         for row in batch.to_pylist():
             if row["line"] is None and lines_before:
@@ -102,5 +102,5 @@ def lines_of(table: pa.Table, lines_before: int | None = 0) -> Iterator[Quaranti
 
 
 def lines_in(store: Reader, file: QuarantineFile) -> Iterator[QuarantinedLine]:
-    """Yield the lines of a quarantine file, with the numbers that its entry gives them."""
+    """Yield the lines of a quarantine file, numbered by its journal entry."""
     return lines_of(read_table(store, file.filename, file.record_count), file.lines_before)

@@ -1,8 +1,8 @@
-"""Lines in quarantine, read again: what can be read now becomes rows, what cannot goes on waiting.
+"""Replay quarantined lines: readable lines become rows, the others stay in quarantine.
 
-The lines that are meant are read by the decoder as a batch reads them. Those that it takes are made
-one source file, and a unit like any other turns that into data files. All other lines of the
-quarantine file are written into another one, as they were, which takes its place.
+The selected lines are decoded as in a batch. The readable ones become in-memory source files, which
+a normal unit turns into data files. The other lines are copied unchanged into a new quarantine
+file that supersedes the old one.
 """
 
 from collections import Counter
@@ -31,15 +31,15 @@ from lakebed.types import Codec
 
 _FEW = TaskLimits(max_concurrent_files=1, batch_size=8192)
 QUARANTINE = "quarantine"
-"""The name used as source where lines cannot be read again."""
+"""The source name in the record of a failed replay."""
 
 
 def run_replay(
     unit: WorkUnit, work: Work, stores: Stores, channel: ProgressChannel | None = None
 ) -> UnitOutcome:
-    """Read the lines of a quarantine file again that are meant; trouble is part of the answer."""
+    """Replay the selected lines of a quarantine file; any error becomes part of the outcome."""
     if unit.replay is None:
-        raise AssertionError("only a unit that replays lines has some to replay")
+        raise AssertionError("the unit has no lines to replay")
     try:
         return _replayed(unit, unit.replay, work, stores, channel)
     except Exception as error:  # noqa: BLE001 - an exception would reach the driver without its type
@@ -83,7 +83,7 @@ def _replayed(
         replace(unit, files=sources, replay=None),
         replace(
             work,
-            # Lines may be left of a source that is not configured any more.
+            # A source may not be configured any more.
             sources={
                 one.source: Location(uri=f"{one.source}:", options=work.sink.options)
                 for one in sources
@@ -101,7 +101,7 @@ def _replayed(
     ):
         return outcome
     if sum(record.rows for record in outcome.sources) != len(places):
-        raise AssertionError("lines that can be read are not read one by one")
+        raise AssertionError("the number of rows differs from that of the readable lines")
     gone = places | readable.passed_over
     keep = [place not in gone for place in range(len(lines))]
     rest = QuarantineRewrite(rolling=work.rolling, clock=work.clock, marks=dict(work.marks))
@@ -129,7 +129,7 @@ def _source(
     partition_values: Mapping[str, str | None],
     before: int | None,
 ) -> SourceFile:
-    """Return lines of one source file as a file of their own, with the numbers of their records."""
+    """Return lines of one source file as a file of their own, with their record numbers."""
     return SourceFile(
         source=lines[0].source,
         path=lines[0].path,
@@ -143,9 +143,9 @@ def _source(
 
 
 def _told_exactly(file: FinishedFile) -> FinishedFile:
-    """Attribute rows to records only where that is exact: between them, others are rows.
+    """Drop the record numbers of inexact runs: other records between them are rows already.
 
-    Which source file they came from is known all the same.
+    The source file of a run stays known.
     """
     runs = (run if run.is_exact else Run(run.source, None, run.rows, run.rows) for run in file.runs)
     return replace(file, runs=tuple(runs))
@@ -153,11 +153,11 @@ def _told_exactly(file: FinishedFile) -> FinishedFile:
 
 @dataclass(frozen=True, slots=True)
 class _Readable:
-    """Lines that can be dealt with now, by their places."""
+    """Lines that can be resolved now, by index."""
 
     rows: set[int]
     passed_over: set[int]
-    """Those for which a rule of their source holds: a batch would make no row of them."""
+    """Lines that match the skip rule of their source and so give no row."""
 
 
 def _readable(
@@ -166,7 +166,7 @@ def _readable(
     skips: Mapping[str, SkipRule],
     work: Work,
 ) -> _Readable:
-    """Return which of the chosen lines can be read now, and which are to be passed over."""
+    """Return which of the chosen lines are readable now, and which are filtered."""
     decoder = decoder_of(work, quarantines=True)
     by_rule: dict[SkipRule | None, list[int]] = {}
     for place in chosen:
@@ -178,7 +178,7 @@ def _readable(
         for decoded in decoder.decode([text], from_start=False, skip=rule):
             require_explained(decoded)
             if decoded.blank:
-                raise AssertionError("a line that was set aside is neither a row nor bad")
+                raise AssertionError("a quarantined line is neither a row nor bad")
             bad = {one.line - 1 for one in decoded.bad}
             rowless = set() if decoded.rowless is None else set(decoded.rowless + before)
             for number in range(before, before + decoded.lines):
@@ -188,7 +188,7 @@ def _readable(
                     found.passed_over.add(places[number])
             before += decoded.lines
         if before != len(places):
-            raise AssertionError("lines that were set aside are not read one by one")
+            raise AssertionError("the number of decoded lines differs from the quarantined ones")
     return found
 
 
@@ -198,15 +198,15 @@ def _joined(lines: Sequence[QuarantinedLine]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """The stores of a unit whose source files are in memory."""
+    """Stores with in-memory source files."""
 
     bodies: Mapping[str, bytes]
-    """By the keys of the files."""
+    """By file key."""
     table: Store
     name: str = ""
 
     def source(self, name: str) -> Reader:
-        # Of a source a unit asks these two things only.
+        # A unit uses only `stream` and `require_unchanged` of a source.
         return cast("Reader", replace(self, name=name))
 
     def sink(self) -> Store:
@@ -216,4 +216,4 @@ class _Lines:
         yield self.bodies[f"{self.name}:{path}"][start:]
 
     def require_unchanged(self, _path: str, _etag: str | None) -> None:
-        """Do nothing: what is in memory stays as it is."""
+        """Do nothing: data in memory does not change."""

@@ -1,9 +1,9 @@
-"""Quarantine files: written for the bad lines of a unit, and rewritten for lines that still wait.
+"""Write quarantine files for the bad lines of a unit, and rewrite them after a replay.
 
-A quarantine file has a row per line, with the line as written in its source file, and stands or
-falls with the data files of its unit. Its column `line` holds the number of the line, or nothing:
-in a part of a large file the lines before it are unknown until the driver has the outcomes of all
-parts. `nth` counts from where the reading began, so that the entry can give the number then.
+A quarantine file has one row per line, with its original bytes, and is only valid together with
+the data files of its unit. In a part of a large file the column `line` is null, since the lines
+before the part are not counted yet. `nth` counts from where reading began, so that the journal
+entry can supply the line number later.
 """
 
 import tempfile
@@ -29,13 +29,13 @@ from lakebed.clock import Clock
 from lakebed.documents.records import BadLines, QuarantineFile
 
 QuarantineRows = tuple[pa.RecordBatch, BadLines]
-"""Bad lines of one source file, and what an entry says of them."""
+"""Bad lines of one source file, and their summary for the journal entry."""
 
 
 def quarantine_rows(
     found: Sequence[BadRecord], file: SourceFile, position: ReadPosition
 ) -> QuarantineRows:
-    """Return bad lines as rows of a quarantine file, with where in the source file they stand."""
+    """Return bad lines as rows of a quarantine file, with their positions in the source file."""
     places = [position.place_in(file, one.line, one.offset) for one in found]
     first = found[0]
     columns: list[list[Any]] = [
@@ -50,7 +50,7 @@ def quarantine_rows(
     said = BadLines(
         source=file.key,
         lines=len(found),
-        # Of a part it is counted from there, until the driver knows what comes before.
+        # In a part it counts from the part's start, until the driver knows the lines before.
         first=first.line if file.part is not None else places[0][0],
         code=first.code,
         message=first.message,
@@ -61,7 +61,7 @@ def quarantine_rows(
 
 @dataclass(slots=True)
 class BadOfFile:
-    """The bad lines of one source file: those that wait to be written, and whether too many are."""
+    """The bad lines of one source file that wait to be written, and their limits."""
 
     file: SourceFile
     limits: QuarantineLimits | None
@@ -69,10 +69,7 @@ class BadOfFile:
     waiting: list[QuarantineRows] = field(default_factory=list)
 
     def take(self, found: Sequence[BadRecord], position: ReadPosition, tally: LineTally) -> int:
-        """Take bad lines that were just counted, and return the memory that they take.
-
-        Raise as soon as there are too many, without reading on.
-        """
+        """Add bad lines and return their memory; raise as soon as there are too many."""
         if not found or self.limits is None:
             return 0
         self.first = self.first or found[0]
@@ -81,12 +78,12 @@ class BadOfFile:
         return self.waiting[-1][0].nbytes
 
     def hand_over(self) -> list[QuarantineRows]:
-        """Return those that wait, once."""
+        """Return the waiting lines and forget them."""
         waiting, self.waiting = self.waiting, []
         return waiting
 
     def end(self, tally: LineTally) -> None:
-        """Raise where too many of the lines are bad; of a part of a file the driver decides."""
+        """Raise if the ratio of bad lines is too high; for a part of a file, the driver decides."""
         if self.limits is not None and self.file.part is None:
             records = tally.rows + tally.quarantined
             self._refuse(self.limits.exceeded(tally.quarantined, records))
@@ -107,10 +104,10 @@ class QuarantineWriter:
     def __init__(self, writer: RollingWriter) -> None:
         self._writer = writer
         self._in_hand: dict[str, BadLines] = {}
-        """What is in the file that is being written, by source file."""
+        """The content of the current file, by source file."""
 
     def write(self, aside: QuarantineRows) -> Iterator[tuple[ClosedFile, tuple[BadLines, ...]]]:
-        """Take bad lines of a source file; yield the file that they filled, if they did."""
+        """Add bad lines of a source file; yield the file if they fill it."""
         batch, said = aside
         before = self._in_hand.get(said.source)
         self._in_hand[said.source] = (
@@ -119,15 +116,15 @@ class QuarantineWriter:
         yield from map(self._closed, self._writer.write(batch, said.source))
 
     def close(self) -> Iterator[tuple[ClosedFile, tuple[BadLines, ...]]]:
-        """Close the file in hand, if there is one."""
+        """Close the current file, if there is one."""
         yield from map(self._closed, self._writer.close())
 
     def abandon(self) -> None:
-        """Forget the file in hand."""
+        """Abandon the current file."""
         self._writer.abandon()
 
     def _closed(self, file: ClosedFile) -> tuple[ClosedFile, tuple[BadLines, ...]]:
-        # Lines that were taken are in the file that is closed next, all of them.
+        # All lines added so far are in the file that is closed next.
         said = tuple(self._in_hand.values())
         self._in_hand = {}
         return file, said
@@ -135,7 +132,7 @@ class QuarantineWriter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuarantineRewrite:
-    """How the lines of a quarantine file that go on waiting are written."""
+    """How the remaining lines of a quarantine file are written."""
 
     rolling: RollingPolicy
     clock: Clock
@@ -150,14 +147,14 @@ def write_waiting(
     rest: QuarantineRewrite,
     uploads: Uploads,
 ) -> QuarantineFile | None:
-    """Write the lines that go on waiting into a file of their own; None where none does."""
+    """Write the lines to keep into a new quarantine file; return None if there are none."""
     if not any(keep):
         return None
     kept = table.filter(pa.array(keep, pa.bool_())).cast(SCHEMA)
     with tempfile.TemporaryDirectory(prefix="blizzard-", ignore_cleanup_errors=True) as folder:
         writer = RollingWriter(
             schema=SCHEMA,
-            # It is no larger than the one it supersedes.
+            # One file, since it is no larger than the one that it supersedes.
             policy=replace(rest.rolling, file_size=1 << 62, rollover=float("inf")),
             marks=rest.marks,
             folder=Path(folder),
