@@ -1,1 +1,1 @@
-"""Which source files there are, and which of them are due."""
+"""List the source files, and decide which of them to read."""

@@ -1,15 +1,15 @@
-"""Where the next look at a source has to begin. Pure, and only about cost.
+"""The positions from which the next listing of a source begins. Pure; affects only cost.
 
-A source is looked at in two ways. A *sweep* lists all of it. A *quick look* lists a few ranges:
-in each folder where something arrived within the late window, the names from the first of those
-arrivals on; and behind the last folder, where new folders appear. What a quick look does not list
-the next sweep does, so nothing here decides whether a file is new: the journal does.
+A source is listed in two ways. A *sweep* lists all of it. A *quick look* lists a few ranges: in
+each folder with an arrival within the late window, the names from the first such arrival on; and
+the names after the last folder, where new folders appear. The next sweep finds what a quick look
+misses. Whether a file is new is decided by the journal, not here.
 
-A folder's `start_after` is the name up to which a quick look need not list it. It never passes a
-file that is listed and not done, nor one that arrived within the late window.
+A quick look lists a folder after its `start_after`, which never passes a listed file that is not
+done, nor one that arrived within the late window.
 
-A look that has filled a batch stops. It goes on from there once the batch is journaled, and its
-files are then done for the folders they are in (`CursorBuilder.resumed`).
+A listing that has filled a batch stops. It resumes there once the batch is journaled, and its files
+then count as done (`CursorBuilder.resumed`).
 """
 
 from collections.abc import Collection, Iterator
@@ -24,7 +24,7 @@ from lakebed.listing.watermark import Range, folder_and_name, sweep_is_due
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenName:
-    """A name after its folder's `start_after` that is done."""
+    """A finished file after its folder's `start_after`."""
 
     name: IngestedFile
     arrived: float
@@ -32,26 +32,26 @@ class SeenName:
 
 @dataclass(slots=True)
 class FolderCursor:
-    """The files right in one folder, as far as quick looks need to know them."""
+    """The state of the files directly in one folder, for quick looks."""
 
     start_after: str = ""
     """The name after which a quick look lists the folder."""
     names: dict[str, SeenName] = field(default_factory=dict)
-    """Names after that one that are done."""
+    """Finished names after `start_after`."""
     reach: str = ""
-    """The highest name that was listed."""
+    """The highest listed name."""
     waiting: bool = False
-    """Whether a name after that one is listed and neither done nor taken."""
+    """Whether a name after `start_after` is neither done nor taken."""
     taken: dict[str, SeenName] = field(default_factory=dict)
-    """Names after that one that are done once the batch that takes them is journaled."""
+    """Names after `start_after` that are done once their batch is journaled."""
 
     @property
     def is_live(self) -> bool:
-        """Whether something waits in it, or arrived within the late window."""
+        """Whether it has waiting files or recent arrivals."""
         return self.waiting or bool(self.names) or bool(self.taken)
 
     def settled(self, late_after: float, unsettled: Collection[str]) -> "FolderCursor":
-        """Return a copy in which the taken names are done, except for those not journaled."""
+        """Return a copy in which the taken names are done, except the `unsettled` ones."""
         start_after, waiting = self.start_after, self.waiting
         names = dict(sorted((self.names | self.taken).items())) if self.taken else dict(self.names)
         for path in self.taken:
@@ -67,22 +67,22 @@ class FolderCursor:
 
 @dataclass(slots=True)
 class ListingCursor:
-    """What is remembered of a source between two looks; begun anew by each sweep."""
+    """The state of a source between two listings; each sweep replaces it."""
 
     swept_at: float | None = None
-    """When the last sweep began: what has landed since may be below where it was by then."""
+    """When the last sweep began: later arrivals may be below its position."""
     sweep_ended: float | None = None
     pages: int = 1
-    """Requests that the last sweep took, about."""
+    """Approximate requests of the last sweep."""
     folders: dict[str, FolderCursor] = field(default_factory=dict)
     incomplete: bool = False
     """Whether files wait that no quick look would list."""
 
     def sweep_is_due(self, now: float, *, interval: float, poll_interval: float) -> bool:
-        """Whether to list everything: in time, and as often as it costs little.
+        """Whether to list everything: after the interval, or if it is cheap.
 
-        A source of n pages is swept every n polls, which is one request a poll on average. So a
-        small source is always listed whole.
+        A source of n pages is swept every n polls, which is one request per poll on average. So a
+        small source is always listed completely.
         """
         ended = self.swept_at if self.sweep_ended is None else self.sweep_ended
         return (
@@ -93,16 +93,16 @@ class ListingCursor:
         )
 
     def seen(self, path: str) -> SeenName | None:
-        """Return what is remembered of a name that is done."""
+        """Return the remembered state of a finished file."""
         if not self.folders:
             return None
         folder = self.folders.get(folder_and_name(path)[0])
         return folder.names.get(path) if folder is not None else None
 
     def ranges(self) -> list[Range]:
-        """Return the listings of a quick look: each folder's, and on to the end of what is above.
+        """Return the ranges of a quick look.
 
-        The last folder below another is listed on past its end, since new folders come there.
+        The range of the last folder in its parent extends past its end, where new folders appear.
         """
         last: dict[str, str] = {}
         for name, folder in self.folders.items():
@@ -122,7 +122,7 @@ class ListingCursor:
 
 @dataclass(slots=True, kw_only=True)
 class CursorBuilder:
-    """Follows one look, name by name in their order, and says what to remember of it."""
+    """Builds the next cursor from one listing, name by name in order."""
 
     late_after: float
     """Arrivals after this moment are within the late window."""
@@ -135,7 +135,7 @@ class CursorBuilder:
     _folders: dict[str, FolderCursor] = field(default_factory=dict)
     _incomplete: bool = False
     _passed: bool = False
-    """Whether quick looks would pass over names that are taken: only until they are journaled."""
+    """Whether quick looks would miss taken names, which are not journaled yet."""
     _listed: int = 0
 
     def listed(self, names: int) -> None:
@@ -143,7 +143,7 @@ class CursorBuilder:
         self._listed += names
 
     def done(self, name: IngestedFile, path: str, arrived: float) -> None:
-        """Take in a name that needs nothing more."""
+        """Add a finished name."""
         folder = self._enter(path)
         folder.reach = max(folder.reach, path)
         if arrived <= self.late_after and not folder.is_live:
@@ -154,25 +154,25 @@ class CursorBuilder:
             self._pass(folder, path)
 
     def waits(self, path: str) -> None:
-        """Take in a name that has to be looked at again."""
+        """Add a name that must be checked again."""
         folder = self._enter(path)
         folder.waiting = True
         folder.reach = max(folder.reach, path)
 
     def takes(self, name: IngestedFile, path: str, arrived: float) -> None:
-        """Take in a name that the next batch takes."""
+        """Add a name that the next batch takes."""
         folder = self._enter(path)
         folder.taken[path] = SeenName(name=name, arrived=arrived)
         folder.reach = max(folder.reach, path)
 
     def resumed(self, late_after: float, unsettled: Collection[str]) -> "CursorBuilder":
-        """Return a copy that goes on, now that the taken names are journaled except for some."""
+        """Return a copy to resume with, after the taken names except `unsettled` are journaled."""
         copy = replace(self, late_after=late_after, _live=dict(self._live))
         copy.settle(unsettled)
         return copy
 
     def settle(self, unsettled: Collection[str]) -> None:
-        """Count the taken names as done, except for some; no folder is changed in place."""
+        """Count the taken names as done, except `unsettled` ones; change no folder in place."""
         self._incomplete = self._incomplete or (self._passed and bool(unsettled))
         self._passed = False
         self._open = [(name, self._settled(folder, unsettled)) for name, folder in self._open]
@@ -187,7 +187,7 @@ class CursorBuilder:
             self._forget_quiet()
 
     def end(self, began: float, now: float) -> ListingCursor:
-        """Return what to remember, once the listing has come to its end."""
+        """Return the cursor after a complete listing."""
         if self.sweep:
             self._leave("")
             if self._open:
@@ -208,7 +208,7 @@ class CursorBuilder:
         return folder
 
     def _forget_quiet(self) -> None:
-        """Forget closed folders that are no longer live, and the last ones above none that is."""
+        """Forget closed folders that are neither live nor the last one below a live parent."""
         live = [name for name, folder in self._folders.items() if folder.is_live]
         if len(live) > self.limits.ranges:
             self._folders, self._incomplete = {}, True
@@ -232,7 +232,7 @@ class CursorBuilder:
         return self._open[-1][1]
 
     def _resume(self, name: str) -> FolderCursor:
-        """Go on with a folder from where it was left: what was remembered is taken in again."""
+        """Continue a folder from its remembered position."""
         if name not in self._folders:
             before = self.before.folders.get(name)
             self._folders[name] = (
@@ -243,12 +243,12 @@ class CursorBuilder:
         return self._folders[name]
 
     def _leave(self, path: str) -> None:
-        """Close the folders that the listing has left."""
+        """Close the folders that the listing has passed."""
         while self._open and not _is_below(path, self._open[-1][0]):
             self._close()
 
     def _close(self) -> None:
-        """Remember a folder that is live, and the last one of each that is above a live one."""
+        """Remember a live folder, and the last folder of each parent of a live one."""
         name, folder = self._open.pop()
         own = (name, folder) if folder.reach else None
         inner = self._last.pop(name, None)
@@ -268,12 +268,12 @@ class CursorBuilder:
             self._open.append((above, _beginning(above)))
         self._last[above] = max(last, self._last.get(above, last), key=_order)
         self._live[above] = self._live.get(above, False) or live
-        # Files right in a folder that also has folders: only those behind the last of them are
-        # listed quickly, or the listing would go through that folder again.
+        # In a folder with subfolders, quick looks list only files after the last subfolder:
+        # otherwise they would list that subfolder again.
         self._pass(self._open[-1][1], end_of(name))
 
     def _pass(self, folder: FolderCursor, name: str) -> None:
-        """List a folder after a name from now on; files that wait before it need a sweep."""
+        """Advance a folder's position to a name; files waiting before it need a sweep."""
         self._incomplete = self._incomplete or folder.waiting
         self._passed = self._passed or bool(folder.taken)
         folder.start_after = name
@@ -282,7 +282,7 @@ class CursorBuilder:
 
 
 def _beginning(name: str) -> FolderCursor:
-    """Return a folder of which nothing is known: it is listed from its first name on."""
+    """Return the state of an unknown folder, listed from its first name."""
     return FolderCursor(start_after=f"{name}/" if name else "")
 
 
@@ -291,7 +291,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _above(folder: str) -> Iterator[str]:
-    """Name a folder and every one above it, up to the root."""
+    """Yield a folder and all of its parents, up to the root."""
     while folder:
         yield folder
         folder = folder_and_name(folder)[0]

@@ -1,4 +1,8 @@
-"""Which source files are to be read now or retried, and why the others are not. Pure."""
+"""Decide which source files to read now or retry, and why others are skipped. Pure.
+
+A failure is recorded with a digest of the settings that affect it, so that a changed configuration
+causes a retry.
+"""
 
 import hashlib
 import json
@@ -39,9 +43,9 @@ from lakebed.types import Codec, Compression, OnChange, OnMismatch, UnknownField
 
 
 def bases_of(settings: PipelineSettings, source: SourceSettings) -> Mapping[FailureStage, str]:
-    """Return, by stage, a digest of the settings that decide what becomes of a file there.
+    """Return, by stage, a digest of the settings that affect failures there.
 
-    A stage that is not among them fails for reasons outside of the configuration.
+    Failures of other stages do not depend on the configuration.
     """
     sink = settings.sink
     template = [(part.key, part.pattern) for part in sink.template.parts] if sink.template else []
@@ -55,7 +59,7 @@ def bases_of(settings: PipelineSettings, source: SourceSettings) -> Mapping[Fail
     return {
         FailureStage.DISCOVER: _digest([partition, sink.timestamp_field]),
         FailureStage.DECOMPRESS: _digest([compression]),
-        # A compressed file that is taken for a plain one fails here, too.
+        # A compressed file that is mistaken for a plain one also fails here.
         FailureStage.PARSE: _digest(
             [
                 *(columns, template, sink.timestamp_field, compression, limits),
@@ -67,13 +71,13 @@ def bases_of(settings: PipelineSettings, source: SourceSettings) -> Mapping[Fail
 
 
 def _more(settings: PipelineSettings, fields: tuple[Field, ...]) -> list[object]:
-    """Return what else decides how lines are read; nothing where all of it is as it always was."""
+    """Return the other settings that affect parsing; empty if all are defaults."""
     more: dict[str, object] = {
         field.name: _written(field)
         for field in fields
         if field.is_nested or field.precision or field.reading != AS_WRITTEN
     }
-    # Whether they are kept or left out, undeclared fields fail nothing.
+    # Unless they fail a file, it does not matter how undeclared fields are treated.
     unknown = settings.unknown_fields is UnknownFields.FAIL
     rescued = settings.on_mismatch is OnMismatch.RESCUE
     found = [more, unknown, rescued] if more or unknown or rescued else []
@@ -86,12 +90,12 @@ def _written(field: Field) -> list[object]:
 
 
 def _reading(field: Field) -> dict[str, object]:
-    """Return how a field is declared to be written; the rest follows from it and the policy."""
+    """Return the declared reading of a field, without `exact`, which is derived."""
     return {key: value for key, value in asdict(field.reading).items() if key != "exact"}
 
 
 def with_basis(record: SourceRecord, bases: Mapping[FailureStage, str]) -> SourceRecord:
-    """Return a record that says, where its file failed, under which settings it did."""
+    """Add the digest of the relevant settings to the record of a failed file."""
     if record.failure is None or record.gone:
         return record
     basis = bases.get(record.failure.stage)
@@ -103,29 +107,29 @@ def _digest(settings: list[object]) -> str:
 
 
 RETRY = Backoff(first_secs=30, limit_secs=3600)
-"""How long a file rests that failed in a way that trying again can help."""
+"""The delays between retries of a retryable failure."""
 
 
 def is_due(
     known: UnfinishedFile, now: datetime, bases: Mapping[FailureStage, str] | None = None
 ) -> bool:
-    """Whether a file may be tried again: its rest is unread, or it failed and has rested.
+    """Whether a file may be read again: it is partly unread, or its retry delay has passed.
 
-    One that failed in the future did so by a clock that was ahead: it need not wait for that. Nor
-    need one whose retry was requested.
+    A failure in the future comes from a clock that was ahead and does not delay a retry. Nor does a
+    requested retry wait.
     """
     at = next_try(known, bases)
     return at is not None and (now >= at or now < known.at or is_asked_for(known, bases))
 
 
 def is_asked_for(known: UnfinishedFile, bases: Mapping[FailureStage, str] | None = None) -> bool:
-    """Whether a file is to be read again at once: by order, or since the settings are others."""
+    """Whether to retry a file at once: on request, or because relevant settings changed."""
     failure = known.record.failure
     if known.record.gone or failure is None:
         return False
     present = (bases or {}).get(failure.stage)
     changed = not failure.retryable and present is not None and present != failure.basis
-    # No setting brings an object back.
+    # Settings do not bring a missing object back.
     changed = changed and not lacks_its_object(known.record)
     return known.record.retry or changed
 
@@ -133,10 +137,9 @@ def is_asked_for(known: UnfinishedFile, bases: Mapping[FailureStage, str] | None
 def next_try(
     known: UnfinishedFile, bases: Mapping[FailureStage, str] | None = None
 ) -> datetime | None:
-    """Return when a file is read again as it is; None where something has to change first. Pure.
+    """Return when to read an unchanged file again; None if it or the settings must change first.
 
-    That is the file, or the settings that bore on its failure. Under which a record of an older
-    version failed is not known: it is tried once.
+    A failure without a digest of its settings is retried once.
     """
     failure = known.record.failure
     if known.record.gone:
@@ -148,7 +151,7 @@ def next_try(
     if not failure.retryable:
         return None
     if failure.attempts == 0:
-        return known.at  # It was not tried and failed, but is to be read again.
+        return known.at  # It has not failed an attempt, but must be read again.
     return known.at + timedelta(seconds=RETRY.wait(failure.attempts, lambda: 1.0))
 
 
@@ -157,24 +160,24 @@ MOST_CHANGED = 1000
 
 
 class Decision(StrEnum):
-    """What becomes of a listed file."""
+    """The decision on a listed file."""
 
     DONE = "done"
-    """Nothing more is to be done with it."""
+    """There is nothing to do."""
     TAKE = "take"
     FAIL = "fail"
     """It fails without being read."""
     WAIT = "wait"
-    """It has to be looked at again."""
+    """It must be checked again."""
     FULL = "full"
     """The batch has no room for it."""
     NO_FILE = "no_file"
-    """There is no such file: the listed object is a folder marker."""
+    """It is a folder marker."""
 
 
 @dataclass(slots=True, kw_only=True)
 class FileFilter:
-    """Decides file by file, and holds no more of them than one batch may take."""
+    """Decides file by file, and holds at most one batch."""
 
     source: SourceSettings
     template: Template | None
@@ -182,21 +185,21 @@ class FileFilter:
     tried: frozenset[str] = frozenset()
     """Keys that have failed in this run and must not be tried again (with `--once`)."""
     first_seen: Mapping[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
-    """When each file that was too young was first seen as it is."""
+    """When each file that was too young was first seen unchanged."""
     bases: Mapping[FailureStage, str] = field(default_factory=dict)
-    """By stage, a digest of the settings that bear on it: a failure under others is tried again."""
+    """By stage, a digest of the relevant settings: a failure under others is retried."""
     since: Window | None = None
-    """The folders that are recent enough, counted from when the source was first read."""
+    """The folders that are recent enough, relative to when the source was first read."""
     now: datetime
     ahead: timedelta = timedelta(0)
-    """By how much our clock is known to be ahead of a store's."""
+    """By how much our clock is known to be ahead of the store's."""
     exists: Callable[[str], bool] = lambda _path: True
-    """Whether there is an object of this name: the marker of a folder is listed by one."""
+    """Whether an object of this name exists: folder markers are listed without their slash."""
     young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     tally: SkipTally = field(default_factory=SkipTally)
-    """Counts the files that are not taken, from the start of the look."""
+    """Counts the skipped files since the listing began."""
     left_over: int = 0
-    """Files that are left to a later batch."""
+    """Files left to a later batch."""
     _take: dict[str, SourceFile] = field(default_factory=dict)
     _bytes: int = 0
     _again: set[str] = field(default_factory=set)
@@ -204,7 +207,7 @@ class FileFilter:
     _changed: list[ObjectFacts] = field(default_factory=list)
 
     def is_ours(self, facts: ObjectFacts) -> bool:
-        """Whether a listed file is to be looked at at all, and count it if not."""
+        """Whether a listed file belongs to the source; count it as skipped if not."""
         reason = why_not_ours(facts.path, self.source)
         if reason is None and self.since is not None and not self.since.holds(facts.path, self.now):
             reason = Reason.TOO_OLD
@@ -213,7 +216,7 @@ class FileFilter:
         return reason is None
 
     def consider(self, facts: ObjectFacts, before: Before) -> Decision:
-        """Return what becomes of a source file, and enter it where it is taken."""
+        """Decide on a source file, and add it to the batch if it is taken."""
         key = f"{self.source.name}:{facts.path}"
         if key in self._take:
             return Decision.TAKE
@@ -230,8 +233,8 @@ class FileFilter:
         if before.finished is not None and is_same(before.finished, facts):
             return self.done(facts)
         if before.is_rejected:
-            return self._pass_over(facts)  # Its rows would come beside those it was to replace.
-        # What gave no row has none in the table: its new content is read like a new file's.
+            return self._pass_over(facts)  # It would duplicate the rows that it was to replace.
+        # A file without rows has none in the table: its new content is read like a new file.
         is_other = is_cut or (before.finished is not None and not before.finished.empty)
         # The rest of an object whose first lines are in the table is always read.
         is_begun = known is not None and bool(self._read_before(known, facts))
@@ -243,25 +246,25 @@ class FileFilter:
             or (same_object(known.record, facts) and not self._may_be_tried(known))
         ):
             self._rest(key, facts, known)
-            return Decision.DONE  # No range waits for it: it is looked at by itself when it is due.
+            return Decision.DONE  # No range waits for it: it is checked individually when due.
         return self._enter(key, facts, known, is_other=is_other)
 
     def begin_with(self, taken: Collection[SourceFile]) -> None:
-        """Take files that an earlier look has found: a batch holds them and what follows."""
+        """Begin with the files that an earlier listing has found."""
         self._take = {file.key: file for file in taken}
         self._bytes = sum(file.to_read for file in taken)
 
     def loses_rest(self, facts: ObjectFacts, known: UnfinishedFile) -> bool:
-        """Whether a part of a file is in the table, and nothing is read of what it is now."""
+        """Whether a file was read in part and its current content is not read."""
         return self._is_cut(known, facts) and self.source.on_change is not OnChange.REINGEST
 
     def _may_be_tried(self, known: UnfinishedFile) -> bool:
-        """Whether a file may be read again as it is: it is due, or is there again."""
+        """Whether an unchanged file may be read again: it is due, or has reappeared."""
         back = known.record.gone or lacks_its_object(known.record)
         return back or is_due(known, self.now, self.bases)
 
     def _lose_rest(self, facts: ObjectFacts, record: SourceRecord) -> Decision:
-        """Enter once that the rest of an object which was begun is not there any more."""
+        """Record once that the rest of a partly read object is gone."""
         is_new = not is_traced(record, ChangedPartWay)
         if is_new and self.is_full:
             return self._leave_over(facts)
@@ -271,7 +274,7 @@ class FileFilter:
         return Decision.FAIL if is_new else Decision.DONE
 
     def _pass_over(self, facts: ObjectFacts) -> Decision:
-        """Leave a file that is another object now, and report it unless changes are ignored."""
+        """Skip a file whose object changed, and report it unless changes are ignored."""
         if self.source.on_change is OnChange.IGNORE:
             return self.done(facts)
         self.leave(Reason.CHANGED, facts)
@@ -279,7 +282,7 @@ class FileFilter:
         return Decision.DONE
 
     def done(self, facts: ObjectFacts) -> Decision:
-        """Count a file of which nothing more is to be done."""
+        """Count a finished file."""
         self.leave(Reason.INGESTED, facts)
         return Decision.DONE
 
@@ -290,11 +293,11 @@ class FileFilter:
         detail: str | None = None,
         until: datetime | None = None,
     ) -> None:
-        """Count a file that is left alone."""
+        """Count a skipped file."""
         self.tally.add(facts.path, facts.size, reason, detail, until)
 
     def pass_over(self, path: str, reason: Reason) -> None:
-        """Count a name of which the listing says no more, or a folder that it need not go into."""
+        """Count a skipped name or folder of unknown size."""
         self.tally.add(path, 0, reason)
 
     def _rest(self, key: str, facts: ObjectFacts, known: UnfinishedFile) -> None:
@@ -308,7 +311,7 @@ class FileFilter:
         )
 
     def finding(self) -> Finding:
-        """Return the files to take, and those that are left alone by their reasons."""
+        """Return the files to take, and the skipped ones by reason."""
         return Finding(
             take=tuple(self._take.values()),
             misplaced=tuple(self._misplaced),
@@ -320,10 +323,10 @@ class FileFilter:
         )
 
     def _is_young(self, key: str, facts: ObjectFacts) -> bool:
-        """Go by the store's clock, or by ours once the file has not changed for long enough.
+        """Whether a file is younger than `min_age`, by the store's clock or by our observation.
 
-        A store's clock may be ahead of ours: then its time alone would keep a file waiting. Where
-        ours is ahead, files seem older to us than they are, so that much is taken off.
+        If the store's clock is ahead of ours, a file counts as old enough once we have seen it
+        unchanged for `min_age`. If ours is known to be ahead, the difference is subtracted.
         """
         enough = timedelta(seconds=self.source.min_age)
         now = self.now - self.ahead
@@ -338,7 +341,7 @@ class FileFilter:
 
     @property
     def is_full(self) -> bool:
-        """Whether a batch may hold no more files."""
+        """Whether the batch is full."""
         return len(self._take) + len(self._misplaced) >= self.source.max_files_per_batch
 
     def _leave_over(self, facts: ObjectFacts) -> Decision:
@@ -349,7 +352,7 @@ class FileFilter:
     def _enter(
         self, key: str, facts: ObjectFacts, known: UnfinishedFile | None, *, is_other: bool
     ) -> Decision:
-        """Take a file, if it is old enough and the batch has room for it."""
+        """Take a file if it is old enough and the batch has room."""
         if self._is_young(key, facts):
             self.leave(Reason.TOO_YOUNG, facts)
             return Decision.WAIT
@@ -373,7 +376,7 @@ class FileFilter:
             path=facts.path,
             size=facts.size,
             etag=facts.etag,
-            # Bytes are left of plain files only, even under a compressed suffix.
+            # Only plain files have unread byte ranges, even with a compressed suffix.
             codec=Codec.NONE if left else codec_for(facts.path, source.compression),
             by_content=source.compression is Compression.AUTO and not left,
             partition_values=values,
@@ -389,7 +392,7 @@ class FileFilter:
     def _failed(
         self, facts: ObjectFacts, error: LakeError, known: UnfinishedFile | None
     ) -> SourceRecord:
-        """Enter a file whose path is wrong; what earlier batches have read of it stays known."""
+        """Return the failure of a file with a wrong path, keeping what earlier batches read."""
         before = SourceRecord(
             source=self.source.name,
             path=facts.path,
@@ -405,26 +408,26 @@ class FileFilter:
         return failed(before, failure)
 
     def _goes_on(self, known: UnfinishedFile, facts: ObjectFacts) -> bool:
-        """Whether what is known of a file is of this very object, counted as it is now."""
+        """Whether a known file is this very object, with records counted the same way."""
         record = known.record
         return same_object(record, facts) and record.form == self.source.form.counted_as
 
     def _is_cut(self, known: UnfinishedFile, facts: ObjectFacts) -> bool:
-        """Whether part of a file is in the table, and its rest can no longer be identified."""
+        """Whether a file was read in part and its rest can no longer be identified."""
         return is_part_way(known.record) and not self._goes_on(known, facts)
 
     def _read_before(self, known: UnfinishedFile | None, facts: ObjectFacts) -> int:
-        """Count the lines of this very object that are in the table already."""
+        """Return the lines of this very object that were read already."""
         if known is None or not self._goes_on(known, facts):
             return 0
         return known.record.records_read
 
 
 def same_object(record: SourceRecord, facts: ObjectFacts) -> bool:
-    """Whether a listed object is the one that was read: size and e-tag."""
+    """Whether a listed object is the recorded one, by size and e-tag."""
     return (record.size, record.etag) == (facts.size, facts.etag)
 
 
 def is_same(name: IngestedFile, facts: ObjectFacts) -> bool:
-    """Whether a listed object is the one that is in the table: size and e-tag."""
+    """Whether a listed object is the ingested one, by size and e-tag."""
     return name.size == facts.size and name.etag == facts.etag

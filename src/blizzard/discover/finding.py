@@ -1,7 +1,6 @@
-"""Findings of one listing of a source: files to read, and why others are skipped.
+"""The result of listing a source: files to read, and the reasons why others are skipped.
 
-The reasons are a small closed set. The name of a file says whether it is a source file, how it is
-compressed, and which partition it belongs to.
+A file's name determines whether it is a source file, its compression and its partition.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,13 +19,13 @@ from lakebed.storage.options import ObjectFacts
 from lakebed.types import Codec, Compression
 
 FEW = 5
-"""How many names stand for all files with the same reason."""
+"""Example names per reason."""
 MOST_NAMED = 1000
-"""At most this many files are reported one by one for each reason; all are counted."""
+"""The most files reported one by one per reason; all are counted."""
 
 
 class Reason(StrEnum):
-    """Why a file is not taken now."""
+    """Why a file is skipped now."""
 
     INGESTED = "ingested"
     CHANGED = "changed"
@@ -49,7 +48,7 @@ class Reason(StrEnum):
 
 
 AMISS = (Reason.LINK, Reason.UNREADABLE, Reason.UNUSABLE_NAME)
-"""What a person should see to: there may be data that is not read, and no waiting helps."""
+"""Reasons that need attention: data may be unread, and waiting does not help."""
 UNREAD = (*AMISS, Reason.NOT_NDJSON)
 """Names that may hold data and are never read; `status`, `files` and `audit` count them."""
 
@@ -85,30 +84,30 @@ IN_WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedFile:
-    """One file that is not taken, and why."""
+    """One skipped file, and the reason."""
 
     path: str
     size: int
     reason: Reason
     detail: str | None = None
-    """What an earlier try, or a look at the path, said of it."""
+    """The earlier failure, or the error of its path."""
     until: datetime | None = None
-    """When it is tried again."""
+    """When it is retried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkipSummary:
-    """All files of a source that are not taken for the same reason."""
+    """All files of a source that are skipped for the same reason."""
 
     reason: Reason
     files: int
     bytes: int
     some: tuple[str, ...]
-    """A few of their paths, the first ones."""
+    """The first few paths."""
     detail: str | None = None
-    """What was said of the first of them."""
+    """The detail of the first file."""
     until: datetime | None = None
-    """When the first of them is tried again."""
+    """The earliest retry."""
 
 
 @dataclass(slots=True)
@@ -123,7 +122,7 @@ class _TalliedReason:
 
 @dataclass(slots=True)
 class SkipTally:
-    """Counts files by their reason, and names the first of each; those that are done, a few."""
+    """Counts skipped files by reason, and keeps the first of each."""
 
     _by_reason: dict[Reason, _TalliedReason] = field(default_factory=dict)
 
@@ -149,7 +148,7 @@ class SkipTally:
             one.until = min(until, one.until or until)
 
     def resumed(self) -> "SkipTally":
-        """Return a copy for a look that goes on, which comes by the files beyond its last batch."""
+        """Return a copy for a resumed listing, which meets the files beyond the batch again."""
         return SkipTally(
             {
                 reason: replace(one, first=list(one.first))
@@ -159,7 +158,7 @@ class SkipTally:
         )
 
     def summed_up(self) -> tuple[SkipSummary, ...]:
-        """Put the files with the same reason together, in the order of the reasons."""
+        """Summarise the files by reason, in the order of the reasons."""
         return tuple(
             SkipSummary(
                 reason=reason,
@@ -174,7 +173,7 @@ class SkipTally:
         )
 
     def named(self) -> tuple[SkippedFile, ...]:
-        """Return the files that are reported one by one, in the order of their paths."""
+        """Return the files that are reported one by one, by path."""
         some = (
             one
             for reason, tallied in self._by_reason.items()
@@ -186,47 +185,47 @@ class SkipTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One look at a source: what to take now, and what not, counted by the reason."""
+    """The result of one listing of a source."""
 
     take: tuple[SourceFile, ...] = ()
     misplaced: tuple[SourceRecord, ...] = ()
-    """Failed before they are read: their path does not give their partition, or a part of them is
-    in the table and the rest cannot be read."""
+    """Failures without reading: the path does not give the partition, or the rest of a partly read
+    file cannot be read."""
     not_taken: tuple[SkipSummary, ...] = ()
-    """By reason, how many files are not taken, and a few of them."""
+    """The skipped files by reason."""
     passed: tuple[SkippedFile, ...] = ()
-    """The files that are not taken and not done, one by one; of many, the first."""
+    """The skipped files that are not done, up to a limit."""
     left_over: int = 0
-    """New files beyond the limits of one batch; where a look stopped at the first of them, 1."""
+    """New files beyond the batch; 1 if the listing stopped at the first of them."""
     noticed: frozenset[str] = frozenset()
-    """Keys of those that were found because a message named them."""
+    """Keys of the files found by a notification."""
     again: frozenset[str] = frozenset()
-    """Keys of those that were ingested before, as other objects."""
+    """Keys of the taken files that were ingested before as other objects."""
     changed: tuple[ObjectFacts, ...] = ()
-    """Some of those that were ingested before and are other objects now."""
+    """Some of the skipped files whose object changed after they were ingested."""
     gone: tuple[SourceRecord, ...] = ()
-    """Files that wait for another try, or for their rest, and that a sweep has not found."""
+    """Unfinished files that a sweep has not found."""
     gone_left_over: int = 0
-    """Such files beyond the limits of one batch."""
+    """Further such files beyond the batch."""
     amiss: tuple[SkipSummary, ...] = ()
-    """Names that cannot be read, as the last sweep counted them; a person should see to them."""
+    """Names that need attention, as counted by the last sweep."""
     swept: bool = True
     """Whether the whole source was listed."""
 
     @property
     def has_work(self) -> bool:
-        """Whether there is something to do for a batch."""
+        """Whether there is work for a batch."""
         return bool(self.take or self.misplaced or self.gone)
 
     @property
     def work(self) -> Iterator[str]:
-        """Yield the keys of what there is to do."""
+        """Yield the keys of the files in that work."""
         yield from (file.key for file in self.take)
         yield from (record.key for record in (*self.misplaced, *self.gone))
 
     @property
     def has_more(self) -> bool:
-        """Whether there is more than one batch may hold: the next look finds it."""
+        """Whether there is more than a batch may hold."""
         return self.left_over > 0 or self.gone_left_over > 0
 
     @property
@@ -235,7 +234,7 @@ class Finding:
         return tuple(one for one in self.not_taken if one.reason in UNREAD)
 
     def count(self, reason: Reason) -> int:
-        """Count the files that are not taken for a reason."""
+        """Count the files skipped for a reason."""
         return sum(one.files for one in self.not_taken if one.reason is reason)
 
 
@@ -246,7 +245,7 @@ TEMPORARY = (
     *(".tmp", ".temp", ".part", ".partial", ".crdownload", ".inprogress", ".filepart"),
     *("_COPYING_", ".swp", ".lock", "~"),
 )
-"""How writers end the names of files that they have not finished."""
+"""Suffixes of unfinished files."""
 
 
 class PartitionUnknown(LakeError, code="partition_unknown"):
@@ -254,7 +253,7 @@ class PartitionUnknown(LakeError, code="partition_unknown"):
 
 
 def why_not_ours(path: str, source: SourceSettings) -> Reason | None:
-    """Return why a name is none of the source's files; None where it is one."""
+    """Return why a name is not a file of the source; None if it is."""
     if source.pattern is not None and source.pattern.compiled().fullmatch(path) is None:
         return Reason.NOT_MATCHED
     if is_hidden(path):
@@ -265,21 +264,21 @@ def why_not_ours(path: str, source: SourceSettings) -> Reason | None:
 
 
 def why_not_below(folder: str, source: SourceSettings) -> Reason | None:
-    """Return why no file below a folder is one of the source's; None where some may be."""
+    """Return why a folder holds no files of the source; None if it may."""
     if source.pattern is not None and not source.pattern.may_hold(folder):
         return Reason.NOT_MATCHED
     return Reason.HIDDEN if is_hidden(folder) else None
 
 
 def codec_for(path: str, compression: Compression) -> Codec:
-    """Go by the file's suffix unless the configuration says how the files are compressed."""
+    """Return the configured codec, or that of the file's suffix."""
     return codec_of(path) if compression is Compression.AUTO else Codec(compression.value)
 
 
 def partition_of(
     path: str, template: Template | None, fields: Mapping[str, Field]
 ) -> dict[str, str | None]:
-    """Take the partition values from a source path, checked against their columns."""
+    """Parse the partition values of a source path, and check them against their columns."""
     if template is None:
         return {}
     try:

@@ -1,7 +1,7 @@
-"""A look at the files that notices name, and at no others.
+"""Check the files named by notifications, and no others.
 
-It goes through the lister and the filter that a sweep goes through, so every rule holds: a hint
-only makes the look happen sooner. What is new is still asked of the journal.
+They pass through the same lister and filter as in a sweep, so all rules apply, and the journal
+decides what is new: a hint only makes the check happen sooner.
 """
 
 from collections.abc import Collection, Iterator
@@ -21,12 +21,12 @@ from lakebed.listing.watermark import ListingPlan, Range, folder_and_name
 from lakebed.storage.options import ObjectFacts
 
 MOST_HEADS = 10
-"""Files of one folder that are looked at one by one; of more, a listing takes the place."""
+"""Files per folder that are checked individually; more are listed."""
 
 
 @dataclass(slots=True, kw_only=True)
 class HintedLook:
-    """One look at hinted files of a source, between two looks at the source."""
+    """One check of the hinted files of a source, between two listings."""
 
     lister: SourceLister
     context: DiscoveryContext
@@ -38,9 +38,9 @@ class HintedLook:
     _left_over: int = 0
 
     def follow(self, hints: Collection[Hint], known: Finding) -> tuple[Finding, HintsFollowed]:
-        """Return what is known of the source with what the hints bring, and what became of them.
+        """Return the finding extended by the hinted files, and the outcome of the hints.
 
-        A batch holds no more for that than it may.
+        The limits of a batch still apply.
         """
         work = {file.key for file in known.take} | {record.key for record in known.misplaced}
         self._waiting = [hint for hint in hints if hint.key in work]
@@ -69,7 +69,7 @@ class HintedLook:
         return self._with(known, scan.finding(known.amiss)), followed
 
     def _worth_a_look(self, hint: Hint) -> Iterator[Before]:
-        """Settle a hint that needs no request to a store; else yield what the journal knows."""
+        """Settle a hint that needs no request to the store, or yield its state in the journal."""
         plan = self.lister.sweep_plan(self.context.now)
         source = self.lister.source
         odd = not _is_usable(hint.path) or why_not_ours(hint.path, source) is not None
@@ -105,7 +105,7 @@ class HintedLook:
                 self._wait(scan, hint)
 
     def _wait(self, scan: Scan, hint: Hint) -> None:
-        """Look again when a file is old enough."""
+        """Check a young file again once it is old enough."""
         young = scan.file_filter.young.get(hint.key)
         if young is None:
             self._put_off(hint)
@@ -116,12 +116,12 @@ class HintedLook:
         self._later[hint] = max(0.0, self.lister.source.min_age - age.total_seconds())
 
     def _put_off(self, hint: Hint) -> None:
-        """Leave a file to a later batch: the next one is full."""
+        """Leave a file to a later batch, because the next one is full."""
         self._later[hint] = 0.0
         self._left_over += 1
 
     def _object(self, scan: Scan, path: str) -> ObjectFacts | None:
-        """Return one object; where it may not be asked for itself, as a listing shows it."""
+        """Return one object by HEAD or, if that is denied, from a listing."""
         try:
             return self.context.store.head(path)
         except StoreDenied:
@@ -131,17 +131,17 @@ class HintedLook:
     def _in_folder(
         self, scan: Scan, folder: str, paths: list[str]
     ) -> dict[str, ObjectFacts | None]:
-        """List the part of a folder that hints are in, where that is cheaper than one by one."""
+        """List the part of a folder that holds hinted files, if that is cheaper than HEADs."""
         if len(paths) <= MOST_HEADS:
             return {}
         part = Range(prefix=folder, after=paths[0][:-1], until=paths[-1])
         return self.lister.lister.attempt(lambda: self._listed(scan, part, paths))
 
     def _listed(self, scan: Scan, part: Range, paths: list[str]) -> dict[str, ObjectFacts | None]:
-        """Return the objects of some names, None where there is none.
+        """Return the objects of some names, None if missing.
 
-        The listing ends once it has cost as many requests as the files one by one; names that it
-        has not come to by then are left out.
+        The listing ends once it costs as many requests as individual checks; names not reached by
+        then are left out.
         """
         plan = ListingPlan(ranges=lambda _root: [part])
         listing = self.lister.lister.files(self.context.store, plan, scan.guide())
@@ -169,7 +169,7 @@ class HintedLook:
 
 
 def _is_known(hint: Hint, before: Before) -> bool:
-    """Whether a message is about the very object that is in the table: size and e-tag."""
+    """Whether a message is about the ingested object, by size and e-tag."""
     name = before.finished
     if name is None or hint.size is None or hint.etag is None:
         return False
@@ -177,6 +177,6 @@ def _is_known(hint: Hint, before: Before) -> bool:
 
 
 def _is_usable(path: str) -> bool:
-    """Whether a store's library can handle a name: no listing would show another one."""
+    """Whether a listing could show this name."""
     odd = CONTROL.search(path) or SURROGATE.search(path)
     return odd is None and not {"", ".", ".."} & set(path.split("/"))

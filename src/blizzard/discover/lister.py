@@ -1,7 +1,7 @@
-"""Repeated listings of a source: list, compare with the journal, decide, remember the position.
+"""List a source repeatedly: compare with the journal, decide, and remember the position.
 
-A listing that breaks off fails as a whole: nothing is taken, and no position moves. A single file
-can be decided by the same rules without listing the rest.
+An incomplete listing fails as a whole: nothing is taken, and no position moves. Single files can be
+checked by the same rules without listing the rest.
 """
 
 import os
@@ -26,31 +26,31 @@ from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.options import ObjectFacts
 
 MOST_HEADS = 100
-"""Files that are looked at one by one because they are due; beyond that, a sweep is made."""
+"""Due files that are checked individually; with more, the source is swept."""
 SKIPPED = 1000
-"""Names of an old folder that are passed over before the listing goes on behind it."""
+"""Names of an old folder that are read before the listing jumps past it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class SourceLister:
-    """Looks at one source, and remembers between two looks where the next one may begin."""
+    """Lists one source, and remembers where the next listing may begin."""
 
     source: SourceSettings
     template: Template | None
     partition_fields: Mapping[str, Field]
     bases: Mapping[FailureStage, str] = field(default_factory=dict)
-    """By stage, a digest of the settings that bear on it."""
+    """By stage, a digest of the relevant settings."""
     limits: LookLimits = field(default_factory=LookLimits)
     _cursor: ListingCursor = field(default_factory=ListingCursor)
     _young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     _amiss: tuple[SkipSummary, ...] = ()
     lister: IncrementalLister = field(default_factory=IncrementalLister)
     _stopped: LookState | None = None
-    """Where the last look stopped; None where it came to its end."""
+    """Where the last listing stopped; None if it completed."""
     _from: LookState | None = None
-    """Where a look that stopped had begun, or had gone on from."""
+    """Where a stopped listing had begun or resumed."""
     _began: datetime | None = None
-    """When this one first looked: before a batch is journaled, nothing else says since when."""
+    """When this lister first listed the source, needed before a batch is journaled."""
 
     def look(
         self,
@@ -59,12 +59,12 @@ class SourceLister:
         open_work: Collection[str] | None = None,
         whole: bool = False,
     ) -> Finding:
-        """Return what there is to do: by a sweep where one is due, else by a quick look.
+        """List the source: by a sweep if one is due, else by a quick look.
 
-        A look that has filled a batch stops, and the next call goes on from there. `open_work` are
-        the keys that the last call found and that no entry names yet: a few are looked at one by
-        one; where they are many or unknown, the last call is made once more. With `whole`, all
-        names are listed, and those beyond the batch are counted.
+        A listing that has filled a batch stops, and the next call resumes it. `open_work` holds the
+        keys that the last call found and no entry names yet: a few are checked individually; if
+        they are many or unknown, the last call is repeated. With `whole`, all names are listed and
+        those beyond the batch are counted.
         """
         name = f"{self.source.name}:"
         unsettled = None if open_work is None else {key.removeprefix(name) for key in open_work}
@@ -83,7 +83,7 @@ class SourceLister:
         look.sought |= state.sought & self._sought(unfinished, now)
         if state is before:
             alone = self._alone(state, due)
-            # While a backlog is read, files that are tried again take half of a batch at most.
+            # While a backlog is read, retried files take at most half of a batch.
             look.one_by_one(alone[: self._most_heads])
             look.file_filter.left_over += len(alone[self._most_heads :])
         elif not sweep:
@@ -117,27 +117,27 @@ class SourceLister:
         unfinished: Mapping[str, UnfinishedFile],
         now: datetime,
     ) -> LookState:
-        """Return the state that a look goes on from, or a new one."""
+        """Return the state to resume from, or a new one."""
         if before is None:
             return self._begin(due, unfinished, now)
         if before.sorts is not self.lister.sorts:
-            # Where names come in any order, those before a position have not all been listed.
+            # If names are unsorted, some before the position may not have been listed.
             return self._begin(due, unfinished, now, sweep=True)
         if self._is_overdue(before, now):
             return self._begin(due, unfinished, now, sweep=True, reached=before.position)
         return before
 
     def _goes_on(self, unsettled: Collection[str] | None) -> LookState | None:
-        """Return where a look goes on; None where one begins."""
+        """Return the state to resume from; None to begin a new listing."""
         if unsettled is None or len(unsettled) > self._most_heads or self._stopped is None:
             return self._from
         return replace(self._stopped, unsettled=frozenset(unsettled))
 
     def _is_overdue(self, state: LookState, now: datetime) -> bool:
-        """Whether a new sweep takes the place of a look that goes on.
+        """Whether a new sweep replaces a stopped listing.
 
-        As often as `sweep_interval` says, for what has landed below its position. A sweep must come
-        further than the one before it: otherwise the names at the end would never have their turn.
+        A sweep is due every `sweep_interval`, for files that arrived below the position. But each
+        sweep must get further than the one before, or the last names would never be reached.
         """
         began = state.began if state.builder.sweep else self._cursor.swept_at
         return (not state.builder.sweep or state.position > state.reached) and sweep_is_due(
@@ -153,7 +153,7 @@ class SourceLister:
         sweep: bool = False,
         reached: str = "",
     ) -> LookState:
-        """Return a look that has listed nothing yet: a sweep where one is due, or a quick look."""
+        """Return the state of a new listing: a sweep if one is due, or a quick look."""
         sweep = (
             sweep
             or self._cursor.sweep_is_due(
@@ -163,7 +163,7 @@ class SourceLister:
             )
             or len(due) > MOST_HEADS
         )
-        # Only where they are used: of ten thousand folders they take a minute to work out.
+        # Computed only if used: for ten thousand folders this takes a minute.
         ranges = [] if sweep else self._cursor.ranges()
         sweep = sweep or len(ranges) > self.limits.ranges
         return LookState(
@@ -176,7 +176,7 @@ class SourceLister:
         )
 
     def _alone(self, state: LookState, due: list[str]) -> list[str]:
-        """Name the files to look at one by one, since the listing does not come by them."""
+        """Return the files to check individually, since the listing does not reach them."""
         return [
             path
             for path in dict.fromkeys((*sorted(state.unsettled), *due))
@@ -198,7 +198,7 @@ class SourceLister:
     def scan(
         self, context: DiscoveryContext, *, sweep: bool, state: LookState | None = None
     ) -> Scan:
-        """Return a listing that begins, or goes on from a state."""
+        """Return a scan that begins, or resumes from a state."""
         now, lookback = context.now, self.source.lookback
         state = state or LookState(
             builder=self._builder(now, sweep=sweep), ranges=(), began=now.timestamp()
@@ -227,15 +227,15 @@ class SourceLister:
         )
 
     def _since(self, context: DiscoveryContext) -> datetime:
-        """Return when the source was first looked at."""
+        """Return when the source was first listed."""
         return min(at for at in (context.since, self._began, context.now) if at is not None)
 
     def remember_young(self, young: Mapping[str, tuple[ObjectFacts, datetime]]) -> None:
-        """Remember since when files are as they are that were looked at between two looks."""
+        """Record when each file was first seen unchanged, as observed between two listings."""
         self._young = {**self._young, **young}
 
     def _due(self, context: DiscoveryContext) -> list[str]:
-        """Name the files that may be tried again by now; no range waits for them."""
+        """Return the files that may be retried now; no range waits for them."""
         return sorted(
             known.record.path
             for key, known in context.unfinished.items()
@@ -245,7 +245,7 @@ class SourceLister:
         )
 
     def _sought(self, unfinished: Mapping[str, UnfinishedFile], now: datetime) -> set[str]:
-        """Name the files that are not done and that a sweep comes by, if they are there."""
+        """Return the unfinished files that a sweep would list if they exist."""
         pattern, horizon = self.source.pattern, self.source.horizon
         return {
             path
@@ -257,7 +257,7 @@ class SourceLister:
         }
 
     def sweep_plan(self, now: datetime) -> ListingPlan:
-        """Return the listing of everything that the pattern can mean and the horizon holds."""
+        """Return the listing of all names within the pattern and the horizon."""
         pattern, horizon = self.source.pattern, self.source.horizon
         whole = Range(
             prefix="",
@@ -272,7 +272,7 @@ class SourceLister:
 
 
 def _is_ended(record: SourceRecord) -> bool:
-    """Whether the books say already that a file is gone; one that is begun fails by that."""
+    """Whether a file is already recorded as gone."""
     return record.gone or is_traced(record, GonePartWay)
 
 
@@ -296,17 +296,17 @@ def source_listers(settings: PipelineSettings) -> list[SourceLister]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotCheck:
-    """Looks at single names of one source."""
+    """Checks single names of one source."""
 
     lister: SourceLister
     context: DiscoveryContext
 
     def of(self, path: str) -> Finding:
-        """Return what a sweep makes of one name."""
+        """Return the finding of a sweep for one name."""
         scan = self.lister.scan(self.context, sweep=True)
         facts = self._plain(path)
         if facts is None:
-            # What a listing makes of it: a link, a name that cannot be used, a folder's marker.
+            # A listing identifies links, unusable names and folder markers.
             one = Range(prefix="", after=path[:-1], until=path)
             scan.over(facts for facts in self._listed(scan, one) if facts.path == path)
         elif self.lister.sweep_plan(self.context.now).wanted(path):
@@ -322,7 +322,7 @@ class SpotCheck:
         )
 
     def _plain(self, path: str) -> ObjectFacts | None:
-        """Return an object that a listing shows as it is; None where that has to be asked."""
+        """Return an ordinary object; None if only a listing can identify it."""
         root = self.context.store.local_root
         if root is not None:
             parts = path.split("/")

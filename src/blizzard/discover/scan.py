@@ -1,7 +1,7 @@
-"""One look at a source under way: what is listed, what is decided, and where it stopped.
+"""One listing of a source in progress, and the state from which it resumes.
 
-A look that has filled a batch stops, and a later one goes on from there (`LookState`): by the
-listing that is still open or, where that is used up or broken, by the names that are left.
+A listing that has filled a batch stops, and a later one resumes it (`LookState`): with the open
+listing or, if that is used up or broken, with the remaining ranges.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -38,18 +38,18 @@ REASONS = {
 
 
 JournalLookup = Callable[[str], Before]
-"""Returns what the journal knows of a source file by its key; asked in the order of the names."""
+"""Returns the journal's state of a source file by key; called in name order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveryContext:
-    """What files of a source are compared with: the store, the journal and the time."""
+    """The store, the journal and the time of a listing."""
 
     store: Reader
     lookup: JournalLookup
     unfinished: Mapping[str, UnfinishedFile]
     since: datetime | None = None
-    """When the source was first read; None if it never was, or if that does not matter."""
+    """When the source was first read; None if never or irrelevant."""
     tried: frozenset[str] = frozenset()
     """Keys that have failed in this run and must not be tried again (with `--once`)."""
     now: datetime
@@ -59,17 +59,17 @@ class DiscoveryContext:
 
 @dataclass(slots=True, kw_only=True)
 class Scan:
-    """One listing of a source under way."""
+    """One listing of a source in progress."""
 
     source: SourceSettings
     context: DiscoveryContext
     file_filter: FileFilter
     cursor_builder: CursorBuilder
     sought: set[str] = field(default_factory=set)
-    """The files that are not done and were not listed so far."""
+    """Unfinished files that were not listed so far."""
 
     def over(self, listing: Iterator[ObjectFacts], *, stops: bool = False) -> ObjectFacts | None:
-        """Go over listed files in their order; with `stops`, return the first beyond the batch."""
+        """Decide on listed files in order; with `stops`, return the first one beyond the batch."""
         sought, is_ours, consider = self.sought, self.file_filter.is_ours, self._consider
         listed, beyond = 0, None
         for facts in listing:
@@ -85,25 +85,25 @@ class Scan:
         return beyond
 
     def beyond_horizon(self, facts: ObjectFacts) -> None:
-        """Count a listed file that is too old for a sweep to look at."""
+        """Count a listed file beyond the sweep horizon."""
         self.file_filter.leave(Reason.BEYOND_HORIZON, facts)
 
     def one_by_one(self, paths: list[str]) -> None:
-        """Look at files that no range need list; one that is gone stays as it was left."""
+        """Check files individually; ignore missing ones."""
         for path in paths:
             facts = self.context.store.head(path)
             if facts is not None and self.file_filter.is_ours(facts):
                 self.file_filter.consider(facts, self.context.lookup(self._key(path)))
 
     def consider_hinted(self, facts: ObjectFacts, before: Before) -> Decision:
-        """Return what becomes of a file that is looked at by itself; no position moves by it."""
+        """Decide on a hinted file without moving any position."""
         decision = self.file_filter.consider(facts, before)
         if decision is Decision.TAKE:
             self._takes(facts, self.context.now.timestamp())
         return decision
 
     def guide(self, counts: Callable[[], FileFilter] | None = None) -> Guide:
-        """Return what the listing need not enter; `counts` counts what it leaves out."""
+        """Return the listing's guide; `counts` returns the filter that counts skipped names."""
         source = self.source
         counts = counts or (lambda: self.file_filter)
 
@@ -120,7 +120,7 @@ class Scan:
         )
 
     def finding(self, amiss: tuple[SkipSummary, ...], *, stopped: bool = False) -> Finding:
-        """Return what came of it; what a sweep that stopped has not listed is not gone."""
+        """Return the result; files that a stopped sweep has not reached are not gone."""
         most = self.source.max_files_per_batch
         sought = [] if stopped else sorted(self.sought)
         missing = [self.context.unfinished[self._key(path)].record for path in sought[:most]]
@@ -149,7 +149,7 @@ class Scan:
         before = self.context.lookup(key)
         decision = self.file_filter.consider(facts, before)
         if decision is Decision.DONE:
-            # One that is another object now is compared with what is in the table each time.
+            # A changed object is compared with the ingested one each time.
             name = before.finished or IngestedFile(key=key, size=facts.size, etag=facts.etag)
             self.cursor_builder.done(name, facts.path, self._arrival(facts, seen))
         elif decision is Decision.TAKE or decision is Decision.FAIL:
@@ -163,10 +163,10 @@ class Scan:
         self.cursor_builder.takes(name, facts.path, arrived)
 
     def _arrival(self, facts: ObjectFacts, seen: SeenName | None) -> float:
-        """Return when a file came: when we first saw it or, at a sweep, when the store says so.
+        """Return when a file arrived: when first seen or, in a sweep, its modification time.
 
-        A sweep sees files that came long ago. A store's clock that is ahead makes them younger
-        than they are, which costs a little and loses nothing.
+        A sweep may find old files. If the store's clock is ahead, they seem younger, which costs a
+        little and loses nothing.
         """
         if seen is not None:
             return seen.arrived
@@ -179,37 +179,37 @@ class Scan:
 
 @dataclass(slots=True, kw_only=True)
 class OpenListing:
-    """The listing of a look, which goes on where the look stopped."""
+    """A listing that can be resumed where it stopped."""
 
     lister: IncrementalLister
     plan: ListingPlan
     ranges: list[Range]
-    """What is left to list; of the first range, the names after `_after`."""
+    """The remaining ranges; the first one continues after `_after`."""
     scan: Scan
-    """The look that counts what the listing leaves out."""
+    """The current scan, which counts skipped names."""
     _after: str | None = None
     _files: Iterator[ObjectFacts] | None = None
     _beyond: ObjectFacts | None = None
 
     def files(self) -> Iterator[ObjectFacts]:
-        """Yield the files that are left."""
+        """Yield the remaining files."""
         if self._files is None:
             self._files = self._all()
         beyond, self._beyond = self._beyond, None
         if beyond is not None:
             yield beyond
-        # `yield from` would close the listing together with the look that stops.
+        # `yield from` would close the listing together with the stopped scan.
         for facts in self._files:  # noqa: UP028
             yield facts
 
     def stop(self, beyond: ObjectFacts) -> tuple[Range, ...]:
-        """Put back a file, the first one that is left; return the ranges that are left."""
+        """Put back the first remaining file; return the remaining ranges."""
         self._beyond = beyond
         first, *others = self.ranges
         return (first if self._after is None else replace(first, after=self._after), *others)
 
     def _all(self) -> Iterator[ObjectFacts]:
-        # The scan is another one once the listing is resumed.
+        # After resuming, `self.scan` is another scan.
         guide = self.scan.guide(lambda: self.scan.file_filter)
 
         def left_out(facts: ObjectFacts) -> None:
@@ -227,33 +227,33 @@ class OpenListing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookState:
-    """How far a look has come: where it goes on once the batch that it filled is journaled."""
+    """The state from which a listing resumes once the batch that it filled is journaled."""
 
     builder: CursorBuilder
     ranges: tuple[Range, ...]
-    """What is left to list."""
+    """The remaining ranges."""
     sought: frozenset[str] = frozenset()
-    """The files that are not done and were not listed so far."""
+    """Unfinished files that were not listed so far."""
     tally: SkipTally = field(default_factory=SkipTally)
     young: Mapping[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     began: float
-    """When the look began: what lands before its position later on is for the next sweep."""
+    """When the listing began; later arrivals before its position are left to the next sweep."""
     reached: str = ""
-    """How far the sweep before had come when this one took its place."""
+    """The position of the sweep that this one replaced."""
     sorts: bool = False
-    """Whether the names were sorted, as `IncrementalLister.sorts` says."""
+    """Whether the names were sorted, see `IncrementalLister.sorts`."""
     unsettled: frozenset[str] = frozenset()
-    """Files that it has found and that no entry names: they are looked at one by one."""
+    """Files found that no entry names; they are checked individually."""
     listing: list[OpenListing] = field(default_factory=list)
-    """The listing that is still open, unless another look has gone on with it."""
+    """The open listing, unless it was already resumed."""
 
     @property
     def position(self) -> str:
-        """Return the name after which a sweep goes on."""
+        """Return the name after which a sweep resumes."""
         return self.ranges[0].after if self.ranges else ""
 
     def lists(self, path: str) -> bool:
-        """Whether a name is still to be listed."""
+        """Whether a name is in the remaining ranges."""
         return any(
             (not each.prefix or path.startswith(f"{each.prefix}/"))
             and each.after < path
@@ -262,7 +262,7 @@ class LookState:
         )
 
     def listing_for(self, scan: Scan, lister: IncrementalLister, plan: ListingPlan) -> OpenListing:
-        """Return the open listing, or a new one of what is left."""
+        """Return the open listing, or a new one of the remaining ranges."""
         try:
             listing = self.listing.pop()
         except IndexError:
@@ -272,8 +272,8 @@ class LookState:
 
 
 def gone(record: SourceRecord) -> SourceRecord:
-    """Return the record of a file that is not done and not there any more. Pure.
+    """Return the record of an unfinished file that has disappeared. Pure.
 
-    What was read of it before is in the books already, so it counts no lines.
+    It counts no lines, since earlier entries have counted what was read.
     """
     return replace(settled(record), gone=True)

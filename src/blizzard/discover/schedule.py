@@ -1,12 +1,12 @@
-"""When each source is looked at next, and what is known of it until then.
+"""Schedule the listings of each source, and keep their findings.
 
-Every source has a pace of its own. While a batch of a backlog runs, a look ahead finds the next
-one's files, so that listing costs no time of its own. What a look has found is used only as long as
-the journal has not heard of it: an entry makes the schedule forget every file that it names.
+Every source has its own interval. While a batch of a backlog runs, a listing ahead finds the files
+of the next one, so that listing takes no extra time. An entry removes every file that it names from
+the findings.
 
-A look is made by a copy of the source's lister. The copy, and with it where the next look may
-begin, takes the place of the original only if the look counts: all sources answered and, for a look
-ahead, every file of the batch that it took for done has been journaled.
+A copy of the source's lister does the listing. It replaces the original, and so the position of the
+next listing, only on success: all sources answered and, for a listing ahead, every file of the
+running batch was journaled.
 """
 
 import math
@@ -31,21 +31,21 @@ from lakebed.documents.records import SourceRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
-    """One look at a source: what it found, and the lister that goes on from there."""
+    """One listing of a source: its finding, and the lister that continues from there."""
 
     finding: Finding
     lister: SourceLister
 
 
 class LookAhead:
-    """One look at the sources in a thread of its own; it reads, and writes nothing."""
+    """A read-only listing of the sources in a separate thread."""
 
     def __init__(
         self, look: Callable[[], dict[str, Looked]], *, begun: float, taken: frozenset[str]
     ) -> None:
         self.begun = begun
         self.taken = taken
-        """The files of the running batch, which the look takes for done."""
+        """The files of the running batch, assumed done."""
         self.found: dict[str, Looked] | None = None
         self.ended = threading.Event()
         self.journaled: set[str] = set()
@@ -55,55 +55,55 @@ class LookAhead:
     def _run(self) -> None:
         try:
             self.found = self._look()
-        except Exception:  # noqa: BLE001, S110 - the next step looks for itself, and tells what is wrong
+        except Exception:  # noqa: BLE001, S110 - the next step lists again and reports the error
             pass
         finally:
             self.ended.set()
 
 
 THINK_AGAIN_SECS = 10.0
-"""Files that wait for their batch are thought of this often, however rare the looks are."""
+"""Waiting files are reconsidered at least this often, however rare the listings are."""
 PATIENCE_SECS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often sources are looked at. With `drain` once, if that finds all there is to read."""
+    """How often sources are listed; with `drain`, once unless a batch was filled."""
 
     drain: bool = False
     jitter: float = 0.0
     chance: Callable[[], float] = lambda: 0.0
 
     def first(self) -> float:
-        """Draw the seconds before the first look."""
+        """Draw the seconds before the first listing."""
         return 0.0 if self.drain else self.jitter * self.chance()
 
     def of(self, source: SourceSettings) -> SourceSettings:
-        """Return a source as it is looked at: to drain it, a sweep comes to its end at last."""
+        """Return the source settings to use: to drain a source, no sweep is restarted."""
         return replace(source, sweep_interval=math.inf) if self.drain else source
 
     def between(self, source: SourceSettings) -> float:
-        """Draw the seconds from one look at a source to the next."""
+        """Draw the seconds between two listings of a source."""
         return math.inf if self.drain else source.poll_interval + self.jitter * self.chance()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What the last look at a source has found, when it was, and how long it holds."""
+    """The finding of the last listing of a source, its time and its validity."""
 
     finding: Finding
     at: float
     holds: float
 
     def is_due(self, now: float) -> bool:
-        """Whether to look again: it is time, or the next files are beyond what was found."""
+        """Whether to list again: the finding has expired, or is used up and there is more."""
         spent = self.finding.has_more and not self.finding.has_work
-        # A clock that was set back must not stop the looks.
+        # A clock that was set back must not stop the listings.
         return spent or now < self.at or now >= self.at + self.holds
 
 
 class Schedule:
-    """What is known of the sources of one pipeline between two looks."""
+    """The current findings of all sources of one pipeline."""
 
     def __init__(
         self,
@@ -129,14 +129,14 @@ class Schedule:
         self._seen: dict[str, _Seen] = {}
         self._ahead: LookAhead | None = None
         self._part_way: set[str] = set()
-        """Sources with a file whose rest is unread: it is found by the next look."""
-        # The journal is asked by a look ahead while the batch that it knows is appended.
+        """Sources with a partly read file, to be listed again at once."""
+        # A listing ahead reads the journal while the running batch is appended to it.
         self.journal_lock = threading.Lock()
 
     def findings(self, ledger: Ledger, tried: frozenset[str]) -> dict[str, Finding]:
-        """Look at the sources that are due; return what is known of all of them.
+        """List the sources that are due; return the findings of all sources.
 
-        All looks must succeed before any of them counts: a listing that breaks off fails them all.
+        All listings must succeed before any of them counts.
         """
         fresh = self._take_ahead()
         now = self._clock.seconds()
@@ -150,7 +150,7 @@ class Schedule:
         return {name: seen.finding for name, seen in self._seen.items()}
 
     def wait(self) -> float:
-        """Return how many seconds to wait before the next step has anything to do."""
+        """Return the seconds until the next step may have work."""
         until_due = min(self._until_due(), self._hints.until_due(self._clock.seconds()))
         if any(seen.finding.take for seen in self._seen.values()):
             return min(until_due, THINK_AGAIN_SECS)
@@ -164,9 +164,9 @@ class Schedule:
         running: Collection[SourceFile],
         failed: Collection[SourceRecord],
     ) -> None:
-        """Look for the files of the next batch while the one with these files runs.
+        """Begin to list the files of the next batch while one with these files runs.
 
-        That is done in sources with more files than a batch may hold.
+        Only sources with more files than a batch may hold are listed.
         """
         more = tuple(
             source for source in self._settings.sources if self._seen[source.name].finding.has_more
@@ -196,9 +196,9 @@ class Schedule:
         self._ahead = LookAhead(look, begun=self._clock.seconds(), taken=frozenset(taken))
 
     def journaled(self, keys: Collection[str], part_way: Collection[str] = ()) -> None:
-        """Forget files that an entry names: they must not be taken once more.
+        """Remove files that an entry names from the findings, so that they are not taken again.
 
-        The sources in which an entry has left files `part_way` are due at once.
+        Sources with files that the entry leaves `part_way` are due at once.
         """
         self._part_way |= set(part_way)
         if self._ahead is not None:
@@ -207,20 +207,20 @@ class Schedule:
         self._hints.journaled(keys)
 
     def batch_failed(self) -> None:
-        """Let the next step see what is there by then; a run that polls does so in time."""
+        """Discard the listing ahead and, when draining, all findings."""
         self.drop_ahead()
         if self._pace.drain:
             self._seen = {}
 
     def drop_ahead(self) -> None:
-        """Drop a look ahead: its batch, or the next one, does not come."""
+        """Discard the listing ahead."""
         self._ahead = None
 
     def _take_ahead(self) -> frozenset[str]:
-        """Use what a look ahead has found, if it came to a good end and is of any use.
+        """Use the finding of the listing ahead, if it succeeded and its batch was journaled.
 
-        Return the sources that need not be looked at once more: to drain them, what was found
-        ahead is taken first.
+        Return the sources that need not be listed again: when draining, their findings are used up
+        first.
         """
         ahead, self._ahead = self._ahead, None
         if ahead is None:
@@ -230,7 +230,7 @@ class Schedule:
                 return frozenset()  # A stop was asked for.
         found = ahead.found
         if found is None or not ahead.taken <= ahead.journaled:
-            return frozenset()  # It took for done what was not, so it may have passed it by.
+            return frozenset()  # It skipped files as done that are not journaled.
         self._saw(found, ahead.begun)
         self.journaled(ahead.journaled)
         if not self._pace.drain:
@@ -290,14 +290,14 @@ class Schedule:
         )
 
     def _open_work(self, running: Collection[str] = ()) -> dict[str, frozenset[str]]:
-        """Return by source the files that are found and neither journaled nor being read."""
+        """Return by source the files that were found and are neither journaled nor running."""
         return {
             name: frozenset(key for key in seen.finding.work if key not in running)
             for name, seen in self._seen.items()
         }
 
     def _follow_hints(self, ledger: Ledger, tried: frozenset[str]) -> None:
-        """Look at the files that messages name; what is new joins what the last look has found."""
+        """Check the files named by notifications, and add new ones to the findings."""
         for source in self._settings.sources:
             seen = self._seen.get(source.name)
             hints = self._hints.due(source.name, self._clock.seconds())
@@ -315,8 +315,8 @@ class Schedule:
                 before = self._seen.get(source.name)
                 looked = _with_noticed(looks[source.name], before)
                 self._listers[source.name] = looked.lister
-                # What is found of a backlog is read before the next look, however long the batch
-                # before it ran: a new sweep would begin with other files.
+                # Files of a backlog are read before the next listing, however long the last batch
+                # took: a new sweep would begin with other files.
                 more = looked.finding.has_more or (before is not None and before.finding.has_more)
                 self._seen[source.name] = _Seen(
                     finding=looked.finding,
@@ -328,14 +328,14 @@ class Schedule:
 def _as_done(
     running: Collection[SourceFile], failed: Collection[SourceRecord]
 ) -> dict[str, IngestedFile]:
-    """Take the files of a running batch for ingested, so that no look finds them again."""
+    """Return the files of a running batch as ingested, so that no listing finds them again."""
     files = [(file.key, file.size, file.etag) for file in running]
     files += [(record.key, record.size, record.etag) for record in failed]
     return {key: IngestedFile(key=key, size=size, etag=etag) for key, size, etag in files}
 
 
 def _without_changed(name: str, looked: Looked, taken: Collection[str]) -> Looked:
-    """Leave out files of the running batch that change meanwhile: they are the batch's to tell."""
+    """Ignore changed files of the running batch, which reports them itself."""
     changed = tuple(
         facts for facts in looked.finding.changed if f"{name}:{facts.path}" not in taken
     )
@@ -343,7 +343,7 @@ def _without_changed(name: str, looked: Looked, taken: Collection[str]) -> Looke
 
 
 def _with_noticed(looked: Looked, before: _Seen | None) -> Looked:
-    """Keep in mind which files a message brought first, though a listing has them by now."""
+    """Keep track of files that a notification found before the listing did."""
     if before is None or not before.finding.noticed:
         return looked
     noticed = before.finding.noticed & {file.key for file in looked.finding.take}

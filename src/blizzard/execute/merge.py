@@ -233,13 +233,13 @@ def _whole(file: SourceFile, parts: Sequence[FilePart]) -> SourceRecord | None:
 
 
 def _traced(file: FinishedFile, before: int | None) -> FinishedFile:
-    """Number the records of a data file from the start of the source file, if known."""
+    """Renumber the records of a data file from the start of the source file, if known."""
     runs = file.runs if before is None else tuple(run.after(before) for run in file.runs)
     return replace(file, runs=runs)
 
 
 def _counted_from(file: QuarantineFile, before: int | None) -> QuarantineFile:
-    """Number the lines of a quarantine file from the start of the source file, if known."""
+    """Renumber the lines of a quarantine file from the start of the source file, if known."""
     sources = tuple(
         replace(one, first=None if before is None or one.first is None else one.first + before)
         for one in file.sources
@@ -271,7 +271,7 @@ def _within(
 
 
 def _failed(record: SourceRecord, *, lines_before: int | None) -> SourceRecord:
-    """Number the failed line from the start of the file instead of the part, if known."""
+    """Renumber the failed line from the start of the file, if known."""
     failure = record.failure
     if failure is None or failure.line is None:
         return record

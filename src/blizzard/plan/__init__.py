@@ -1,1 +1,1 @@
-"""Source files to work units, and when a batch begins. Pure."""
+"""Divide source files into work units, and decide when a batch or a compaction begins."""

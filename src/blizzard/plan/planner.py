@@ -1,4 +1,4 @@
-"""A plan that knows of each large file whether it is uncompressed: only those can be cut."""
+"""Divide source files into work units; only files known to be uncompressed can be split."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,9 +15,9 @@ from lakebed.errors import LakeError
 from lakebed.types import Codec, Provenance
 
 FILE_WORK = 16 * 1024
-"""Finding, opening and recording a file is about as much work as reading this many plain bytes."""
+"""The overhead of a file, in plain bytes read in the same time."""
 MOST_UNITS_PER_CORE = 3
-"""Several units a core, so that the last ones to finish do not leave the others idle."""
+"""Several units per core, so that few cores are idle at the end of a batch."""
 USUAL = Sizing()
 UNKNOWN = Forecast()
 
@@ -34,9 +34,9 @@ class Planner:
     """Whether every core gets work at once, even if its data files come out small."""
 
     def plan(self, files: Iterable[SourceFile], *, cuts: bool = True) -> tuple[WorkUnit, ...]:
-        """Put every byte of every file into exactly one unit, in the order of partitions and paths.
+        """Assign every byte of every file to exactly one unit, ordered by partition and path.
 
-        Where it `cuts` no file, what is left of one is still a unit of its own.
+        Unless it `cuts` files, the unread ranges of a file are still units of their own.
         """
         ordered = sorted(files, key=lambda file: (_partition(file), file.source, file.path))
         room = self._room(ordered)
@@ -56,8 +56,8 @@ class Planner:
         )
 
     def to_recognise(self, files: Sequence[SourceFile]) -> tuple[SourceFile, ...]:
-        """Return the few large files that would be cut if it were certain that they are plain."""
-        least = self.sizing.smallest_unit  # No unit has less room than that.
+        """Return the few large files that would be split if they were known to be plain."""
+        least = self.sizing.smallest_unit
         large = [file for file in files if file.by_content and file.size > least]
         room = self._room(files) if large else 0
         return tuple(
@@ -67,7 +67,7 @@ class Planner:
         )
 
     def _room(self, files: Sequence[SourceFile]) -> int:
-        """Return how much work a unit has."""
+        """Return the target work of a unit."""
         cores, sizing = max(1, self.parallelism), self.sizing
         load = sum(map(work, files))
         filled = self.forecast.filled(files, self.file_size)
@@ -81,26 +81,26 @@ class Planner:
 
 
 def units_per_core(filled: float) -> int:
-    """Return into how many units a core's share is cut that fills so many files: each fills one.
+    """Return the units per core, given the data files that a core's share fills.
 
-    Each unit writes files of its own. So where a load is small, large files come before several
-    units for each core; where it is large, there are both.
+    Each unit writes files of its own. So a small load favours large files over several units per
+    core; a large load allows both.
     """
     return min(max(1, int(filled)), MOST_UNITS_PER_CORE)
 
 
 def units_at_leisure(filled: float, load: int, *, cores: int, sizing: Sizing = USUAL) -> int:
-    """Return into how many units to cut a batch that fills so many files and is not urgent.
+    """Return the units of a batch that is not urgent, given the data files that it fills.
 
-    As many as it fills files, so that some cores may have nothing to do; but no core is to work for
-    minutes while others rest.
+    One unit per filled file, even if cores stay idle; but no core should work for minutes while
+    others are idle.
     """
     fair = min(cores, math.ceil(load / sizing.largest_unit))
     return min(max(1, fair, round(filled)), cores * MOST_UNITS_PER_CORE)
 
 
 def can_be_cut(file: SourceFile) -> bool:
-    """Whether tasks can share a file: it is plain lines, and known where there is work left."""
+    """Whether tasks can share a file: it is plain lines, and its unread bytes are known."""
     is_plain = file.codec is Codec.NONE and not file.by_content
     return is_plain and not file.form.is_documents and (not file.skip or bool(file.unread))
 
@@ -116,7 +116,7 @@ def _partition(file: SourceFile) -> tuple[tuple[str, str], ...]:
 
 
 def _packs(files: list[SourceFile], room: int, *, cuts: bool) -> Iterator[list[SourceFile]]:
-    """Yield what the units of one partition hold."""
+    """Yield the files of each unit of one partition."""
     in_parts = [
         bool(file.unread) or (cuts and can_be_cut(file) and file.size > room) for file in files
     ]
@@ -128,7 +128,7 @@ def _packs(files: list[SourceFile], room: int, *, cuts: bool) -> Iterator[list[S
 
 
 def _parts(file: SourceFile, room: int) -> Iterator[ByteRange]:
-    """Cut what is to be read of a file into ranges, in their order."""
+    """Cut the unread bytes of a file into ranges, in order."""
     left = [ByteRange(one.start, one.end) for one in file.unread] or [ByteRange(0, file.size)]
     for one in left:
         size = one.end - one.start
@@ -136,10 +136,10 @@ def _parts(file: SourceFile, room: int) -> Iterator[ByteRange]:
 
 
 def _packed(files: list[SourceFile], room: int) -> Iterator[list[SourceFile]]:
-    """Cut a row of files into packs that are about alike, each nearly as much as there is room for.
+    """Cut a list of files into packs of about equal work, at most about `room` each.
 
-    A file is in the pack in which its middle lies. So no pack is a small rest, which would be one
-    task more than there are cores, and take as long as all the others together.
+    A file belongs to the pack that contains its midpoint. So there is no small last pack, which
+    could be one task more than there are cores and double the time.
     """
     weights = list(map(work, files))
     total = sum(weights)
@@ -168,10 +168,10 @@ def planned(
     forecast: Forecast = UNKNOWN,
     hurry: bool = True,
 ) -> tuple[WorkUnit, ...]:
-    """Plan files into units, once it is known which of the large ones are plain.
+    """Plan files into units after checking which of the large ones are plain.
 
-    A file is cut into byte ranges before anybody has read it, so the few that would be cut are
-    asked for their first bytes. One that does not answer is left whole: its reader reports why.
+    The few files that would be split are identified by their first bytes. A file that cannot be
+    read is left whole: its task reports the error.
     """
     planner = Planner(
         parallelism=parallelism,
@@ -181,7 +181,7 @@ def planned(
         hurry=hurry,
     )
     if Provenance.LINE in settings.provenance:
-        # Who begins in the middle of a file cannot number its lines.
+        # A task that begins in the middle of a file cannot number its lines.
         return planner.plan(files, cuts=False)
     sources = {source.name: source for source in settings.sources}
     sure: dict[str, SourceFile] = {}

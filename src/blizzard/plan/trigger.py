@@ -1,14 +1,13 @@
-"""When a batch starts, and which small data files are compacted together. Pure.
+"""Decide when a batch starts, and which small data files are compacted together. Pure.
 
-Large loads give large files, small loads give bounded delay.
+A large load gives large files, a small load a bounded delay.
 
-A compaction takes the files of one partition in the order in which they were written, so that rows
-of about the same time stay together, and puts them into groups of about `file_size`. A file that is
-large enough is never touched. A group is worth its work if it has some files or fills one, and if
-none of them has more than half the rows of a new one: so each time a row is rewritten, it comes
-into a file with at least twice as many rows, and the number of times is bounded by a logarithm.
-In a partition at rest, a quarter more is enough if there are more than twice as many files as need
-be: a few odd files do not stay for ever.
+A compaction takes the files of one partition in write order, so that rows of about the same time
+stay together, in groups of about `file_size`. Large files are never touched. A group is worthwhile
+if it has enough files or fills one, and if no file has more than half the rows of a new one: each
+rewrite of a row at least doubles its file, so the number of rewrites is logarithmic. In a partition
+at rest with more than twice the necessary files, growth by a quarter suffices, so that odd files do
+not remain forever.
 """
 
 import math
@@ -29,10 +28,10 @@ from lakebed.types import Codec, Compression
 def is_full(
     files: Sequence[SourceFile], policy: RollingPolicy, *, parallelism: int, forecast: Forecast
 ) -> bool:
-    """Whether files fill a data file for every core, and one of each partition that they have.
+    """Whether files fill at least one data file per core.
 
-    Files of different partitions never share a data file, so each partition counts for itself,
-    with no more than the files that it fills.
+    Files of different partitions never share a data file, so each of several partitions counts only
+    the files that it fills completely.
     """
     partitions: dict[tuple[tuple[str, str | None], ...], list[SourceFile]] = defaultdict(list)
     for file in files:
@@ -44,7 +43,7 @@ def is_full(
 
 
 def learned(forecast: Forecast, entry: Entry | None, settings: PipelineSettings) -> Forecast:
-    """Return what to expect of source files after the results that an entry records."""
+    """Return the forecast, updated by the results of an entry."""
     compression = {each.name: each.compression for each in settings.sources}
 
     def codec(source: str, path: str) -> Codec:
@@ -56,18 +55,18 @@ def learned(forecast: Forecast, entry: Entry | None, settings: PipelineSettings)
 
 @dataclass(slots=True, kw_only=True)
 class Timing:
-    """What outlives a batch and tells when the next one is due."""
+    """Decides when the next batch is due."""
 
     settings: PipelineSettings
     forecast: Forecast = field(default_factory=Forecast)
     """What source files are expected to become."""
     due_in: float = 0.0
-    """In how many seconds the files that were last asked about make a batch at the latest."""
+    """Seconds until the waiting files make a batch at the latest."""
     _seen: dict[str, datetime] = field(default_factory=dict)
     """When each waiting file was first seen: a store's clock may be ahead of ours."""
 
     def learn(self, entry: Entry) -> None:
-        """Remember what the source files of an entry have become."""
+        """Update the forecast with the results of an entry."""
         self.forecast = learned(self.forecast, entry, self.settings)
 
     def is_time(
@@ -75,8 +74,8 @@ class Timing:
     ) -> bool:
         """Whether the waiting files make a batch now.
 
-        They do if there are more than one batch may hold, if they fill a file on every core, if the
-        first of them has waited long enough, or if no more have come for a while.
+        They do if there are more than a batch may hold, if they fill a file per core, if the first
+        one has waited long enough, or if no more have arrived for a while.
         """
         policy = self.settings.sink.rolling
         seen = self._seen = {file.key: self._seen.get(file.key, now) for file in files}
@@ -88,25 +87,25 @@ class Timing:
 
 
 ENOUGH = 0.75
-"""The part of `file_size` from which on a file is large enough."""
+"""The share of `file_size` from which a file is large enough."""
 TOO_LARGE = 1.75
-"""How many times `file_size` a new file may have: it has at least one more than was enough."""
+"""The largest size of a new file, as a multiple of `file_size`."""
 GROWS = 2.0
-"""How many times the rows of each of its files a new file must have."""
+"""The least growth in rows from each old file to the new file."""
 GROWS_LEAST = 1.25
-"""The same in a partition at rest that has more than twice as many files as it needs."""
+"""The least growth in a partition at rest with more than twice the necessary files."""
 AT_REST = 3
-"""A partition is at rest if nothing was written into it for so many times `quiet`."""
+"""A partition is at rest if nothing was written into it for this many times `quiet`."""
 MOST_SORTED = 8
-"""How many files of full size the rows are sorted into at once: a task reads its input this often,
-and keeps the rows of one such file in memory."""
+"""Full-size files that one task sorts: it reads its input this many times and keeps the rows of one
+file in memory."""
 MOST_FILES = 10_000
-"""Files that are taken at once: the entry names each of them."""
+"""The most files in one compaction, since the entry names each of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallFile:
-    """A data file that may be put together with others."""
+    """A data file that may be compacted with others."""
 
     path: TablePath
     size: int
@@ -115,26 +114,26 @@ class SmallFile:
     written: int
     """When it was begun, in milliseconds since the epoch."""
     sortable: bool = False
-    """Whether each of its rows says which source file it came from, so that it may move."""
+    """Whether its rows name their source file, so that they may be sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What is worth being put together."""
+    """What is worth compacting."""
 
     file_size: int
     min_files: int = 4
-    """Files that a group must have if together they are not large enough."""
+    """The least files of a group that is not large enough otherwise."""
     quiet_ms: int = 600_000
-    """How old a file must be: what is just being written is left alone."""
+    """The least age of a file, to leave recent files alone."""
     max_bytes: int = 10 * 1024**3
-    """The most bytes that are read at once."""
+    """The most bytes to read in one compaction."""
     max_files: int = MOST_FILES
     cluster_by: tuple[str, ...] = ()
 
     @property
     def enough(self) -> int:
-        """Return the size from which on a file is left alone."""
+        """Return the size from which a file is left alone."""
         return max(1, int(self.file_size * ENOUGH))
 
 
@@ -149,7 +148,7 @@ class MergeGroup:
 
     @property
     def size(self) -> int:
-        """Return how many bytes are read."""
+        """Return the bytes to read."""
         return sum(file.size for file in self.files)
 
     @property
@@ -159,17 +158,17 @@ class MergeGroup:
 
     @property
     def saved(self) -> int:
-        """Return how many files there will be fewer."""
+        """Return by how many files the table shrinks."""
         return len(self.files) - self.outputs
 
 
 def is_small(file: SmallFile, policy: Policy) -> bool:
-    """Whether a file is not large enough to be left alone."""
+    """Whether a file is small enough to compact."""
     return file.size < policy.enough and file.rows > 0
 
 
 def groups_of(files: Iterable[SmallFile], policy: Policy, now: int) -> tuple[MergeGroup, ...]:
-    """Return the groups that are worth it, as many as one run may take: the best first."""
+    """Return the worthwhile groups within the limits of one run, best first."""
     found: list[MergeGroup] = []
     for some in _by_kind(file for file in files if is_small(file, policy)).values():
         old = [file for file in some if now - file.written >= policy.quiet_ms]
@@ -198,7 +197,7 @@ def _by_kind(files: Iterable[SmallFile]) -> Mapping[object, list[SmallFile]]:
 def _in_partition(
     files: Sequence[SmallFile], policy: Policy, *, at_rest: bool
 ) -> Iterator[MergeGroup]:
-    """Yield the groups of one partition; its files are all sortable, or none is."""
+    """Yield the groups of files of one partition, either all sortable or none."""
     by = policy.cluster_by if files[0].sortable else ()
     full = policy.file_size * (MOST_SORTED if by else 1)
     size = sum(file.size for file in files)
@@ -214,7 +213,7 @@ def _in_partition(
 def _packed(
     files: Sequence[SmallFile], policy: Policy, full: int
 ) -> Iterator[tuple[SmallFile, ...]]:
-    """Yield files in packs of about a full size."""
+    """Yield packs of files of about the full size."""
     pack: list[SmallFile] = []
     size = 0
     enough = full * ENOUGH
@@ -232,9 +231,9 @@ def _packed(
 def _without_dominant(
     pack: tuple[SmallFile, ...], policy: Policy, by: tuple[str, ...], grows: float
 ) -> MergeGroup:
-    """Leave out, while there is one, the file whose rows do not come into one so much larger.
+    """Drop the largest files until the rest grows enough by being merged.
 
-    Where all are rather large, sorted rows come into fewer files, which are larger by as much.
+    If all files are rather large, sorted rows go into fewer, larger files.
     """
     group = MergeGroup(files=pack, sorted_by=by)
     for largest in sorted(pack, key=lambda one: -one.rows):

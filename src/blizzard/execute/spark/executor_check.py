@@ -1,7 +1,7 @@
-"""Whether an executor's Python can do the work: what it says where it cannot, and how that is read.
+"""Check that an executor's Python fits the driver's, and recognise its errors.
 
-An executor has no other way to speak before it works than what Spark passes on of its standard
-error, in the middle of a Java stack trace.
+Before it runs, an executor can only report errors on standard error, which Spark quotes in the
+middle of a Java stack trace.
 """
 
 import re
@@ -26,21 +26,21 @@ SIGNS = (OTHER_PYTHON, SPARKS_WORDS, NO_PYTHON, MISSING)
 
 
 def own_python() -> str:
-    """Return the version that compiled modules depend on."""
+    """Return the Python version that compiled modules depend on."""
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def require_drivers_python(environ: Mapping[str, str], here: str) -> None:
-    """End this process if its Python is not the driver's: compiled modules fit one alone."""
+    """Exit if this Python is not the driver's version, which compiled modules require."""
     wanted = environ.get(DRIVERS_PYTHON, here)
     if wanted != here:
         sys.exit(f"blizzard: this is Python {here} and the driver's is {wanted}")
 
 
 def unfit(text: str, *, local: bool = False) -> str | None:
-    """Return in words why executors could not work, from Spark's report; None if they could.
+    """Return why executors could not work, from Spark's error text; None for other errors.
 
-    `local` says that they are on this machine, started by a session that somebody else has made.
+    `local` says that a session of the caller started them on this machine.
     """
     if local and any(sign.search(text) for sign in SIGNS):
         return (

@@ -1,4 +1,4 @@
-"""One Spark job: the pool that it shares cores in, its name in Spark's UI, and its cancellation."""
+"""One Spark job: its scheduler pool, its description in Spark's UI, and its cancellation."""
 
 import pickle
 import secrets
@@ -22,7 +22,7 @@ from lakebed.units import in_words, plural
 
 Item = TypeVar("Item")
 Do = Callable[[Item, ProgressClient], object]
-"""Does one item and returns its outcome."""
+"""Processes one item and returns its outcome."""
 Ended = Callable[[int], None]
 """Called with the number of finished items of a job."""
 
@@ -31,11 +31,11 @@ GROUP = "spark.jobGroup.id"
 DESCRIPTION = "spark.job.description"
 ANSWER = "item bigint, outcome binary, reached boolean"
 TROUBLE = (PySparkException, Py4JError, OSError)
-"""What calls of Spark raise: its own errors, and the refused connection of a JVM that is gone."""
+"""Errors of calls to Spark, including the refused connection of a dead JVM."""
 
 
 def counting(ended: Ended) -> Callable[[Report], None]:
-    """Return what hears the reports of a job and counts its items; one that is retried, once."""
+    """Return a report handler that counts the finished items of a job, each once."""
     done: set[str] = set()
 
     def heard(report: Report) -> None:
@@ -48,24 +48,24 @@ def counting(ended: Ended) -> Callable[[Report], None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkJob(Generic[Item]):
-    """One task for each item, as Spark's UI shows it."""
+    """A job with one task per item."""
 
     name: str
-    """The group by which it is cancelled."""
+    """The job group, for cancellation."""
     pipeline: str
     description: str
     items: Mapping[str, Item]
     begin: Callable[[], Do[Item]]
-    """Called once in each task; returns what does an item."""
+    """Called once per task; returns the function that processes an item."""
     driver: Address | None = None
-    """Where tasks report; None if no one listens."""
+    """The address for reports; None without reports."""
 
     def collect(self, session: SparkSession) -> list[Row]:
-        """Run the tasks; cancel those still running if this is left early.
+        """Run the tasks; cancel the running ones on any error.
 
-        Pool, group and description belong to this Python thread and its JVM thread, so pipelines do
-        not see each other's. Group and description are removed at the end: the caller of a session
-        that is lent may start jobs in the same thread.
+        Pool, group and description are properties of this thread, so pipelines do not affect each
+        other. Group and description are reset at the end, since the owner of a borrowed session may
+        start jobs in the same thread.
         """
         context, count = session.sparkContext, len(self.items)
         try:
@@ -84,14 +84,14 @@ class SparkJob(Generic[Item]):
     def task(self) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
         """Return the function that a Python worker of Spark runs.
 
-        Every task is sent all items, and unpacks its own only.
+        Every task receives all items and unpickles only its own.
         """
         packed = [(name, pickle.dumps(item)) for name, item in self.items.items()]
         begin, pipeline, driver, job = self.begin, self.pipeline, self.driver, self.name
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            # Ctrl-C reaches the whole process group; an orderly end finishes what is in hand, so
-            # the workers must outlive it. The driver decides.
+            # Ctrl-C reaches the whole process group. Workers ignore it, since a graceful stop
+            # finishes running work; the driver decides.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             do = begin()
             context = TaskContext.get()
@@ -125,7 +125,7 @@ _ANSWER = pa.schema(_COLUMNS)
 
 
 def batch_description(units: Sequence[WorkUnit], work: Work) -> str:
-    """Describe a job by pipeline, batch, files and bytes; a file that tasks share counts once."""
+    """Describe a job by pipeline, batch, files and bytes; a shared file counts once."""
     files = {(file.source, file.path) for unit in units for file in unit.files}
     what = plural(len(files), "file")
     if replayed := sum(unit.replay is not None for unit in units):

@@ -1,8 +1,11 @@
-"""The JVM's class archive of an earlier start, kept so that the next start takes half the time.
+"""Spark's JVM: its options, its class-data-sharing (CDS) archive, and its output.
 
-Java calls it a class-data-sharing archive: Spark's classes, read, checked and laid out as they lie
-in memory. It is made by a process of its own (`blizzard warm`), never by one that has data in hand,
-and it is never needed: where it cannot be made, read or used, Spark starts as it would without.
+A CDS archive holds Spark's classes, verified and in memory layout, and halves the start time. Only
+`blizzard warm` creates it, never a process with data at hand, and it is optional: if it cannot be
+created, read or used, Spark starts without it.
+
+The JVM's output is read line by line and becomes part of our own log. Left to itself it would write
+to standard error, between machine-readable log lines and through progress bars.
 """
 
 import contextlib
@@ -25,7 +28,7 @@ from blizzard.events import SparkComplained, SparkMurmured, SparkSaid
 from lakebed.errors import ConfigInvalid
 
 JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""The JVM only schedules, rows never enter it: a quick start beats long-run speed."""
+"""The JVM only schedules and never sees rows, so a fast start beats long-run speed."""
 
 CHECKED = ("-Xshare:auto", "-XX:+VerifySharedSpaces")
 """An archive that does not match is ignored, and a corrupt one is detected."""
@@ -34,7 +37,7 @@ SILENT = ("-Xlog:disable", "-Xlog:all=error:stderr")
 """By default the JVM reports an unusable archive on standard output, where results go."""
 
 MOST_FILES, SPARE_FILES = 4096, 200
-"""Open files to ask for, and those that Spark needs beside one for each of its jars."""
+"""Open files to request, and those that Spark needs besides one per jar."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +48,7 @@ class Archive:
 
     @property
     def there(self) -> bool:
-        """Whether it exists and is complete; a JVM that maps less than it was promised crashes."""
+        """Whether it exists and is complete; a truncated archive crashes the JVM."""
         try:
             return self.path.stat().st_size == int(self.seal.read_text())
         except (OSError, ValueError):
@@ -53,30 +56,31 @@ class Archive:
 
     @property
     def seal(self) -> Path:
-        """Return the file that says how long the archive is; it is written last."""
+        """Return the file with the archive's size, which is written last."""
         return self.path.with_suffix(".seal")
 
 
 def archive_of(spark_home: Path, environ: Mapping[str, str]) -> Archive | None:
-    """Return the place of the archive for this Java and Spark; None where there can be none."""
+    """Return the place of the archive for this Java and Spark; None if there can be none."""
     java = _java(environ)
     try:
         cache = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         if java is None:
             return None
-        parts = [*JAVA, str(java), _look(java.parent.parent / "lib/modules")]
+        parts = [*JAVA, str(java), _fingerprint(java.parent.parent / "lib/modules")]
         parts += [environ.get("SPARK_CONF_DIR", ""), str(spark_home)]
-        parts += sorted(f"{jar.name} {_look(jar)}" for jar in (spark_home / "jars").iterdir())
+        jars = (spark_home / "jars").iterdir()
+        parts += sorted(f"{jar.name} {_fingerprint(jar)}" for jar in jars)
     except (OSError, RuntimeError):
         return None
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
     path = cache / "blizzard" / "jvm" / f"{key}.jsa"
-    # A colon divides two archives in the JVM's option; XDG says to ignore a relative cache folder.
+    # The JVM splits its option at colons; XDG says to ignore a relative cache folder.
     return None if ":" in str(path) or not path.is_absolute() else Archive(path=path)
 
 
 def require_java(environ: Mapping[str, str]) -> None:
-    """Raise a fault of the configuration where Spark's own scripts would find no Java."""
+    """Raise ConfigInvalid if Spark's own scripts would find no Java."""
     if _java(environ) is not None:
         return
     if home := environ.get("JAVA_HOME"):
@@ -111,7 +115,7 @@ def require_files(spark_home: Path) -> None:
 
 
 def java_options(*, users: str, archive: Archive | None, log_settings: Path) -> str:
-    """Return the driver's JVM options: ours, less what the user's contradict, then the user's."""
+    """Return the driver's JVM options: ours unless the user's contradict them, then the user's."""
     ours = list(JAVA)
     if re.search(r"-XX:\+Use\w+GC\b", users):
         ours.remove("-XX:+UseSerialGC")
@@ -122,17 +126,17 @@ def java_options(*, users: str, archive: Archive | None, log_settings: Path) -> 
 
 
 def may_share(users: str) -> bool:
-    """Whether the user's own JVM options leave it to us which archive is used."""
+    """Whether the user's JVM options leave the choice of the archive to us."""
     return not re.search(r"-Xshare:|-XX:\S*(SharedArchive|ArchiveClasses|SharedClassList)", users)
 
 
 def unfinished(archive: Archive) -> Path:
-    """Return a name to write to that no other process reads or writes."""
+    """Return a temporary path unique to this process."""
     return archive.path.with_suffix(f".{os.getpid()}.part")
 
 
 def settle(archive: Archive, written: Path) -> None:
-    """Make a whole archive visible at once."""
+    """Publish a complete archive atomically."""
     with written.open("rb") as file:
         os.fsync(file.fileno())
     size = written.stat().st_size
@@ -143,13 +147,13 @@ def settle(archive: Archive, written: Path) -> None:
 
 
 def distrust(archive: Archive) -> None:
-    """Leave the archive alone from now on: a JVM did not start with it."""
+    """Invalidate an archive with which a JVM did not start."""
     with contextlib.suppress(OSError):
         archive.seal.unlink()
 
 
 def _java(environ: Mapping[str, str]) -> Path | None:
-    """Find the Java that Spark's own scripts will find."""
+    """Return the Java that Spark's own scripts will find."""
     if home := environ.get("JAVA_HOME"):
         found = Path(home) / "bin" / "java"
         return found.resolve() if found.exists() else None
@@ -157,8 +161,8 @@ def _java(environ: Mapping[str, str]) -> Path | None:
     return Path(on_path).resolve() if on_path else None
 
 
-def _look(file: Path) -> str:
-    """Return what distinguishes a file from another of the same name, as the JVM sees it."""
+def _fingerprint(file: Path) -> str:
+    """Return the size and time of a file, by which the JVM validates it."""
     facts = file.stat()
     return f"{facts.st_size} {facts.st_mtime_ns}"
 
@@ -168,12 +172,12 @@ def _quoted(option: str) -> str:
 
 
 KEPT_LINES = 30
-"""The last lines of a JVM that ended before it could say why."""
+"""Last lines kept to explain why a JVM ended."""
 END_SECS = 5.0
 
 
 class Severity(Enum):
-    """How much a line matters."""
+    """The severity of a line."""
 
     NOISE = "noise"
     WARNING = "warning"
@@ -185,7 +189,7 @@ SPARK_SAID: Mapping[Severity, type[SparkSaid]] = {
     Severity.WARNING: SparkSaid,
     Severity.ERROR: SparkComplained,
 }
-"""The event for a line, by how much it matters."""
+"""The event for a line, by severity."""
 
 NOISE = (
     "WARNING: Using incubator modules",
@@ -200,7 +204,7 @@ NOISE = (
     "Picked up _JAVA_OPTIONS",
     "Picked up JDK_JAVA_OPTIONS",
 )
-"""What a JVM says at each start that goes well."""
+"""Lines that a JVM prints at every normal start."""
 
 LOGGED = re.compile(r"^[\d\-/.,:TZ ]*\b(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b\s*(?:spark: )?")
 BROKEN = re.compile(r"^(Error: |Exception in thread |#|Error occurred during|Unrecognized )")
@@ -209,13 +213,13 @@ LEVELS = {"TRACE": Severity.NOISE, "DEBUG": Severity.NOISE, "INFO": Severity.NOI
 LEVELS |= {"WARN": Severity.WARNING, "ERROR": Severity.ERROR, "FATAL": Severity.ERROR}
 
 Said = Callable[[str, Severity], None]
-"""Takes a line and how much it matters."""
+"""Takes a line and its severity."""
 
 
 def graded(line: str, before: Severity) -> tuple[str, Severity]:
-    """Return what a line says, without a time and level of its own, and how much it matters.
+    """Return a line without its own time and level, and its severity.
 
-    A line that goes on with the one before matters as much; what is not known may matter.
+    A continuation line inherits the severity of the line before; an unknown line is a warning.
     """
     if logged := LOGGED.match(line):
         return line[logged.end() :].strip(), LEVELS[logged[1]]
@@ -227,7 +231,7 @@ def graded(line: str, before: Severity) -> tuple[str, Severity]:
 
 
 def on_standard_error(line: str, severity: Severity) -> None:
-    """Write a line that may matter to standard error, where there is no log."""
+    """Write a line to standard error unless it is noise."""
     if severity is not Severity.NOISE:
         # The reader may be gone.
         with contextlib.suppress(OSError, ValueError):
@@ -235,7 +239,7 @@ def on_standard_error(line: str, severity: Severity) -> None:
 
 
 class JvmOutput:
-    """Reads a JVM's output, from its first line to its last, in a thread of its own."""
+    """Reads all of a JVM's output in a separate thread."""
 
     def __init__(self, said: Said) -> None:
         self._said = said
@@ -244,14 +248,14 @@ class JvmOutput:
 
     @property
     def last(self) -> tuple[str, ...]:
-        """Return the last lines; of a JVM that has ended, once all of them have come."""
+        """Return the last lines, after waiting for the output of a JVM that has ended."""
         if self._thread is not None:
             self._thread.join(END_SECS)
         return tuple(self._last)
 
     @contextmanager
     def pipe(self) -> Iterator[int]:
-        """Yield a handle for a JVM to print to; it is the JVM's alone afterwards."""
+        """Yield a file handle for the JVM's output; our copy is closed afterwards."""
         reading, writing = os.pipe()
         self._thread = threading.Thread(
             target=self._hear, args=(reading,), name="jvm output", daemon=True
@@ -267,7 +271,7 @@ class JvmOutput:
             self.hear(line.decode(errors="replace") for line in printed)
 
     def hear(self, lines: Iterable[str]) -> None:
-        """Pass on every line that says something."""
+        """Pass on every non-blank line."""
         severity = Severity.WARNING
         for line in lines:
             if not line.strip():

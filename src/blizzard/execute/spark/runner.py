@@ -1,8 +1,8 @@
-"""Work units as Spark tasks, by `mapInArrow`: one task runs one unit.
+"""Run work units as Spark tasks with `mapInArrow`, one task per unit.
 
-Side effects in a task are sound here: a job returns exactly one result per partition, from the
-winning attempt, and nothing that an attempt wrote means anything until the driver journals that
-result. Units travel in the function that is mapped over `spark.range`, so no RDD is needed.
+Side effects in tasks are safe: a job returns exactly one result per partition, from the winning
+attempt, and files are only valid once the driver journals that result. Units are part of the
+function that is mapped over `spark.range`, so no RDD is needed.
 """
 
 import pickle
@@ -61,13 +61,13 @@ from lakebed.storage.store import Store
 
 CONNECT = "pyspark.sql.connect"
 CONTEXT_IS_GONE = ("SparkContext was shut down", "Master removed our application")
-"""What is said while a context is being stopped. Its bare name is in every stack trace."""
+"""Error texts of a stopped context; its class name alone is in every stack trace."""
 STOPPED = "a stop was requested before Spark could run anything"
 WORKER_IS_DEAD = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 
 
 class SparkRunner:
-    """Runs units on Spark. The session starts with the first batch, not before."""
+    """Runs units on Spark. The session starts with the first batch."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class SparkRunner:
         start: Callable[..., SparkSession] = start,
         lent: SparkSession | None = None,
     ) -> None:
-        """Take a session that is `lent` as it is, and leave it running at the end."""
+        """Use a `lent` session as it is, and leave it running at the end."""
         self._settings = settings
         self._lent = lent is not None
         self._start = start
@@ -92,18 +92,18 @@ class SparkRunner:
         self._said = said
         self._told_unreached = False
         self._overseers: dict[str, Overseer] = {}
-        """By pipeline, what answers the units of its running job."""
+        """The overseer of each pipeline's running job."""
         self._lock = threading.Lock()
         self._jobs: dict[str, set[str]] = {}
-        """The units of each running job that have reported, which is before they read anything."""
+        """The units of each running job that have reported, before reading anything."""
         self._rewrites: dict[str, Callable[[Report], None]] = {}
-        """What hears the reports of each running job that rewrites files and is watched."""
+        """The report handlers of running rewrite jobs with progress."""
         self._session = lent
         self._server: ProgressServer | None = None
 
     @property
     def parallelism(self) -> int:
-        """Return how many tasks Spark runs at once; on this machine Spark need not start."""
+        """Return the number of concurrent tasks; a local Spark need not start for it."""
         cores = local_cores(self._settings)
         if cores is None:
             session, _server = self._started()
@@ -116,8 +116,8 @@ class SparkRunner:
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         """Run every unit as a task of one job; return the outcomes in the order of the units.
 
-        Each pipeline's jobs are in a pool of their own, named like it, and pools share the cores
-        fairly: a small job need not wait until the tasks of a large one have all begun.
+        Each pipeline has a scheduler pool, and pools share the cores fairly: a small job need not
+        wait until all tasks of a large one have begun.
         """
         session, server = self._started()
         pipeline = work.marks["pipeline"]
@@ -143,7 +143,7 @@ class SparkRunner:
     ) -> list[RewriteOutcome]:
         """Rewrite every group as a task of one job; return the outcomes in the order of the groups.
 
-        What an attempt wrote means nothing until an entry names it, as with units.
+        As with units, written files are only valid once an entry names them.
         """
         session, server = self._started()
         job = SparkJob(
@@ -170,7 +170,7 @@ class SparkRunner:
             raise self._explained(cause, len(job.items), session, begun=bool(begun)) from cause
 
     def _report(self, report: Report) -> None:
-        """Pass on a report; an attempt of a finished job may go on for a while, ignored."""
+        """Forward a report; ignore leftover attempts of a finished job."""
         if (hears := self._rewrites.get(report.job)) is not None:
             hears(report)
         begun = self._jobs.get(report.job)
@@ -179,7 +179,7 @@ class SparkRunner:
             self._heard(report)
 
     def _workers_can_work(self, session: SparkSession) -> bool:
-        """Whether Python workers come up at all: one that does nothing is started."""
+        """Whether a Python worker without any file starts at all."""
         try:
             idle_job("check that Python workers start").collect(session)
         except TROUBLE:
@@ -187,12 +187,12 @@ class SparkRunner:
         return True
 
     def _instruction(self, unit: str, progress: Progress) -> Instruction:
-        """Return what a unit (`pipeline/unit`) is to do; one of a job that has ended goes on."""
+        """Return the instruction for a unit (`pipeline/unit`)."""
         overseer = self._overseers.get(unit.partition("/")[0])
         return Instruction.GO_ON if overseer is None else overseer.answer(unit, progress)
 
     def _notice_silence(self, reached: Sequence[bool], server: ProgressServer) -> None:
-        """Report once that no unit of a job could call; a single one may have been too quick."""
+        """Report once if no unit of a job could reach the driver."""
         if reached and not any(reached) and not self._told_unreached:
             self._told_unreached = True
             self._unreached(server.address.host, server.address.port)
@@ -202,8 +202,8 @@ class SparkRunner:
     ) -> LakeError:
         """Return the error of a job: its workers died, or Spark could not run it at all.
 
-        `begun` says that a unit of it has reported. If none has, its workers may have died of
-        something other than a file; in that case a worker without any file dies, too.
+        `begun` says that a unit has reported. If none has, the workers may have died of something
+        other than a file; then a worker without any file dies as well.
         """
         text = str(cause)
         local = self._lent and runs_in_this_process(session.sparkContext.master or "")
@@ -221,9 +221,9 @@ class SparkRunner:
         return RunFailed(f"Spark could not run a job of {count} units: {_reason(text)}")
 
     def _without(self, session: SparkSession, *, begun: bool) -> LakeError:
-        """Return the error of a job whose JVM is gone, or its context is.
+        """Return the error of a job whose JVM or context is gone.
 
-        The next batch starts a new one, once for all the pipelines that notice it.
+        The next batch starts a new session, once for all pipelines.
         """
         if self._lent:
             return RunFailed("the Spark session that was passed in has been stopped")
@@ -238,17 +238,14 @@ class SparkRunner:
         return RunnerDied(gone) if begun and here else RunFailed(gone)
 
     def stop(self) -> None:
-        """End the session, if there is one.
-
-        A JVM that is already gone is no trouble: stopping a service often signals all of it.
-        """
+        """End the session, if there is one; ignore a JVM that is already gone."""
         if self._server is not None:
             self._server.close()
         if self._session is not None and not self._lent:
             forget(self._session)
 
     def _started(self) -> tuple[SparkSession, ProgressServer]:
-        """Return the process's one session, and the server that its tasks call."""
+        """Return the process's session and progress server, starting them if necessary."""
         with self._lock:
             if self._session is None:
                 self._refuse_after_stop()
@@ -263,7 +260,7 @@ class SparkRunner:
             return self._session, self._server
 
     def _refuse_after_stop(self) -> None:
-        """Raise once a stop is requested: a start takes long, and the units would not begin."""
+        """Raise if a stop was requested, since the units would not begin."""
         if self._stop_requested():
             raise RunStopped(STOPPED)
 
@@ -282,12 +279,12 @@ class SparkRunner:
         if not self._lent and drop_dead_jvm():
             self._session = None
         if self._stop_requested():
-            # A signal to the whole group of processes ends the JVM, too.
+            # A signal to the process group ends the JVM as well.
             return RunStopped(STOPPED)
         return RunFailed(f"Spark did not start on {self._settings.master}: {_reason(str(cause))}")
 
     def _listening(self, session: SparkSession) -> ProgressServer:
-        """Listen on Spark's own address; executors are given the one of the driver."""
+        """Listen on Spark's bind address; executors connect to the driver's host."""
         host = session.conf.get(HOST) or ""
         bind = session.conf.get(BIND, host) or host
         if fault := unreachable_driver(self._settings.master, host):
@@ -310,7 +307,7 @@ class SparkRunner:
 
 
 def _reason(text: str) -> str:
-    """Pick the line that says what happened out of a Java stack trace."""
+    """Return the most informative line of a Java stack trace."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if "Error: " in line or "Exception: " in line]
     return (telling or lines or ["no reason given"])[-1 if telling else 0][:300]
@@ -342,7 +339,7 @@ def _rewrites_groups(work: Rewriting) -> Do[FileGroup]:
 
 
 def on_lent_session(spark: Any) -> MakeRunner:  # noqa: ANN401 - any session object
-    """Return what makes the runner of a run on this session; a session that cannot is refused."""
+    """Return a runner factory for an existing session; refuse unsuitable sessions."""
     session = checked(spark)
 
     def make(settings: SparkSettings, **told: Any) -> SparkRunner:  # noqa: ANN401 - MakeRunner says what
@@ -353,7 +350,7 @@ def on_lent_session(spark: Any) -> MakeRunner:  # noqa: ANN401 - any session obj
 
 
 def checked(spark: Any) -> SparkSession:  # noqa: ANN401
-    """Return a session that tasks can be run on; ConfigInvalid says why one is not."""
+    """Return a session that can run tasks; raise ConfigInvalid for any other."""
     if type(spark).__module__.startswith(CONNECT):
         raise ConfigInvalid(
             [

@@ -1,4 +1,4 @@
-"""The Spark session: one per process, started when the first batch needs it."""
+"""The Spark session: one per process, started for the first batch; and `warm`, for its archive."""
 
 import os
 import re
@@ -50,15 +50,15 @@ LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 REDACTED = (
     "(?i)secret|password|passwd|token|credential|signature|access[._]?key|account[._]?key|sas"
 )
-"""Settings whose values Spark itself leaves out of its pages and event logs; its own list lacks
-the keys of some stores."""
+"""Settings that Spark redacts in its pages and event logs; its default lacks the keys of some
+stores."""
 HOST = "spark.driver.host"
 BIND = "spark.driver.bindAddress"
 PYTHON = "spark.pyspark.python"
 USERS_JAVA = "spark.driver.extraJavaOptions"
 
 ENDING_SECS = 1.0
-"""How long a JVM that was killed may take to be gone."""
+"""How long a killed JVM may take to end."""
 WAIT_FOR_EXECUTORS_SECS = 30.0
 NO_MORE_COME_SECS = 1.0
 
@@ -68,14 +68,14 @@ LOCAL = re.compile(r"local(?:\[(\*|\d+)(,\d+)?\])?")
 
 
 def own_archive() -> Archive | None:
-    """Return the place of the archive that suits the Java and the Spark of this process."""
+    """Return the place of the archive for this process's Java and Spark."""
     return archive_of(Path(_find_spark_home()), os.environ)
 
 
 def launch_jvm(master: str, conf: Mapping[str, str], said: Said) -> None:
-    """Start the JVM, unless one is running, and capture its output, which Spark would not.
+    """Start the JVM unless one is running, and capture its output.
 
-    Where it ends before it answers, its own last words say why.
+    If it ends before it answers, its last lines become the error.
     """
     with SparkContext._lock:  # noqa: SLF001 - pyspark has no other way to be given a gateway
         if SparkContext._gateway and not _has_ended(SparkContext._gateway):  # noqa: SLF001
@@ -96,10 +96,10 @@ def launch_jvm(master: str, conf: Mapping[str, str], said: Said) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jvm:
-    """How Spark gets its Java."""
+    """How to start the JVM and the session; tests replace these."""
 
     archive: Callable[[], Archive | None] = own_archive
-    """Returns where classes are kept for a faster start."""
+    """Returns the place of the CDS archive."""
     launch: Callable[[str, Mapping[str, str], Said], None] = launch_jvm
     """Starts the JVM for a master with a configuration."""
     session: Any = SparkSession
@@ -117,10 +117,10 @@ def start(
     stop_requested: Callable[[], bool] = lambda: False,
     jvm: Jvm = OWN_JVM,
 ) -> SparkSession:
-    """Start Spark with settings that suit many small Python tasks; the user's conf wins.
+    """Start Spark with settings for many small Python tasks; the user's conf wins.
 
-    With `archive_to` the JVM writes the classes it has loaded there when it ends. Its output
-    goes to `said`.
+    With `archive_to` the JVM writes its loaded classes there when it ends. Its output goes to
+    `said`.
     """
     require_java(os.environ)
     require_files(Path(_find_spark_home()))
@@ -140,13 +140,13 @@ def start(
         "spark.sql.artifact.isolation.enabled": "false",
         "spark.redaction.regex": REDACTED,
         f"spark.executorEnv.{DRIVERS_PYTHON}": own_python(),
-        # The folder that a worker is started in is not searched for modules: a file there that is
-        # called like one, `profile.py` or `random.py`, would take its place.
+        # Do not import modules from the worker's folder: a `random.py` there would replace the
+        # standard one.
         "spark.executorEnv.PYTHONSAFEPATH": "1",
         **settings.conf,
     }
     if settings.most_tasks is not None:
-        # The standalone cluster's setting; for other clusters the user's conf has their own.
+        # This applies to standalone clusters; others have settings of their own.
         conf.setdefault("spark.cores.max", str(settings.most_tasks))
     if stays_on_this_machine(settings.master):
         # On a machine without DNS, Spark's guess of its own address fails.
@@ -165,7 +165,7 @@ def start(
     except PySparkRuntimeError:
         if stop_requested():
             raise  # The signal may have ended the JVM; that says nothing of the archive.
-        # The JVM ended before it answered. If it was not the archive, the next try says what.
+        # The JVM ended before it answered. If the archive is not the cause, the retry fails, too.
         distrust(archive)
         return _started(jvm, capped_master(settings), conf, None, said)
 
@@ -184,7 +184,7 @@ def _started(
             builder = builder.config(key, value)
         session: SparkSession = builder.getOrCreate()
     except Exception as cause:
-        # A call to a JVM that dies fails in many ways, a TypeError of py4j among them.
+        # Calls to a dying JVM fail in many ways, including a TypeError of py4j.
         if drop_dead_jvm():
             raise PySparkRuntimeError("Java ended while Spark was starting") from cause
         raise
@@ -192,7 +192,7 @@ def _started(
 
 
 def did_not_start(last: tuple[str, ...]) -> Exception:
-    """Return the error of a JVM that exited before it answered, from its last lines."""
+    """Return the error of a JVM that exited early, from its last lines."""
     for line in last:
         if "UnsupportedClassVersionError" in line:
             return ConfigInvalid(
@@ -209,7 +209,7 @@ def did_not_start(last: tuple[str, ...]) -> Exception:
 
 
 def is_gone(session: SparkSession) -> bool:
-    """Whether a session can do nothing more: its context was stopped, or its JVM is dead."""
+    """Whether a session is unusable: its context was stopped, or its JVM is dead."""
     try:
         context: Any = session.sparkContext._jsc  # noqa: SLF001 - Python does not know it otherwise
         return context is None or bool(context.sc().isStopped())
@@ -218,17 +218,17 @@ def is_gone(session: SparkSession) -> bool:
 
 
 def forget(session: SparkSession) -> None:
-    """End a session, or let go of one whose Spark is gone: pyspark would hand it out forever."""
+    """End a session, even if its Spark is gone: pyspark would keep returning it."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that Spark did not end cleanly, which we know or allow
+        warnings.simplefilter("ignore")  # An unclean end of Spark is expected here.
         try:
             session.stop()
-        except Exception:  # noqa: BLE001 - a JVM that is gone fails in many ways
+        except Exception:  # noqa: BLE001 - calls to a dead JVM fail in many ways
             _drop_jvm()
 
 
 def drop_dead_jvm() -> bool:
-    """Whether the JVM has ended; pyspark forgets it then, and the next start launches another."""
+    """Drop the JVM if it has ended, so that the next start launches another; return whether."""
     gateway = SparkContext._gateway  # noqa: SLF001 - there is no other way
     if gateway is None or not _has_ended(gateway, wait=ENDING_SECS):
         return False
@@ -237,7 +237,7 @@ def drop_dead_jvm() -> bool:
 
 
 def _drop_jvm() -> None:
-    """End the JVM, and make pyspark forget it."""
+    """Kill the JVM and make pyspark forget it."""
     gateway: Any = SparkContext._gateway  # noqa: SLF001 - there is no other way
     SparkContext._gateway = None  # noqa: SLF001
     SparkContext._jvm = None  # noqa: SLF001
@@ -255,17 +255,16 @@ def _drop_jvm() -> None:
 def _has_ended(gateway: Any, *, wait: float = 0.0) -> bool:  # noqa: ANN401 - py4j has no types
     """Whether the process of a JVM has ended, or does so within some seconds."""
     try:
-        # One that others started is not ours to watch.
+        # A JVM started by others has no process here.
         return gateway.proc is not None and gateway.proc.wait(wait) is not None
     except TimeoutExpired:
         return False
 
 
 def executors_python(settings: SparkSettings, environ: Mapping[str, str]) -> str:
-    """Return the Python that runs the tasks: on this machine the one that has this package.
+    """Return the Python that runs the tasks: locally this one, on a cluster one found by name.
 
-    On a cluster the path of our own means nothing; there it is found by its name. The user's word
-    wins, and what the configuration says wins over the environment, as in Spark itself.
+    The configuration wins, then the environment, as in Spark itself.
     """
     ours = sys.executable if runs_in_this_process(settings.master) else f"python{own_python()}"
     return settings.conf.get(PYTHON) or environ.get("PYSPARK_PYTHON") or ours
@@ -277,11 +276,10 @@ def await_executors(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Wait until executors have arrived and no more come; return how many there are.
+    """Wait until executors have registered and no more arrive; return their number.
 
-    A session is there before its executors are. Planned without them, the first batch would be cut
-    for two cores, however many there are. A cluster that has none free is not waited for long: the
-    batch waits in Spark then, which says so.
+    A session starts before its executors. Planned without them, the first batch would be cut for
+    two cores. The wait is bounded: if a cluster has no free executors, the batch waits in Spark.
     """
     began = changed = clock()
     found = count()
@@ -302,7 +300,7 @@ def executors(session: SparkSession) -> int:
 
 
 def local_cores(settings: SparkSettings) -> int | None:
-    """Return how many tasks run at once where Spark runs on this machine; None for a cluster."""
+    """Return the concurrent tasks of a local Spark; None for a cluster."""
     local = LOCAL.fullmatch(settings.master)
     if local is None:
         return None
@@ -311,7 +309,7 @@ def local_cores(settings: SparkSettings) -> int | None:
 
 
 def capped_master(settings: SparkSettings) -> str:
-    """Return the master, on this machine with no more cores than tasks may run."""
+    """Return the master, limiting a local one to the cores that tasks may use."""
     local = LOCAL.fullmatch(settings.master)
     if local is None or settings.most_tasks is None:
         return settings.master
@@ -330,7 +328,7 @@ class NotMade(Exception):
 
 
 def warm(*, again: bool = False) -> Archive:
-    """See that the archive of this Java and this Spark is there; with `again`, make it anew."""
+    """Create the archive for this Java and Spark if it is missing, or `again`."""
     archive = own_archive()
     if archive is None:
         raise NotMade("there is no Java, or no cache folder that could hold an archive")
@@ -350,7 +348,7 @@ def warm(*, again: bool = False) -> Archive:
 
 
 def _write(to: Path) -> None:
-    """Run a job as a batch does; the JVM writes the classes it has loaded when it ends."""
+    """Run a job as a batch does; the JVM writes its loaded classes when it ends."""
     try:
         session = start(SparkSettings(master="local[2]"), archive_to=to)
         idle_job("make an archive of classes", tasks=2).collect(session)
