@@ -1,1 +1,1 @@
-"""The values that travel between the stages."""
+"""Values that pass between the stages."""

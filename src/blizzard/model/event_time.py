@@ -1,7 +1,11 @@
-"""Partitions by event time. Pure.
+"""Time formats of sources, and partitions by event time. Pure.
 
-With a `timestamp_field` the rows decide. A part with time codes is that field in UTC; a part `%s`
-is the declared column of the same name; an undeclared `%s` is still a folder of the source path.
+Sources write times as ISO 8601, epochs or patterns of codes. The set of codes is closed: none
+depends on a locale or on the local time zone. Names of months and days are English.
+
+With a `timestamp_field`, rows determine their partition. A template part with time codes is that
+field in UTC; a part `%s` is the declared column of the same name; an undeclared `%s` is a folder of
+the source path.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""What the values of a place look like, and the narrowest column that holds all of them. Pure.
+"""Observed types of the values at a path, and the narrowest column that holds them all. Pure.
 
-Two looks at different values are joined into one. The join is commutative, associative and
-idempotent, so it does not matter how the values are spread over files, tasks and batches.
+Observations are joined. The join is commutative, associative and idempotent, so the result does not
+depend on how values are spread over files, tasks and batches.
 """
 
 import re
@@ -27,7 +27,7 @@ _IDENTIFIER = re.compile(r"[@$]?[^\W\d][\w$@-]*")
 
 
 class Text(StrEnum):
-    """What a string looks like."""
+    """The class of a string."""
 
     TIMESTAMP = "timestamp"
     """An ISO 8601 timestamp with a zone."""
@@ -35,12 +35,12 @@ class Text(StrEnum):
     """A day, YYYY-MM-DD."""
     OTHER = "other"
     BROKEN = "broken"
-    """It has half a surrogate pair, which no column of text can hold."""
+    """It has half a surrogate pair, which no string column can hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Integers:
-    """The range of integers that were seen."""
+    """The range of observed integers."""
 
     least: int
     greatest: int
@@ -52,14 +52,14 @@ class Integers:
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """The members of objects that were seen."""
+    """The members of observed objects."""
 
     members: Mapping[str, "Seen"] = field(default_factory=dict)
-    """By name, in the order of their appearance; none where there were too many names."""
+    """By name, in order of appearance; empty if there were too many names."""
     most: int = 0
     """The most members of any one object."""
     values: "Seen | None" = None
-    """What all members together look like, where there were too many names to tell them apart."""
+    """The joined types of all members, if there were too many names to distinguish."""
 
     def join(self, other: "Objects") -> "Objects":
         """Return the members of both."""
@@ -77,7 +77,7 @@ class Objects:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was seen of the values in one place; nothing at all where there were only nulls."""
+    """The observed types of the values at one path; empty if all were null."""
 
     booleans: bool = False
     integers: Integers | None = None
@@ -91,10 +91,10 @@ class Seen:
     objects: Objects | None = None
     arrays: bool = False
     elements: "Seen | None" = None
-    """What the elements of all arrays together look like; None where all were empty or null."""
+    """The joined types of the elements of all arrays; None if there were none."""
 
     def join(self, other: "Seen") -> "Seen":
-        """Return what the values of both look like."""
+        """Return the observed types of both."""
         if self == other:
             return self
         return Seen(
@@ -136,7 +136,7 @@ def _all(members: Mapping[str, Seen]) -> Seen:
 
 
 def joined(some: Iterable[Mapping[str, Seen]]) -> dict[str, Seen]:
-    """Join looks at several places of the same paths."""
+    """Join observations by path."""
     found: dict[str, Seen] = {}
     for each in some:
         for path, seen in each.items():

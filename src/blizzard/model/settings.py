@@ -1,7 +1,7 @@
-"""The settings of a blizzard run: plain values in bytes and seconds, which pickle.
+"""The settings of a blizzard run: plain values in bytes and seconds that can be pickled.
 
-They are built from YAML by `blizzard.config.load`; the stages know only this module. Limits say how
-much is read, held in memory and listed at a time.
+`blizzard.config.load` builds them from YAML; the stages use only this module. Limits bound how much
+is read, held in memory and listed at a time.
 """
 
 from collections.abc import Mapping
@@ -28,89 +28,86 @@ from lakebed.types import (
 )
 from lakebed.units import mebibytes, plural
 
-# Far below what Python's own parser can take, so that the answer never depends on the caller.
+# Far below the recursion limit, so that the result does not depend on the caller's stack.
 MAX_DEPTH = 500
-
-
 MAX_LINE_BYTES = 128 << 20
-
 BLOCK_BYTES = 1 << 20
 COLUMNS_OF_A_BLOCK = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeLimits:
-    """How much is decoded at a time, and how many names of values without a column are reported."""
+    """How much is decoded at a time, and how many undeclared names are reported."""
 
     block_bytes: int = BLOCK_BYTES
-    """About so many bytes of lines make a batch of few columns."""
+    """Approximate bytes of lines per batch of few columns."""
     most_blocks: int = 4
-    """A batch of many columns is made of the bytes of so many."""
+    """At most this many blocks per wide batch."""
     max_cells: int = 4_000_000
     """The most values in a batch."""
     short_bytes: int = 64 * 1024
-    """Up to this much of lines the calls cost more than the bytes do."""
+    """Up to this size, the fixed cost of a file exceeds that of its bytes."""
     max_combined: int = 256
-    """The most short files that are read together."""
+    """The most short files that are decoded together."""
     max_names: int = 100
-    """The most names that are reported of a file; values of all others are counted under one."""
+    """The most names reported per file; values of all others are counted under one name."""
     max_name_characters: int = 200
 
     def batch_bytes(self, columns: int) -> int:
-        """Return how many bytes of lines make a batch of so many columns, nested ones included.
+        """Return the bytes of lines per batch, given the number of columns and nested fields.
 
-        What a column costs beside its values is paid for every batch. Few columns have enough rows
-        in a block that stays in the processor's cache; to many, that cost matters more.
+        Each column has a fixed cost per batch. With few columns, a block that fits the processor's
+        cache has enough rows; with many, larger batches amortise the cost.
         """
         return self.block_bytes * max(1, min(self.most_blocks, columns // COLUMNS_OF_A_BLOCK))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookLimits:
-    """What a quick look at a source may cost; beyond that, the source is listed whole."""
+    """The limits of a quick look at a source; beyond them, the source is swept."""
 
     names: int = 5000
-    """Names that it may list of a folder."""
+    """Names to list per folder."""
     ranges: int = 200
-    """Ranges that it may list."""
+    """Ranges to list."""
     page: int = 1000
-    """Names that one request lists."""
+    """Names per list request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotLimits:
-    """When what a journal says is written down, so that the next start need not read it all."""
+    """When snapshots of the journal are written, which save reading it at the next start."""
 
     entries: int = 100
-    """Entries after which a snapshot is written."""
+    """Entries between two snapshots."""
     names: int = 5000
-    """Names of ingested files that are held in memory before they are written to a segment."""
+    """Names of ingested files held in memory before they are written to a segment."""
     block: int = 1000
     """Rows in a block of a segment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuarantineLimits:
-    """What turns the quarantine of bad lines back into the failure of their file.
+    """The limits of bad lines beyond which their file fails.
 
-    Both count what one batch reads of a file; a file that several tasks share counts as one.
+    Both apply to what one batch reads of a file, including all tasks that share it.
     """
 
     max_records: int | None = None
-    """The most bad lines; None where there is no limit."""
+    """The most bad lines; None for no limit."""
     max_ratio: float | None = None
-    """The highest share of lines that are bad, of those that are neither blank nor left out."""
+    """The highest share of bad lines among those that are neither blank nor filtered."""
 
     def too_many(self, bad: int) -> str | None:
-        """Return which limit so many bad lines exceed in a file of any size."""
+        """Return how `bad` lines exceed `max_records`; None if they do not."""
         if self.max_records is None or bad <= self.max_records:
             return None
         lines = plural(bad, "line")
         return f"{lines} cannot be read, and error_handling.max_bad_records is {self.max_records}"
 
     def exceeded(self, bad: int, records: int) -> str | None:
-        """Return which limit so many bad lines of so many exceed; None where none does."""
-        # A share is compared as it is written: 0.1 is a tenth.
+        """Return which limit `bad` of `records` lines exceed; None if none."""
+        # Compare the ratio as written: 0.1 is exactly a tenth.
         if self.max_ratio is None or bad <= Fraction(repr(self.max_ratio)) * records:
             return self.too_many(bad)
         share = f"{bad:,} of {plural(records, 'line')}"
@@ -118,7 +115,7 @@ class QuarantineLimits:
 
 
 class QueueService(StrEnum):
-    """Whose queue it is."""
+    """The service of a queue."""
 
     SQS = "sqs"
     AZURE = "azure"
@@ -127,11 +124,11 @@ class QueueService(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSettings:
-    """A queue that announces new files of a source; the environment fills what is not given."""
+    """A queue that announces new files of a source; missing options come from the environment."""
 
     url: str
     endpoint: str
-    """The address of the service: the beginning of the URL, or Google's where there is none."""
+    """The address of the service: the start of the URL, or Google's default."""
     service: QueueService = QueueService.SQS
     region: str | None = None
     account: str = ""
@@ -144,7 +141,7 @@ class QueueSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSettings:
-    """One place where files land, what they are, and how much of it is taken at once."""
+    """One source: its place, the form of its files, and the limits of a batch."""
 
     name: str = "default"
     uri: str
@@ -155,29 +152,29 @@ class SourceSettings:
     batch_size: int = 8192
     """The most rows in one Arrow batch."""
     poll_interval: float = 10.0
-    """Seconds between two looks at the source."""
+    """Seconds between two listings of the source."""
     max_files_per_batch: int = 10_000
     max_bytes_per_batch: int = 16 * 1024**3
     pattern: SourcePattern | None = None
-    """Which names below the URI are meant; None where all are."""
+    """The names to read below the URI; None for all."""
     min_age: float = 0.0
-    """Seconds that a file must be old, so that its writer has finished."""
+    """The least age of a file in seconds, so that its writer has finished."""
     on_change: OnChange = OnChange.ERROR
     late_window: float = 3600.0
-    """Seconds that a folder is looked at again after the last arrival in it."""
+    """Seconds for which quick looks list a folder after its last arrival."""
     sweep_interval: float = 3600.0
-    """The most seconds between two looks at the whole source."""
+    """The most seconds between two sweeps."""
     horizon: Window | None = None
-    """The folders that a look at the whole source compares; None where it compares all."""
+    """The folders that a sweep considers; None for all."""
     lookback: Window | None = None
-    """The folders that the first look takes; None where it takes all."""
+    """The folders that the first listing takes; None for all."""
     notifications: QueueSettings | None = None
-    """The queue that announces new files; None where they are found by listing alone."""
+    """The queue that announces new files; None for listing alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollingPolicy:
-    """When a Parquet file is finished and when a row group is."""
+    """When to close a Parquet file, and when a row group."""
 
     file_size: int = mebibytes(128)
     """Encoded bytes."""
@@ -186,7 +183,7 @@ class RollingPolicy:
     rollover: float = 300.0
     """Seconds that a file may be open, or that a source file may wait for its batch."""
     inactivity: float = 60.0
-    """Seconds without a new source file after which those that wait are taken."""
+    """Seconds without a new source file after which the waiting ones are taken."""
     codec: ParquetCodec = ParquetCodec.SNAPPY
 
 
@@ -201,25 +198,25 @@ class UploadSettings:
 
     def in_parts(self, size: int) -> bool:
         """Whether a file of this size is uploaded in parts."""
-        # One part costs three requests, and is no more than a single PUT can take.
+        # A single part would cost three requests instead of one PUT.
         return size >= self.min_multipart_size and size > self.part_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactSettings:
-    """Which small data files are put together, and when a run does that by itself."""
+    """Which small data files to compact, and how often a run does so."""
 
     enabled: bool = False
     every: float = 3600.0
-    """Seconds between two times that a run does it by itself."""
+    """Seconds between two automatic compactions."""
     min_files: int = 4
-    """Files that are worth it though together they do not make one of full size."""
+    """The least files to merge if they do not fill a full-size file."""
     quiet: float = 600.0
-    """Seconds that a file must be old."""
+    """The least age of a file in seconds."""
     max_bytes: int = mebibytes(10_240)
-    """The most bytes that are read at once."""
+    """The most bytes to read in one compaction."""
     cluster_by: tuple[str, ...] = ()
-    """The columns that the rows are sorted by; nothing where they keep their order."""
+    """The columns to sort rows by; empty to keep their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,39 +230,38 @@ class SinkSettings:
     handoff: Handoff = Handoff.JOURNAL
     commit: CommitMode = CommitMode.PENGUIN
     commit_poll: float = 10.0
-    """Seconds between two looks of penguin at the table."""
+    """Seconds between two polls of penguin."""
     late_after: float = 900.0
-    """Seconds that a file may wait to be read, or an entry to be committed, without an error."""
+    """Seconds after which an unread file or an uncommitted entry counts as late."""
     template: Template | None = None
     timestamp_field: str | None = None
-    """The field that gives a row's partition; None where the source path does."""
+    """The field that gives a row's partition; None for the source path."""
     compact: CompactSettings = field(default_factory=CompactSettings)
 
     @property
     def committer(self) -> str:
-        """Return the program to run so that an entry is committed."""
+        """Return the program that commits entries."""
         return "blizzard" if self.commit is CommitMode.INLINE else "penguin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:
-    """How finely work is cut and how much of it waits in memory; no key of a config sets it."""
+    """How finely work is cut and how much of it is held in memory; not configurable."""
 
     smallest_unit: int = mebibytes(16)
-    """Bytes of plain NDJSON below which a task is over before it has paid for itself."""
+    """Bytes of plain NDJSON below which a task is not worth its overhead."""
     largest_unit: int = mebibytes(8192)
-    """Bytes of plain NDJSON that keep a core busy for a minute or so: above, other cores help, even
-    if data files come out smaller."""
+    """Bytes of plain NDJSON that keep a core busy for about a minute: beyond that, other cores
+    share the work, even if data files come out smaller."""
     units_per_core: int | None = None
-    """Into how many units the share of a core is cut; None where the load decides."""
+    """Units per core; None to derive it from the load."""
     decoded_budget: int = mebibytes(64)
-    """Arrow bytes of one source file that are kept in memory until its last line has parsed; some
-    times as many are kept on the local disk."""
+    """Arrow bytes of one source file to keep in memory until its last line is parsed; several times
+    as many are kept on the local disk."""
     staged_bytes: int = mebibytes(16)
-    """Arrow bytes that are divided among the partitions of their rows at once: each partition
-    among them costs some microseconds."""
+    """Arrow bytes to divide among partitions at once: each partition costs some microseconds."""
     worth_a_thread: int = mebibytes(4)
-    """Compressed bytes from which on a thread of its own decompresses a file, if a core is free."""
+    """The least compressed size of a file that a separate thread decompresses if a core is idle."""
     decoding: DecodeLimits = field(default_factory=DecodeLimits)
     looks: LookLimits = field(default_factory=LookLimits)
     snapshots: SnapshotLimits = field(default_factory=SnapshotLimits)
@@ -280,33 +276,33 @@ class PipelineSettings:
     sink: SinkSettings
     schema: Schema
     infer: bool = False
-    """Whether columns are found in the data beside those that the schema has."""
+    """Whether to infer columns from the data in addition to the schema."""
     infer_max_bytes: int = 1 << 30
-    """How many bytes of source files are looked at to find them."""
+    """The most bytes of source files to sample for that."""
     unknown_fields: UnknownFields = UnknownFields.RESCUE
     on_mismatch: OnMismatch = OnMismatch.FAIL
     provenance: tuple[Provenance, ...] = ()
-    """What columns say of where a row came from."""
+    """The provenance columns of each row."""
     quarantine: QuarantineLimits | None = None
-    """How many bad lines a file may have, which are set aside; None where one fails its file."""
+    """The limits of quarantined lines per file; None if one bad line fails its file."""
     max_failures: int | None = None
-    """The failed file that stops the pipeline; None where failures never stop it."""
+    """The number of failed files that stops the pipeline; None for no limit."""
     dlq_path: str | None = None
+    """The dead letter queue; None if it is below the table directory."""
     dlq_options: StorageOptions = field(default_factory=StorageOptions)
-    """Those of the dead letter queue alone; where there are none, the sink's may do."""
-    """The dead letter queue; None where it is below the table directory."""
+    """The storage options of the dead letter queue; if empty, the sink's may apply."""
     show_values: bool = False
-    """Whether failure messages may quote what is in a line."""
+    """Whether failure messages may quote line content."""
     sizing: Sizing = field(default_factory=Sizing)
 
     @property
     def table_schema(self) -> Schema:
-        """Return all columns of the table that the configuration knows of."""
+        """Return all columns of the table that the configuration declares."""
         return table_schema(self.schema, self.sink.template).with_provenance(self.provenance)
 
     @property
     def poll_interval(self) -> float:
-        """Return the seconds between two looks at the sources."""
+        """Return the shortest poll interval of the sources."""
         return min(source.poll_interval for source in self.sources)
 
 
@@ -317,30 +313,30 @@ class SparkSettings:
     master: str = "local[*,4]"
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     most_tasks: int | None = None
-    """The most tasks at once: each transfers at least one file, so no more than may transfer."""
+    """The most concurrent tasks: each transfers at least one file, so the limit of transfers."""
     shared_paths: tuple[str, ...] = ()
-    """Folders that are mounted at the same place on the driver and on every executor."""
+    """Folders mounted at the same path on the driver and on every executor."""
     line_port: int = 0
-    """Where the driver listens to running tasks; 0 for any free port."""
+    """The port on which the driver listens to tasks; 0 for any free port."""
 
 
 def share_of(total: int | None, *, limit: int, tasks: int) -> int:
-    """Return one task's share of all transfers, given how many tasks may run; at most its limit."""
+    """Return one task's share of all transfers, at most its own limit."""
     return limit if total is None else max(1, min(limit, total // max(1, tasks)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlizzardSettings(ProgramSettings):
-    """Everything one blizzard process does."""
+    """The settings of one blizzard process."""
 
     pipelines: tuple[PipelineSettings, ...]
     spark: SparkSettings = field(default_factory=SparkSettings)
     tables: Mapping[str, str] = field(default_factory=dict)
-    """Names under `tables:` by pipeline: the entry that holds the settings of inline commits."""
+    """Names under `tables:` by pipeline, for the settings of inline commits."""
     total_concurrency: int | None = None
-    """The most downloads, and the most uploads, at once in all running tasks together."""
+    """The most concurrent downloads, and uploads, of all running tasks together."""
     poll_jitter: float = 0.0
-    """Each look at a source is delayed by up to this many seconds, at random."""
+    """The most seconds of random delay before each listing of a source."""
 
     def only(self, name: str | None) -> "BlizzardSettings":
         """Return the settings with one pipeline alone; all of them without a name."""

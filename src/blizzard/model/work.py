@@ -85,10 +85,10 @@ class Work:
     unknown_fields: UnknownFields = UnknownFields.DROP
     on_mismatch: OnMismatch = OnMismatch.FAIL
     quarantine: QuarantineLimits | None = None
-    """How many bad lines a file may have, which are set aside; None where one fails its file."""
+    """The limits of quarantined lines per file; None if one bad line fails its file."""
     infer_share: float | None = None
-    """How much of each file is looked at to find columns, from 0 to 1, and nothing is written;
-    None where the files are read."""
+    """The share of each file to sample for columns, from 0 to 1, without writing; None to read the
+    files."""
     stamp: Stamp | None = None
     """What columns say of where a row came from; None where no column does."""
     row_partitions: RowPartitions | None = None

@@ -1,1 +1,1 @@
-"""Notices of new source files: read from a queue, followed by a look, and deleted when settled."""
+"""Notifications of new source files: received from a queue, checked, and deleted when settled."""

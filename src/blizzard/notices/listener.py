@@ -1,8 +1,7 @@
-"""The queues of a pipeline, each listened to in threads of its own, and what wakes the pipeline.
+"""Listen to the queues of a pipeline in threads, and wake the pipeline.
 
-One thread receives, and waits at the queue for messages; another deletes those that are settled
-and hides those that are not. A queue that does not answer is tried again with backoff: files are
-found by looking meanwhile, as they are without a queue.
+One thread waits for messages; another deletes settled messages and hides the others again. A queue
+that does not answer is retried with backoff: files are found by listing meanwhile.
 """
 
 import os

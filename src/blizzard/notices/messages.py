@@ -1,10 +1,9 @@
-"""What a message says: which objects were created, and which source they belong to. Pure.
+"""Parse notifications: which objects were created, and in which source. Pure.
 
 S3 sends its notifications straight to a queue, through SNS (wrapped, unless raw delivery is on) or
 through EventBridge; Azure sends its own through Event Grid, by one of two schemas, in base64;
 Google sends attributes that name the object, and its metadata unless configured not to.
-Reading any body ends in one of these kinds and never in an error: anybody may be
-allowed to send to a queue.
+Parsing never fails, since anyone may be allowed to send to a queue.
 """
 
 import json

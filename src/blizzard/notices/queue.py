@@ -1,8 +1,8 @@
-"""The protocol of a queue of notices, and the inbox of notices that are not settled.
+"""The protocol of a queue of notifications, and the inbox of unsettled ones.
 
-A message may be deleted only when every file that it names is settled: the journal has named it, or
-a listing has shown that there is nothing to do. Until then the message is ours, and returns if we
-die. Threads that listen to queues put messages in; the pipeline follows the hints in its own time.
+A message is deleted only after every file that it names is settled: the journal names it, or a
+check has shown that there is nothing to do. Until then the message is hidden, and returns if we
+die. Listener threads add messages; the pipeline processes the hints at its own pace.
 """
 
 import threading

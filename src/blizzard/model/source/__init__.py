@@ -1,1 +1,1 @@
-"""A source file: which one, which bytes of it, how it is written."""
+"""Source files: their identity, byte ranges and form."""

@@ -1,6 +1,11 @@
-"""Source files: one to read, as it was listed, and what the journal says of it.
+"""Source files as listed, their state in the journal, and byte ranges of them.
 
-They are many, and cross from the driver to Spark's executors: they are frozen and pickle fast.
+There are many of them, and they travel from the driver to Spark's executors, so they are frozen and
+pickle fast.
+
+A byte range owns the lines that *start* in it. So its reader begins one byte early, skips the rest
+of the previous line, and reads past the end until its last line is complete: every line is read
+exactly once, however the file is cut.
 """
 
 import copyreg
@@ -25,12 +30,12 @@ class ByteRange:
 
     @property
     def read_from(self) -> int:
-        """Return the byte to begin at: the one before shows whether a line starts at `start`."""
+        """Return the byte to read from: the one before `start` shows if a line starts there."""
         return max(0, self.start - 1)
 
 
 def cut(size: int, parts: int, *, start: int = 0) -> tuple[ByteRange, ...]:
-    """Cut a file, or some bytes of it from an offset on, into ranges that cover each byte once."""
+    """Cut `size` bytes from `start` on into ranges that cover each byte once."""
     edges = [start + size * number // parts for number in range(parts + 1)]
     return tuple(ByteRange(low, high) for low, high in itertools.pairwise(edges))
 
@@ -40,7 +45,7 @@ def lines_of(
 ) -> Iterator[bytes]:
     """Yield the bytes of the lines that start in a range; the chunks begin at `read_from`.
 
-    Before the first of them, `begins` is called with the byte of the file at which it starts.
+    `begins` is called with the offset of the first line.
     """
     place = part.read_from
     before_first, in_last = part.start > 0, False
@@ -50,7 +55,7 @@ def lines_of(
             newline = piece.find(b"\n")
             place += len(piece) if newline < 0 else newline + 1
             if place >= part.end:
-                return  # no line starts in this range, or none before the next one's
+                return  # no line starts in this range
             if newline < 0:
                 continue
             piece = piece[newline + 1 :]
@@ -71,7 +76,7 @@ def lines_of(
 
 
 def without_first_lines(chunks: Iterable[bytes], count: int) -> Iterator[bytes]:
-    """Leave out the first lines of a file, which an earlier batch has read."""
+    """Skip the first lines of a file, which earlier batches have read."""
     left = count
     for chunk in chunks:
         piece = chunk
@@ -90,7 +95,7 @@ def without_first_lines(chunks: Iterable[bytes], count: int) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """One file to read, as it was listed."""
+    """A file to read, as listed."""
 
     source: str
     path: str
@@ -98,29 +103,27 @@ class SourceFile:
     etag: str | None
     codec: Codec
     partition_values: Mapping[str, str | None]
-    """What its path says."""
+    """From its path."""
     modified: datetime
-    """When the store says it was written."""
+    """The store's modification time."""
     part: ByteRange | None = None
     """The bytes to read of a large plain file that several tasks share."""
     by_content: bool = False
-    """Whether its first bytes are asked how it is compressed; its name is only a guess then."""
+    """Whether to detect the compression by the first bytes, since the name is only a guess."""
     skip: int = 0
-    """Lines that earlier batches have read: the first ones, unless `unread` says otherwise."""
+    """Lines read by earlier batches: the first ones, unless `unread` is set."""
     unread: tuple[Unread, ...] = ()
-    """The bytes of a plain file that earlier batches have left; nothing where that is all of it,
-    or where the first lines are to be skipped."""
+    """The remaining byte ranges of a partly read plain file; else empty."""
     form: Form = field(default_factory=Form)
-    """What it is made of; of documents each record counts as a line."""
+    """Its format; in documents each record counts as a line."""
     numbers: tuple[int | None, ...] | None = None
-    """The number of each line, where these are only some lines of the file, read again; None of a
-    line means unknown."""
+    """The numbers of replayed lines in the original file, None if unknown; None for whole files."""
 
     @property
     def from_start(self) -> bool:
-        """Whether its lines are read from its first byte on, not from a later line.
+        """Whether its lines are read from its first byte, which may be a byte order mark.
 
-        The lines of documents are not bytes of the file: what cuts them has seen its start.
+        The framer of documents has already handled the mark.
         """
         if self.form.is_documents:
             return False
@@ -128,9 +131,9 @@ class SourceFile:
 
     @property
     def records_before(self) -> int | None:
-        """Return how many records come before the first that is read; None where unknown.
+        """Return the records before the first one to read; None if unknown.
 
-        In front of a part that is not the first to be read, the lines are not counted yet.
+        The lines before a later part are not counted yet.
         """
         if self.part is None:
             return self.skip
@@ -141,34 +144,34 @@ class SourceFile:
 
     @property
     def key(self) -> str:
-        """Name the file among all sources of the pipeline."""
+        """Return the unique name of the file in the pipeline."""
         return f"{self.source}:{self.path}"
 
     @property
     def modified_ms(self) -> int:
-        """Return when the store says that it was written, as the journal records it."""
+        """Return the modification time as journaled, in milliseconds."""
         return round(self.modified.timestamp() * 1000)
 
     @property
     def to_read(self) -> int:
-        """Count the bytes that are to be read of it."""
+        """Return the bytes to read."""
         return sum(one.end - one.start for one in self.unread) if self.unread else self.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfinishedFile:
-    """What the journal says of a source file."""
+    """The journal's state of an unfinished source file."""
 
     record: SourceRecord
     at: datetime
     entry: int | None = None
-    """The entry that says so; None before it is written."""
+    """The entry with the record; None before it is written."""
     since: datetime | None = None
-    """When it failed first, if it has failed ever since."""
+    """When the current series of failures began."""
     failed_in: int | None = None
-    """The entry that says how it failed: a later one may only ask for it to be read again."""
+    """The entry with the failure; a later one may only request a retry."""
     read_in: int | None = None
-    """The last entry that read lines of it; None where none did."""
+    """The last entry that read lines of it; None if none did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,39 +182,39 @@ class IngestedFile:
     size: int
     etag: str | None
     empty: bool = False
-    """Whether it gave no row, so that nothing of it can come into the table a second time."""
+    """Whether it gave no row, so that reading it again cannot duplicate rows."""
     entry: int | None = None
-    """The entry with which it was done; None if unknown."""
+    """The entry that finished it; None if unknown."""
     retracted: bool = False
-    """Whether that entry has taken its rows out of the table."""
+    """Whether that entry retracted its rows."""
 
     @property
     def row(self) -> list[Any]:
-        """Return the file as a line of a segment."""
+        """Return the file as a row of a segment."""
         flag = [True] if self.retracted else []
         return [self.key, self.size, self.etag, self.empty, self.entry, *flag]
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "IngestedFile":
-        """Return the file of a line of a segment."""
+        """Return the file of a row of a segment."""
         key, size, etag, empty, entry, *flag = row
         return cls(key=key, size=size, etag=etag, empty=empty, entry=entry, retracted=bool(flag))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """What the journal says of a source file: how it was left, and what of it is in the table."""
+    """The journal's state of a source file: unfinished, ingested or both."""
 
     unfinished: UnfinishedFile | None = None
-    """It failed, or a stop left a part of it unread."""
+    """Set if it failed or was left partly unread."""
     finished: IngestedFile | None = None
-    """All of it is in the table, as the object it was then."""
+    """Set if all of it was ingested, as the object it was then."""
     is_rejected: bool = False
-    """Whether it was to replace rows of other files, and that was rejected: it is not read by
-    itself, even with new content."""
+    """Whether it was to replace rows of other files, which was rejected: it is not read, even with
+    new content."""
 
     def object_of(self, key: str) -> SourceRecord | None:
-        """Return the object that is known under a key, without any line; None where none is."""
+        """Return the known object of a key as a record without lines; None if unknown."""
         known = self.finished or (self.unfinished.record if self.unfinished else None)
         source, _, path = key.partition(":")
         if known is None:
@@ -226,7 +229,7 @@ _SLOTS: dict[type, list[Callable[[object, object], None]]] = {}
 
 
 def _unpickled(kind: type[object], values: Sequence[object]) -> object:
-    """Return an instance with these values in its slots."""
+    """Create an instance from the values of its slots."""
     made = object.__new__(kind)
     for put, value in zip(_SLOTS[kind], values, strict=True):
         put(made, value)
@@ -234,10 +237,10 @@ def _unpickled(kind: type[object], values: Sequence[object]) -> object:
 
 
 def _pickle_by_slots(kind: Any) -> None:  # noqa: ANN401 - any class with slots
-    """Pickle a class as the values in its slots.
+    """Pickle a class by the values of its slots.
 
-    There is an instance for each of many small files: by its fields, which dataclass looks up for
-    each of them, pickling takes twice as long, and a quarter of the time of a batch.
+    There is an instance for each of many small files: pickling by dataclass fields takes twice as
+    long, a quarter of the time of a batch.
     """
     names = kind.__slots__
     values = attrgetter(*names)
