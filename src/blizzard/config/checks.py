@@ -1,4 +1,4 @@
-"""What is wrong with the sections that blizzard reads, held against each other. Pure."""
+"""Check blizzard's sections of the configuration for consistency. Pure."""
 
 import difflib
 from collections.abc import Iterator, Sequence

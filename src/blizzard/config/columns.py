@@ -1,4 +1,4 @@
-"""Declared fields as written in YAML, made into the schema that the stages know. Pure."""
+"""Convert the fields declared in YAML into a schema. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from lakebed.types import NESTED_TYPES, FieldType
 
 @dataclass(frozen=True, slots=True)
 class _Defaults:
-    """What holds for every field that does not say otherwise."""
+    """The defaults of fields."""
 
     coerce: bool
     null_values: tuple[str, ...]

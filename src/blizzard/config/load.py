@@ -1,4 +1,4 @@
-"""Sources, sinks and pipelines as written in YAML, made into settings."""
+"""Convert the sources, sinks and pipelines of a YAML document into settings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -51,9 +51,9 @@ def load(
     *,
     master: str | None = None,
 ) -> BlizzardSettings:
-    """Read a configuration; ConfigInvalid carries every fault of it.
+    """Read a configuration; raise ConfigInvalid with all faults.
 
-    `master` is that of a session that the caller has: executors of its must reach all places.
+    `master` is that of the caller's session, whose executors must reach all places.
     """
 
     def faults(document: Document) -> Iterator[ConfigFault]:

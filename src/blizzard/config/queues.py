@@ -1,9 +1,8 @@
-"""Queues of notifications about new source files: what a configuration may say of them. Pure.
+"""Validate the configuration of notification queues, and convert it into settings. Pure.
 
-A queue is named by its URL, one of Google's by the name of its subscription. The URL says which
-service it is or else the store of the source does: a queue on another server, such as an emulator,
-has an address like any other. Credentials are those of the source's store unless the queue has
-its own.
+A queue is identified by its URL, or by the name of a Pub/Sub subscription. The service follows from
+the URL or else, as for an emulator, from the store of the source. Credentials are those of the
+source's store unless the queue has its own.
 """
 
 import re

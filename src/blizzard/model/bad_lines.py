@@ -22,11 +22,11 @@ _PLAIN = re.compile(r"[^.\[\]`]+")
 _QUOTED_OR_INDEX = re.compile(r"(`(?:[^`]|``)*`)|\[[0-9]+\]")
 _STEP = re.compile(r"`((?:[^`]|``)*)`|\[([0-9]*)\]|([^.\[\]`]+)")
 ANY = -1
-"""The step to an element of a list, whichever it is."""
+"""The step to any element of a list."""
 
 
 def member_path(above: str, name: str) -> str:
-    """Return the path of a member: `user.id`; quote a name that would be misread in backticks."""
+    """Return the path of a member such as `user.id`; quote ambiguous names in backticks."""
     quoted = name if _PLAIN.fullmatch(name) else f"`{name.replace('`', '``')}`"
     return f"{above}.{quoted}" if above else quoted
 
@@ -37,12 +37,12 @@ def element_path(above: str, index: int) -> str:
 
 
 def any_element(path: str) -> str:
-    """Return a path without the numbers of elements, so that all of them are counted as one."""
+    """Return a path without element indexes, so that all elements count as one."""
     return _QUOTED_OR_INDEX.sub(lambda found: found[1] or "[]", path) if "[" in path else path
 
 
 def steps(path: str) -> list[str | int]:
-    """Take a path apart: `user.tags[3]` is user, tags and 3; `tags[]` is tags and any of them."""
+    """Split a path: `user.tags[3]` is user, tags and 3; `tags[]` is tags and `ANY`."""
     found: list[str | int] = []
     for match in _STEP.finditer(path):
         quoted, index, name = match.groups()
@@ -59,13 +59,13 @@ _AT_COLUMN = re.compile(r" at column \d+$")
 
 
 def in_words(exceeded: str, *, code: str, message: str) -> str:
-    """Return why a file failed that has too many bad lines: the limit, and the first of them."""
+    """Return the failure message of too many bad lines: the limit, and the first error."""
     return f"{exceeded}; the first of them: {message} [{code}]"
 
 
 @dataclass(frozen=True, slots=True)
 class LineFault:
-    """What is wrong with a line; lines of which all of it is the same are a group."""
+    """The error of a line; lines with equal errors form a group."""
 
     code: str
     field: str | None
@@ -75,20 +75,20 @@ class LineFault:
 
     @property
     def group(self) -> str:
-        """Return the name of the group, the same wherever and whenever it is asked for."""
+        """Return the stable name of the group."""
         text = json.dumps([self.code, self.field, self.expected, self.found])
         return hashlib.sha256(text.encode()).hexdigest()[:GROUP_DIGITS]
 
 
 def fault_of(code: str, field: str | None, expected: str | None, found: str | None) -> LineFault:
-    """Return what is wrong with a line that is set aside, wherever in the line it is."""
+    """Return the error of a quarantined line, independent of its position in the line."""
     found = None if found is None else _AT_COLUMN.sub("", found)
     return LineFault(code, None if field is None else any_element(field), expected, found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meant:
-    """Which lines an operator means: those of groups, and those of source files; or all of them."""
+    """The quarantined lines that an operator selects: by group, by source file, or all."""
 
     everything: bool = False
     groups: frozenset[str] = frozenset()
@@ -96,30 +96,30 @@ class Meant:
     """The keys of source files."""
 
     def takes(self, group: str, source: str) -> bool:
-        """Whether a line is meant, by its group and the key of its source file."""
+        """Whether a line is selected, by its group and the key of its source file."""
         return self.everything or group in self.groups or source in self.sources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineReplay:
-    """Lines of a quarantine file that are to be read again."""
+    """Lines of a quarantine file to replay."""
 
     file: QuarantineFile
     meant: Meant
     skips: Mapping[str, SkipRule] = field(default_factory=dict)
-    """Which records are passed over, by the names of the sources that have such a rule."""
+    """The skip rules by source."""
     corrected: tuple[bytes, ...] | None = None
-    """What is read in the place of each line that is meant, in their order; None for themselves."""
+    """Corrected lines to read instead of the selected ones, in order; None for the originals."""
 
 
 class CorrectionsRefused(LakeError, code="corrections_refused", whose=Whose.USER):
-    """Corrected lines do not match the lines that are meant, one for one."""
+    """Corrected lines do not match the selected lines one to one."""
 
 
 def shared_out(
     counts: Mapping[str, int], corrected: Sequence[bytes]
 ) -> dict[str, tuple[bytes, ...]]:
-    """Divide corrected lines among quarantine files with so many lines that are meant. Pure."""
+    """Divide corrected lines among quarantine files by their numbers of selected lines. Pure."""
     empty = next((at for at, text in enumerate(corrected, 1) if not text.strip()), None)
     if empty is not None:
         raise CorrectionsRefused(
@@ -138,27 +138,27 @@ def shared_out(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingFile:
-    """A quarantine file with lines that wait, and the entry that set them aside."""
+    """A quarantine file with waiting lines, and the entry that quarantined them."""
 
     file: QuarantineFile
     entry: int
     source_uris: Mapping[str, str] = field(default_factory=dict)
-    """Where the sources were then, by their names."""
+    """The URIs of the sources at that time."""
     place: tuple[int, int] = (0, 0)
-    """The entry that names the file, and which of its quarantine files it is: their order."""
+    """The entry that names the file and the file's index in it, for sorting."""
 
 
 def may_have(waiting: WaitingFile, meant: Meant) -> bool:
-    """Whether a quarantine file may have lines that are meant. Pure."""
+    """Whether a quarantine file may have selected lines. Pure."""
     named = any(one.source in meant.sources for one in waiting.file.sources)
     return meant.everything or bool(meant.groups) or named
 
 
 def meant_by(names: list[str] | None, files: tuple[WaitingFile, ...]) -> Meant:
-    """Return the lines that an operator names by groups or by source files; without names, all.
+    """Return the selection of an operator's names; without names, all lines.
 
-    A source file is named by its key; a quarantine file, by its path or its name, means all of its
-    source files. Any other name is taken for a group.
+    A name is the key of a source file, the path or name of a quarantine file (which selects its
+    source files), or a group.
     """
     if names is None:
         return Meant(everything=True)

@@ -1,7 +1,7 @@
-"""The columns of a pipeline: those that are declared, and those that were found in the data. Pure.
+"""The columns of a pipeline: declared ones, and those inferred from the data. Pure.
 
-What is declared is never changed by what is found: a found column comes after the declared ones, a
-found field after the declared fields of its struct.
+Inference never changes declared columns: inferred columns follow the declared ones, inferred fields
+the declared fields of their struct.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,21 +14,21 @@ from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.types import DEEPEST_COLUMN, FieldType, OnMismatch
 
 MOST_COLUMNS = 2000
-"""Columns and fields in all; values of others that are found in the data stay in `_rescued`."""
+"""The most columns and nested fields; values of further ones stay in `_rescued`."""
 _FLOATS = frozenset({FieldType.FLOAT32, FieldType.FLOAT64})
 
 
 def with_found(declared: Schema, found: Schema | None) -> Schema:
-    """Return the declared columns and, behind them, those that earlier batches have found."""
+    """Return the declared columns, followed by those that earlier batches inferred."""
     return declared if found is None else Schema(_united(declared.fields, found.fields))
 
 
 def grown(schema: Schema, seen: Mapping[str, Seen]) -> Schema:
-    """Return a schema with a column, or a field of a struct, for each path that values were at.
+    """Extend a schema by a column, or a field of a struct, for each observed path.
 
-    A path gets none if its values have no known type yet, if no column of Delta can have its
-    name, or if there is one already that Delta does not tell from it, or that has its id. Objects
-    of more fields than there is room for, or nested too deep, become one column of JSON text.
+    A path gets none if its values have no known type yet, if Delta does not allow its name, or if
+    an existing column has the same name except for case, or the same id. Objects with too many
+    fields, or nested too deep, become a column of JSON text.
     """
     growth = _Growth(MOST_COLUMNS - _count(schema.fields), dict(paths_by_id(schema.fields)))
     found = [(steps(path), look) for path, look in seen.items()]
@@ -38,12 +38,11 @@ def grown(schema: Schema, seen: Mapping[str, Seen]) -> Schema:
 def adopted(
     schema: Schema, table: Schema | None, *, declared: Schema, known: Schema | None = None
 ) -> Schema:
-    """Return the found columns as a table has them: it may have got them from another pipeline.
+    """Return the inferred columns with the table's types, which another pipeline may have added.
 
-    Declared ones stay as they are declared. A found one that differs from a column of the table
-    only in case is left out. Values that do not fit the column of the table are kept in
-    `_rescued`. A column of strings is taken for one of JSON texts only where that is `known` from
-    an earlier batch: only the producer knows what a string in it means.
+    Declared columns stay as declared. An inferred column that differs from a table column only in
+    case is dropped. Values that do not fit the table's column go to `_rescued`. A string column
+    counts as JSON text only if that is `known` from an earlier batch.
     """
     if table is None:
         return schema
@@ -52,11 +51,10 @@ def adopted(
 
 
 def kept_exact(schema: Schema, declared: Schema, on_mismatch: OnMismatch) -> Schema:
-    """Return the columns as values are read into them: no integer is rounded that can be kept.
+    """Return the columns with `exact` set on floats that must not round integers.
 
-    No user has asked for the rounding in a float column that was found in the data. In one that is
-    declared, an integer that it cannot hold is kept in `_rescued` where that is the policy, and
-    is rounded like any other number where it would fail the file.
+    Inferred float columns never round. In declared ones, an integer that a float cannot hold goes
+    to `_rescued` if that is the policy, and is rounded if it would otherwise fail the file.
     """
     rescues = on_mismatch is OnMismatch.RESCUE
     return Schema(_kept_exact(schema.fields, declared.fields, rescues=rescues))
@@ -101,7 +99,7 @@ def _adopted(
 
 
 def _as_there(ours: Field, theirs: Field, said: Field | None, before: Field | None) -> Field:
-    """Return a field as the table has it, with what is declared, and what is new, inside of it."""
+    """Return a field with the table's type, keeping declared and new fields inside of it."""
     if ours.type is theirs.type is FieldType.LIST and ours.items and theirs.items:
         inner = _as_there(ours.items, theirs.items, said and said.items, before and before.items)
         return replace(ours, items=inner)
@@ -119,10 +117,10 @@ def _as_there(ours: Field, theirs: Field, said: Field | None, before: Field | No
 
 
 def _reading_of(ours: Field, theirs: Field) -> Reading:
-    """Return how values are read into a column that has the table's type.
+    """Return the reading of a column with the table's type.
 
-    One that was declared once may have a way of its own. Where its values stand does not depend on
-    the type, and neither does which strings mean null.
+    The path and the null strings do not depend on the type; the rest is kept only if the type is
+    the same.
     """
     reading = ours.reading
     if ours.type is theirs.type:
@@ -140,7 +138,7 @@ def _united(ours: Sequence[Field], theirs: Sequence[Field]) -> tuple[Field, ...]
 
 
 def _with_inner(ours: Field, theirs: Field) -> Field:
-    """Return a declared field with what was found inside of it."""
+    """Return a declared field with the inferred fields inside of it."""
     if ours.type is not theirs.type:
         return ours
     if ours.items is not None and theirs.items is not None:
@@ -149,21 +147,21 @@ def _with_inner(ours: Field, theirs: Field) -> Field:
 
 
 _Found = Sequence[tuple[Sequence[str | int], Seen]]
-"""Paths below a field, taken apart, and what the values there look like."""
+"""Split paths below a field, with the observed types."""
 
 
 @dataclass(slots=True)
 class _Growth:
-    """New fields of a schema, each placed once: the cost grows with their number, no faster."""
+    """Adds new fields to a schema in linear time."""
 
     room: int
-    """How many more columns and fields there may be."""
+    """The remaining columns and fields."""
     ids: dict[int, FieldPath]
     """The paths of all fields, by their ids."""
 
     def fields(self, fields: Sequence[Field], found: _Found, above: FieldPath) -> tuple[Field, ...]:
-        """Return the fields of an object, grown by the paths found in it."""
-        # The field that takes a member may have another name than the member.
+        """Return the fields of an object, extended by the observed paths."""
+        # The field that reads a member may have another name.
         places = {one.path: at for at, one in reversed(list(enumerate(fields)))}
         taken = {one.name.casefold() for one in fields}
         grown = list(fields)
@@ -184,7 +182,7 @@ class _Growth:
         return tuple(grown)
 
     def _made(self, name: str, found: _Found, path: FieldPath) -> Field | None:
-        """Return a new field for paths found at it and inside of it; None where they give none."""
+        """Return a new field for paths at it and inside of it; None if there is no type."""
         for number, (rest, look) in enumerate(found, 1):
             made = None if rest else self._column(name, look, path)
             if rest and self.ids.get(field_id(path), path) == path:
@@ -214,9 +212,9 @@ class _Growth:
         return column
 
     def _inside(self, field: Field, found: _Found, path: FieldPath) -> Field:
-        """Return a field, grown by the paths found inside of it.
+        """Return a field, extended by the observed paths inside of it.
 
-        Structs inside a map have the same fields in every file, or the table cannot hold them.
+        Structs inside a map cannot grow, since they must have the same fields in every file.
         """
         found = [(rest, look) for rest, look in found if rest]
         items = field.items

@@ -1,4 +1,4 @@
-"""Hints of new source files that queues give, and what comes of them."""
+"""Hints of new source files from notifications, and their outcomes."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hint:
-    """A file of a source that is said to have been created; only a look tells whether it was."""
+    """A source file that was announced as created; only a check confirms that."""
 
     source: str
     path: str
     at: datetime | None = None
-    """When it was created, as the message has it."""
+    """When it was created, according to the message."""
     size: int | None = None
     etag: str | None = None
     """Without quotes."""
@@ -25,7 +25,7 @@ class Hint:
 
 
 class NoticeKind(StrEnum):
-    """What a notice turned out to be."""
+    """The outcome of a notification."""
 
     TAKEN = "taken"
     """The file was new; an entry of the journal names it."""
@@ -47,32 +47,32 @@ class NoticeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HintsFollowed:
-    """What a look at the files that hints name has come to."""
+    """The outcome of checking hinted files."""
 
     waiting: tuple[Hint, ...] = ()
     """In the next batch; settled once the journal names the file."""
     new: tuple[Hint, ...] = ()
-    """Those of them that were not found before."""
+    """Waiting ones that were not found before."""
     settled: Mapping[Hint, NoticeKind] = field(default_factory=dict)
     missing: tuple[Hint, ...] = ()
     """There is no such object, or not yet."""
     later: Mapping[Hint, float] = field(default_factory=dict)
-    """Those that have to be looked at again, after so many seconds."""
+    """Hints to check again, after a delay in seconds."""
 
 
 class Hints:
-    """The hints of one pipeline that are not settled; none where files are found by listing."""
+    """The unsettled hints of one pipeline; this one is empty, for listing alone."""
 
     def due(self, source: str, now: float) -> Collection[Hint]:  # noqa: ARG002 - for an inbox
-        """Return the hints for a source that are to be followed now."""
+        """Return the hints for a source to check now."""
         return ()
 
     def until_due(self, now: float) -> float:  # noqa: ARG002 - for an inbox
-        """Return the seconds until a hint is due that is not due yet; infinite without one."""
+        """Return the seconds until the next hint becomes due; infinite without one."""
         return float("inf")
 
     def followed(self, result: HintsFollowed) -> None:
-        """Take in what came of following hints."""
+        """Process the outcome of checking hints."""
 
     def journaled(self, keys: Iterable[str]) -> None:
         """Settle the hints of files that an entry names."""

@@ -1,4 +1,4 @@
-"""What a running unit reports to the driver, and what the driver answers."""
+"""Progress reports of running units, and the driver's instructions."""
 
 import threading
 from collections.abc import Callable
@@ -9,24 +9,24 @@ from typing import Any, TypeVar
 
 
 class Instruction(StrEnum):
-    """What the driver wants a unit to do."""
+    """The driver's instruction to a unit."""
 
     GO_ON = "go_on"
     HAND_IN = "hand_in"
-    """To come to a good end: the batch is old enough, and the rest goes on in the next one."""
+    """Finish cleanly: the batch is old enough, and the next one reads the rest."""
     STOP = "stop"
-    """To come to a good end at once: nothing goes on after it."""
+    """Finish cleanly at once, because the program stops."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """What a unit has done so far, and what it is doing now."""
+    """The work of a unit so far, and its current activity."""
 
     bytes_read: int = 0
     records: int = 0
     files_read: int = 0
     files_failed: int = 0
-    """Those that count against `max_failures`."""
+    """Failures that count against `max_failures`."""
     parquet_files: int = 0
     bytes_written: int = 0
     active_uploads: int = 0
@@ -41,27 +41,27 @@ class Progress:
 
 @dataclass(slots=True, kw_only=True)
 class Done:
-    """Work that one attempt at a unit has finished; it never becomes less."""
+    """The finished work of one attempt at a unit; it never decreases."""
 
     rows: int = 0
-    """Rows that were handed to a data file: those of a small source file once all have parsed."""
+    """Rows written to data files; those of a small source file count after all are parsed."""
     blank: int = 0
     filtered: int = 0
     quarantined: int = 0
     source_files: int = 0
-    """Source files that were read to their end; one that several tasks share is not among them."""
+    """Source files read completely, except those that several tasks share."""
     source_bytes: int = 0
     parquet_files: int = 0
     bytes_written: int = 0
     multipart_uploads: int = 0
     write_seconds: list[float] = field(default_factory=list)
-    """How long each uploaded data file took to be encoded and written."""
+    """The time to encode and write each uploaded data file."""
 
     def __add__(self, other: "Done") -> "Done":
         return Done(**_by_name(add, self, other))
 
     def since(self, before: "Done") -> "Done":
-        """Return what was done since an earlier report of the same attempt."""
+        """Return the work done since an earlier report of the same attempt."""
         numbers = {
             each.name: max(0, getattr(self, each.name) - getattr(before, each.name))
             for each in fields(self)
@@ -72,12 +72,12 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What one attempt at a unit says of itself; a later report holds all of an earlier one."""
+    """A cumulative report of one attempt at a unit."""
 
     unit: str
     """The pipeline and the unit, as `pipeline/unit`."""
     job: str = ""
-    """The job that the attempt belongs to; one of an earlier job may still be running."""
+    """The job of the attempt; attempts of an earlier job may still be running."""
     attempt: str = ""
     worker: str = ""
     """Where the attempt runs: the host and the process."""
@@ -92,7 +92,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the driver listens, and the token that lets a task in. Not shown: it is a secret."""
+    """Where the driver listens, and the secret token for authentication."""
 
     host: str
     port: int
@@ -103,7 +103,7 @@ Amounts = TypeVar("Amounts", Progress, Done)
 
 
 def _by_name(how: Callable[[Any, Any], Any], one: Amounts, other: Amounts) -> dict[str, Any]:
-    """Return the fields of two amounts, each put together with its like."""
+    """Combine two amounts field by field."""
     return {
         each.name: how(getattr(one, each.name), getattr(other, each.name)) for each in fields(one)
     }
@@ -111,16 +111,16 @@ def _by_name(how: Callable[[Any, Any], Any], one: Amounts, other: Amounts) -> di
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How long a batch may run, and how many of its files may fail; None for no bound."""
+    """The limits of a batch's duration and failures; None for no limit."""
 
     seconds: float | None = None
     failures: int | None = None
     forgiven: frozenset[str] = frozenset()
-    """Files that have failed before in this run: they do not count again."""
+    """Files that failed before in this run and do not count again."""
 
 
 def instruction(bounds: Bounds, *, age: float, failed: int) -> Instruction:
-    """Return what a batch is to do, given its age and how many of its files have failed."""
+    """Return the instruction for a batch, given its age and failed files."""
     if bounds.failures is not None and failed >= bounds.failures:
         return Instruction.STOP
     if bounds.seconds is not None and age > bounds.seconds:
@@ -130,10 +130,10 @@ def instruction(bounds: Bounds, *, age: float, failed: int) -> Instruction:
 
 @dataclass(slots=True)
 class Overseer:
-    """Receives the reports of one job's units and answers each of them what to do.
+    """Answers the reports of one job's units with instructions.
 
-    The age counts from the first word of a unit, not from the start of the job: Spark may take
-    longer to begin than a batch may run, and a batch in which nothing began would never end.
+    The age counts from the first report, not from the start of the job: Spark may take longer to
+    begin than a batch may run, so that no batch would ever read anything.
     """
 
     bounds: Bounds
@@ -143,7 +143,7 @@ class Overseer:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, unit: str, progress: Progress) -> Instruction:
-        """Take in how far a unit is; it replaces what the unit said before."""
+        """Record the progress of a unit, and return the instruction."""
         with self._lock:
             now = self.seconds()
             if self._began is None:

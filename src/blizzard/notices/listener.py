@@ -9,7 +9,6 @@ import random
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Self, assert_never
 
 from blizzard.events import NoticeUnreadable, QueueAnswers, QueueFailed
@@ -188,7 +187,7 @@ class QueueListener:
 
 
 class Subscription:
-    """The queues of one pipeline; within the block they are listened to."""
+    """The queues of one pipeline, listened to within a `with` block."""
 
     def __init__(
         self,
@@ -233,12 +232,7 @@ class Subscription:
             listener.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         for listener in self._listeners:
             listener.close()
 
@@ -251,7 +245,7 @@ def has_queue(settings: PipelineSettings) -> bool:
 def _by_queue(
     settings: PipelineSettings,
 ) -> dict[str, tuple[QueueSettings, list[SourceSettings]]]:
-    """Return the sources of each queue: one may tell of several."""
+    """Return the sources of each queue, which several sources may share."""
     found: dict[str, tuple[QueueSettings, list[SourceSettings]]] = {}
     for source in settings.sources:
         if source.notifications is not None:

@@ -78,9 +78,9 @@ OpenQueue = Callable[[QueueSettings], Queue]
 
 
 MOST_LOOKS = 3
-"""How often an object is looked for that is not there; the next sweep finds it if it comes."""
+"""The most checks for a missing object; the next sweep finds it if it appears."""
 LOOK_AGAIN_SECS = 1.0
-"""The pause before the second of these looks; the next ones are four times as long each."""
+"""The pause before the second check; each further pause is four times as long."""
 
 MessageId = tuple[str, str]
 """A queue, and a message of it."""
@@ -106,7 +106,7 @@ class _OpenNotice:
     """Whether a look at it is under way."""
     in_batch: bool = False
     after: list[tuple[Hint, MessageId]] = field(default_factory=list)
-    """What came since it was looked at: it may be about a newer object."""
+    """Hints that arrived since the check began: they may be about a newer object."""
 
 
 class Inbox(Hints):
@@ -200,7 +200,7 @@ class Inbox(Hints):
         now = self._clock.seconds()
         counts: dict[NoticeKind, int] = {}
         with self._lock:
-            # Not those that another look had lost sight of before their batch began.
+            # Exclude those found before, which another listing dropped before their batch began.
             new = [hint for hint in result.new if not self._open[hint.key].in_batch]
             for hint in result.waiting:
                 self._open[hint.key].in_batch = True

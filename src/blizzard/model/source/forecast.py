@@ -1,8 +1,7 @@
-"""What source files become: how many bytes of Parquet, in how many partitions. Pure.
+"""Forecast the Parquet size and the partitions of source files. Pure.
 
-Nothing is known of a pipeline's data before its first batch, so that goes by what is usual. Each
-entry then says how many bytes of source files have become how many bytes of data files, and the
-next batch goes by that.
+The first batch uses typical values. Each entry then shows how many source bytes have become how
+many bytes of data files, which improves the forecast of the next batch.
 """
 
 import math
@@ -15,16 +14,16 @@ from lakebed.documents.entry import Entry
 from lakebed.types import Codec
 
 COMPRESSED_WEIGHT = 6
-"""A compressed byte is about as much work as six plain ones."""
+"""The work of a compressed byte, in plain bytes."""
 PARQUET_PER_NDJSON = 0.2
-"""Encoded bytes that a byte of plain NDJSON becomes, about."""
+"""Typical encoded bytes per byte of plain NDJSON."""
 LARGEST_SHARE = 1.16
-"""Files that are expected to come out at more than this, times the size asked for, are one more."""
+"""The largest planned size of a file, relative to the target, before another file is added."""
 MOST_OVER = 1.25
-"""No file is meant to grow beyond this, times the size asked for."""
+"""The largest size at which a file is closed, relative to the target."""
 FULL_ENOUGH = 0.95
-"""A file with this part of its size is full: one more small row group would cost readers more than
-the missing bytes do."""
+"""The share of its size from which a file is full: another small row group would cost readers more
+than the missing bytes."""
 
 
 def weight(file: SourceFile) -> int:
