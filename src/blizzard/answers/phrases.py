@@ -264,7 +264,8 @@ def taken_out(answer: Answer, cli: CommandPrefix) -> tuple[str, WayOut]:
         return since, WayOut(advice="`blizzard trace` says where a row of the table came from.")
     read, left = row_count(answer), present_count(answer)
     rows = f"{read - left:,} of its {read:,} rows" if left else "its rows"
-    since = f"{rows} have been removed from the table since: {removals(files)}"
+    has = "has" if left and read - left == 1 else "have"
+    since = f"{rows} {has} been removed from the table since: {removals(files)}"
     if all((one.removed_by or "").startswith(REPAIR) for one in files):
         # The data files were gone before, so no earlier version shows the rows.
         return since, read_again(answer, cli)

@@ -151,8 +151,8 @@ class Reconciler:
         )
 
     def _summed_up(self, question: Question, found: "SurveyedSources") -> Reconciliation:
-        evidence = question.days if question.by == "day" else ()
-        groups = {name: DayOrPartition(name=name) for name in evidence}
+        named = question.days if question.by == "day" else ()
+        groups = {name: DayOrPartition(name=name) for name in named}
         for each in found.sources:
             for name, group in each.groups.items():
                 groups.setdefault(name, DayOrPartition(name=name)).add(group)

@@ -30,9 +30,9 @@ def why(
             or part of a name.
     """
     call.who = "why"
-    evidence = Pipelines(call.pipelines(), _asking(call))
-    found = answers_to(file, evidence)
-    for name, trouble in evidence.unread.items():
+    pipelines = Pipelines(call.pipelines(), _asking(call))
+    found = answers_to(file, pipelines)
+    for name, trouble in pipelines.unread.items():
         print_error(f"warning: pipeline {name} was not asked: {trouble} [{code_of(trouble)}]")
         call.fail_if(all(each.state in NOT_TAKEN for each in found))
     call.show((line for each in found for line in _text(each)), *found)

@@ -133,7 +133,7 @@ def test_rows_that_are_gone_are_not_counted_among_those_in_the_table(tmp_path: P
 
     answer = why(desk)
     assert answer["state"] == "removed"
-    assert "1 of its 2 rows have been removed from the table since" in answer["answer"]
+    assert "1 of its 2 rows has been removed from the table since" in answer["answer"]
 
 
 @pytest.mark.parametrize("is_removed", [False, True])
