@@ -93,7 +93,7 @@ def _named_by(pattern: re.Pattern[str], path: str) -> str | None:
 def is_hidden(part: str) -> bool:
     """Whether a folder or file of this name holds no data: Delta and VACUUM ignore it, too.
 
-    A partition folder is not hidden, whatever its column's name begins with.
+    A partition folder is not hidden, even if its column's name begins with one of these.
     """
     return part.startswith(("_", ".")) and "=" not in part
 

@@ -93,7 +93,7 @@ def source_location(text: str) -> str:
         if "=" in after.partition("/")[0] and "://" in text:
             # This looks like a signature, not like a pattern.
             return location(text)
-    # A private character stands in for `?` while the rest is checked.
+    # A private character replaces `?` while the rest is checked.
     stand_in = "\ue000"
     return location(text.replace("?", stand_in)).replace(stand_in, "?")
 

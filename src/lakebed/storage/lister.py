@@ -167,7 +167,7 @@ def level(store: Reader, folder: str, *, odd: Odd) -> tuple[list[str], list[Obje
 
 
 def _guide(odd: Odd, enters: Enters) -> Guide:
-    """Return a guide around odd names; a link to a file counts as a file, whatever its target."""
+    """Return a guide around odd names; a link to a file counts as a file, with any target."""
     return Guide(passes=odd, enters=enters, lists=lambda _path: False)
 
 

@@ -108,7 +108,7 @@ def find_expired(listed: Iterable[ObjectFacts], keep_for: timedelta, now: dateti
     versions = segment.versions_in(files)
     if not versions:
         return Expired()
-    # The first version to keep. All later ones stay, too, whatever their times.
+    # The first version to keep. All later ones stay, too, at any age.
     stays = next((n for n in sorted(versions) if versions[n].modified >= since), max(versions))
     base = segment.newest(
         (checkpoint for checkpoint in segment.checkpoints(files) if checkpoint.is_classic), stays

@@ -55,7 +55,7 @@ class NextVersion:
     data_change: bool = True
     """Whether rows change; if not, rows only move to other files."""
     blind: bool = False
-    """Whether it is valid whatever others commit meanwhile."""
+    """Whether it is valid after any commits of others."""
 
     def body(self, known: Snapshot) -> bytes:
         """Encode the version after a snapshot."""

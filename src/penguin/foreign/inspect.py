@@ -85,7 +85,7 @@ def list_files(
             if may_hold_data(name) and oddity is not Oddity.MARKER:
                 listed.unusable[name] = unusable(name, oddity)
 
-        # A link to a file counts as a file, whatever its target.
+        # A link to a file counts as a file, with any target.
         guide = Guide(passes=leave_out, enters=may_be_entered, lists=lambda _path: False)
         for facts in lister.files(store, plan, guide):
             if CONTROL.search(facts.path):

@@ -58,7 +58,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyEntry:
-    """An entry whose place in the chain is checked, with the digest of its stored bytes."""
+    """An entry with a checked place in the chain, with the digest of its stored bytes."""
 
     entry: Entry
     digest: str

@@ -227,7 +227,7 @@ class _Reading:
 
     def _keep(self, files: Iterable[str]) -> None:
         for path in files:
-            # The target of a link is needed, too, whatever name a listing shows.
+            # The target of a link is needed, too, under any listed name.
             real = self.real_name(path)
             self.kept.add((path,) if real is None else (path, real))
 
