@@ -93,7 +93,7 @@ class Content:
             quarantine=self.quarantine,
             table_schema=self.columns.table_schema,
             columns=self.columns.found,
-            # The entry itself is the hand-off of its files, whatever the table's hand-off.
+            # The entry itself is the hand-off of its files, under any hand-off of the table.
             handoff=Handoff.JOURNAL,
         )
 
