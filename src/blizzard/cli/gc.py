@@ -108,7 +108,7 @@ def _text(
     if found.young:
         young = f"{plural(len(found.young), 'file')} ({in_words(_size(found.young))})"
         they = "it is" if len(found.young) == 1 else "they are"
-        yield f"  {young} {UNREFERENCED}; kept because {they} newer than --older-than"
+        yield f"  {young} {UNREFERENCED}; kept because {they} too new to delete"
     if found.left_alone:
         files = plural(found.left_alone, "file")
         yield f"  {files} {UNREFERENCED}; kept without the mark of this pipeline's journal"
