@@ -263,11 +263,13 @@ def refuse_rows_out(store: Reader, plan: RetractPlan) -> None:
     accepted = {path for one in losses for path in one.files}
     for path, key in out.items():
         by, name = plan.lineage().removed_by(path), file_name(path)
-        if path in accepted or by is None or store.head(path) is None:
-            continue  # A deleted object cannot be put back.
+        if path in accepted or by is None:
+            continue
         way = "run penguin replay first, or accept the loss with blizzard audit --accept"
         if state.snapshot.fates([name])[name] == HeldState.GONE:
             way = f"run blizzard redo --held {name} first"
+        elif store.head(path) is None:
+            continue  # A deleted object cannot be put back.
         raise SourceNotRetractable(
             f"{path} holds rows of {key} and of other source files, and version {by} took it "
             f"out of the table; {way}, then this again; nothing was changed",

@@ -215,25 +215,12 @@ def _remedy(one: Damaged, uri: str) -> str:
             f"{RESTORE}; if that is not possible, penguin fsck --repair, and write its rows again "
             "from where they came"
         )
-    why = None
-    if origin.kind != "batch":
-        why = f"blizzard redo reads again only what a batch wrote, not entry {origin.entry}"
-    elif origin.replaced:
-        why = (
-            "another journal has taken the place of the one that it was written with, and "
-            "blizzard redo reads again what its own has"
-        )
-    elif origin.part_read:
-        why = (
-            f"{origin.part_read[0]} was read over several batches, and blizzard redo reads a "
-            "source file only as a whole"
-        )
     if not origin.sources:
         return f"{RESTORE}{older}; its rows cannot be read again"
-    if why is not None:
+    if origin.why_lost is not None:
         return (
             f"{RESTORE}{older}; penguin fsck --repair takes it out only with --rows-lost, since "
-            f"{why}"
+            f"blizzard redo cannot read its rows again ({origin.why_lost})"
         )
     unit = " --with-unit" if origin.others else ""
     again = "" if one.action.deletion_vector is None else " --rows-back"

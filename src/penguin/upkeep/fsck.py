@@ -4,8 +4,9 @@ The folders are listed once and compared with the log while it is read. Suspects
 and so is the log: a file that came or went meanwhile is not missing.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from lakebed import layout
@@ -91,17 +92,40 @@ class FileOrigin:
     entry: int
     kind: Kind
     """The kind of that entry: `blizzard redo` reads only batches again."""
+    journal: str
     unit: str
     sources: tuple[str, ...]
     """The source files with rows in it."""
     rows: int
     others: tuple[str, ...]
     """The other files of its work unit; they stand or fall together."""
+    read: tuple[str, ...] = ()
+    """What its work unit read: the source files, and the quarantine files of their bad lines."""
+    dealt_with: int | None = None
+    """The first later entry that dealt with any of `read`: it read, retracted or replayed it."""
     part_read: tuple[str, ...] = ()
     """Source files of its work unit that were read over several batches: no such read can be
     repeated alone."""
     replaced: bool = False
     """Whether another journal replaced its journal: `blizzard redo` uses only the current one."""
+
+    @property
+    def why_lost(self) -> str | None:
+        """Say why `blizzard redo` cannot read its rows again; None if it can."""
+        entry = f"entry {self.entry} of {self.pipeline}"
+        if self.kind != "batch":
+            return f"{self.kind}, {entry}: not written by a batch"
+        if self.replaced:
+            return f"{entry}: another journal has taken the place of that one"
+        if self.part_read:
+            more = f" and {len(self.part_read) - 1} more" if len(self.part_read) > 1 else ""
+            return f"{entry}: {self.part_read[0]}{more} was read over several batches"
+        if self.dealt_with is not None:
+            return (
+                f"{entry}: entry {self.dealt_with} has read or retracted source files of it since, "
+                "or replayed or discarded bad lines of them"
+            )
+        return None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -223,12 +247,19 @@ def _find_origins(store: Reader, damaged: list[Damaged]) -> None:
     wanted = {path for path in earlier if layout.file_id(path) is not None}
     wanted |= {path for each in earlier.values() for path in each}
     found: dict[str, FileOrigin] = {}
+    readers: dict[tuple[str, str], set[str]] = defaultdict(set)
+    """The files by journal and by what their work units read, until a later entry deals with it."""
     for entry, replaced in _entries(store) if wanted else ():
-        found |= {
+        for name in _dealt_with(entry):
+            for path in readers.pop((entry.journal, name), ()):
+                if found[path].dealt_with is None:
+                    found[path] = replace(found[path], dealt_with=entry.sequence)
+        new = {
             file.filename: FileOrigin(
                 pipeline=entry.pipeline,
                 entry=entry.sequence,
                 kind=entry.kind,
+                journal=entry.journal,
                 unit=file.unit,
                 sources=file.source_files,
                 rows=file.record_count,
@@ -237,14 +268,17 @@ def _find_origins(store: Reader, damaged: list[Damaged]) -> None:
                     for other in entry.data_files
                     if other.unit == file.unit and other is not file
                 ),
+                read=tuple(_read(entry, file.unit)),
                 part_read=tuple(_part_read(entry, file.unit)),
                 replaced=replaced,
             )
             for file in entry.data_files
             if file.filename in wanted
         }
-        if len(found) == len(wanted):
-            break
+        found |= new
+        for path, origin in new.items():
+            for name in origin.read:
+                readers[entry.journal, name].add(path)
     for one in damaged:
         one.origin = found.get(one.path)
         one.rewritten = tuple(
@@ -258,6 +292,21 @@ def _find_origins(store: Reader, damaged: list[Damaged]) -> None:
             for path, whole in sorted(earlier[one.path].items())
             if (origin := found.get(path)) is not None
         )
+
+
+def _read(entry: Entry, unit: str) -> Iterator[str]:
+    """Name the source files that a work unit read, and the quarantine files that it wrote."""
+    yield from (one.key for one in entry.sources if one.unit == unit and one.failure is None)
+    yield from (one.filename for one in entry.quarantine if one.unit == unit)
+
+
+def _dealt_with(entry: Entry) -> Iterator[str]:
+    """Name the source files that an entry read or retracted, and the quarantine files it settled.
+
+    `blizzard redo` reads no work unit again that read them before.
+    """
+    yield from (record.key for record in entry.sources if record.failure is None)
+    yield from (one.old for one in entry.resolved)
 
 
 def _part_read(entry: Entry, unit: str) -> Iterable[str]:

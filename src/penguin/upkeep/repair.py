@@ -24,12 +24,10 @@ from lakebed.storage.store import Store
 from lakebed.telemetry.events import first_of
 from penguin.delta.table import Log
 from penguin.delta.version import REPAIR, WRITER, NextVersion, removed
-from penguin.upkeep.fsck import Checked, Damaged, FileOrigin, check
+from penguin.upkeep.fsck import Checked, Damaged, check
 
 TRIES = 5
 MANY = 10
-READ_AGAIN = "batch"
-"""The kind of entry whose sources `blizzard redo` reads again."""
 PUT_BACK = "put the missing file back, from a backup or from an older version of the object"
 
 
@@ -211,10 +209,7 @@ def _write_down(store: Store, planned: Repaired, version: int, at: datetime) -> 
 
 def is_read_again(one: Damaged) -> bool:
     """Whether `blizzard redo` can read a file's rows again, or the file is foreign."""
-    if one.origin is None:
-        return True
-    origin = one.origin
-    return origin.kind == READ_AGAIN and not origin.part_read and not origin.replaced
+    return one.origin is None or one.origin.why_lost is None
 
 
 def refuse_deleted_rows(missing: tuple[Damaged, ...], lost: list[Damaged], table: str) -> None:
@@ -250,7 +245,7 @@ def refuse_unknown(lost: list[Damaged], table: str) -> None:
 
 def refuse_rewritten(lost: list[Damaged], table: str) -> None:
     """Raise if a missing file has rows that `blizzard redo` cannot read again. Pure."""
-    names = [f"{file.path} ({why_lost(file.origin)})" for file in lost if file.origin is not None]
+    names = [f"{file.path} ({file.origin.why_lost})" for file in lost if file.origin is not None]
     if names:
         raise RepairRefused(
             f"blizzard redo cannot read these rows again: {first_of(names)}. Taking "
@@ -258,17 +253,6 @@ def refuse_rewritten(lost: list[Damaged], table: str) -> None:
             "them out all the same and names the source files that have rows in them",
             table=table,
         )
-
-
-def why_lost(origin: FileOrigin) -> str:
-    """Return why `blizzard redo` cannot read a file's rows again. Pure."""
-    entry = f"entry {origin.entry} of {origin.pipeline}"
-    if origin.kind != READ_AGAIN:
-        return f"{origin.kind}, {entry}: not written by a batch"
-    if origin.replaced:
-        return f"{entry}: another journal has taken the place of that one"
-    more = f" and {len(origin.part_read) - 1} more" if len(origin.part_read) > 1 else ""
-    return f"{entry}: {origin.part_read[0]}{more} was read over several batches"
 
 
 def _refused_alone(
