@@ -10,10 +10,11 @@ So is a file that was given up and has come back: a RESTORE adds files regardles
 Penguin checks for it until the rows that supersede it are committed.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from shlex import quote
+from typing import TYPE_CHECKING, Self
 
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.deltalog.versions import brought_back
@@ -175,17 +176,70 @@ def _followed(store: Reader, names: frozenset[str]) -> tuple["LogSearch", dict[s
     return log, {name: path for path in known if (name := file_name(path)) in names}
 
 
-def superseded(store: Reader, transactions: Transactions) -> frozenset[str]:
-    """Return the data files that committed entries of all journals have superseded."""
-    found: set[str] = set()
-    for journal, _ in all_journals(store):
-        for entry in journal.entries():
-            committed = transactions(journal_transaction(entry.pipeline, entry.journal)) or 0
-            mark = held_transaction(entry.replacement_mark)
-            is_rejected = entry.replaces and transactions(mark) == HeldState.GONE
-            if entry.supersedes and entry.sequence <= committed and not is_rejected:
-                found |= entry.supersedes
-    return frozenset(found)
+@dataclass(frozen=True, slots=True)
+class Supersessions:
+    """The data files that committed entries of all journals supersede or rewrite."""
+
+    by: tuple[Entry, ...]
+    """The entries that supersede files."""
+    rewritten: Mapping[str, frozenset[str]]
+    """The names of the files that were made of each rewritten one."""
+
+    @classmethod
+    def read(cls, store: Reader, transactions: Transactions) -> Self:
+        """Read the entries that are committed and have effect."""
+        by: list[Entry] = []
+        rewritten: dict[str, frozenset[str]] = {}
+        for journal, _ in all_journals(store):
+            for entry in journal.entries():
+                committed = transactions(journal_transaction(entry.pipeline, entry.journal)) or 0
+                mark = held_transaction(entry.replacement_mark)
+                is_rejected = entry.replaces and transactions(mark) == HeldState.GONE
+                if entry.sequence > committed or is_rejected:
+                    continue
+                by += [entry] if entry.supersedes else []
+                for one in entry.rewrites:
+                    new = frozenset(file_name(file.filename) for file in one.new)
+                    for old in one.old:
+                        name = file_name(old.path)
+                        rewritten[name] = rewritten.get(name, frozenset()) | new
+        return cls(tuple(by), rewritten)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Name the superseded files."""
+        return frozenset[str]().union(*(entry.supersedes for entry in self.by))
+
+    def why_not_added(
+        self, store: Reader, added: set[str], transactions: Transactions
+    ) -> str | None:
+        """Return why files cannot be added again: rows that they supersede are in the table."""
+        for entry in self.by:
+            if added.isdisjoint(file_name(file.filename) for file in entry.files):
+                continue
+            names, made = entry.supersedes, entry.supersedes
+            while made:
+                made = (
+                    frozenset[str]().union(*(self.rewritten.get(one, ()) for one in made)) - names
+                )
+                names |= made
+            if back := came_back(store, names, transactions):
+                ways = "; ".join(_replacing(entry))
+                return (
+                    f"rows that entry {entry.sequence} of pipeline {entry.pipeline} supersedes are "
+                    f"in the table again: {min(back.values())}; {ways} takes them out and adds the "
+                    "new ones, then run penguin replay for all else"
+                )
+        return None
+
+
+def _replacing(entry: Entry) -> Iterator[str]:
+    """Yield the commands that read again what an entry read in place of other rows."""
+    read = [one.key for one in entry.readings if one.supersedes]
+    others = [one.key for one in entry.sources if one.retracted and one.key not in read]
+    for key in read:
+        old = " ".join(map(quote, others or [key]))
+        yield f"`blizzard retract {old} --replace {quote(key)} --yes -p {quote(entry.pipeline)}`"
 
 
 def put_back(store: Reader, entry: Entry, version: int | None) -> str | None:

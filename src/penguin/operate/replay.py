@@ -25,7 +25,7 @@ from lakebed.listing.watermark import named_at
 from lakebed.storage.store import Reader
 from lakebed.types import Evolution
 from penguin.backlog.journals import read_pipelines
-from penguin.backlog.redo_conflicts import superseded
+from penguin.backlog.redo_conflicts import Supersessions
 from penguin.committer import missing_files
 from penguin.delta.restore import NoRestore, NothingToReplay, Restore, find_restore
 from penguin.delta.table import WritableTable
@@ -319,8 +319,14 @@ class LogReplay(TableOperation):
             return None
         since = table.transaction(restore.app_id) or restore.restored_to
         adds = [add for version, files in restore.commits if version > since for add in files]
-        out = superseded(self.store, table.transaction) if adds else frozenset()
-        adds = [add for add in adds if file_name(add.path) not in out]
+        if not adds:
+            return None
+        since_read = Supersessions.read(self.store, table.transaction)
+        adds = [add for add in adds if file_name(add.path) not in since_read.names]
+        names = {file_name(add.path) for add in adds}
+        why = since_read.why_not_added(self.store, names, table.transaction)
+        if why is not None:
+            raise NothingToReplay(f"nothing was put back: {why}", table=self.store.uri)
         return (restore, tuple(adds)) if adds else None
 
     def replay_undone(self) -> int | None:

@@ -162,3 +162,34 @@ def test_rows_that_came_back_are_reported_after_another_pipeline_took_the_journa
     assert later.audited().is_balanced, later.audited().differences
     restore(desk, before)
     assert (kinds(later), later.ids()) == ({"rows_back"}, list(range(6)))
+
+
+@pytest.mark.parametrize("compacts", [True, False], ids=["compacted", "as they were"])
+@pytest.mark.parametrize("on_change", ["replace", "error"])
+def test_rows_are_not_put_back_beside_those_that_they_supersede(tmp_path, on_change, compacts):
+    desk = crowded(tmp_path, files=3, compact={"min_files": 2}, source={"on_change": on_change})
+    before = desk.version
+    restore(desk, before - 1)
+    desk.land("2.ndjson", {"id": 4}, {"id": 5}, {"id": 6})
+    if on_change == "error":
+        desk.replace("2.ndjson", by="2.ndjson")
+    desk.ingest()
+    assert desk.ids() == list(range(7))
+    restore(desk, before)
+    if compacts:
+        desk.tidy()
+    refused = desk.order("replay", "--yes")
+    assert refused.exit_code == 1
+    words = " ".join(refused.output.split())
+    assert "rows that entry 4 of pipeline default supersedes are in the table again" in words
+    (command,) = re.findall(r"`blizzard (retract .*?)`", words)
+    assert command == "retract in:2.ndjson --replace in:2.ndjson --yes -p default"
+    assert desk.ids() == list(range(6))
+    removed, back = sorted(one.message for one in desk.audited().differences)[::-1]
+    assert removed.endswith("; blizzard retract --replace puts back those that supersede others")
+    assert "entry 4 supersedes" in back
+    desk.replace("in:2.ndjson", by="in:2.ndjson")
+    desk.penguin()
+    assert "nothing" in desk.order("replay", "--yes").output
+    assert desk.ids() == list(range(7))
+    assert desk.audited().is_balanced, desk.audited().differences

@@ -149,16 +149,21 @@ class ExpectedFiles:
 
     def differences(self) -> Iterator[Difference]:
         """Yield rows that are missing, duplicated, or back after they were taken out."""
-        again = {
-            (step.entry, found.message): found
-            for step in self.steps
-            if (found := self._back(step) if step.left_out else self._twice(step)) is not None
-        }
-        yield from self._losses()
+        again: dict[tuple[int, str], Difference] = {}
+        superseding: set[str] = set()
+        for step in self.steps:
+            found = self._back(step) if step.left_out else self._twice(step)
+            if found is not None:
+                again[step.entry, found.message] = found
+                superseding |= {*step.new} if step.supersedes else set()
+        yield from self._losses(superseding)
         yield from again.values()
 
-    def _losses(self) -> Iterator[Difference]:
-        """Yield the unaccepted losses of expected rows by version."""
+    def _losses(self, superseding: set[str]) -> Iterator[Difference]:
+        """Yield the unaccepted losses of expected rows by version.
+
+        `superseding` are files whose superseded rows are in the table again.
+        """
         lineage = self.log.lineage
         whole: dict[int, dict[str, int]] = {}
         altered: set[int] = set()
@@ -186,7 +191,7 @@ class ExpectedFiles:
             rewritten = 0 if rewrite is None else max(0, rewrite.lost - self._deleted[version])
             names = {*files, *(rewrite.removed if rewrite and rewritten else ())}
             if rows := sum(files.values()) + rewritten:
-                yield from self._loss(version, rows, names)
+                yield from self._loss(version, rows, names, superseding)
 
     def _count_given_up(self) -> None:
         """Count, by version, removed rows that entries have given up anyway.
@@ -211,7 +216,9 @@ class ExpectedFiles:
                     self._deleted[version] += some
                     left -= some
 
-    def _loss(self, version: int, rows: int, files: Iterable[str]) -> Iterator[Difference]:
+    def _loss(
+        self, version: int, rows: int, files: set[str], superseding: set[str]
+    ) -> Iterator[Difference]:
         commit = self.log.commits.get(version)
         loss = Accepted(
             version=version,
@@ -231,6 +238,9 @@ class ExpectedFiles:
         mend = f"restore version {version - 1}, or accept it with blizzard audit --accept"
         if loss.operation == RESTORE:
             mend = "penguin replay puts them back, or says what does"
+            if not files.isdisjoint(superseding):
+                mend = "blizzard retract --replace puts back those that supersede others"
+                mend += "" if files <= superseding else ", and penguin replay then the others"
         yield Difference(
             kind=FindingKind.ROWS_REMOVED,
             message=f"{loss.message}{instead}; {mend}",
