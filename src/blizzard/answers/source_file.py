@@ -299,8 +299,8 @@ def _altered(
 def _entry_of(table: JournalEvidence, done: IngestedFile) -> Entry | None:
     """Return the batch that finished a file, or else the entry that repeats it.
 
-    Records that a moved source or a new journal repeats do not name the batch, so the entries are
-    searched, newest first.
+    Records that a new journal repeats do not name the batch, so the entries are searched, newest
+    first.
     """
     entry = None if done.entry is None else table.journal.entry(done.entry)
     if entry is not None and entry.has_read(done.key):

@@ -278,13 +278,16 @@ class Ledger(LedgerState):
         if entry.operation == "overwrite":
             self.undecided.learn(entry, done, self.unfinished)
             return
-        before = self.known_name(key) if entry.operation == "control" else None
-        if before is not None:  # Nothing was read: the entry names the present object.
-            done = replace(before, size=done.size, etag=done.etag, entry=done.entry)
+        is_read = entry.operation != "control"
+        if not is_read:  # The entry names the present object of content that was read before.
+            if self.undecided.name_object(done):
+                return
+            before = self.known_name(key)
+            done = done if before is None else replace(before, size=done.size, etag=done.etag)
         self.recent[key] = done
         if self.unfinished:
             self.unfinished.pop(key, None)
-        if self.undecided.files:
+        if is_read and self.undecided.files:
             self.undecided.read_since(key)
 
     def _leave(self, record: SourceRecord, at: datetime, entry: int) -> None:

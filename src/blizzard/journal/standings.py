@@ -86,6 +86,18 @@ class UndecidedFiles:
         one = Undecided(entry=entry.sequence, mark=entry.replacement_mark, after=done, left=left)
         self.files[done.key] = (*(each for each in before if each is not same), one)
 
+    def name_object(self, same: IngestedFile) -> bool:
+        """Record the present object of the content of an undecided entry.
+
+        Returns whether that is new content, so that nothing else of the name is that object.
+        """
+        one = self.of(same.key)
+        if one is None or one.after.size != same.size:
+            return False
+        after = replace(one.after, etag=same.etag)
+        self.files[same.key] = (*self.files[same.key][:-1], replace(one, after=after))
+        return not after.retracted
+
     def read_since(self, key: str) -> None:
         """Record that other content of a file was read; undecided retractions stay."""
         open_still = [one for one in self.files.pop(key, ()) if not one.passed_over]

@@ -38,6 +38,8 @@ from tests.support.builders import (
 )
 from tests.support.commands import Desk, told
 from tests.support.processes import run
+from tests.support.promotions import ID
+from tests.support.retractions import Taken
 from tests.support.writers import lease
 
 
@@ -240,6 +242,34 @@ def test_a_file_that_changes_after_its_source_has_moved_is_not_read_again(desk, 
     put(place, "a.ndjson", ndjson(rows(3, 10)))
     assert not ingest(replace(at(desk, place), name=name))
     assert ids(desk) == before
+
+
+@pytest.mark.parametrize("is_penguin_first", [True, False], ids=["committed", "uncommitted"])
+def test_a_replaced_file_and_others_stay_in_the_table_when_their_source_moves(
+    tmp_path, is_penguin_first
+):
+    lake = Taken(tmp_path, {"fields": [ID]}, source={"on_change": "replace"})
+    for name, number in (("a", 2), ("b", 3), ("a", 9)):
+        lake.land(f"{name}.ndjson", {"id": 1}, {"id": number})
+        lake.ingest()
+    place = tmp_path / "elsewhere"
+    shutil.copytree(lake.landing.folder, place)
+    lake.source["path"] = str(place)
+    lake.configure({"fields": [ID]})
+    done = lake.cli("source", "set", "in", "--same-files", "--yes")
+    assert done.exit_code == 0, done.output
+    if is_penguin_first:
+        lake.penguin()
+
+    (answer,) = told(lake.cli("files", "--output", "json"))
+    counts = [group for group in answer["groups"] if group["landed"]]
+    found = [(one["landed"], one["in_table"], one["rows"], one["uncounted"]) for one in counts]
+    assert found == [(2, 2, 4, 0)]
+    (why,) = told(lake.cli("why", "a.ndjson", "--output", "json"))
+    assert (why["state"], why["read_before"]) == ("in_table", [])
+    assert "took the place of" in why["answer"]
+    lake.blizzard()
+    assert lake.ids() == [1, 1, 3, 9]
 
 
 def test_after_a_move_others_may_be_read_from_the_old_place(desk):
