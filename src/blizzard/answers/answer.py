@@ -169,9 +169,7 @@ def state_by_data_files(states: Collection[FileState]) -> FileState:
     for state in (FileState.HELD, FileState.DISCARDED):
         if state in states:
             return state  # penguin's record of it changed since the log was read.
-    if set(states) == {FileState.JOURNALED}:
-        return FileState.JOURNALED
-    for state in (FileState.REMOVED, FileState.ALTERED):
+    for state in (FileState.REMOVED, FileState.JOURNALED, FileState.ALTERED):
         if state in states:
             return state
     return FileState.IN_TABLE

@@ -218,6 +218,11 @@ class JournalEvidence:
             self._replayed_since = since
         return [entry for entry in self._replay_entries if entry.sequence > since]
 
+    def replayed_sources(self, *, since: int) -> set[str]:
+        """Return the keys of source files with rows that later entries replayed."""
+        files = (file for entry in self._replays(since) for file in entry.files)
+        return {key for file in files for key in file.source_files}
+
     def returned_sources(self, retractions: Iterable[int]) -> set[str]:
         """Return the keys of retracted source files whose data files are back in the table."""
         entries = [entry for number in retractions if (entry := self._entry(number)) is not None]

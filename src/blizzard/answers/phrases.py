@@ -152,6 +152,13 @@ def present_count(answer: Answer) -> int:
     return max(0, row_count(answer) - erased - removed)
 
 
+def pending(answer: Answer) -> str:
+    """Name which rows of a file wait to be committed: those of some entries, or all."""
+    waiting = sum(one.rows for one in (*answer.read, *replays(answer)) if not one.committed)
+    is_part = waiting < present_count(answer)
+    return plural(waiting, "of its rows is", "of its rows are") if is_part else "is"
+
+
 def rows_from_lines(answer: Answer) -> str:
     """Name how many rows came from how many lines."""
     return f"{plural(row_count(answer), 'row')} from {lines(answer)}"

@@ -260,7 +260,8 @@ def _with_finished(evidence: PipelineEvidence, answer: Answer, done: IngestedFil
 def settled_progress(evidence: PipelineEvidence) -> tuple[FileProgress, tuple[str, ...]]:
     """Return the progress of files including changes by other writers, and why it may be wrong.
 
-    Files that other writers may have touched get the state that `why` gives.
+    Files that other writers may have touched, and those with pending rows of replayed lines, get
+    the state that `why` gives.
     """
     progress, errors = evidence.progress()
     if evidence.table is None or progress.committed is None:
@@ -275,11 +276,14 @@ def settled_progress(evidence: PipelineEvidence) -> tuple[FileProgress, tuple[st
 def _altered(
     evidence: PipelineEvidence, table: JournalEvidence, progress: FileProgress
 ) -> Iterator[tuple[tuple[str, int], FileState]]:
-    """Yield the states of source files whose rows other writers changed, by key and entry."""
+    """Yield the states of source files that the log or a pending replay changed, by key, entry."""
     history, lookup = evidence.history, evidence.history.lookup()
     made = ((int(at), one) for at, one in history.books.retractions.items() if not one.erased)
     retractions = [entry for entry, _one in made if entry not in progress.passed_over]
-    for key in sorted(table.altered_sources() | table.returned_sources(retractions)):
+    touched = table.altered_sources() | table.returned_sources(retractions)
+    if history.books.replayed:
+        touched |= table.replayed_sources(since=progress.committed or 0)
+    for key in sorted(touched):
         earlier = (each.file for each in history.earlier.get(key, ()))
         now = (lookup(key).finished, lookup.named(key))
         for done in {*now, *earlier, *to_be_replaced(history, key)}:

@@ -219,8 +219,8 @@ def _changed(case: Case) -> Words:
 
 
 def _uncommitted(case: Case) -> Words:
-    read = f"It was read with {_read_with(case.answer)}, and is not in the table yet"
-    until = phrases.until_then(case.answer)
+    which, until = phrases.pending(case.answer), phrases.until_then(case.answer)
+    read = f"It was read with {_read_with(case.answer)}, and {which} not in the table yet"
     if case.settings.sink.commit is CommitMode.INLINE:
         once = way("Run blizzard.", f"{case.cli.start('blizzard')} --once")
         return f"{read}: blizzard commits it with its next batch.{until}", once

@@ -107,6 +107,19 @@ def test_replayed_lines_do_not_hide_removed_rows(tmp_path, replayed_first):
     assert lake.states("a.ndjson") == ("removed", "removed", 1)
 
 
+@pytest.mark.parametrize("rows", [[], [{"id": 1}]], ids=["its-only-row", "beside-others"])
+def test_rows_of_replayed_lines_are_journaled_until_they_are_committed(tmp_path, rows):
+    lake = asked(tmp_path, more={"error_handling": {"on_bad_record": "quarantine"}})
+    lake.land("a.ndjson", *rows, {"id": "x"})
+    lake.ingest()
+    mended = tmp_path / "mended.ndjson"
+    mended.write_text('{"id": 2}\n')
+    assert lake.cli("dlq", "replay", "--all", "--from", str(mended), "--yes").exit_code == 0
+    assert lake.states("a.ndjson") == ("journaled", "journaled", 1)
+    lake.penguin()
+    assert lake.states("a.ndjson") == ("in_table", "in_table", 0)
+
+
 def test_retracted_rows_that_a_restore_brought_back_are_in(tmp_path):
     lake = asked(tmp_path, **INLINE)
     lake.land("a.ndjson", {"id": 1})

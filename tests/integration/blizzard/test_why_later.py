@@ -50,8 +50,8 @@ def test_rows_that_a_replay_added_are_counted_with_their_entry_and_data_file(
     does(desk, "dlq", "replay", "a.ndjson", "--yes")
 
     answer = why(desk, "a.ndjson")
-    assert answer["state"] == "in_table"
-    assert "1 row from 4 lines, read with entry 1, in Delta version 1." in answer["answer"]
+    assert answer["state"] == "journaled"
+    assert "(3 rows from 4 lines), and 2 of its rows are not in the table yet" in answer["answer"]
     assert "2 became rows with entry 2 (replay, which is not committed yet)" in answer["answer"]
     desk.penguin()
 
