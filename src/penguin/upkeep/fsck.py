@@ -254,7 +254,7 @@ def _find_origins(store: Reader, damaged: list[Damaged]) -> None:
             for path in readers.pop((entry.journal, name), ()):
                 if found[path].dealt_with is None:
                     found[path] = replace(found[path], dealt_with=entry.sequence)
-        new = {
+        new: dict[str, FileOrigin] = {
             file.filename: FileOrigin(
                 pipeline=entry.pipeline,
                 entry=entry.sequence,
@@ -276,8 +276,8 @@ def _find_origins(store: Reader, damaged: list[Damaged]) -> None:
             if file.filename in wanted
         }
         found |= new
-        for path, origin in new.items():
-            for name in origin.read:
+        for path, written in new.items():
+            for name in written.read:
                 readers[entry.journal, name].add(path)
     for one in damaged:
         one.origin = found.get(one.path)
