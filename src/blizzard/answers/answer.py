@@ -395,6 +395,8 @@ class FileRetraction:
     """Whether it has no effect (yet), but none of the rows are in the table anyway."""
     is_altered: bool = False
     """Whether it was rejected, and other writers rewrote data files that it names."""
+    pipeline: str | None = None
+    """The other pipeline of the table that wrote the entry; None for the file's own."""
 
     @property
     def is_done(self) -> bool:

@@ -1,6 +1,6 @@
 """The fate of an entry's data files: in the table, held, removed, rewritten."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from lakebed.documents.losses import TakenOut, decode_repair
 from lakebed.documents.pending_meta import HeldMeta, HeldState, decode_held
 from lakebed.documents.records import FinishedFile
 from lakebed.errors import DocumentUnreadable
-from lakebed.journal import JournalReader, accepted_losses
+from lakebed.journal import JournalReader, accepted_losses, journals_aside
 from lakebed.storage.store import Reader
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class JournalEvidence:
 
     def committed(self, entry: Entry) -> "EntryInLog":
         """Look up an entry in the log."""
-        return self.log.entry(self.pipeline, entry.journal, entry.sequence)
+        return self.log.entry(entry.pipeline, entry.journal, entry.sequence)
 
     def data_files(
         self, entry: Entry, files: Sequence[FinishedFile], key: str | None = None
@@ -97,13 +97,24 @@ class JournalEvidence:
         removed = None if path in lineage.active else self.log.commit(lineage.removed.get(path))
         if removed is None or path in self._takers:
             return
-        for part in (one for one in removed.entries if one.pipeline == self.pipeline):
-            for number in range(part.first, min(part.last, part.first + MOST_ENTRIES) + 1):
-                entry = self.journal.entry(number)
-                if entry is not None and any(one.filename == path for one in entry.outgoing):
-                    self._takers[path] = entry
-                    lineage.journaled(path, came_for(entry, path))
-                    return
+        for part in removed.entries:
+            numbers = range(part.first, min(part.last, part.first + MOST_ENTRIES) + 1)
+            entries = (
+                entry
+                for journal in self._journals_of(part.pipeline)
+                for entry in map(journal.entry, numbers)
+                if entry is not None and any(one.filename == path for one in entry.outgoing)
+            )
+            if (taker := next(entries, None)) is not None:
+                self._takers[path] = taker
+                lineage.journaled(path, came_for(taker, path))
+                return
+
+    def _journals_of(self, pipeline: str) -> Iterator[JournalReader]:
+        """Yield the journals of a pipeline of the table, the current one first."""
+        yield self.journal if pipeline == self.pipeline else JournalReader(self.store, pipeline)
+        for folder in journals_aside(self.store, pipeline):
+            yield JournalReader(self.store, pipeline, folder=folder)
 
     def _standing(self, one: DataFile, lineage: Lineage, in_log: "EntryInLog") -> DataFile:
         name = layout.file_name(one.path)
@@ -181,12 +192,17 @@ class JournalEvidence:
         `takes` tells whether an entry dropped those rows from the files that it rewrote.
         """
         lineage = self.follow(paths)
+        return [
+            path
+            for path in paths
+            if lineage.forward(path).active and not any(map(takes, self.takers([path])))
+        ]
 
-        def is_taken(path: str) -> bool:
-            takers = map(self._takers.get, lineage.reached([path]))
-            return any(entry is not None and takes(entry) for entry in takers)
-
-        return [path for path in paths if lineage.forward(path).active and not is_taken(path)]
+    def takers(self, paths: Iterable[str]) -> list[Entry]:
+        """Return the entries of any pipeline that removed data files or their replacements."""
+        paths = list(paths)
+        takers = map(self._takers.get, self.follow(paths).reached(paths))
+        return [entry for entry in takers if entry is not None]
 
     def states_of(self, key: str, number: int, *, replayed: bool) -> set[FileState]:
         """Return the states of the data files with rows of a source file, read up to an entry.

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from blizzard.answers.answer import DONE, LANDED, NOT_APPLIED, FileStanding, FileState
-from blizzard.answers.entries import MOST_PARTS
+from blizzard.answers.entries import MOST_PARTS, reading
 from blizzard.discover.finding import SkipSummary
 from lakebed.documents.entry import Entry
 from lakebed.journal import JournalReader
@@ -284,6 +284,12 @@ class EntryRows:
 
     def _of(self, number: int, key: str) -> int | None:
         entry = self._kept[number]
+        if entry is not None and entry.retracts and key not in entry.files:
+            # Its rows came back after the retraction.
+            read = reading(self.journal, key, number)
+            number = number if read is None else read.sequence
+            self._load([number])
+            entry = self._kept[number]
         if entry is None or key not in entry.files:
             return None
         total, skipped = 0, 1

@@ -46,7 +46,7 @@ def retraction_of(
         had_them = _files_before(table, entry, done.key)
 
     def takes(other: Entry) -> bool:
-        return any(one.key == done.key and one.retracted for one in other.sources)
+        return _retracts(table, other, done.key)
 
     taken = _taken_out(evidence, table, entry, rows, had_them, takes)
     others = () if own else tuple(one.path for one in out)
@@ -72,29 +72,48 @@ def erasures_of(evidence: PipelineEvidence, key: str, answer: Answer) -> tuple[F
     table = evidence.table
     if table is None:
         return ()
-    numbers = [int(at) for at, one in evidence.history.books.retractions.items() if one.erased]
-    if not numbers:
+    since = min((one.entry for one in answer.read), default=0)
+    made = ((int(at), one) for at, one in evidence.history.books.retractions.items())
+    numbers = sorted(at for at, one in made if one.erased and at > since)
+    takers = table.takers(one.path for one in answer.data_files)
+    others = {
+        (one.pipeline, one.journal, one.sequence): one
+        for one in takers
+        if one.pipeline != table.pipeline and one.erased
+    }
+    if not numbers and not others:
         return ()
     read_in = filter(None, map(table.journal.entry, sorted({one.entry for one in answer.read})))
     uris = uris_of(key, evidence.settings, evidence.history) | {one.uri_of(key) for one in read_in}
     found = []
 
     def erased(entry: Entry) -> int:
-        return sum(entry.erased.get(uri, 0) for uri in uris | {entry.uri_of(key)})
+        own = {entry.uri_of(key)} if entry.pipeline == table.pipeline else set()
+        return sum(entry.erased.get(uri, 0) for uri in uris | own)
 
-    for number in sorted(numbers):
-        entry = table.journal.entry(number)
-        rows = 0 if entry is None else erased(entry)
-        if entry is None or not rows:
+    for entry in (*filter(None, map(table.journal.entry, numbers)), *others.values()):
+        rows, is_own = erased(entry), entry.pipeline == table.pipeline
+        if not rows:
             continue
 
-        def takes(other: Entry, number: int = number, rows: int = rows) -> bool:
-            again = other.sequence >= number and erased(other) >= rows
-            return again or any(one.key == key and one.retracted for one in other.sources)
+        def takes(other: Entry, number: int = entry.sequence, rows: int = rows) -> bool:
+            is_later = other.pipeline != table.pipeline or other.sequence >= number
+            return (is_later and erased(other) >= rows) or _retracts(table, other, key)
 
-        had_them = {one.path: one.entry for one in answer.data_files if one.entry < number}
-        found.append(_taken_out(evidence, table, entry, rows, had_them, takes))
+        had_them = {
+            one.path: one.entry
+            for one in answer.data_files
+            if is_own and one.entry < entry.sequence
+        }
+        taken = _taken_out(evidence, table, entry, rows, had_them, takes)
+        found.append(taken if is_own else replace(taken, pipeline=entry.pipeline))
     return tuple(found)
+
+
+def _retracts(table: JournalEvidence, entry: Entry, key: str) -> bool:
+    """Whether an entry retracts a source file; other pipelines have keys of their own."""
+    named = any(one.key == key and one.retracted for one in entry.sources)
+    return named and entry.pipeline == table.pipeline
 
 
 def _taken_out(

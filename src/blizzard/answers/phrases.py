@@ -337,17 +337,18 @@ def until_then(answer: Answer) -> str:
 def erased(one: FileRetraction) -> str:
     """Describe an erasure of rows of a file."""
     rows = plural(one.rows, "of its rows was", "of its rows were")
+    entry = f"entry {one.entry}{'' if one.pipeline is None else f' of pipeline {one.pipeline}'}"
     if one.passed_over:
-        return f"The erasure of {plural(one.rows, 'row')} of it in entry {one.entry} had no effect."
+        return f"The erasure of {plural(one.rows, 'row')} of it in {entry} had no effect."
     if one.came_back:
-        return f"{rows} erased in entry {one.entry}, and came back with data files of before."
+        return f"{rows} erased in {entry}, and came back with data files of before."
     if not one.committed:
         rows = plural(one.rows, "of its rows is", "of its rows are")
-        return f"{rows} to be erased by entry {one.entry}, which is not committed yet."
+        return f"{rows} to be erased by {entry}, which is not committed yet."
     until = ""
     if one.deleted_from is not None:
         until = f"; VACUUM does not delete the old files before {one.deleted_from:%Y-%m-%d %H:%M}"
-    return f"{rows} erased in entry {one.entry}{until}."
+    return f"{rows} erased in {entry}{until}."
 
 
 def earlier(answer: Answer) -> str:

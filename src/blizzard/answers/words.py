@@ -269,8 +269,21 @@ def _discarded(case: Case) -> Words:
 
 
 def _removed(case: Case) -> Words:
-    since, way_out = phrases.taken_out(case.answer, case.cli)
-    return f"It was read with {_read_with(case.answer)} and committed, and {since}.", way_out
+    answer, taken = case.answer, case.answer.retraction
+    since, way_out = phrases.taken_out(answer, case.cli)
+    sentence = f"It was read with {_read_with(answer)} and committed, and {since}."
+    if taken is None or not (taken.replaced and taken.came_back):
+        return sentence, way_out
+    rows = plural(taken.rows, "row")
+    path = answer.path or ""
+    return says(
+        f"{sentence} {rows} of {phrases.replaced(taken)} {is_are(taken.rows)} in it again.",
+        way_out,
+        way(
+            "Replace them again.",
+            *phrases.replacing(taken.others or (path,), path, case.cli),
+        ),
+    )
 
 
 def _read_with(answer: Answer) -> str:

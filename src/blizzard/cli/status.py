@@ -265,7 +265,7 @@ def _committed(found: PipelineStatus) -> str:
 
 
 def _aside(found: PipelineStatus) -> list[str]:
-    """Return which rows are journaled and not in the table, and why."""
+    """Return which rows did not reach the table or were taken out, and why."""
     lines = []
     if found.held_files:
         lines.append(
@@ -286,8 +286,7 @@ def _aside(found: PipelineStatus) -> list[str]:
         )
     for rows, command in ((found.retracted_rows, "retract"), (found.erased_rows, "erase")):
         if rows:
-            taken_out = f"{plural(rows, 'row')} that blizzard {command} has taken out"
-            lines.append(f"NOT in the table: {taken_out}")
+            lines.append(f"taken out of the table so far: {plural(rows, 'row')} by {command}")
     return lines
 
 

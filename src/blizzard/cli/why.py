@@ -115,7 +115,8 @@ def _read(read: Read) -> str:
 
 
 def _retraction(one: FileRetraction) -> str:
-    rows = f"{second(one.at)} UTC: {plural(one.rows, 'row')} to be taken out of the table"
+    by = "" if one.pipeline is None else f" by pipeline {one.pipeline}"
+    rows = f"{second(one.at)} UTC: {plural(one.rows, 'row')} to be taken out of the table{by}"
     if one.passed_over:
         return f"{rows}; rejected, they are in the table"
     if not one.committed:

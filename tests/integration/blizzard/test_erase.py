@@ -152,6 +152,22 @@ def test_trace_and_why_know_the_rows_that_stay_and_those_that_went(desk):
     assert "4 rows of 3 source files" in shown.output
 
 
+@pytest.mark.parametrize("source", [{}, {"on_change": "replace"}], ids=["retract", "on_change"])
+def test_content_read_after_an_erasure_has_all_its_rows(tmp_path, source):
+    desk = landed(tmp_path, source=source)
+    desk.forget("user = 'x'")
+    desk.land("c.ndjson", {"id": 6, "user": "x"}, {"id": 9, "user": "y"})
+    if source:
+        desk.blizzard()
+    else:
+        desk.replace("c.ndjson", by="c.ndjson")
+    desk.penguin()
+    why = desk.said("why", "c.ndjson")
+    assert (why["state"], why["erased"]) == ("in_table", [])
+    assert "It is in the table: 2 rows from 2 lines" in why["answer"]
+    assert [one["rows"] for one in desk.said("why", "a.ndjson")["erased"]] == [2]
+
+
 def test_retract_and_promote_go_on_with_what_is_left(tmp_path):
     desk = Forgetful(tmp_path, FIELDS)
     for number, name in enumerate(("a", "b", "c"), start=1):

@@ -149,7 +149,7 @@ def test_why_says_that_rows_came_back_with_a_restore_and_they_can_be_taken_out_a
 def test_status_and_the_journal_count_the_rows(desk):
     desk.take_back("b.ndjson")
     assert told(desk, "status")["retracted_rows"] == 2
-    assert "2 rows that blizzard retract has taken out" in desk.cli("status").stdout
+    assert "taken out of the table so far: 2 rows by retract" in desk.cli("status").stdout
     shown = desk.cli("journal", "show", "2").stdout
     assert "2 rows of 1 source file" in shown
     assert "rows taken out of the table" in shown

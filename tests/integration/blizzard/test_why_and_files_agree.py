@@ -130,3 +130,24 @@ def test_retracted_rows_that_a_restore_brought_back_are_in(tmp_path):
     assert lake.states("a.ndjson")[:2] == ("retracted", "retracted")
     lake.restore(version)
     assert lake.states("a.ndjson")[:2] == ("in_table", "in_table")
+    assert "complete: 2 files, 2 rows," in " ".join(lake.cli("files").stdout.split())
+    assert "NOT in the table" not in lake.cli("status").stdout
+
+
+def test_content_that_a_restore_brought_back_in_the_place_of_new_is_shown(tmp_path):
+    lake = asked(tmp_path, source={"on_change": "replace"}, **INLINE)
+    lake.land("a.ndjson", {"id": 1}, {"id": 2})
+    lake.ingest()
+    version = lake.version
+    lake.land("a.ndjson", {"id": 3})
+    lake.ingest()
+    lake.restore(version)
+    assert lake.ids() == [1, 2]
+    assert lake.states("a.ndjson") == ("removed", "removed", 1)
+    why = json.loads(lake.cli("why", "a.ndjson", "--output", "json").stdout)
+    assert "2 rows of its earlier content are in it again" in why["answer"]
+    replace = why["next"][-1]["commands"][-1]
+    assert replace.endswith("retract a.ndjson --replace a.ndjson --yes")
+    assert lake.cli(*replace.split()[3:]).exit_code == 0
+    assert lake.ids() == [3]
+    assert lake.states("a.ndjson") == ("in_table", "in_table", 0)
