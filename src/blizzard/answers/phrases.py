@@ -154,7 +154,8 @@ def present_count(answer: Answer) -> int:
 
 def pending(answer: Answer) -> str:
     """Name which rows of a file wait to be committed: those of some entries, or all."""
-    waiting = sum(one.rows for one in (*answer.read, *replays(answer)) if not one.committed)
+    every: list[Read | Resolution] = [*answer.read, *replays(answer)]
+    waiting = sum(one.rows for one in every if not one.committed)
     is_part = waiting < present_count(answer)
     return plural(waiting, "of its rows is", "of its rows are") if is_part else "is"
 
@@ -167,14 +168,20 @@ def rows_from_lines(answer: Answer) -> str:
 def rows_there(answer: Answer) -> str:
     """Say how many rows of a failed file are in the table; empty if not counted."""
     if not answer.read:
-        before = answer.replaces_rows
-        if before is None:
-            return "; rows of what it was before may be in the table"
-        if before:
-            return f"; {plural(before, 'row')} of what it was before {is_are(before)} in the table"
-        return "" if answer.earlier_lines else "; no row of it is in the table"
+        none = "" if answer.earlier_lines else "; no row of it is in the table"
+        return rows_of_before(answer) or none
     count = present_count(answer)
     return f"; {plural(count, 'row')} of it {is_are(count)} in the table"
+
+
+def rows_of_before(answer: Answer) -> str:
+    """Say how many rows of a file's previous content are in the table; empty without any."""
+    before = answer.replaces_rows
+    if before is None:
+        return "; rows of what it was before may be in the table"
+    if before:
+        return f"; {plural(before, 'row')} of what it was before {is_are(before)} in the table"
+    return ""
 
 
 def left_out(answer: Answer) -> str:

@@ -133,16 +133,20 @@ def _standing(
         loses_rest = passed is not None and passed.reason is Reason.CHANGED_PART_WAY
         here = life.listed(facts, life.before(key, done), decision, loses_rest=loses_rest)
         return list(here)[-1]
-    if known is not None and not _is_over(before):
+    if known is not None and not _is_over(before, facts):
         return life.unfinished_and_gone(known)
     return None if done is None else list(life.done_and_gone(done))[-1]
 
 
-def _is_over(before: Before) -> bool:
-    """Whether other content failed and is gone, so that the content in the table counts."""
+def _is_over(before: Before, facts: ObjectFacts | None) -> bool:
+    """Whether the content in the table counts, since other content failed and left the source.
+
+    Without an object in the source, the failed content is lost until an operator gives it up.
+    """
     known = before.unfinished
     is_gone = known is not None and known.record.gone and not known.record.records_read
-    return is_gone and before.finished is not None
+    is_settled = facts is not None or (known is not None and known.record.discarded)
+    return is_gone and is_settled and before.finished is not None
 
 
 def _read_before(evidence: PipelineEvidence, key: str) -> tuple[Read, ...]:
@@ -190,7 +194,8 @@ def _passed(found: Finding, path: str) -> SkippedFile | None:
 def _with_history(evidence: PipelineEvidence, answer: Answer, before: Before) -> Answer:
     """Add what entries say about a file, depending on its state."""
     known, done = before.unfinished, before.finished
-    if known is not None and not (_is_over(before) or (done and answer.state is FileState.CHANGED)):
+    is_over = _is_over(before, answer.stored) or (done and answer.state is FileState.CHANGED)
+    if known is not None and not is_over:
         unfinished = _with_unfinished(evidence, answer, known)
         is_replaced = done is not None and not done.retracted and not unfinished.read
         if done is None or not is_replaced:

@@ -107,8 +107,9 @@ def _gone(case: Case) -> Words:
     gone = f"It is not in its source any more, and {how} when it was deleted"
     if answer.state is FileState.DISCARDED:
         return f"{gone}; an operator has given it up.", PUT_BACK
+    rows = phrases.rows_of_before(answer)
     return says(
-        f"{gone}: it was never loaded, and its day is not complete.",
+        f"{gone}: it was never loaded, and its day is not complete{rows}.",
         PUT_BACK,
         way("Or give it up: its day may be complete without it.", *_discard(case)),
     )

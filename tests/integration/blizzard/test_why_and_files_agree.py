@@ -44,6 +44,20 @@ def test_a_file_whose_last_row_was_erased_is_in_without_rows(tmp_path):
     assert "0 rows" in lake.said("a.ndjson")
 
 
+def test_new_content_that_failed_and_was_deleted_is_lost_until_it_is_given_up(tmp_path):
+    lake = asked(tmp_path, source={"on_change": "replace"}, **INLINE)
+    lake.land("a.ndjson", {"id": 1}, {"id": 2})
+    lake.ingest()
+    lake.land("a.ndjson", {"id": "x"})
+    lake.ingest()
+    (lake.landing.folder / "a.ndjson").unlink()
+    lake.ingest()
+    assert lake.states("a.ndjson") == ("failed", "failed", 1)
+    assert "2 rows of what it was before are in the table" in lake.said("a.ndjson")
+    assert lake.cli("dlq", "discard", "a.ndjson", "--yes").exit_code == 0
+    assert lake.states("a.ndjson") == ("in_table", "discarded", 0)
+
+
 def test_rows_of_earlier_content_that_a_restore_took_out_are_not_in(tmp_path):
     lake = asked(tmp_path, source={"on_change": "reingest"}, **INLINE)
     lake.land("a.ndjson", {"id": 1}, {"id": 2})
