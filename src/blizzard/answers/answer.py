@@ -18,6 +18,8 @@ PART_READ = "part_read"
 """Reason of a file that is read in part and whose rest waits."""
 REDO = "redo"
 """Reason of a file that is read again because its data files were given up."""
+ROWS_LOST = "rows_lost"
+"""The code of a data file whose rows a repair took out and `blizzard redo` cannot read again."""
 NO_ROWS = "no_rows"
 """Reason of a file that was read and gave no row."""
 INHERITED = "inherited"
@@ -362,6 +364,7 @@ class DataFile:
     removed_by: str | None = None
     """The operation and the writer that committed it."""
     code: str | None = None
+    """Why penguin holds it, or ROWS_LOST."""
     reasons: tuple[str, ...] = ()
     """Why penguin holds it."""
     replaced_by: str | None = None

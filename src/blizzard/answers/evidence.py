@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from blizzard.answers.answer import DataFile, FileState
+from blizzard.answers.answer import ROWS_LOST, DataFile, FileState
 from blizzard.answers.entries import (
     came_for,
     data_file_of,
@@ -137,10 +137,13 @@ class JournalEvidence:
         elif self._is_accepted(by):
             state = FileState.DISCARDED
         at = self.log.removed_at(one.path) if version == own or by is None else by.at
+        is_lost = state is FileState.REMOVED and by is not None and by.is_repair
+        is_lost = is_lost and self.log.fates([name])[name] != HeldState.GONE
         heirs = [path for path in sorted(trace.active) if lineage.is_heir(path)]
         return replace(
             one,
             state=state,
+            code=ROWS_LOST if is_lost else None,
             version=first,
             removed_version=None if by is None else by.version,
             removed_at=at,

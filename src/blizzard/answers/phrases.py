@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from shlex import quote
 
 from blizzard.answers.answer import (
+    ROWS_LOST,
     Answer,
     CommandPrefix,
     DataFile,
@@ -120,8 +121,10 @@ def of_lost(cli: CommandPrefix, key: str | None = None) -> WayOut:
 
 def read_again(answer: Answer, cli: CommandPrefix) -> WayOut:
     """Return how to read a file again whose data files will not come back."""
-    redo = f"{cli.blizzard} redo --file {typable(key_of(answer))}"
-    return WayOut(advice="Read the file again.", commands=confirmed(redo))
+    key = typable(key_of(answer))
+    is_lost = any(one.code == ROWS_LOST for one in in_state(answer))
+    command = f"retract {key} --replace {key}" if is_lost else f"redo --file {key}"
+    return WayOut(advice="Read the file again.", commands=confirmed(f"{cli.blizzard} {command}"))
 
 
 def replacing(names: Iterable[str], new: str, cli: CommandPrefix) -> tuple[str, str]:

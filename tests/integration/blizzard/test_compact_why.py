@@ -141,3 +141,22 @@ def test_content_that_was_replaced_and_came_back_past_a_compaction_is_told_as_su
     assert not asked(desk, "0.ndjson")[0]["retraction"]["came_back"]
     DeltaTable(str(desk.table)).restore(before)
     assert asked(desk, "0.ndjson")[0]["retraction"]["came_back"]
+
+
+@pytest.mark.parametrize("how", ["compact", "erase"])
+def test_rows_that_are_lost_with_a_rewritten_file_are_read_again_by_the_command_of_why(desk, how):
+    if how == "compact":
+        desk.tidy()
+    else:
+        desk.forget("id = 1")
+    for path in desk.active:
+        (desk.table / path).unlink()
+    done = desk.order("fsck", "--repair", "--rows-lost", "--yes")
+    assert done.exit_code == 0, done.output
+    told, _file = asked(desk, "0.ndjson")
+    (way,) = told["next"]
+    again = desk.cli(*way["commands"][-1].partition(f"{desk.file} ")[2].split())
+    assert again.exit_code == 0, again.output
+    desk.penguin()
+    assert asked(desk, "0.ndjson")[0]["state"] == "in_table"
+    assert desk.ids()[:2] == [0, 1]
