@@ -361,7 +361,7 @@ class Skipper:
         skipped = [
             (start, end)
             for _number, start, end in spans_of(block)
-            # A line beyond the limit is bad, whatever it contains.
+            # A line beyond the limit is bad, with any content.
             if end - start <= self._max_line_bytes
             and self._may_hold(lines, start, end)
             and self._rule.holds(lines[start:end])
