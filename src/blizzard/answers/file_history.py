@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from blizzard.answers.answer import Answer, DataFile, FileRetraction, Resolution
+from blizzard.answers.answer import Answer, DataFile, FileRetraction, FileState, Resolution
 from blizzard.answers.entries import (
     became,
     dealing_with_lines,
@@ -21,6 +21,7 @@ from blizzard.model.source.file import IngestedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import HeldState
 from lakebed.documents.records import QuarantineFile
+from lakebed.layout import file_name
 
 
 def retraction_of(
@@ -50,7 +51,25 @@ def retraction_of(
 
     taken = _taken_out(evidence, table, entry, rows, had_them, takes)
     others = () if own else tuple(one.path for one in out)
-    return replace(taken, replaced=entry.has_read(done.key), others=others)
+    taken = replace(taken, replaced=entry.has_read(done.key), others=others)
+    if not taken.is_not_applied:
+        return taken
+    back = _rows_back(table, entry, {done.key, *(one.key for one in own or out)})
+    is_out = not back and (taken.is_out or not entry.outgoing)
+    return replace(taken, rows=back if taken.is_out else rows + back, is_out=is_out)
+
+
+def _rows_back(table: JournalEvidence, entry: Entry, keys: set[str]) -> int:
+    """Count the rows in the table that were out of it when an entry was to supersede them."""
+    back = entry.supersedes - {file_name(one.filename) for one in entry.outgoing}
+    found = 0
+    for key in keys if back else ():
+        newest = reading(table.journal, key, entry.sequence - 1)
+        for one in parts_until(table.journal, key, newest):
+            files = [file for file in one.files if file_name(file.filename) in back]
+            there = table.data_files(one, files, key)
+            found += sum(file.own_rows or 0 for file in there if file.state is FileState.IN_TABLE)
+    return found
 
 
 def _files_before(table: JournalEvidence, entry: Entry, key: str) -> dict[str, int]:

@@ -304,7 +304,9 @@ def _retracted(case: Case) -> Words:
     where = "" if taken.version is None else f"; Delta version {taken.version}"
     rows = plural(taken.rows, "row was", "rows were")
     sentence = f"Its {rows} taken back in entry {taken.entry} on {phrases.moment(taken.at)}{where}."
-    if taken.deleted_from is not None:
+    if not taken.rows:
+        sentence = f"Its rows were not in the table any more when entry {taken.entry} replaced it."
+    elif taken.deleted_from is not None:
         sentence += (
             " They are still readable by time travel until VACUUM, which deletes the files after "
             "the table's deletedFileRetentionDuration: not before "

@@ -223,12 +223,13 @@ def retract(
     if not replaced and content is None:
         return RewriteDone(found=plan, rewritten=rewritten)
     lines, last = MeantLines(sources=plan.meant.keys), plan.state.last
+    read = None if content is None else {one.key for one in content.records}
     resolved = without_meant(store, settings, plan.bad_lines, lines, last, clock=clock)
 
     def entry(now: RetractPlan) -> Entry:
         following = replace(
             now.state.next_entry("retract", clock),
-            sources=records(now, rows),
+            sources=records(now, rows, read),
             rewrites=replaced,
             resolved=resolved,
         )
@@ -292,9 +293,16 @@ def rows_by_source(found: RetractPlan, rewritten: Sequence[Rewritten]) -> Counte
     return rows
 
 
-def records(found: RetractPlan, rows: Mapping[str, int]) -> tuple[SourceRecord, ...]:
-    """Return the source files as the entry names them: those with rows, or bad lines. Pure."""
+def records(
+    found: RetractPlan, rows: Mapping[str, int], read: Collection[str] | None = None
+) -> tuple[SourceRecord, ...]:
+    """Return the source files as the entry names them: those with rows, or bad lines. Pure.
+
+    Where others are `read` in their place, those whose rows had left the table before as well.
+    """
     bad = _bad_lines(found.bad_lines, found.meant.keys)
+    out = {key for one in found.superseded.values() for key in one.keys}
+    out = set() if read is None else out.difference(read)
     return tuple(
         replace(
             one,
@@ -304,7 +312,7 @@ def records(found: RetractPlan, rows: Mapping[str, int]) -> tuple[SourceRecord, 
             retracted=True,
         )
         for one in found.sources
-        if rows.get(one.key) or bad[one.key]
+        if rows.get(one.key) or bad[one.key] or one.key in out
     )
 
 

@@ -165,16 +165,21 @@ def test_rows_that_came_back_are_reported_after_another_pipeline_took_the_journa
 
 
 @pytest.mark.parametrize("compacts", [True, False], ids=["compacted", "as they were"])
-@pytest.mark.parametrize("on_change", ["replace", "error"])
-def test_rows_are_not_put_back_beside_those_that_they_supersede(tmp_path, on_change, compacts):
+@pytest.mark.parametrize("by", ["on_change", "2.ndjson", "3.ndjson"])
+def test_rows_are_not_put_back_beside_those_that_they_supersede(tmp_path, by, compacts):
+    on_change, new = ("replace", "2.ndjson") if by == "on_change" else ("error", by)
     desk = crowded(tmp_path, files=3, compact={"min_files": 2}, source={"on_change": on_change})
     before = desk.version
     restore(desk, before - 1)
-    desk.land("2.ndjson", {"id": 4}, {"id": 5}, {"id": 6})
+    desk.land(new, {"id": 4}, {"id": 5}, {"id": 6})
     if on_change == "error":
-        desk.replace("2.ndjson", by="2.ndjson")
+        desk.replace("2.ndjson", by=new)
     desk.ingest()
     assert desk.ids() == list(range(7))
+    if by == "3.ndjson":
+        assert (
+            "not in the table any more when entry 4 replaced" in desk.cli("why", "2.ndjson").output
+        )
     restore(desk, before)
     if compacts:
         desk.tidy()
@@ -183,12 +188,12 @@ def test_rows_are_not_put_back_beside_those_that_they_supersede(tmp_path, on_cha
     words = " ".join(refused.output.split())
     assert "rows that entry 4 of pipeline default supersedes are in the table again" in words
     (command,) = re.findall(r"`blizzard (retract .*?)`", words)
-    assert command == "retract in:2.ndjson --replace in:2.ndjson --yes -p default"
+    assert command == f"retract in:2.ndjson --replace in:{new} --yes -p default"
     assert desk.ids() == list(range(6))
     removed, back = sorted(one.message for one in desk.audited().differences)[::-1]
     assert removed.endswith("; blizzard retract --replace puts back those that supersede others")
     assert "entry 4 supersedes" in back
-    desk.replace("in:2.ndjson", by="in:2.ndjson")
+    desk.replace("in:2.ndjson", by=f"in:{new}")
     desk.penguin()
     assert "nothing" in desk.order("replay", "--yes").output
     assert desk.ids() == list(range(7))

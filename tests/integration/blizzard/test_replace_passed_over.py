@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.support.promotions import ID
 from tests.support.retractions import Taken
@@ -101,3 +102,27 @@ def test_a_file_that_is_deleted_since_keeps_its_day_open(desk):
     (desk.landing.folder / "a.ndjson").unlink()
     (day,) = said(desk, "files")["groups"]
     assert (day["in_table"], day["not_applied"], day["rows"], day["complete"]) == (2, 1, 3, False)
+
+
+@pytest.mark.parametrize("by", ["b.ndjson", "c.ndjson"])
+@pytest.mark.parametrize(
+    "back", [2, pytest.param(0, marks=pytest.mark.unbalanced("rows_removed"))], ids=["back", "out"]
+)
+def test_rows_that_came_back_before_the_commit_are_counted_as_those_that_stay(tmp_path, by, back):
+    desk = Taken(tmp_path, {"fields": [ID]})
+    desk.land("a.ndjson", {"id": 1})
+    desk.ingest()
+    first = desk.version
+    desk.land("b.ndjson", {"id": 3}, {"id": 4})
+    desk.ingest()
+    DeltaTable(str(desk.table)).restore(first)
+    desk.land(by, {"id": 3}, {"id": 4}, {"id": 5})
+    desk.replace("b.ndjson", by=by)
+    DeltaTable(str(desk.table)).restore(first + 1 if back else first)
+    desk.penguin()
+    assert desk.ids() == [1, 3, 4][: 1 + back]
+    answer = said(desk, "why", by)
+    old = "the old content" if by == "b.ndjson" else "b.ndjson"
+    there = f"2 rows of {old} stay in the table" if back else f"No row of {old} is in the table"
+    assert there in answer["answer"]
+    assert (answer["retraction"]["rows"], answer["retraction"]["is_out"]) == (back, not back)
