@@ -21,7 +21,7 @@ from blizzard.answers.answer import (
     Resolution,
     state_by_log,
 )
-from blizzard.answers.entries import parts_until, reading
+from blizzard.answers.entries import parts_until, reading, retracting
 from blizzard.answers.evidence import JournalEvidence
 from blizzard.answers.file_history import erasures_of, is_running, resolutions, retraction_of
 from blizzard.answers.lifecycle import Lifecycle, last_entry, to_be_replaced
@@ -100,7 +100,7 @@ def why_source_file(evidence: PipelineEvidence, source: SourceSettings, path: st
     answer = replace(
         answer,
         erased=erasures_of(evidence, key, answer),
-        read_before=_read_before(evidence, key),
+        read_before=_read_before(evidence, key, answer),
         taken_back_by=evidence.history.undecided.taking_back(key),
         other_bad_lines=max(0, _waiting_in_all(evidence, key) - max(0, waiting_lines(answer))),
     )
@@ -149,20 +149,31 @@ def _is_over(before: Before, facts: ObjectFacts | None) -> bool:
     return is_gone and is_settled and before.finished is not None
 
 
-def _read_before(evidence: PipelineEvidence, key: str) -> tuple[Read, ...]:
-    """Return the reads of earlier objects of a name whose rows are still in the table."""
+def _read_before(evidence: PipelineEvidence, key: str, answer: Answer) -> tuple[Read, ...]:
+    """Return the reads of earlier objects of a name whose rows are in the table."""
     table, found = evidence.table, list[Read]()
     if table is None:
         return ()
-    for each in evidence.history.earlier.get(key, ()):
-        last = None if each.file.entry is None else table.journal.entry(each.file.entry)
+    numbers = (each.file.entry for each in evidence.history.earlier.get(key, ()))
+    lasts = [table.journal.entry(number) for number in numbers if number is not None]
+    for last in (*_retracted_before(table, key, answer), *lasts):
         for entry in parts_until(table.journal, key, last):
             in_log = table.committed(entry)
             files = [file for file in entry.files if key in file.source_files]
-            states = {one.state for one in table.data_files(entry, files)}
-            if states != {FileState.REMOVED}:
+            states = {one.state for one in table.data_files(entry, files, key)}
+            if not states or not states <= {FileState.REMOVED, FileState.RETRACTED}:
                 found += [_read(entry, one, in_log) for one in entry.readings if one.key == key]
     return tuple(found)
+
+
+def _retracted_before(table: JournalEvidence, key: str, answer: Answer) -> Iterator[Entry]:
+    """Yield the last entry that read retracted content, if the file was read again since."""
+    first = table.journal.entry(answer.read[0].entry) if answer.read else None
+    if first is not None and any(one.key == key and one.reingested for one in first.readings):
+        taken = retracting(table.journal, key, first.sequence - 1)
+        if taken is not None and not taken.has_read(key):
+            read = reading(table.journal, key, taken.sequence)
+            yield from () if read is None else (read,)
 
 
 def _waiting_in_all(evidence: PipelineEvidence, key: str) -> int:

@@ -148,6 +148,30 @@ def test_retracted_rows_that_a_restore_brought_back_are_in(tmp_path):
     assert "NOT in the table" not in lake.cli("status").stdout
 
 
+@pytest.mark.parametrize("is_back", [True, False], ids=["restored", "retracted"])
+@pytest.mark.parametrize("others", [[], [{"id": 9}]], ids=["alone", "shared data file"])
+def test_retracted_content_that_came_back_stays_beside_what_is_read_since(
+    tmp_path, is_back, others
+):
+    lake = asked(tmp_path, source={"on_change": "reingest"}, **INLINE)
+    lake.land("a.ndjson", {"id": 1}, {"id": 2})
+    if others:
+        lake.land("c.ndjson", *others)
+    lake.ingest()
+    lake.land("b.ndjson", {"id": 3})
+    lake.ingest()
+    version = lake.version
+    lake.cli("retract", "a.ndjson", "--yes")
+    if is_back:
+        lake.restore(version)
+    lake.land("a.ndjson", {"id": 21})
+    lake.ingest()
+    assert (1 in lake.ids()) is is_back
+    said = "2 rows of other content that had its name before, read with entry 1, stay beside it."
+    assert (said in lake.said("a.ndjson")) is is_back
+    assert "It is in the table: 1 row from 1 line" in lake.said("a.ndjson")
+
+
 def test_content_that_a_restore_brought_back_in_the_place_of_new_is_shown(tmp_path):
     lake = asked(tmp_path, source={"on_change": "replace"}, **INLINE)
     lake.land("a.ndjson", {"id": 1}, {"id": 2})
