@@ -175,7 +175,10 @@ _MISSING = (
     ),
 )
 _ASIDE = (
-    (FileState.ALTERED, "other writers have rewritten data files of {count}"),
+    (
+        FileState.ALTERED,
+        "other writers have rewritten data files of {count}, perhaps without some rows",
+    ),
     (FileState.RETRACTED, "{count} {were} retracted"),
     (FileState.DISCARDED, "{count} {were} discarded"),
 )

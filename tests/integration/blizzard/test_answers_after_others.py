@@ -69,6 +69,18 @@ def test_rows_that_another_engine_deleted_are_not_in_until_it_is_accepted(desk: 
 
 
 @pytest.mark.unbalanced("rows_removed")
+def test_the_sentence_of_a_day_warns_of_rows_that_a_rewriting_may_have_removed(desk: Taken) -> None:
+    desk.land(NAME, {"id": 1}, {"id": 2}, {"id": 3})
+    desk.ingest()
+    delete(desk, "id = 2")
+    checked = desk.cli("files", "--check")
+    assert checked.exit_code == 0, checked.output
+    told = " ".join(checked.stdout.split())
+    assert "have rewritten data files of 1, perhaps without some rows" in told
+    assert desk.cli("audit").exit_code == 1
+
+
+@pytest.mark.unbalanced("rows_removed")
 @pytest.mark.parametrize(
     ("where", "said"),
     [
