@@ -30,8 +30,9 @@ from lakebed.units import plural
 
 
 def work_of(entry: Entry, settings: PipelineSettings) -> Done:
-    """Return the work recorded in an entry."""
-    read = [record for record in entry.sources if record.failure is None and not record.gone]
+    """Return the work recorded in an entry: what was read for it, and all that was written."""
+    read = [record for record in entry.readings if record.failure is None and not record.gone]
+    files = entry.data_files
     return Done(
         rows=sum(record.rows for record in read),
         blank=sum(record.blank for record in read),
@@ -39,9 +40,9 @@ def work_of(entry: Entry, settings: PipelineSettings) -> Done:
         quarantined=sum(record.quarantined for record in read),
         source_files=sum(record.complete for record in read),
         source_bytes=sum(record.size for record in read if record.complete),
-        parquet_files=len(entry.files),
-        bytes_written=sum(file.size for file in entry.files),
-        multipart_uploads=sum(settings.sink.upload.in_parts(file.size) for file in entry.files),
+        parquet_files=len(files),
+        bytes_written=sum(file.size for file in files),
+        multipart_uploads=sum(settings.sink.upload.in_parts(file.size) for file in files),
     )
 
 

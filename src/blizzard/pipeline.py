@@ -34,6 +34,7 @@ from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.documents.records import SourceRecord
 from lakebed.errors import JournalConflict, LakeError
+from lakebed.journal import JournalReader
 from lakebed.telemetry.events import Emit, code_of
 
 
@@ -184,6 +185,10 @@ class Pipeline:
         self._schedule.journaled(renewed.keys)
         if renewed.keys:
             self._catch_up(journal)
+        entries = JournalReader(journal.store, self.settings.name)
+        for number in renewed.entries:
+            if (entry := entries.entry(number)) is not None:
+                self.totals.add(entry, outcomes.work_of(entry, self.settings))
         return proposal.after(renewed.failed), bool(renewed.keys)
 
     def _compact(self, journal: Journal, *, at_end: bool = False) -> None:

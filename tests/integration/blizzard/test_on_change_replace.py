@@ -8,8 +8,10 @@ from blizzard import events
 from blizzard.config.load import load
 from lakebed.telemetry.events import Event
 from tests.support.builders import entries
+from tests.support.pipelines import pipeline_of
 from tests.support.promotions import ID
-from tests.support.retractions import Taken
+from tests.support.retractions import Taken, open_sink
+from tests.support.runner import InProcessRunner
 
 REPLACE = {"on_change": "replace"}
 QUARANTINE = {"error_handling": {"on_bad_record": "quarantine"}}
@@ -46,6 +48,27 @@ def test_new_content_comes_in_the_place_of_the_old_with_one_version(desk):
     assert why(desk, "b.ndjson")["state"] == "in_table"
     desk.ingest()
     assert desk.version == before + 1
+    balanced(desk)
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+def test_a_run_counts_the_content_that_replaces_rows_as_read(tmp_path, bad):
+    desk = Taken(tmp_path, {"fields": [ID]}, source=REPLACE, more=QUARANTINE)
+    desk.land("a.ndjson", {"id": 1})
+    desk.land("b.ndjson", {"id": 2}, {"id": 3})
+    desk.ingest()
+    known = set(desk.table.glob("*.parquet"))
+    desk.land("b.ndjson", {"id": 20}, {"id": 21}, {"id": 22}, *[{"id": "bad"}] * bad)
+    run = pipeline_of(desk.settings, InProcessRunner(), open_sink=open_sink)
+    while run.step():
+        pass
+    desk.penguin()
+    done = run.statistics
+    assert (done.files_processed, done.records_processed) == (1, 3)
+    assert (done.lines_quarantined, done.files_still_failed) == (bad, 0)
+    new = set(desk.table.glob("*.parquet")) - known
+    assert (done.parquet_files_written, len(new)) == (2, 2)
+    assert done.bytes_written == sum(path.stat().st_size for path in new)
     balanced(desk)
 
 
