@@ -154,9 +154,9 @@ def _read_before(evidence: PipelineEvidence, key: str, answer: Answer) -> tuple[
     table, found = evidence.table, list[Read]()
     if table is None:
         return ()
-    numbers = (each.file.entry for each in evidence.history.earlier.get(key, ()))
-    lasts = [table.journal.entry(number) for number in numbers if number is not None]
-    for last in (*_retracted_before(table, key, answer), *lasts):
+    earlier = (each.file.entry for each in evidence.history.earlier.get(key, ()))
+    for number in dict.fromkeys((*_retracted_before(table, key, answer), *earlier)):
+        last = None if number is None else table.journal.entry(number)
         for entry in parts_until(table.journal, key, last):
             in_log = table.committed(entry)
             files = [file for file in entry.files if key in file.source_files]
@@ -166,14 +166,14 @@ def _read_before(evidence: PipelineEvidence, key: str, answer: Answer) -> tuple[
     return tuple(found)
 
 
-def _retracted_before(table: JournalEvidence, key: str, answer: Answer) -> Iterator[Entry]:
+def _retracted_before(table: JournalEvidence, key: str, answer: Answer) -> Iterator[int]:
     """Yield the last entry that read retracted content, if the file was read again since."""
     first = table.journal.entry(answer.read[0].entry) if answer.read else None
     if first is not None and any(one.key == key and one.reingested for one in first.readings):
         taken = retracting(table.journal, key, first.sequence - 1)
         if taken is not None and not taken.has_read(key):
             read = reading(table.journal, key, taken.sequence)
-            yield from () if read is None else (read,)
+            yield from () if read is None else (read.sequence,)
 
 
 def _waiting_in_all(evidence: PipelineEvidence, key: str) -> int:
