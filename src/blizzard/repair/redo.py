@@ -283,7 +283,8 @@ def _read_since(history: Ledger, unit: RedoUnit) -> Iterator[str]:
     if unit.resolved_by is not None:
         yield (
             f"entry {unit.resolved_by} has replayed or discarded bad lines of its source files; "
-            "blizzard retract with --replace reads such a file again, and supersedes those rows"
+            "blizzard retract of all of them with --replace of one, then of each other one with "
+            "--replace of itself, reads them again and supersedes those rows"
         )
     again = sorted(unit.read_again.items())
     yield from (f"entry {entry} has read {path} again" for path, entry in again)
