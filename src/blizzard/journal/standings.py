@@ -91,12 +91,14 @@ class UndecidedFiles:
 
         Returns whether that is new content, so that nothing else of the name is that object.
         """
-        one = self.of(same.key)
-        if one is None or one.after.size != same.size:
+        every = self.files.get(same.key, ())
+        fits = (each for each in every if not each.read_since and each.after.size == same.size)
+        *_, one = (None, *fits)
+        if one is None:
             return False
-        after = replace(one.after, etag=same.etag)
-        self.files[same.key] = (*self.files[same.key][:-1], replace(one, after=after))
-        return not after.retracted
+        now = replace(one, after=replace(one.after, etag=same.etag))
+        self.files[same.key] = tuple(now if each is one else each for each in every)
+        return not one.after.retracted
 
     def read_since(self, key: str) -> None:
         """Record that other content of a file was read; undecided retractions stay."""

@@ -105,6 +105,27 @@ def test_a_file_is_what_the_last_retraction_with_an_effect_made_of_it(
     assert len(story.asked) <= 3
 
 
+@pytest.mark.parametrize(("present", "rejected"), [(SECOND, True), (THIRD, False), (THIRD, None)])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_the_present_content_is_another_object_after_a_move(
+    story: Story, present: SourceRecord, rejected: bool | None, at_once: bool
+) -> None:
+    """It was read with the entry with which it was read, and nothing is left beside it."""
+    one = story.tell("retract", out(FIRST), SECOND)
+    two = story.tell("retract", out(SECOND), THIRD)
+    story.passed_over |= {one: False} | ({} if rejected is None else {two: rejected})
+    if not at_once:
+        story.settle()
+    story.tell("moved", replace(present, etag="moved"))
+    story.settle()
+
+    done = story.known.finished
+    assert done is not None
+    entry = one if present is SECOND else two
+    assert (done.size, done.etag, done.entry) == (present.size, "moved", entry)
+    assert not story.history.earlier
+
+
 def test_what_fails_after_a_retraction_stays_failed_however_it_is_decided(story: Story) -> None:
     number = story.tell("retract", out(FIRST), SECOND)
     story.tell("batch", replace(THIRD, lines=0, rows=0, failure=failure()))
