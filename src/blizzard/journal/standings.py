@@ -92,8 +92,8 @@ class UndecidedFiles:
         Returns whether that is new content, so that nothing else of the name is that object.
         """
         every = self.files.get(same.key, ())
-        fits = (each for each in every if not each.read_since and each.after.size == same.size)
-        *_, one = (None, *fits)
+        fits = [each for each in every if not each.read_since and each.after.size == same.size]
+        one = fits[-1] if fits else None
         if one is None:
             return False
         now = replace(one, after=replace(one.after, etag=same.etag))
