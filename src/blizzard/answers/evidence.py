@@ -16,7 +16,7 @@ from blizzard.answers.entries import (
 )
 from lakebed import layout
 from lakebed.deltalog.lineage import BEFORE, Lineage
-from lakebed.deltalog.versions import Commit
+from lakebed.deltalog.versions import FORGET, Commit
 from lakebed.documents.entry import Entry
 from lakebed.documents.losses import TakenOut, decode_repair
 from lakebed.documents.pending_meta import HeldMeta, HeldState, decode_held
@@ -124,7 +124,7 @@ class JournalEvidence:
             added = lineage.added(one.path)
             return replace(one, state=FileState.IN_TABLE, version=first if added < 0 else added)
         if one.path not in lineage.removed:
-            return self._aside(one, name)
+            return self._aside(one, name, in_log)
         trace, own = lineage.forward(one.path), lineage.removed[one.path]
         lost = max((*trace.altered, *(version for _name, version in trace.removed)), default=None)
         version = own if lost is None else lost
@@ -175,7 +175,7 @@ class JournalEvidence:
             return False
         return removed.version in accepted_losses(self.store)
 
-    def _aside(self, one: DataFile, name: str) -> DataFile:
+    def _aside(self, one: DataFile, name: str, in_log: "EntryInLog") -> DataFile:
         """Return the state of a file of a committed entry that the log does not contain."""
         fate = self.log.fates([name]).get(name)
         if fate == HeldState.HELD:
@@ -187,6 +187,9 @@ class JournalEvidence:
             again = mentioning(self.journal, name, self.last, lambda entry: name in entry.redone)
             is_redone = next(again, None) is not None
             return replace(one, state=FileState.GIVEN_UP if is_redone else FileState.DISCARDED)
+        if in_log.is_forgotten:
+            version = in_log.version
+            return replace(one, state=FileState.REMOVED, removed_version=version, removed_by=FORGET)
         return replace(one, state=FileState.REMOVED)
 
     def is_there_past(self, paths: Sequence[str], takes: Callable[[Entry], bool]) -> list[str]:

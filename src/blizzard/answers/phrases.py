@@ -19,7 +19,7 @@ from blizzard.answers.answer import (
 )
 from blizzard.discover.finding import Reason
 from blizzard.model.settings import PipelineSettings, RollingPolicy, SourceSettings
-from lakebed.deltalog.versions import REPAIR
+from lakebed.deltalog.versions import FORGET, REPAIR
 from lakebed.errors import printable
 from lakebed.types import OnChange
 from lakebed.units import is_are, plural, span
@@ -283,6 +283,12 @@ def taken_out(answer: Answer, cli: CommandPrefix) -> tuple[str, WayOut]:
     rows = f"{read - left:,} of its {read:,} rows" if left else "its rows"
     has = "has" if left and read - left == 1 else "have"
     since = f"{rows} {has} been removed from the table since: {removals(files)}"
+    if all(one.removed_by == FORGET for one in files):
+        # No earlier version of this log has them.
+        since = f"the log lost that; {rows} {has} been left out of the table: {removals(files)}"
+        path = answer.path or ""
+        again = replacing((path,), path, cli)
+        return since, WayOut(advice="Read the file again.", commands=again)
     if all((one.removed_by or "").startswith(REPAIR) for one in files):
         # The data files were gone before, so no earlier version shows the rows.
         return since, read_again(answer, cli)

@@ -370,8 +370,8 @@ def _read(entry: Entry, record: SourceRecord, in_log: "EntryInLog") -> Read:
         rescued=sum(record.rescued.values()),
         dropped=sum(record.dropped.values()),
         rows=record.rows,
-        version=in_log.version,
+        version=None if in_log.is_forgotten else in_log.version,
         committed=in_log.committed,
-        committed_at=in_log.at,
+        committed_at=None if in_log.is_forgotten else in_log.at,
         counted="records" if record.form else "lines",
     )

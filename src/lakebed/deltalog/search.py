@@ -21,7 +21,7 @@ from lakebed.deltalog.file_names import path_resolver
 from lakebed.deltalog.lineage import BEFORE, Lineage
 from lakebed.deltalog.segment import LogSegment, fetch_actions, find_segment
 from lakebed.deltalog.snapshot import LogReader, Snapshot
-from lakebed.deltalog.versions import Commit, commit_of, reasons_against
+from lakebed.deltalog.versions import Commit, commit_of, entries_noted, reasons_against
 from lakebed.layout import held_transaction, journal_transaction
 from lakebed.seek import seek
 from lakebed.storage.store import Reader
@@ -45,6 +45,8 @@ class EntryInLog:
     """The version that committed it; None if it is not committed, or the version is cleaned up."""
     held: frozenset[str] = frozenset()
     """The files that this version did not commit."""
+    is_forgotten: bool = False
+    """Whether this version settled it without its files, since the log had lost them."""
     reasons_against: tuple[str, ...] = ()
     """Why this version settled the entry without effect, if it was to replace files."""
 
@@ -101,12 +103,17 @@ class LogSearch:
         )
         actions = None if sought is None else self._actions(sought)
         commit = None if actions is None else commit_of(actions)
-        if actions is None or commit is None or not _settles(commit, pipeline, sequence):
+        if actions is None or commit is None:
+            return EntryInLog(committed=True)
+        first, last = entries_noted(actions, "forgotten", pipeline) or (0, -1)
+        is_forgotten = first <= sequence <= last
+        if not is_forgotten and not _settles(commit, pipeline, sequence):
             return EntryInLog(committed=True)
         return EntryInLog(
             committed=True,
             commit=commit,
             held=frozenset(actions.info.names("held")),
+            is_forgotten=is_forgotten,
             reasons_against=reasons_against(actions, pipeline, sequence),
         )
 

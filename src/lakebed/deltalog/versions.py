@@ -14,6 +14,8 @@ from lakebed.storage.store import Reader
 
 REPAIR = "FSCK"
 """The operation with which `penguin fsck --repair` removes missing files."""
+FORGET = "penguin forget"
+"""The command that settles entries that a log has lost, without their files."""
 MOST_READ = 1_000
 """Versions above which a table counts as used; a used table usually shows in its second one."""
 
@@ -174,6 +176,15 @@ def reasons_against(actions: LogActions, pipeline: str, sequence: int) -> tuple[
             reasons = by_entry.get(f"{pipeline}/{sequence}")
             return tuple(map(str, reasons)) if isinstance(reasons, list) else ()
     return ()
+
+
+def entries_noted(actions: LogActions, key: str, pipeline: str) -> tuple[int, int] | None:
+    """Return the first and last of a pipeline's entries that a version notes under a key."""
+    ranges = actions.info.note.get(key)
+    match ranges.get(pipeline) if isinstance(ranges, dict) else None:
+        case [int(first), int(last)]:
+            return first, last
+    return None
 
 
 def _columns(metadata: Mapping[str, object]) -> dict[str, str] | None:

@@ -13,7 +13,7 @@ from lakebed.deltalog.actions import moment
 from lakebed.deltalog.files import read_back, read_log
 from lakebed.deltalog.log_contents import LONG_AGO, LogContents
 from lakebed.deltalog.snapshot import Snapshot
-from lakebed.documents.entry import Receipt, digest_number, encode
+from lakebed.documents.entry import Entry, Receipt, digest_number, encode
 from lakebed.documents.losses import Repair, TakenOut
 from lakebed.documents.pending_meta import EntryName, HeldState, entry_named_by
 from lakebed.documents.reading import encode_document
@@ -38,6 +38,7 @@ from penguin.model.commit import (
     EntryRefused,
     Hold,
     HoldCode,
+    NotPromoted,
     TransactionUpdate,
     held_update,
 )
@@ -256,28 +257,33 @@ class LogReplay(TableOperation):
         note = {}
         if kept is not None:
             note["remembered"] = {position.pipeline: [rolled_back.first, kept]}
+        rejected: list[Entry] = []
         if sequence >= rolled_back.first_lost:
             note["forgotten"] = {position.pipeline: [rolled_back.first_lost, sequence]}
             version = 0 if table is None else table.version + 1
-            self._write_down(last, range(rolled_back.first_lost, sequence + 1), version)
+            numbers = range(rolled_back.first_lost, sequence + 1)
+            journal = last.entry.journal
+            lost = [self._entry(position.pipeline, journal, number).entry for number in numbers]
+            self._write_down([entry for entry in lost if not entry.replaces], version)
+            rejected = [entry for entry in lost if entry.replaces and not _is_seen(entry, table)]
         plan = CommitPlan(
             table=facts,
             after=facts,
             advances=(Advance(before=position, entries=(last,)),),
             moved=() if table is None or kept is None else self._held_updates(table, last, kept),
+            discarded={file_name(file.filename): None for one in rejected for file in one.files},
+            not_promoted=[_rejected(entry) for entry in rejected],
             note=note,
         )
         return self.committer().carry_out(plan).version
 
-    def _write_down(self, last: ReadyEntry, numbers: range, version: int) -> None:
+    def _write_down(self, lost: list[Entry], version: int) -> None:
         """Record which files are left out, as a repair does, for audits."""
-        pipeline, journal = last.entry.pipeline, last.entry.journal
-        entries = (self._entry(pipeline, journal, number).entry for number in numbers)
         document = Repair(
             version=version,
             files=tuple(
-                TakenOut(path=file.filename, pipeline=pipeline, entry=entry.sequence)
-                for entry in entries
+                TakenOut(path=file.filename, pipeline=entry.pipeline, entry=entry.sequence)
+                for entry in lost
                 for file in entry.data_files
             ),
             created=self.clock.now().isoformat(),
@@ -374,6 +380,24 @@ class LogReplay(TableOperation):
                 pipeline=pipeline,
             )
         return ready
+
+
+def _rejected(entry: Entry) -> NotPromoted:
+    """Return a lost entry that replaces files as rejected: the rows of those stay in the table."""
+    return NotPromoted(
+        entry=EntryName(entry.pipeline, entry.journal, entry.sequence),
+        kind=entry.kind,
+        reasons=("penguin forget left it out",),
+        mark=entry.replacement_mark,
+    )
+
+
+def _is_seen(entry: Entry, table: WritableTable | None) -> bool:
+    """Whether a log without the transaction of an entry shows that files left with it."""
+    if table is None:
+        return False
+    gone = set(table.changed(entry.outgoing))
+    return not gone.isdisjoint(read_log(table.store, table).paths)
 
 
 def _no_log(_app_id: str) -> int | None:

@@ -12,6 +12,7 @@ from blizzard.inspect.audit.findings import Amount, Difference, FindingKind, Oth
 from lakebed.deltalog.actions import FileAction, LogActions, lines_of
 from lakebed.deltalog.delta_types import TableFacts, names_in_log
 from lakebed.deltalog.lineage import BEFORE, RESTORE, Active, Lineage, written_as
+from lakebed.deltalog.versions import entries_noted
 from lakebed.documents.losses import Accepted
 from lakebed.layout import (
     ADOPTION_STEP,
@@ -254,23 +255,15 @@ def _by(version: int) -> str:
 
 def _settled(found: LogActions) -> Iterator[tuple[JournalName, SettledByVersion]]:
     """Yield the entries that a commit of penguin settles, by journal."""
-    note = found.info.note
     for pipeline, settled in found.info.entries:
         match settled:
             case {"journal": str(journal), "first": int(first), "last": int(last)}:
-                forgotten = _range(note.get("forgotten"), pipeline)
-                remembered = _range(note.get("remembered"), pipeline)
+                forgotten = entries_noted(found, "forgotten", pipeline)
+                remembered = entries_noted(found, "remembered", pipeline)
                 first = min([first, *(one[0] for one in (forgotten, remembered) if one)])
                 digest = found.transactions.get(digest_transaction(pipeline, journal))
                 one = SettledByVersion(found.version, first, last, digest, forgotten)
                 yield (pipeline, journal), one
-
-
-def _range(ranges: object, pipeline: str) -> tuple[int, int] | None:
-    match ranges.get(pipeline) if isinstance(ranges, dict) else None:
-        case [int(first), int(last)]:
-            return first, last
-    return None
 
 
 def _replays(found: LogActions) -> bool:
