@@ -194,6 +194,14 @@ class CommitInfo:
             if isinstance(part, dict):
                 yield pipeline, part
 
+    def range_of(self, key: str, pipeline: str) -> tuple[int, int] | None:
+        """Return the first and last entry of a pipeline that penguin noted under a key."""
+        ranges = self.note.get(key)
+        match ranges.get(pipeline) if isinstance(ranges, dict) else None:
+            case [int(first), int(last)]:
+                return first, last
+        return None
+
     def names(self, key: str) -> tuple[str, ...]:
         """Return the files that penguin's note lists under a key."""
         names = self.note.get(key)

@@ -21,7 +21,7 @@ from lakebed.deltalog.file_names import path_resolver
 from lakebed.deltalog.lineage import BEFORE, Lineage
 from lakebed.deltalog.segment import LogSegment, fetch_actions, find_segment
 from lakebed.deltalog.snapshot import LogReader, Snapshot
-from lakebed.deltalog.versions import Commit, commit_of, entries_noted, reasons_against
+from lakebed.deltalog.versions import Commit, commit_of, reasons_against
 from lakebed.layout import held_transaction, journal_transaction
 from lakebed.seek import seek
 from lakebed.storage.store import Reader
@@ -105,7 +105,7 @@ class LogSearch:
         commit = None if actions is None else commit_of(actions)
         if actions is None or commit is None:
             return EntryInLog(committed=True)
-        first, last = entries_noted(actions, "forgotten", pipeline) or (0, -1)
+        first, last = actions.info.range_of("forgotten", pipeline) or (0, -1)
         is_forgotten = first <= sequence <= last
         if not is_forgotten and not _settles(commit, pipeline, sequence):
             return EntryInLog(committed=True)

@@ -178,15 +178,6 @@ def reasons_against(actions: LogActions, pipeline: str, sequence: int) -> tuple[
     return ()
 
 
-def entries_noted(actions: LogActions, key: str, pipeline: str) -> tuple[int, int] | None:
-    """Return the first and last of a pipeline's entries that a version notes under a key."""
-    ranges = actions.info.note.get(key)
-    match ranges.get(pipeline) if isinstance(ranges, dict) else None:
-        case [int(first), int(last)]:
-            return first, last
-    return None
-
-
 def _columns(metadata: Mapping[str, object]) -> dict[str, str] | None:
     try:
         fields = parse_json(str(metadata["schemaString"]))["fields"]

@@ -12,7 +12,6 @@ from blizzard.inspect.audit.findings import Amount, Difference, FindingKind, Oth
 from lakebed.deltalog.actions import FileAction, LogActions, lines_of
 from lakebed.deltalog.delta_types import TableFacts, names_in_log
 from lakebed.deltalog.lineage import BEFORE, RESTORE, Active, Lineage, written_as
-from lakebed.deltalog.versions import entries_noted
 from lakebed.documents.losses import Accepted
 from lakebed.layout import (
     ADOPTION_STEP,
@@ -258,8 +257,8 @@ def _settled(found: LogActions) -> Iterator[tuple[JournalName, SettledByVersion]
     for pipeline, settled in found.info.entries:
         match settled:
             case {"journal": str(journal), "first": int(first), "last": int(last)}:
-                forgotten = entries_noted(found, "forgotten", pipeline)
-                remembered = entries_noted(found, "remembered", pipeline)
+                forgotten = found.info.range_of("forgotten", pipeline)
+                remembered = found.info.range_of("remembered", pipeline)
                 first = min([first, *(one[0] for one in (forgotten, remembered) if one)])
                 digest = found.transactions.get(digest_transaction(pipeline, journal))
                 one = SettledByVersion(found.version, first, last, digest, forgotten)
