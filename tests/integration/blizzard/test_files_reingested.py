@@ -260,7 +260,6 @@ def test_rows_that_wait_for_a_redo_are_not_in_the_table(tmp_path: Path) -> None:
     assert checked(desk)[0] == 0
 
 
-@pytest.mark.unbalanced("file_given_up_active")
 def test_a_file_that_a_restore_has_put_back_counts_again(tmp_path: Path) -> None:
     desk = Desk(tmp_path / "both")
     for name in ("a.ndjson", "b.ndjson"):

@@ -136,7 +136,6 @@ def test_a_restored_file_that_was_updated_is_read_again_once_its_rows_are_out(ca
     case.goes_on()
 
 
-@pytest.mark.unbalanced("file_given_up_active")
 def test_a_file_that_is_back_is_not_read_again_at_all(case):
     case.restore()
     refused = case.ordered()
@@ -193,3 +192,11 @@ def test_a_source_that_fails_before_it_is_read_again_still_names_the_file(case):
     case.stops()
     case.operator().discard(frozenset({case.name}))
     case.goes_on()
+
+
+@pytest.mark.unbalanced("rows_back")
+def test_a_file_that_is_back_although_its_sources_are_read_again_is_reported(case):
+    case.ordered()
+    case.penguin()
+    case.restore()
+    assert {one.kind.value for one in audited(case.table).differences} == {"rows_back"}

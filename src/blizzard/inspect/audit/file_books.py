@@ -259,7 +259,7 @@ class FileBooks:
             self._waits([file], entry)
             if self._is_known(path):
                 yield from self._no_transaction(entry, path)
-        elif aside in (HeldState.HELD, HeldState.GONE):
+        elif aside in (HeldState.HELD, HeldState.GONE) and not self._is_put_back(path):
             yield from self._set_aside(file, entry, is_held=aside == HeldState.HELD)
         elif journal.is_forgotten(entry) and not self._is_known(path):
             self.places.put(FilePlace.FORGOTTEN, rows)
@@ -278,6 +278,13 @@ class FileBooks:
                 for kind, what in disagreements(file, active, self.log.shape_at(active.version)):
                     message = f"entry {entry.sequence} says of {path}: {what}"
                     yield Difference.of(entry, kind, message, file=path)
+
+    def _is_put_back(self, path: str) -> bool:
+        """Whether a file is in the table again that had left it, as a repair and a RESTORE do.
+
+        If its sources were read again, the entry that supersedes it tells of the rows.
+        """
+        return path in self.log.active and path in self.log.lineage.past
 
     def _set_aside(
         self, file: FinishedFile, entry: Entry, *, is_held: bool
