@@ -557,7 +557,8 @@ def test_a_lost_file_whose_bad_lines_were_replayed_is_read_again(tmp_path):
     desk.run("dlq", "replay", "--all", "--yes")
     desk.penguin()
     assert desk.ids() == [1, 2, 4]
-    assert "blizzard retract with --replace" in desk.run("redo", "--file", B, "--yes", code=1)
+    refused = desk.run("redo", "--file", B, "--yes", code=1)
+    assert "blizzard retract of all of them with --replace" in refused
     desk.replaces(B)
     desk.penguin()
     assert desk.ids() == [1, 2, 3, 4]
