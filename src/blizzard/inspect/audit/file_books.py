@@ -282,7 +282,7 @@ class FileBooks:
     def _is_put_back(self, path: str) -> bool:
         """Whether a file is in the table again that had left it, as a repair and a RESTORE do.
 
-        If its sources were read again, the entry that supersedes it tells of the rows.
+        If its sources were read again, the entry that supersedes it accounts for the rows.
         """
         return path in self.log.active and path in self.log.lineage.past
 
