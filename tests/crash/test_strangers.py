@@ -42,15 +42,14 @@ def test_death_at_any_call_leaves_every_file_in_the_table_once(tmp_path, after, 
     whole = Fate.none()
     live(begin(tmp_path / "whole"), whole)
     assert 20 < whole.calls < MOST_CALLS
-    calls, deaths = range(1 + share, whole.calls + 1, 4), 0
-    for call in calls:
+    for call in range(1 + share, whole.calls + 1, 4):
         table = begin(tmp_path / f"{call}")
         fate = Fate(call=call, after=after)
-        with suppress(Died):  # A slow life may list less often, and end before the call.
+        with suppress(Died):
             live(table, fate)
-        deaths += fate.died
+        # A version that is read ahead, and then not needed, may or may not have been asked for.
+        assert fate.died or fate.calls == whole.calls - 1, call
         live(table, Fate.none())
         assert table.ids() == [1, 2, 3, 4], call
         assert table.metas() == [], call
         assert len(added(table.root)) == len(set(added(table.root))) == 4, call
-    assert deaths >= 0.9 * len(calls)
