@@ -41,7 +41,6 @@ from lakebed.polling import Stop, run_step, run_together
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, Event, shared
 from lakebed.types import CommitMode
-from penguin import inline
 
 
 @dataclass(slots=True)
@@ -265,7 +264,9 @@ class Service:
         is_committed = PipelineLog(settings).has_entry
         if settings.sink.commit is CommitMode.PENGUIN:
             return Publisher(is_committed=is_committed)
-        commit = inline.committer(
+        from penguin.pipeline import InlineCommitter  # noqa: PLC0415 - it loads Delta
+
+        commit = InlineCommitter.of(
             self.table_of(settings.name),
             settings.sink.table_uri,
             settings.sink.storage_options,

@@ -11,8 +11,8 @@ from lakebed.deltalog import tables
 from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict
 from lakebed.types import CommitMode
 from penguin.config.load import load
-from penguin.inline import check_schema, refused_properties
 from penguin.model.settings import TableSettings
+from penguin.rules import check_schema, refused_properties
 
 TableOf = Callable[[str], TableSettings | None]
 """Returns the `tables:` settings of a pipeline; None without an entry."""

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from lakebed.clock import Clock
@@ -14,13 +15,14 @@ from lakebed.documents.entry import encode
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.errors import CommitUnconfirmed
 from lakebed.layout import CREATE_ONLY_PROOF, OURS, log_version, protocol, receipt
+from lakebed.storage.options import StorageOptions
 from lakebed.storage.remote import is_there
 from lakebed.storage.store import Reader, Store, probe, prove
 from lakebed.telemetry.events import FEW, Emit
 from penguin.announcer import Announcer
 from penguin.backlog.table_view import LookCache, TableView, delete_metas, look
 from penguin.committer import Committer, PlanOvertaken
-from penguin.delta.maintenance import Begin, Maintenance, OnDisk, at_once
+from penguin.delta.maintenance import Begin, Maintenance, OnDisk, at_once, beside
 from penguin.delta.table import Log
 from penguin.events.backlog import LateFilesCommitted
 from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded, SettledEntry
@@ -355,3 +357,39 @@ class TableRun:
                 table=self.settings.table_uri,
                 version=version,
             )
+
+
+@dataclass(frozen=True, slots=True)
+class InlineCommitter:
+    """Commits what waits for a table inside blizzard, and keeps its catalog current."""
+
+    run: TableRun
+    """Kept from batch to batch, so that a pipeline that continues is reported."""
+    pipeline: str | None = None
+    """The pipeline whose errors are raised, not only reported; None for all of the table."""
+
+    @classmethod
+    def of(
+        cls,
+        table: TableSettings | None,
+        table_uri: str,
+        options: StorageOptions,
+        *,
+        emit: Emit,
+        clock: Clock,
+        pipeline: str | None = None,
+    ) -> "InlineCommitter":
+        """Return a committer for a table, which need not have a `tables:` entry."""
+        unnamed = TableSettings(name=table_uri, table_uri=table_uri, storage_options=options)
+        settings = table or unnamed
+        opening = cache(partial(Store, settings.table_uri, settings.storage_options))
+        run = TableRun(settings=settings, emit=emit, clock=clock, open_store=opening, begin=beside)
+        return cls(run, pipeline)
+
+    def __call__(self) -> int:
+        """Commit everything that waits; return the number of commits."""
+        return commit_all(self.run, self.pipeline)
+
+    def finish(self) -> None:
+        """Wait for checkpoints and catalog updates in progress, for some seconds at most."""
+        self.run.finish()

@@ -20,7 +20,7 @@ from lakebed.clock import Clock
 from lakebed.terminal.call import DONE, FAILED, Confirmed, refuse
 from lakebed.terminal.console import first, picked
 from lakebed.units import plural
-from penguin.inline import came_back
+from penguin.rules import came_back
 
 
 def redo(

@@ -34,8 +34,8 @@ from lakebed.terminal.call import DONE, Call, exit_code_of
 from lakebed.types import CommitMode
 from lakebed.units import in_words, plural
 from penguin.config import load as penguin_config
-from penguin.inline import refused_properties
 from penguin.model.settings import PenguinSettings
+from penguin.rules import refused_properties
 
 
 class Verdict(StrEnum):

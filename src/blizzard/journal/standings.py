@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
-from blizzard.journal.segments import LedgerTable
 from blizzard.model.source.file import IngestedFile, UnfinishedFile
 from blizzard.model.source.part_way import ChangedPartWay, is_part_way
 from lakebed.documents.entry import Entry
@@ -169,7 +168,7 @@ EarlierObjects = tuple[EarlierObject, ...]
 
 
 def leave_behind(
-    earlier: LedgerTable[EarlierObjects],
+    earlier: MutableMapping[str, EarlierObjects],
     record: SourceRecord,
     unfinished: Mapping[str, UnfinishedFile],
     done: FindName,
@@ -196,7 +195,7 @@ def leave_behind(
         earlier[record.key] = (*earlier.get(record.key, ()), *found)[-MOST:]
 
 
-def take_back(earlier: LedgerTable[EarlierObjects], one: Undecided) -> None:
+def take_back(earlier: MutableMapping[str, EarlierObjects], one: Undecided) -> None:
     """Drop the earlier objects whose rows a retraction took out: all that precede it.
 
     If other content was read since, the replacement itself becomes an earlier object.

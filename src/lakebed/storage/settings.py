@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from lakebed.errors import ConfigInvalid
+from lakebed.errors import ConfigInvalid, StoreUnavailable
 from lakebed.locations import place_of
 from lakebed.storage.aws import sessions
 from lakebed.storage.options import SPELLINGS, bare, is_endpoint
@@ -110,6 +110,8 @@ def resolved(
         raise ConfigInvalid([f"{uri}: {key(name)}: {fault}"])
     try:
         _join(found, spellings, uri, environment)
+    except sessions.KeysLost as lost:
+        raise StoreUnavailable(str(lost)) from None
     except sessions.ProfileUnusable as unusable:
         profile = found.get("aws_profile")
         where = profile and (profile.where if profile.outside else key(profile.name))

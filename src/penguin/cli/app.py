@@ -27,7 +27,7 @@ class TableCall(Call):
     def settings(self) -> "PenguinSettings":
         """Load the configuration."""
         from penguin.config import load  # noqa: PLC0415 - help is printed without it
-        from penguin.inline import refused_properties  # noqa: PLC0415
+        from penguin.rules import refused_properties  # noqa: PLC0415
 
         return load.load(self.files or [], self.folders or [], os.environ, refused_properties)
 

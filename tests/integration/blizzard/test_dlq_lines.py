@@ -11,7 +11,7 @@ import yaml
 from blizzard.handoff.publish import Publisher
 from blizzard.rewrite.replay import discard
 from lakebed.clock import Clock
-from penguin import inline
+from penguin.pipeline import InlineCommitter
 from tests.support.audits import audited, told
 from tests.support.builders import Bench, no_options
 from tests.support.open_table import ID, OpenTable
@@ -173,7 +173,7 @@ def test_an_idle_blizzard_commits_what_a_command_appends(tmp_path: Path) -> None
         tmp_path / "desk", {"fields": [ID]}, error_handling=QUARANTINE, commit="inline"
     )
     desk.land("a.ndjson", {"id": 1}, {"id": "x"})
-    commit = inline.committer(
+    commit = InlineCommitter.of(
         None, str(desk.table), no_options(), emit=lambda _event: None, clock=Clock()
     )
     running = Bench(desk.settings, publisher=Publisher(commit=commit)).pipeline()

@@ -14,6 +14,7 @@ from lakebed.errors import LakeError
 from lakebed.layout import journal_entry, receipt
 from lakebed.partition import Template
 from lakebed.types import Handoff
+from penguin.pipeline import InlineCommitter
 from tests.support.builders import Bench, Hands, ndjson, put, rows, tree
 from tests.support.commands import WIDTH, Desk, told
 
@@ -161,10 +162,9 @@ def test_a_journal_that_only_the_log_knows_of_is_not_promised_either(desk):
     put(desk.landing, "a.ndjson", ndjson(rows(2)))
     bench = desk.bench()
     bench.pipeline().step()
-    from penguin.inline import committer  # noqa: PLC0415 - it loads Delta
 
     settings = bench.settings.sink
-    commit = committer(
+    commit = InlineCommitter.of(
         None, settings.table_uri, settings.storage_options, emit=print, clock=bench.hands.clock
     )
     assert commit() == 1

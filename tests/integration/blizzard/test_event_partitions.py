@@ -16,8 +16,8 @@ from lakebed.columns.schema import Field, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.types import FieldType, Handoff
-from penguin import inline
 from penguin.model.settings import TableSettings
+from penguin.pipeline import InlineCommitter
 from tests.support.builders import ndjson, pipeline_settings, put
 from tests.support.pipelines import pipeline_of
 from tests.support.readers import ids, polars_ids, rows
@@ -142,7 +142,7 @@ def test_a_filter_on_a_partition_reads_its_files_only(tmp_path: Path) -> None:
 def test_blizzard_commits_them_itself(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     uri = settings.sink.table_uri
-    commit = inline.committer(None, uri, StorageOptions(), emit=lambda _e: None, clock=Clock())
+    commit = InlineCommitter.of(None, uri, StorageOptions(), emit=lambda _e: None, clock=Clock())
     for start in (0, 200):
         landed(tmp_path / "in", 200, start)
         pipeline = pipeline_of(settings, InProcessRunner(), publisher=Publisher(commit=commit))

@@ -16,8 +16,8 @@ from lakebed.clock import Clock
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.types import Handoff
-from penguin import inline
 from penguin.model.settings import TableSettings
+from penguin.pipeline import InlineCommitter
 from tests.support.every_type import FIRST, THEN, Row, Rows, ndjson_of, plain
 from tests.support.pipelines import pipeline_of
 from tests.support.readers import ids, polars_ids, rows
@@ -47,7 +47,7 @@ def land(folder: Path, made: list[Row], *, later: bool) -> None:
 def run(folder: Path, settings: PipelineSettings, *, by_penguin: bool) -> None:
     """Make an entry of what has landed, and commit it."""
     uri = str(folder / "table")
-    commit = inline.committer(None, uri, StorageOptions(), emit=lambda _e: None, clock=Clock())
+    commit = InlineCommitter.of(None, uri, StorageOptions(), emit=lambda _e: None, clock=Clock())
     publisher = None if by_penguin else Publisher(commit=commit)
     pipeline = pipeline_of(settings, InProcessRunner(), publisher=publisher)
     while pipeline.step():

@@ -27,7 +27,7 @@ from lakebed.layout import batch_started, journal_entry
 from lakebed.storage.parquet_tail import mark_of
 from lakebed.storage.store import Store
 from lakebed.types import Handoff
-from penguin import inline
+from penguin.pipeline import InlineCommitter
 from tests.support.builders import Bench, Hands, ndjson, no_options, put, rows, tree
 from tests.support.commands import Desk, told
 from tests.support.runner import InProcessRunner
@@ -72,7 +72,7 @@ def collected(desk: Desk, store: Store | None = None):
 
 def commit(desk: Desk) -> int:
     sink = desk.settings().sink
-    return inline.committer(
+    return InlineCommitter.of(
         None, sink.table_uri, sink.storage_options, emit=lambda _event: None, clock=Clock()
     )()
 

@@ -15,7 +15,7 @@ from blizzard.repair.gc import GarbageKind, collect, find_garbage
 from lakebed.clock import Clock
 from lakebed.layout import batch_started
 from lakebed.storage.store import Store
-from penguin import inline
+from penguin.pipeline import InlineCommitter
 from tests.support.builders import Hands, ndjson, no_options, put, rows, tree
 from tests.support.commands import Desk, told
 
@@ -48,7 +48,7 @@ def a_batch(desk: Desk, number: int = 0, **given: Any) -> None:
 
 def commit(desk: Desk) -> None:
     sink = desk.settings().sink
-    inline.committer(
+    InlineCommitter.of(
         None, sink.table_uri, sink.storage_options, emit=lambda _event: None, clock=Clock()
     )()
 

@@ -24,7 +24,7 @@ from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, Lak
 from lakebed.layout import file_name, held_meta, journal_entry, journal_folder
 from lakebed.storage.store import Store
 from lakebed.types import OnChange
-from penguin import inline
+from penguin.pipeline import InlineCommitter
 from tests.support.builders import (
     Bench,
     Hands,
@@ -59,7 +59,7 @@ def step(desk: Desk, name: str = "default", run: str = "run-1") -> bool:
 
 
 def commit(desk: Desk, pipeline: str | None = None) -> int:
-    return inline.committer(
+    return InlineCommitter.of(
         None, str(desk.table), no_options(), emit=lambda _event: None, clock=Clock(),
         pipeline=pipeline,
     )()  # fmt: skip

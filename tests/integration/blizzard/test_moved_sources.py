@@ -19,7 +19,7 @@ from lakebed.clock import Clock
 from lakebed.errors import JournalLost, LakeError, SourceMoved
 from lakebed.storage.store import Reader, Store
 from lakebed.types import OnChange
-from penguin import inline
+from penguin.pipeline import InlineCommitter
 from tests.support.builders import (
     NOON,
     Bench,
@@ -69,7 +69,9 @@ DRAWN = iter(range(10**9))
 
 
 def ids(desk: Desk) -> list[int]:
-    inline.committer(None, str(desk.table), no_options(), emit=lambda _event: None, clock=Clock())()
+    InlineCommitter.of(
+        None, str(desk.table), no_options(), emit=lambda _event: None, clock=Clock()
+    )()
     found = pa.table(DeltaTable(str(desk.table)).scan(columns=["id"]).read_all()).to_pylist()
     return sorted(row["id"] for row in found)
 

@@ -21,7 +21,7 @@ from lakebed.journal import JournalReader
 from lakebed.layout import journal_entry
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Created, Store
-from penguin import inline
+from penguin.pipeline import InlineCommitter
 from tests.support.builders import entries, ndjson, put
 from tests.support.pipelines import pipeline_of
 from tests.support.readers import rows
@@ -45,7 +45,7 @@ def settings_of(folder: Path, **schema: Any) -> PipelineSettings:
 def run(folder: Path, runner: InProcessRunner | None = None, **schema: Any) -> None:
     """Ingest what has landed, and commit it."""
     uri = str(folder / "table")
-    commit = inline.committer(None, uri, StorageOptions(), emit=lambda _e: None, clock=Clock())
+    commit = InlineCommitter.of(None, uri, StorageOptions(), emit=lambda _e: None, clock=Clock())
     pipeline = pipeline_of(
         settings_of(folder, **schema),
         runner or InProcessRunner(),

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 
 from blizzard.rewrite.retract import RowsNotToldApart, SourceNotRetractable
 from blizzard.rewrite.transaction import PromotionWaits
-from penguin import inline
+from penguin.pipeline import InlineCommitter
 from tests.support.builders import entries
 from tests.support.retractions import Taken
 from tests.support.runner import RewriteRace
@@ -90,7 +90,7 @@ def test_one_that_such_a_pipeline_has_not_committed_waits_for_blizzard(tmp_path)
         desk.retract("b.ndjson")
     assert "1 entry is waiting to be committed" in desk.cli("status").stdout
     sink = desk.settings.sink
-    inline.committer(
+    InlineCommitter.of(
         None, sink.table_uri, sink.storage_options, emit=lambda _event: None, clock=desk.clock
     )()
     assert desk.ids() == [2]

@@ -19,7 +19,7 @@ from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.layout import entry_sequence, journal_entry, receipt
 from lakebed.storage.store import Reader, Store
-from penguin import inline
+from penguin.pipeline import InlineCommitter
 from tests.support.builders import (
     NOON,
     Hands,
@@ -62,7 +62,7 @@ def test_it_says_what_waits_what_failed_what_was_done_and_what_is_committed(desk
     put(desk.landing, "a.ndjson", ndjson(rows(3)) + b"\n")
     put(desk.landing, "bad.ndjson", b"{nope\n")
     desk.bench().pipeline().step()
-    inline.committer(None, str(desk.table), no_options(), emit=lambda _: None, clock=Clock())()
+    InlineCommitter.of(None, str(desk.table), no_options(), emit=lambda _: None, clock=Clock())()
     put(desk.landing, "b.ndjson", ndjson(rows(3, 3)))
     desk.bench(max_failures=None).again(run_id="run-2").pipeline().step()
     put(desk.landing, "c.ndjson", ndjson(rows(1, 9)))
@@ -223,7 +223,7 @@ def test_a_receipt_that_the_journal_contradicts_is_told(desk):
 def test_a_lost_journal_is_told_with_the_way_out(desk, lost):
     put(desk.landing, "a.ndjson", ndjson(rows(1)))
     desk.bench().pipeline().step()
-    inline.committer(None, str(desk.table), no_options(), emit=lambda _: None, clock=Clock())()
+    InlineCommitter.of(None, str(desk.table), no_options(), emit=lambda _: None, clock=Clock())()
     shutil.rmtree(desk.table / lost)
     done = desk.run("status")
     assert done.exit_code == 1
@@ -239,7 +239,7 @@ def test_a_lost_journal_is_told_with_the_way_out(desk, lost):
 def test_declared_columns_that_do_not_fit_the_table_are_told(desk):
     put(desk.landing, "a.ndjson", ndjson(rows(1)))
     desk.bench().pipeline().step()
-    inline.committer(None, str(desk.table), no_options(), emit=lambda _: None, clock=Clock())()
+    InlineCommitter.of(None, str(desk.table), no_options(), emit=lambda _: None, clock=Clock())()
     file = desk.config()
     document = yaml.safe_load(file.read_text())
     document["pipelines"]["default"]["schema"]["fields"][0]["type"] = "boolean"
@@ -270,7 +270,7 @@ def test_the_first_line_counts_pipelines_the_worst_first(healths, line):
 def test_the_worst_pipeline_is_shown_first(desk):
     put(desk.landing, "a.ndjson", ndjson(rows(3)))
     desk.bench().pipeline().step()
-    inline.committer(None, str(desk.table), no_options(), emit=lambda _: None, clock=Clock())()
+    InlineCommitter.of(None, str(desk.table), no_options(), emit=lambda _: None, clock=Clock())()
     put(desk.table, journal_entry("broken", 0), b"{torn")
     (desk.root / "broken").mkdir()
     shown = desk.run("status", config=desk.config("default", "broken")).stdout

@@ -13,10 +13,10 @@ from lakebed.layout import data_file, journal_entry
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
 from lakebed.telemetry.events import Level
-from penguin import inline
 from penguin.committer import CommitMade, Committer
 from penguin.delta.table import Log
 from penguin.events.backlog import BacklogSeen, FilesLookedAt, TableWatched
+from penguin.pipeline import InlineCommitter
 from penguin.service import watched
 from penguin.status import explain
 from tests.support.tables import (
@@ -205,7 +205,7 @@ def test_blizzard_can_commit_inline_and_ask_the_log(table):
     assert look_at(uri, options) is None
     assert look_at(f"{uri}/nowhere", options) is None
     journal.batch(rows_of(1))
-    assert inline.committer(None, uri, options, emit=lambda _: None, clock=Clock())() == 1
+    assert InlineCommitter.of(None, uri, options, emit=lambda _: None, clock=Clock())() == 1
     assert commit_table(table.settings(), table.store, lambda _: None, Clock()) == 0
     found = look_at(uri, options)
     assert found is not None

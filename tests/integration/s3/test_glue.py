@@ -16,7 +16,6 @@ from lakebed.deltalog.delta_types import TableFacts
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import Event
 from lakebed.types import CatalogType, FieldType
-from penguin import inline
 from penguin.catalog.catalog import (
     CatalogConflict,
     CatalogDenied,
@@ -31,7 +30,7 @@ from penguin.catalog.catalog import (
 from penguin.catalog.glue import GlueCatalog
 from penguin.events.commits import TableNotRegistered, TableRegistered
 from penguin.model.settings import CatalogSettings
-from penguin.pipeline import TableRun
+from penguin.pipeline import InlineCommitter, TableRun
 from tests.support.s3 import KEY, SECRET
 from tests.support.tables import EVENTS, TableDirectory, rows_of
 
@@ -256,7 +255,7 @@ def test_commits_of_blizzard_itself_register_the_table(
     table = TableDirectory(tmp_path / "table")
     table.journal().batch(rows_of(1))
     events: list[Event] = []
-    commit = inline.committer(
+    commit = InlineCommitter.of(
         table.settings(catalog=settings),
         str(table.root),
         StorageOptions(),

@@ -23,8 +23,8 @@ from lakebed.layout import PENDING, file_id, journal_entry, journal_folder, log_
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, Store
 from lakebed.types import Handoff
-from penguin import inline
 from penguin.model.settings import TableSettings
+from penguin.pipeline import InlineCommitter
 from tests.support.builders import ID_AND_NAME, PatientLog, ndjson, put, rows, source_settings
 from tests.support.pipelines import pipeline_of
 from tests.support.runner import InProcessRunner
@@ -64,7 +64,7 @@ def test_garbage_is_taken_and_a_rolled_back_journal_is_replaced(settings, tmp_pa
     store = store_of(settings)
 
     def commit():
-        return inline.committer(None, uri, given, emit=lambda _event: None, clock=Clock())()
+        return InlineCommitter.of(None, uri, given, emit=lambda _event: None, clock=Clock())()
 
     for number in range(2):
         put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(2, number * 2)))

@@ -22,9 +22,8 @@ from lakebed.telemetry.events import Emit, Event, StepFailed, StepFinished
 from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.metrics_server import observed
 from lakebed.types import Evolution, FieldType
-from penguin import inline
 from penguin.delta.table import Log, WritableTable
-from penguin.pipeline import TableRun
+from penguin.pipeline import InlineCommitter, TableRun
 from penguin.telemetry import METRICS
 from tests.support.foreign import Directory
 from tests.support.scrape import Pages
@@ -264,7 +263,7 @@ def test_a_pipeline_is_stopped_for_one_reason_at_a_time(watched):
 def test_a_pipeline_that_was_mended_is_told_of_inline_too(watched):
     watched.table.journal().batch(rows_of(1))
     body = breaks(watched.table)
-    commit = inline.committer(
+    commit = InlineCommitter.of(
         watched.table.settings(), "", watched.table.store.options, emit=watched.emit, clock=Clock()
     )
     with pytest.raises(Exception, match="events"):

@@ -23,9 +23,8 @@ from lakebed.terminal.call import Waiting, reading
 from lakebed.terminal.console import first, picked
 from lakebed.types import CommitMode, LogFormat, LogLevel
 from lakebed.units import in_words, plural
-from penguin import inline
-from penguin.inline import check_schema
 from penguin.model.settings import TableSettings
+from penguin.rules import check_schema
 
 
 def file_documents(files: Sequence[ActiveFile]) -> list[dict[str, object]]:
@@ -124,7 +123,9 @@ def commit_inline(call: PipelineCall, settings: PipelineSettings, entry: int | N
     """Commit an entry of a pipeline that commits inline, as a batch would."""
     if entry is None or settings.sink.commit is not CommitMode.INLINE:
         return
-    committer = inline.committer(
+    from penguin.pipeline import InlineCommitter  # noqa: PLC0415 - it loads Delta
+
+    committer = InlineCommitter.of(
         table_entry(settings, call.table_of),
         settings.sink.table_uri,
         settings.sink.storage_options,

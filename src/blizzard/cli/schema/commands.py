@@ -44,7 +44,7 @@ from lakebed.terminal.call import Confirmed, refuse
 from lakebed.terminal.console import Line, Table, Verbatim, more, picked, second
 from lakebed.terminal.program import program
 from lakebed.units import plural
-from penguin.inline import reasons_to_hold
+from penguin.rules import reasons_to_hold
 
 Promoted = RewriteDone[PromotionPlan]
 

@@ -18,8 +18,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from lakebed.errors import StoreUnavailable
-
 DEFAULT = "default"
 KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 OTHER_WAYS = (
@@ -37,6 +35,10 @@ NO_KEYS_IN_PROFILE = (
     "names a profile without keys of its own; export its keys "
     "(aws configure export-credentials --format env), or let the machine have a role"
 )
+
+
+class KeysLost(Exception):
+    """A profile that led to keys leads to none any more; the message says why."""
 
 
 class ProfileUnusable(Exception):
@@ -135,7 +137,7 @@ NO_KEYS = (
     "it, and log in again if it is a single sign-on"
 )
 NO_NEW_KEYS = "the profile ({}) leads to no new keys [{}]; it is followed again"
-_NO_NEW_KEYS = re.compile(r"StoreUnavailable: (the profile \(\w+\) leads to no new keys [^\n;]+)")
+_NO_NEW_KEYS = re.compile(r"KeysLost: (the profile \(\w+\) leads to no new keys [^\n;]+)")
 
 
 @dataclass(slots=True)
@@ -150,7 +152,7 @@ class _Session:
     def keys(self) -> tuple[dict[str, str], datetime]:
         """Return the keys, and when to ask for them again.
 
-        Raise ProfileUnusable if there never were any, StoreUnavailable if there are none any more:
+        Raise ProfileUnusable if there never were any, KeysLost if there are none any more:
         somebody may log in again, or the service may recover.
         """
         with self.lock:
@@ -160,7 +162,7 @@ class _Session:
                 # Its text may contain the output of a program.
                 kind = type(cause).__name__
                 if self.has_worked:
-                    raise StoreUnavailable(NO_NEW_KEYS.format(self.way, kind)) from None
+                    raise KeysLost(NO_NEW_KEYS.format(self.way, kind)) from None
                 raise ProfileUnusable(NO_KEYS.format(self.way, kind)) from None
             self.has_worked = True
             over = getattr(self.credentials, "_expiry_time", None)
