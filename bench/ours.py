@@ -67,7 +67,13 @@ class Ours:
     def run(self, workload: Workload, source: Path, table: Path) -> None:
         """Read everything there is, and commit it."""
         settings = load.load([configuration(workload, source, table)], [], os.environ)
-        service = Service(settings=settings, emit=lambda _event: None, stop=Stop(), once=True)
+        service = Service(
+            settings=settings,
+            emit=lambda _event: None,
+            stop=Stop(),
+            once=True,
+            make_runner=SparkRunner,
+        )
         for result in service.run_on(self._runner, lambda _event: None):
             if result.error is not None or result.statistics.files_failed:
                 raise RuntimeError(f"blizzard failed: {result.error or result.statistics}")

@@ -23,7 +23,6 @@ from blizzard.events import (
 )
 from blizzard.execute.runner import Attempts, MakeRunner, Runner
 from blizzard.execute.spark.jvm import SPARK_SAID
-from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.lease import Lease, renewed, this_machine
 from blizzard.model.notices import Hints
@@ -125,10 +124,10 @@ class Service:
     emit: Emit
     stop: Stop
     once: bool
+    make_runner: MakeRunner
     table_of: TableOf = lambda _pipeline: None
     clock: Clock = field(default_factory=Clock)
     chance: Callable[[], float] = random.random
-    make_runner: MakeRunner = SparkRunner
     open_queue: OpenQueue = open_queue
 
     def run(self) -> list[Result]:

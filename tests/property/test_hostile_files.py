@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from blizzard.inspect.audit.log_books import LogBooks
 from blizzard.journal import checkpoint
 from blizzard.model.settings import Sizing, SnapshotLimits
-from lakebed.deltalog.actions import LogActions, read_actions
+from lakebed.deltalog.actions import Checkpoint, LogActions, read_actions
 from lakebed.deltalog.checkpoint import checkpointed_names
 from lakebed.deltalog.search import LogSearch
-from lakebed.deltalog.segment import Checkpoint, read_checkpoint_hint
+from lakebed.deltalog.segment import read_checkpoint_hint
 from lakebed.deltalog.snapshot import LogReader
 from lakebed.deltalog.versions import read_commit
 from lakebed.documents.entry import DirectoryProtocol, Receipt, Started, decode, decode_entry

@@ -15,8 +15,8 @@ from deltalake import DeltaTable
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.redo import RedoRequest, redo
 from lakebed.clock import Clock
-from lakebed.deltalog.checkpoint import active_files
 from lakebed.deltalog.segment import whole_segment
+from lakebed.deltalog.snapshot import active_files
 from lakebed.errors import ObjectChanged, ObjectMissing, StoreMisconfigured
 from lakebed.layout import TablePath, file_name
 from lakebed.storage.remote import for_delta

@@ -1,44 +1,22 @@
 """Journal entries: as stored, by the files they name, and as the origins of rows. Read-only."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import takewhile
 
 from blizzard.handoff.held_rows import Aside, Fates, read_aside
-from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.ledger import Ledger
 from lakebed import layout
 from lakebed.documents.entry import Entry, Receipt, digest
 from lakebed.documents.pending_meta import HeldState
 from lakebed.documents.records import FinishedFile
 from lakebed.errors import LakeError, Whose
-from lakebed.journal import JournalReader, journals_aside
+from lakebed.journal import JournalReader
 from lakebed.layout import file_name
 from lakebed.listing.watermark import named_at
 from lakebed.seek import seek
 from lakebed.storage.objects import ahead
 from lakebed.storage.store import Reader
-
-
-def journals_of(
-    store: Reader, mark: tuple[str, str] | None, known: Mapping[str, Ledger] | None = None
-) -> Iterator[tuple[str, JournalReader, int]]:
-    """Yield the journals that may name a data file: that of its mark, or all without one.
-
-    Each comes with its pipeline and its last entry. Pipelines with known ledgers come first.
-    """
-    ledgers = known or {}
-    pipelines = layout.pipelines(store.folders(layout.OURS)) if mark is None else [mark[0]]
-    for pipeline in sorted(pipelines, key=lambda name: (name not in ledgers, name)):
-        ledger = ledgers.get(pipeline) or read_ledger(store, pipeline)
-        is_in_use = mark is None or ledger.journal == mark[1]
-        if is_in_use:
-            yield pipeline, JournalReader(store, pipeline), ledger.sequence
-        for folder in journals_aside(store, pipeline) if mark is None or not is_in_use else ():
-            if mark is None or folder == layout.journal_aside(*mark):
-                journal = JournalReader(store, pipeline, folder=folder)
-                yield pipeline, journal, max(journal.numbers(), default=-1)
 
 
 class NoSuchEntry(LakeError, code="no_such_entry", whose=Whose.USER):

@@ -1,6 +1,6 @@
 """The fate of an entry's data files: in the table, held, removed, rewritten."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,8 @@ from blizzard.answers.entries import (
     mentioning,
     parts_until,
 )
+from blizzard.journal.checkpoint import read_ledger
+from blizzard.journal.ledger import Ledger
 from lakebed import layout
 from lakebed.deltalog.lineage import BEFORE, Lineage
 from lakebed.deltalog.versions import FORGET, Commit
@@ -332,3 +334,23 @@ def _meta(store: Reader, path: str) -> HeldMeta | None:
         return None if body is None else decode_held(body, path)
     except DocumentUnreadable:
         return None  # penguin reports it, and the log says that the file is held.
+
+
+def journals_of(
+    store: Reader, mark: tuple[str, str] | None, known: Mapping[str, Ledger] | None = None
+) -> Iterator[tuple[str, JournalReader, int]]:
+    """Yield the journals that may name a data file: that of its mark, or all without one.
+
+    Each comes with its pipeline and its last entry. Pipelines with known ledgers come first.
+    """
+    ledgers = known or {}
+    pipelines = layout.pipelines(store.folders(layout.OURS)) if mark is None else [mark[0]]
+    for pipeline in sorted(pipelines, key=lambda name: (name not in ledgers, name)):
+        ledger = ledgers.get(pipeline) or read_ledger(store, pipeline)
+        is_in_use = mark is None or ledger.journal == mark[1]
+        if is_in_use:
+            yield pipeline, JournalReader(store, pipeline), ledger.sequence
+        for folder in journals_aside(store, pipeline) if mark is None or not is_in_use else ():
+            if mark is None or folder == layout.journal_aside(*mark):
+                journal = JournalReader(store, pipeline, folder=folder)
+                yield pipeline, journal, max(journal.numbers(), default=-1)

@@ -13,9 +13,9 @@ from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister, SpotCheck, source_listers
 from blizzard.discover.scan import DiscoveryContext, JournalLookup
 from blizzard.handoff.held_rows import Aside, passed_over, read_aside
+from blizzard.journal.admission import admit
 from blizzard.journal.checkpoint import read_ledger, refresh
 from blizzard.journal.checks import (
-    admit,
     has,
     redirected,
     refuse_moved,

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from blizzard.answers.entries import FileOrigins, RowOrigins, journals_of, naming_data_file
+from blizzard.answers.entries import FileOrigins, RowOrigins, naming_data_file
+from blizzard.answers.evidence import journals_of
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.file import without_first_lines
 from blizzard.model.source.form import codec_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from blizzard.answers.answer import Answer, CommandPrefix, DataFile, FileState, WayOut, confirmed
-from blizzard.answers.entries import data_file_of, journals_of, naming_data_file
-from blizzard.answers.evidence import JournalEvidence
+from blizzard.answers.entries import data_file_of, naming_data_file
+from blizzard.answers.evidence import JournalEvidence, journals_of
 from blizzard.answers.phrases import removal
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_file import why_source_file

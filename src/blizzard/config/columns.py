@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from blizzard.model.event_time import EPOCHS, ISO, pattern_of
+from blizzard.model.time_pattern import EPOCHS, ISO, pattern_of
 from lakebed.columns.column_mapping import same_ids
 from lakebed.columns.schema import ELEMENT, VALUE, Field, Reading, Schema
 from lakebed.config.ddl import fields_from_json

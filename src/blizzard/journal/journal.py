@@ -9,17 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal
 
+from blizzard.journal.admission import SourceTaken, admit, refuse_rivals, unconfirmed
 from blizzard.journal.checkpoint import SnapshotWriter, rebuild
-from blizzard.journal.checks import (
-    SourceTaken,
-    admit,
-    agree_on_protocol,
-    redirected,
-    refuse_rivals,
-    require_handoff,
-    unconfirmed,
-    unread,
-)
+from blizzard.journal.checks import agree_on_protocol, redirected, require_handoff, unread
 from blizzard.journal.fence import (
     EntryColumns,
     StartNote,

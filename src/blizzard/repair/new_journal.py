@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from blizzard.discover.finding import why_not_ours
 from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.publish import LastCommitted
+from blizzard.journal.admission import refuse_rivals
 from blizzard.journal.checks import (
     agree_on_protocol,
     refuse_other_names,
-    refuse_rivals,
     refuse_rolled_back,
     refuse_unfinished,
 )

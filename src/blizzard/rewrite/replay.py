@@ -25,15 +25,13 @@ from blizzard.model.bad_lines import LineReplay, Meant, WaitingFile, may_have, m
 from blizzard.model.event_time import from_path
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.work import WorkUnit
-from blizzard.worker.output.upload import Uploads
-from blizzard.worker.quarantine.reader import lines_in, lines_of, read_table
-from blizzard.worker.quarantine.writer import QuarantineRewrite, write_waiting
+from blizzard.worker.quarantine.reader import lines_in
+from blizzard.worker.quarantine.writer import without_meant
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.documents.entry import Entry
-from lakebed.documents.records import Resolved
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.journal import StoredEntry
 from lakebed.layout import PartitionValues
@@ -165,35 +163,6 @@ def discard(
     return ReplayOutcome(
         entry=number, lines=found.lines, unknown=found.unknown, sources=found.meant.sources
     )
-
-
-def without_meant(
-    store: Store,
-    settings: PipelineSettings,
-    files: tuple[WaitingFile, ...],
-    meant: Meant,
-    last: Entry,
-    *,
-    clock: Clock,
-) -> tuple[Resolved, ...]:
-    """Rewrite quarantine files without the selected lines; return those that had any."""
-    rest = QuarantineRewrite(
-        rolling=settings.sink.rolling,
-        clock=clock,
-        marks={"pipeline": settings.name, "journal": last.journal},
-    )
-    resolved = []
-    with Uploads(store, settings.sink.upload, pause=clock.sleep) as uploads:
-        for waiting in files:
-            file = waiting.file
-            table = read_table(store, file.filename, file.record_count)
-            lines = list(lines_of(table, file.lines_before))
-            keep = [not meant.takes(line.fault.group, line.key) for line in lines]
-            if not all(keep):
-                left = write_waiting(table, lines, file, keep, rest, uploads)
-                gone = keep.count(False)
-                resolved.append(Resolved(old=file.filename, lines=gone, left=left))
-    return tuple(resolved)
 
 
 def replay(

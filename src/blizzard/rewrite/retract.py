@@ -18,7 +18,6 @@ from blizzard.model.bad_lines import Meant as MeantLines
 from blizzard.model.bad_lines import WaitingFile, may_have
 from blizzard.model.rewriting import DropRows, Rewritten
 from blizzard.model.settings import PipelineSettings
-from blizzard.rewrite.replay import without_meant
 from blizzard.rewrite.source_rows import (
     JournaledFiles,
     RowSearch,
@@ -37,6 +36,7 @@ from blizzard.rewrite.transaction import (
     table_state,
     tries_again,
 )
+from blizzard.worker.quarantine.writer import without_meant
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema

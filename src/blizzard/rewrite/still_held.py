@@ -31,8 +31,8 @@ from blizzard.worker.find_rows import RowsInFile, rows_in
 from blizzard.worker.quarantine.reader import lines_of, read_table
 from lakebed import layout
 from lakebed.deltalog import tables
-from lakebed.deltalog.checkpoint import change_files
 from lakebed.deltalog.search import LogSearch
+from lakebed.deltalog.segment import fetch_actions, versions_in
 from lakebed.documents.pending_meta import HeldState
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
@@ -44,6 +44,7 @@ from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.store import Reader
 
+CHANGES = b'"cdc"'
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -274,7 +275,7 @@ def _data_files(
     log = LogSearch(Reader(uri, options))
     lineage = log.follow(rows.keys())
     unnamed = rows.keys() - lineage.active.keys() - lineage.removed.keys()
-    changes = change_files(Reader(uri, options), frozenset(unnamed))
+    changes = _change_files(Reader(uri, options), frozenset(unnamed))
 
     def why(path: str) -> tuple[Why, datetime | None]:
         name = file_name(path)
@@ -391,3 +392,20 @@ def _sources(
                     if is_there is None and uri.startswith(root):
                         is_there = opened(source).head(uri.removeprefix(root)) is not None
         yield SourceLeft(uri=uri, rows=count, is_there=is_there)
+
+
+def _change_files(store: Reader, wanted: frozenset[str]) -> dict[str, datetime]:
+    """Return, for each file of the change data feed, the store's time of the version naming it.
+
+    Checkpoints do not list such files. Versions are read from the newest on until all are found.
+    """
+    versions = versions_in(store.level(layout.DELTA_LOG)[1]) if wanted else {}
+    found: dict[str, datetime] = {}
+    newest_first = sorted(versions, reverse=True)
+    for actions in fetch_actions(store, newest_first, only=lambda line: CHANGES in line):
+        if actions is not None:  # A clean-up may have removed it meanwhile.
+            for path in wanted.intersection(actions.changes):
+                found.setdefault(path, versions[actions.version].modified)
+        if len(found) == len(wanted):
+            break
+    return found

@@ -16,6 +16,7 @@ from lakebed.documents.deletion_vector import DeletionVector
 from lakebed.documents.reading import parse_json
 from lakebed.documents.records import FIRST_ROW_ID, ROW_VERSION, FirstRow
 from lakebed.errors import TableUnreadable
+from lakebed.storage.options import ObjectFacts
 
 TABLE_KINDS = ("protocol", "metaData", "txn", "domainMetadata")
 """The actions that define a table; all others are about files, or about a version itself."""
@@ -368,3 +369,13 @@ def _rows_in(stats: str | None) -> int | None:
         return number_of(parse_json(stats).get("numRecords")) if stats else None
     except (ValueError, AttributeError):
         return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A complete checkpoint."""
+
+    version: int
+    parts: tuple[ObjectFacts, ...]
+    is_classic: bool = True
+    """Whether the version alone names it; a checkpoint with a UUID name may have sidecars."""

@@ -5,7 +5,6 @@ held in memory, the checkpoint is not: a table of a million files costs the memo
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
@@ -13,15 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakebed.deltalog.actions import FileAction, FileKey, LogActions, lines_of
+from lakebed.deltalog.actions import Checkpoint, LogActions, lines_of
 from lakebed.deltalog.file_names import path_resolver
-from lakebed.deltalog.segment import (
-    Checkpoint,
-    LogSegment,
-    fetch_actions,
-    read_versions,
-    versions_in,
-)
 from lakebed.documents.reading import parse_json
 from lakebed.documents.records import FIRST_ROW_ID, ROW_VERSION
 from lakebed.errors import TableUnreadable
@@ -39,7 +31,6 @@ COUNTED = (*COLUMNS, "add.stats", "add.stats_parsed.numRecords")
 """COLUMNS with the row counts."""
 SUMS = ("add.size", "add.stats")
 ROWS = r'"numRecords"\s*:\s*(?P<rows>[0-9]+)'
-CHANGES = b'"cdc"'
 SIDECARS = f"{DELTA_LOG}/_sidecars"
 SIDECAR = "sidecar.path"
 FILES = ("add", "remove")
@@ -203,44 +194,6 @@ def _transactions(batch: pa.RecordBatch) -> dict[str, int]:
     ours = txn.filter(pc.starts_with(pc.struct_field(txn, "appId"), OUR_TRANSACTIONS))
     columns = (pc.struct_field(ours, name).to_pylist() for name in ("appId", "version"))
     return dict(zip(*columns, strict=True))
-
-
-def active_files(
-    store: Reader, segment: LogSegment, columns: tuple[str, ...] = COLUMNS
-) -> Iterator[FileAction]:
-    """Yield every file of a version; the checkpoint is not held in memory."""
-    state: dict[FileKey, FileAction] = {}
-    for version in read_versions(store, range(segment.first, segment.version + 1)):
-        for action in sorted(version.files, key=lambda file: file.added):
-            state[action.key] = action
-    for batch in checkpointed_files(store, segment, columns):
-        yield from (file for file in batch.files if file.added and file.key not in state)
-    yield from (file for file in state.values() if file.added)
-
-
-def checkpointed_files(
-    store: Reader, segment: LogSegment, columns: tuple[str, ...] = COLUMNS
-) -> Iterator[LogActions]:
-    """Read the files and transactions of a segment's checkpoint, in batches."""
-    if segment.checkpoint is not None:
-        yield from read_checkpoint(store, segment.checkpoint, columns)
-
-
-def change_files(store: Reader, wanted: frozenset[str]) -> dict[str, datetime]:
-    """Return, for each file of the change data feed, the store's time of the version naming it.
-
-    Checkpoints do not list such files. Versions are read from the newest on until all are found.
-    """
-    versions = versions_in(store.level(DELTA_LOG)[1]) if wanted else {}
-    found: dict[str, datetime] = {}
-    newest_first = sorted(versions, reverse=True)
-    for actions in fetch_actions(store, newest_first, only=lambda line: CHANGES in line):
-        if actions is not None:  # A clean-up may have removed it meanwhile.
-            for path in wanted.intersection(actions.changes):
-                found.setdefault(path, versions[actions.version].modified)
-        if len(found) == len(wanted):
-            break
-    return found
 
 
 def checkpoint_totals(store: Reader, checkpoint: Checkpoint) -> tuple[int, int, int | None]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from lakebed.deltalog.actions import LogActions, read_actions
+from lakebed.deltalog.actions import Checkpoint, LogActions, read_actions
 from lakebed.deltalog.file_names import path_resolver
 from lakebed.documents.reading import parse_json
 from lakebed.errors import StoreDenied, StoreUnavailable, TableUnreadable
@@ -24,16 +24,6 @@ CHECKPOINT = re.compile(
 DERIVED = re.compile(r"(?P<version>\d{20})\.crc|\d{20}\.(?P<last>\d{20})\.compacted\.json")
 """Objects derived from versions: checksums and log compactions."""
 LOG_OBJECT = re.compile(r"\d{20}\.(json|checkpoint\..*)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
-    """A complete checkpoint."""
-
-    version: int
-    parts: tuple[ObjectFacts, ...]
-    is_classic: bool = True
-    """Whether the version alone names it; a checkpoint with a UUID name may have sidecars."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from lakebed.deltalog import table_features
 from lakebed.deltalog.actions import (
     TABLE_KINDS,
     FileAction,
+    FileKey,
     LogActions,
     Protocol,
     lines_of,
@@ -29,6 +30,7 @@ from lakebed.deltalog.segment import (
     find_segment,
     has_log,
     is_empty_log,
+    read_versions,
     whole_segment,
 )
 from lakebed.documents.records import ROW_IDS, ROW_VERSIONS, FinishedFile, RowColumns, row_columns
@@ -126,10 +128,8 @@ class Snapshot:
     def files(self) -> Mapping[str, FileAction]:
         """Return the add actions of the table's files, by file name."""
         if self._files is None:
-            from lakebed.deltalog.checkpoint import COUNTED, active_files  # noqa: PLC0415 - Arrow
-
             segment = whole_segment(self.store, self.version)
-            found = {file.path: file for file in active_files(self.store, segment, COUNTED)}
+            found = {file.path: file for file in active_files(self.store, segment, counted=True)}
             if segment.version != self.version or not (self.last is None or self.is_unchanged()):
                 raise self.overtaken()
             self._files = found
@@ -376,3 +376,28 @@ def _merged_domains(before: Mapping[str, str], changes: Mapping[str, str | None]
 
 def _unreadable(store: Reader) -> errors.TableUnreadable:
     return errors.TableUnreadable("there is a Delta log, but it cannot be read", table=store.uri)
+
+
+def active_files(
+    store: Reader, segment: LogSegment, *, counted: bool = False
+) -> Iterator[FileAction]:
+    """Yield every file of a version; the checkpoint is not held in memory."""
+    state: dict[FileKey, FileAction] = {}
+    for version in read_versions(store, range(segment.first, segment.version + 1)):
+        for action in sorted(version.files, key=lambda file: file.added):
+            state[action.key] = action
+    for batch in checkpointed_files(store, segment, counted=counted):
+        yield from (file for file in batch.files if file.added and file.key not in state)
+    yield from (file for file in state.values() if file.added)
+
+
+def checkpointed_files(
+    store: Reader, segment: LogSegment, *, counted: bool = False
+) -> Iterator[LogActions]:
+    """Read the files and transactions of a segment's checkpoint, in batches."""
+    if segment.checkpoint is not None:
+        # A log without checkpoints is read without Arrow.
+        from lakebed.deltalog.checkpoint import COLUMNS, COUNTED, read_checkpoint  # noqa: PLC0415
+
+        columns = COUNTED if counted else COLUMNS
+        yield from read_checkpoint(store, segment.checkpoint, columns)

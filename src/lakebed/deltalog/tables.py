@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, NoReturn
 
-from lakebed.deltalog.actions import LogActions, LogHistory
+from lakebed.deltalog.actions import Checkpoint, LogActions, LogHistory
 from lakebed.deltalog.log_contents import retention
-from lakebed.deltalog.segment import Checkpoint, checkpoints, read_versions, unbroken, versions_in
+from lakebed.deltalog.segment import checkpoints, read_versions, unbroken, versions_in
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.errors import (
     CommitUnconfirmed,

@@ -15,6 +15,7 @@ from functools import partial
 
 from lakebed.clock import Clock
 from lakebed.deltalog import segment
+from lakebed.deltalog.actions import Checkpoint
 from lakebed.deltalog.log_contents import parse_interval
 from lakebed.errors import LakeError, TableUnreadable
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
@@ -82,7 +83,7 @@ class Expired:
     """How many of these files are versions."""
     first: int | None = None
     """The first version of the log after the removal."""
-    base: segment.Checkpoint | None = None
+    base: Checkpoint | None = None
     """The checkpoint that covers them."""
 
 

@@ -11,9 +11,9 @@ from enum import StrEnum
 
 from lakebed import layout
 from lakebed.deltalog.actions import FileAction, FileKey
-from lakebed.deltalog.checkpoint import active_files
 from lakebed.deltalog.file_names import is_elsewhere
 from lakebed.deltalog.segment import LogSegment, fetch_actions, read_versions, whole_segment
+from lakebed.deltalog.snapshot import active_files
 from lakebed.documents.entry import Entry, Kind
 from lakebed.documents.losses import TakenOut
 from lakebed.storage.objects import ahead

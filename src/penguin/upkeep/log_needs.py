@@ -16,10 +16,9 @@ import numpy as np
 
 from lakebed import layout
 from lakebed.deltalog.actions import FileAction, FileKey, LogActions
-from lakebed.deltalog.checkpoint import checkpointed_files
 from lakebed.deltalog.file_names import linked_name
 from lakebed.deltalog.segment import read_versions, unbroken, versions_in, whole_segment
-from lakebed.deltalog.snapshot import Snapshot
+from lakebed.deltalog.snapshot import Snapshot, checkpointed_files
 from lakebed.deltalog.table_features import BY_NAME, LAST_KNOWN_READER, LAST_KNOWN_WRITER
 from lakebed.documents.pending_meta import HeldState, decode_meta
 from lakebed.errors import DocumentUnreadable, TableUnsupported

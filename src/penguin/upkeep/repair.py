@@ -12,8 +12,8 @@ from datetime import datetime
 
 from lakebed.clock import Clock
 from lakebed.deltalog.actions import FileAction
-from lakebed.deltalog.checkpoint import active_files
 from lakebed.deltalog.segment import whole_segment
+from lakebed.deltalog.snapshot import active_files
 from lakebed.deltalog.table_features import APPEND_ONLY, is_on
 from lakebed.documents.losses import Accepted, Repair, TakenOut
 from lakebed.documents.pending_meta import HeldState

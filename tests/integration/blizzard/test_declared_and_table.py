@@ -47,6 +47,7 @@ def start(desk, *, table_of=None):
         emit=lambda _event: None,
         stop=Stop(),
         once=True,
+        make_runner=lambda *_given, **_more: InProcessRunner(),
         table_of=table_of or from_file,
     ).run_on(InProcessRunner(), lambda _event: None)
     return result

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from blizzard.cli.call import PipelineCall, report_event
 from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.publish import LastCommitted
+from blizzard.journal.admission import admit
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.checks import admit
 from blizzard.journal.fence import identity_of
 from blizzard.journal.lease import refuse_while_alive_here, this_machine, turn_of
 from blizzard.journal.ledger import Ledger

@@ -11,8 +11,8 @@ from blizzard.answers.source_status import QueueStatus, queues_of
 from blizzard.cli.call import PipelineCall
 from blizzard.discover.finding import IN_WORDS, Finding, SkipSummary
 from blizzard.handoff.publish import CommitsBehind, check_commits
+from blizzard.journal.admission import refuse_beside
 from blizzard.journal.checkpoint import past_damage
-from blizzard.journal.checks import refuse_beside
 from blizzard.journal.fence import started_before
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.file import SourceFile

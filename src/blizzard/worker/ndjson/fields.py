@@ -13,7 +13,7 @@ from decimal import Context, Decimal
 from functools import lru_cache, partial
 from types import MappingProxyType
 
-from blizzard.model.event_time import EPOCHS, ISO, MONTHS, WEEKDAYS, TimePattern, pattern_of
+from blizzard.model.time_pattern import EPOCHS, ISO, MONTHS, WEEKDAYS, TimePattern, pattern_of
 from blizzard.worker.ndjson import values
 from blizzard.worker.ndjson.values import (
     CONVERTERS,

@@ -14,19 +14,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from blizzard.model.bad_lines import TOO_MANY, in_words
-from blizzard.model.settings import QuarantineLimits, RollingPolicy
+from blizzard.model.bad_lines import TOO_MANY, Meant, WaitingFile, in_words
+from blizzard.model.settings import PipelineSettings, QuarantineLimits, RollingPolicy
 from blizzard.model.source.file import SourceFile
 from blizzard.model.work import ClosedFile
 from blizzard.worker.ndjson.lines import BadLine, BadRecord
 from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import ReadPosition
-from blizzard.worker.quarantine.reader import SCHEMA, QuarantinedLine
+from blizzard.worker.quarantine.reader import SCHEMA, QuarantinedLine, lines_of, read_table
 from blizzard.worker.record import LineTally
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.records import BadLines, QuarantineFile
+from lakebed.documents.entry import Entry
+from lakebed.documents.records import BadLines, QuarantineFile, Resolved
+from lakebed.storage.store import Store
 
 QuarantineRows = tuple[pa.RecordBatch, BadLines]
 """Bad lines of one source file, and their summary for the journal entry."""
@@ -186,3 +188,32 @@ def _said(lines: Iterator[QuarantinedLine]) -> tuple[BadLines, ...]:
             field=line.field,
         )
     return tuple(found.values())
+
+
+def without_meant(
+    store: Store,
+    settings: PipelineSettings,
+    files: tuple[WaitingFile, ...],
+    meant: Meant,
+    last: Entry,
+    *,
+    clock: Clock,
+) -> tuple[Resolved, ...]:
+    """Rewrite quarantine files without the selected lines; return those that had any."""
+    rest = QuarantineRewrite(
+        rolling=settings.sink.rolling,
+        clock=clock,
+        marks={"pipeline": settings.name, "journal": last.journal},
+    )
+    resolved = []
+    with Uploads(store, settings.sink.upload, pause=clock.sleep) as uploads:
+        for waiting in files:
+            file = waiting.file
+            table = read_table(store, file.filename, file.record_count)
+            lines = list(lines_of(table, file.lines_before))
+            keep = [not meant.takes(line.fault.group, line.key) for line in lines]
+            if not all(keep):
+                left = write_waiting(table, lines, file, keep, rest, uploads)
+                gone = keep.count(False)
+                resolved.append(Resolved(old=file.filename, lines=gone, left=left))
+    return tuple(resolved)

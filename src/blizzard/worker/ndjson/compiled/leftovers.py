@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blizzard.model.bad_lines import any_element, member_path
-from blizzard.model.event_time import EPOCHS
+from blizzard.model.time_pattern import EPOCHS
 from blizzard.worker.ndjson.compiled import syntax
 from blizzard.worker.ndjson.compiled.columns import (
     EXACT_DIGITS,
