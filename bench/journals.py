@@ -7,8 +7,7 @@ from bench.figures import Figures
 from bench.measuring import measured, peak_of
 from blizzard.answers.bad_lines import quarantine_of
 from blizzard.answers.progress import PipelineEvidence
-from blizzard.answers.source_status import dead_letter_queue
-from blizzard.answers.status import StatusReader
+from blizzard.answers.status_reader import StatusReader, dead_letter_queue
 from blizzard.handoff.dead_letters import encode as encode_letters
 from blizzard.handoff.dead_letters import letters
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger

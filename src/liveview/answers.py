@@ -13,7 +13,7 @@ from blizzard.answers.phrases import of_failed, of_lost
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.report import Question
 from blizzard.answers.source_file import settled_progress
-from blizzard.answers.source_status import failed_files, lost_among
+from blizzard.answers.status_reader import failed_files, lost_among
 from blizzard.answers.why import Pipelines, why
 from blizzard.journal.source_names import FileUnknown
 from lakebed.clock import rfc3339

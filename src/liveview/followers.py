@@ -18,9 +18,8 @@ from blizzard.answers.bad_lines import (
     quarantine_of,
     way_out_for,
 )
-from blizzard.answers.report import Reconciler
-from blizzard.answers.source_status import SourceStatus
-from blizzard.answers.status import StatusReader
+from blizzard.answers.status import SourceStatus
+from blizzard.answers.status_reader import StatusReader
 from blizzard.model.bad_lines import Meant, WaitingFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.stores import OpenReader, open_reader
@@ -154,9 +153,6 @@ class PipelineFollower:
         self.window = DocumentWindow[EntryFacts](lambda entry: entry.at)
         self.lock = threading.Lock()
         """Held while the ledger of a view changes."""
-        self.reconciler = Reconciler(settings, opening, clock)
-        self.reconciling = threading.Lock()
-        """Held while the reconciler runs."""
         self._clock = clock
         self._open = opening
         self._listing = threading.Lock()

@@ -5,6 +5,7 @@ have a thread of their own, so a slow listing delays nothing else. Anything not 
 marked unknown.
 """
 
+import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
@@ -13,7 +14,7 @@ from typing import Any
 from blizzard.answers.answer import Problem
 from blizzard.answers.file_counts import DayOrPartition, Reconciliation
 from blizzard.answers.problems import late_steps, of_error
-from blizzard.answers.report import Question
+from blizzard.answers.report import Question, Reconciler
 from blizzard.model.stores import OpenReader, open_reader
 from lakebed.clock import Clock
 from lakebed.deltalog.versions import Commit
@@ -102,6 +103,11 @@ class Observer:
             name: PipelineFollower(settings, clock=clock, opening=opening)
             for name, settings in lake.pipelines.items()
         }
+        self._reconcilers = {
+            name: Reconciler(settings, opening, clock) for name, settings in lake.pipelines.items()
+        }
+        self._reconciling = {name: threading.Lock() for name in lake.pipelines}
+        """Held while a reconciler runs."""
         self.tables = {
             name: TableFollower(settings, clock=clock, opening=opening_table)
             for name, settings in lake.tables.items()
@@ -184,11 +190,10 @@ class Observer:
 
     def reconciled(self, name: str, question: Question) -> Reconciliation:
         """Reconcile a pipeline's sources with its table, one request at a time."""
-        look = self.pipelines[name]
-        with look.reconciling:
+        with self._reconciling[name]:
             # Read the journal's counts first: they must not be newer than the comparison.
             before = stuck_of(self.quick.last(("summary", name)))
-            found = look.reconciler.reconcile(question)
+            found = self._reconcilers[name].reconcile(question)
             yesterday = found.day(yesterday_of(self.clock.now()))
             if yesterday is not None:
                 self._yesterdays[name] = before, yesterday

@@ -15,8 +15,7 @@ from blizzard.answers.problems import (
     or_way_out,
     sorted_problems,
 )
-from blizzard.answers.source_status import SourceStatus
-from blizzard.answers.status import PipelineStatus
+from blizzard.answers.status import PipelineStatus, SourceStatus
 from blizzard.journal.lease import Life
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import rfc3339

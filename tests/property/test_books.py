@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from blizzard.answers.bad_lines import quarantine_of
 from blizzard.answers.progress import PipelineEvidence
-from blizzard.answers.source_status import dead_letter_queue
-from blizzard.answers.status import StatusReader
+from blizzard.answers.status_reader import StatusReader, dead_letter_queue
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger, refresh
 from blizzard.journal.ledger import Ledger
 from blizzard.model.settings import PipelineSettings, SinkSettings, SnapshotLimits

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from blizzard.answers.progress import PipelineEvidence
-from blizzard.answers.source_status import DeadLetterQueue, dead_letter_queue
+from blizzard.answers.status_reader import DeadLetterQueue, dead_letter_queue
 from lakebed.clock import Clock
 from tests.support.builders import Bench
 

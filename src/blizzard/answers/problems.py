@@ -6,8 +6,7 @@ from datetime import datetime
 from functools import partial
 
 from blizzard.answers.answer import CommandPrefix, Health, Problem, WayOut, confirmed
-from blizzard.answers.source_status import SourceStatus
-from blizzard.answers.status import POLLS, PipelineStatus, commit_patience
+from blizzard.answers.status import POLLS, PipelineStatus, SourceStatus, commit_patience
 from blizzard.journal.lease import Life
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import rfc3339

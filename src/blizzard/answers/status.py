@@ -1,32 +1,76 @@
-"""The status of a pipeline: what is waiting, failed, done and committed. Read-only.
+"""The status of a pipeline and its sources, as values. Pure."""
 
-The journal says what was done, the sources what waits, and the log or the receipt what penguin
-committed. It neither needs nor disturbs a running blizzard.
-"""
-
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from blizzard.answers.progress import PipelineEvidence
-from blizzard.answers.source_status import SourceStatus, source_status
-from blizzard.journal.books import Retraction
-from blizzard.journal.checkpoint import past_damage
-from blizzard.journal.lease import WriterStatus, this_machine, writer_status
-from blizzard.journal.ledger import NEWEST, Ledger
-from blizzard.journal.standings import EntrySummary, JournalTotals, PassedOver, QuarantineTotals
+from blizzard.answers.answer import FailedSource
+from blizzard.discover.finding import SkipSummary
+from blizzard.journal.lease import WriterStatus
+from blizzard.journal.standings import EntrySummary, JournalTotals, QuarantineTotals
 from blizzard.model.settings import PipelineSettings
-from blizzard.model.stores import OpenReader, open_reader
-from blizzard.notices.queue import OpenQueue
-from blizzard.pipeline_log import PipelineLog
-from lakebed.clock import Clock
-from lakebed.documents.pending_meta import FilesAside, by_reason
-from lakebed.errors import LakeError, StoreUnavailable
-from lakebed.journal import JournalReader, latest_protocol
+from lakebed.documents.pending_meta import FilesAside
 from lakebed.types import CommitMode, Handoff
+from lakebed.units import plural
 
 POLLS = 3
 """The polls that a program may take before its backlog is late."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStatus:
+    """The status of one queue; without numbers if it does not answer."""
+
+    queue: str
+    messages: int | None = None
+    """About how many wait to be received; None if the queue does not say."""
+    in_flight: int | None = None
+    """About how many are received and not deleted; None if counted in `messages`."""
+    error: str | None = None
+
+    def sentence(self) -> str:
+        """Describe the status."""
+        if self.error is not None:
+            return f"the queue of notices cannot be asked: {self.error}; files are found by listing"
+        if self.messages is None:
+            return f"the queue of notices answers: {self.queue}; it does not tell how many it has"
+        if self.in_flight is None:
+            waiting = plural(self.messages, "notice")
+            return f"{waiting} waiting or being followed in {self.queue}"
+        return (
+            f"{plural(self.messages, 'notice')} waiting and {self.in_flight:,} being "
+            f"followed in {self.queue}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceStatus:
+    """The status of one source; facts from a listing are None if it cannot be listed."""
+
+    source: str
+    uri: str
+    pending_files: int | None = None
+    pending_bytes: int | None = None
+    """The bytes of the next batch only; further files are counted but not sized."""
+    oldest_pending: datetime | None = None
+    lag_secs: float | None = None
+    """The age of the oldest waiting file; 0 without one."""
+    failed_files: int = 0
+    failed_for_good: int = 0
+    """Failed files that are not tried again until they change."""
+    next_try: datetime | None = None
+    """When the next failed file is tried again."""
+    lost_files: int = 0
+    """Files that failed and were deleted from the source, and are not given up."""
+    failures: tuple[FailedSource, ...] = ()
+    """Some of the failures, newest first."""
+    changed_files: int = 0
+    """Ingested files that are other objects now, which are reported and not read."""
+    passed_over: tuple[SkipSummary, ...] = ()
+    """Unreadable names, by reason."""
+    totals: JournalTotals = field(default_factory=JournalTotals)
+    error: str | None = None
+    notifications: QueueStatus | None = None
+    """The queue that announces new files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,152 +127,8 @@ class PipelineStatus:
         return max((one.lag_secs or 0.0 for one in self.sources), default=0.0)
 
 
-TRIES = 3
-
-
-@dataclass(slots=True)
-class StatusReader:
-    """Reads the status of one pipeline repeatedly; no entry is read twice."""
-
-    settings: PipelineSettings
-    clock: Clock
-    log: PipelineLog | None = None
-    _ledger: Ledger = field(default_factory=Ledger)
-
-    def read(
-        self,
-        opening: OpenReader = open_reader,
-        *,
-        open_queue: OpenQueue | None = None,
-        listed: bool = True,
-    ) -> tuple[PipelineEvidence, PipelineStatus]:
-        """Return the status; retry if objects vanish because a batch ends meanwhile."""
-        for attempt in range(TRIES):
-            # Drop the ledger after an error: it may belong to another journal.
-            ledger, self._ledger = self._ledger, Ledger()
-            try:
-                evidence = PipelineEvidence.read(
-                    self.settings, self.clock, opening=opening, ledger=ledger, log=self.log
-                )
-                found = pipeline_status(evidence, open_queue=open_queue, listed=listed)
-            except StoreUnavailable:
-                if attempt == TRIES - 1:
-                    raise
-            else:
-                self._ledger = ledger
-                return evidence, found
-        raise AssertionError("unreachable")
-
-
-def pipeline_status(
-    evidence: PipelineEvidence, *, open_queue: OpenQueue | None, listed: bool
-) -> PipelineStatus:
-    """Return the status of a pipeline. Only readers are passed in, so nothing can be written.
-
-    Without `listed`, the sources are not listed and their waiting files are unknown.
-    """
-    aside, handoff, writer = evidence.aside, None, None
-    settings, store, log = evidence.settings, evidence.store, evidence.log
-    history, sums = evidence.history, evidence.history.books.sums
-    if store is not None:
-        protocol = latest_protocol(store)
-        handoff = None if protocol is None else protocol.handoff
-        writer = writer_status(store, settings.name, this_machine())
-    last = evidence.last_committed(log.committed)
-    uncommitted = max(0, history.sequence - (last.entry or 0)) * last.receipt_fits
-    rows, since = (None, None) if last.unsure else _waiting_rows(evidence, uncommitted)
-    with suppress(LakeError):  # `_retractions` reports the error.
-        history.settle(log.passed_over)
-
-    def sources() -> tuple[SourceStatus, ...]:
-        return tuple(
-            source_status(evidence, source, open_queue=open_queue, listed=listed)
-            for source in settings.sources
-        )
-
-    counts = aside.counts()
-    done, error = _retractions(history, log.passed_over)
-    not_applied = _not_applied(history)
-    return PipelineStatus(
-        pipeline=settings.name,
-        table_uri=settings.sink.table_uri,
-        handoff=handoff,
-        journal=history.journal,
-        last_entry=history.sequence if history.sequence >= 0 else None,
-        committed_entry=last.entry,
-        uncommitted_entries=uncommitted,
-        receipt_fits=last.receipt_fits,
-        last_batch=sums.last_batch,
-        last_written=sums.last_written,
-        writer=writer,
-        sources=past_damage(history, sources),
-        totals=sums.totals,
-        parquet_files=sums.parquet_files,
-        parquet_bytes=sums.parquet_bytes,
-        quarantine=sums.quarantine,
-        held_files=counts.held_files,
-        held_rows=counts.held_rows,
-        held=by_reason(aside.held),
-        discarded_files=counts.discarded_files + sum(one.files for one in not_applied),
-        discarded_rows=counts.discarded_rows + sum(one.read for one in not_applied),
-        unapplied_files=sum(one.files for one in not_applied),
-        unapplied_rows=sum(one.read for one in not_applied),
-        retracted_rows=sum(one.rows for one in done if not one.erased),
-        erased_rows=sum(one.rows for one in done if one.erased),
-        aside_error=aside.error or error or (last.unsure if last.receipt_fits else None),
-        uncommitted_rows=rows,
-        uncommitted_since=since,
-        last_commit_at=None if since is None else _last_commit_at(evidence, since),
-    )
-
-
-def _waiting_rows(evidence: PipelineEvidence, count: int) -> tuple[int | None, datetime | None]:
-    """Return the rows of the last `count` entries, and when the first was written."""
-    if evidence.store is None or not count:
-        return 0, None
-    last, known = evidence.history.sequence, evidence.history.newest
-    journal = JournalReader(evidence.store, evidence.settings.name)
-    waiting = range(last - count + 1, last + 1)
-    for number in waiting if count <= NEWEST else waiting[:1]:
-        if number not in known:
-            with suppress(LakeError):
-                entry = journal.entry(number)
-                known |= {} if entry is None else {number: EntrySummary.of(entry)}
-    first = known.get(waiting[0])
-    rows = sum(known[number].rows for number in waiting) if known.keys() >= {*waiting} else None
-    return rows, None if first is None else first.at
-
-
 def commit_patience(settings: PipelineSettings) -> float:
     """Return the seconds after which an uncommitted entry is late."""
     sink = settings.sink
     poll = settings.poll_interval if sink.commit is CommitMode.INLINE else sink.commit_poll
     return min(POLLS * poll, sink.late_after)
-
-
-def _last_commit_at(evidence: PipelineEvidence, since: datetime) -> datetime | None:
-    """Return when entries were last committed, if one has waited longer than usual."""
-    waited = (evidence.clock.now() - since).total_seconds()
-    with suppress(LakeError):
-        return (
-            evidence.log.last_commit_at() if waited > commit_patience(evidence.settings) else None
-        )
-    return None
-
-
-def _retractions(history: Ledger, passed_over: PassedOver) -> tuple[list[Retraction], str | None]:
-    """Return the retractions that took effect, or why that is unknown."""
-    made = {int(entry): one for entry, one in history.books.retractions.items()}
-    try:
-        rejected = passed_over(
-            history.journal or "", {entry: one.mark for entry, one in made.items()}
-        )
-    except LakeError as trouble:
-        return [], str(trouble)
-    return [made[entry] for entry, is_over in rejected.items() if not is_over], None
-
-
-def _not_applied(history: Ledger) -> list[Retraction]:
-    """Return the rejected replacements that were not repeated since."""
-    entries = {one.entry for one in history.undecided.passed_over if one.not_applied}
-    return [one for entry, one in history.books.retractions.items() if int(entry) in entries]

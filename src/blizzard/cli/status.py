@@ -13,8 +13,8 @@ import typer
 from blizzard.answers.answer import CommandPrefix, FailedSource, Health, Problem, WayOut
 from blizzard.answers.phrases import of_failed
 from blizzard.answers.problems import LATE, UnreadFiles, health_of, of_pipeline, said_of
-from blizzard.answers.source_status import SourceStatus
-from blizzard.answers.status import PipelineStatus, StatusReader
+from blizzard.answers.status import PipelineStatus, SourceStatus
+from blizzard.answers.status_reader import StatusReader
 from blizzard.cli.call import PipelineCall, document_of, failed_at
 from blizzard.discover.finding import IN_WORDS as WHY
 from blizzard.journal.lease import Life, moment

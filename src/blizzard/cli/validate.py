@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from blizzard.answers.source_status import queues_of
+from blizzard.answers.status_reader import queues_of
 from blizzard.cli.run.dry_run import explained
 from blizzard.config import load as config
 from blizzard.execute.spark.jvm import require_java

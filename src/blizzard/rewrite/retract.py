@@ -167,7 +167,7 @@ def plan_retraction(
         trace = lineage().trace(path)
         return None if trace.is_unknown else trace.active
 
-    rows = (search or RowSearch(store)).find(journals, state, holders)
+    rows = (search or RowSearch(store)).find(journals, state.files, state.snapshot, holders)
     if not rows_deleted:
         _refuse_untold(rows)
     state.refuse_contested(rows.files)

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from blizzard.answers.entries import FileOrigins, RowOrigins
+from blizzard.config.columns import columns_from
 from blizzard.model.predicate import Combined, Comparison, Operator
 from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
 from blizzard.model.source.file import Before
-from blizzard.rewrite.transaction import TableState
 from blizzard.worker.find_rows import Places, deleted_rows, rows_in
+from lakebed.columns.schema import Schema
+from lakebed.deltalog.snapshot import Snapshot
 from lakebed.documents.entry import Entry
 from lakebed.documents.records import FinishedFile
 from lakebed.layout import file_name
@@ -198,9 +200,15 @@ class RowSearch:
         self._said: dict[tuple[str, str | None], Mapping[str, int]] = {}
         self._deleted: dict[tuple[str, str | None], Places] = {}
 
-    def find(self, journals: JournaledFiles, state: TableState, holders: Holders) -> RowsFound:
-        """Find the rows of source files in the files of the table."""
-        active, meant = state.files, journals.meant
+    def find(
+        self,
+        journals: JournaledFiles,
+        active: Mapping[str, ActiveFile],
+        table: Snapshot,
+        holders: Holders,
+    ) -> RowsFound:
+        """Find the rows of source files in the active files of the table."""
+        meant = journals.meant
         whole: list[ActiveFile] = []
         mixed: list[ActiveFile] = []
         rows: Counter[str] = Counter()
@@ -227,7 +235,7 @@ class RowSearch:
                 untold[path] = one.keys
         theirs = self._of_others(journals, active, holders, untold)
         said = {
-            file.path: self._rows_in(file, file.without, state)
+            file.path: self._rows_in(file, file.without, table)
             for file in (*mixed, *theirs)
             if isinstance(file.without, RowsWhere) and not untold
         }
@@ -277,11 +285,11 @@ class RowSearch:
             self._deleted[key] = deleted_rows(self._store, file.vector)
         return self._deleted[key]
 
-    def _rows_in(self, file: ActiveFile, where: RowsWhere, state: TableState) -> Mapping[str, int]:
+    def _rows_in(self, file: ActiveFile, where: RowsWhere, table: Snapshot) -> Mapping[str, int]:
         key = file.path, file.vector_key
         if key not in self._said:
-            mapping = state.snapshot.mapping
-            found = rows_in(self._store, file, where.predicate, state.columns, mapping)
+            columns = columns_from(table.facts.schema) or Schema(())
+            found = rows_in(self._store, file, where.predicate, columns, table.mapping)
             self._said[key] = {} if found is None else found.by_column
         return self._said[key]
 

@@ -6,6 +6,7 @@ from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
 
 from blizzard.config import load as blizzard_config
+from blizzard.execute.spark.runner import SparkRunner
 from blizzard.service import Service
 from lakebed.deltalog.snapshot import LogReader
 from lakebed.errors import ProtocolConflict, SchemaConflict, TableUnsupported
@@ -47,7 +48,7 @@ def start(desk, *, table_of=None):
         emit=lambda _event: None,
         stop=Stop(),
         once=True,
-        make_runner=lambda *_given, **_more: InProcessRunner(),
+        make_runner=SparkRunner,
         table_of=table_of or from_file,
     ).run_on(InProcessRunner(), lambda _event: None)
     return result

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 import yaml
 
-from blizzard.answers.status import StatusReader
+from blizzard.answers.status_reader import StatusReader
 from blizzard.cli.status import headline
 from blizzard.discover.filter import is_due, next_try
 from blizzard.journal.lease import this_machine

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from blizzard.answers.status import StatusReader
+from blizzard.answers.status_reader import StatusReader
 from blizzard.discover.schedule import Pace
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.fence import identity_of

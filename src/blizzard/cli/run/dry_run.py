@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from blizzard.answers.progress import PipelineEvidence
-from blizzard.answers.source_status import QueueStatus, queues_of
+from blizzard.answers.status import QueueStatus
+from blizzard.answers.status_reader import queues_of
 from blizzard.cli.call import PipelineCall
 from blizzard.discover.finding import IN_WORDS, Finding, SkipSummary
 from blizzard.handoff.publish import CommitsBehind, check_commits

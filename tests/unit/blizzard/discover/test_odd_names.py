@@ -8,7 +8,7 @@ import pytest
 
 from blizzard import events
 from blizzard.answers.answer import CommandPrefix
-from blizzard.answers.status import StatusReader
+from blizzard.answers.status_reader import StatusReader
 from blizzard.cli.run.dry_run import explain
 from blizzard.cli.status import ShownStatus, status_lines
 from blizzard.model.source.form import SourcePattern

@@ -9,8 +9,8 @@ import pytest
 
 from blizzard.answers.bad_lines import quarantine_of
 from blizzard.answers.progress import PipelineEvidence
-from blizzard.answers.source_status import dead_letter_queue
-from blizzard.answers.status import PipelineStatus, StatusReader
+from blizzard.answers.status import PipelineStatus
+from blizzard.answers.status_reader import StatusReader, dead_letter_queue
 from blizzard.journal import checkpoint
 from blizzard.journal.books import Books as JournalBooks
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger

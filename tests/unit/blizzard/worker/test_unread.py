@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from blizzard.answers.status import StatusReader
+from blizzard.answers.status_reader import StatusReader
 from blizzard.cli.journal.commands import _outcome
 from blizzard.cli.run.dry_run import batch_document, explain
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
