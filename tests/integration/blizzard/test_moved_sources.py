@@ -258,6 +258,7 @@ def test_a_replaced_file_and_others_stay_in_the_table_when_their_source_moves(
     shutil.copytree(lake.landing.folder, place)
     lake.source["path"] = str(place)
     lake.configure({"fields": [ID]})
+    lake.ends_well()
     done = lake.cli("source", "set", "in", "--same-files", "--yes")
     assert done.exit_code == 0, done.output
     if is_penguin_first:
