@@ -164,10 +164,13 @@ class _Connections:
             return True
 
     def encrypt(self, plain: socket.socket, encrypted: socket.socket) -> None:
-        """Record the socket that replaces a plain one."""
+        """Record the socket that replaces a plain one, or close it if its place is taken."""
         with self._lock:
             if plain in self._since:
                 self._encrypted[plain] = encrypted
+                return
+        with suppress(OSError):
+            socket.socket.shutdown(encrypted, socket.SHUT_RDWR)
 
     def wait(self, plain: socket.socket, *, for_client: bool) -> None:
         """Record whether the server or the client is to act next."""

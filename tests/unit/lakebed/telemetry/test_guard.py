@@ -242,6 +242,24 @@ def test_slow_clients_shut_nobody_out(tmp_path: Path, encrypted: bool):
                 slow.remove(each)
 
 
+def test_a_client_that_loses_its_place_before_its_handshake_is_hung_up_on():
+    """Its plain socket is gone by then, and the encrypted one is not known yet."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    limits = HttpLimits(connections=1)
+    with PageServer("127.0.0.1", 0, {}, limits=limits) as server, ExitStack() as stack:
+        ours, theirs, other, _peer = (
+            stack.enter_context(each) for _ in range(2) for each in socket.socketpair()
+        )
+        assert server.connections.admit(ours)
+        encrypted = stack.enter_context(
+            context.wrap_socket(ours, server_side=True, do_handshake_on_connect=False)
+        )
+        assert server.connections.admit(other)
+        server.connections.encrypt(ours, encrypted)
+        theirs.settimeout(10)
+        assert theirs.recv(1) == b""
+
+
 def test_clients_that_never_read_their_answers_shut_nobody_out():
     large = HttpAnswer(HTTPStatus.OK, "text/plain", b"x" * (64 << 20))
     served = {"/large": HttpPage(lambda _accept: large)}
