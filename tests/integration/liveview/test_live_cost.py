@@ -210,4 +210,4 @@ def test_an_open_page_keeps_no_more_with_every_batch(
                 pages.events.clear()
                 counts.append(kept_objects())
     first, second = counts
-    assert {name: more for name, more in (second - first).items() if more > 8} == {}
+    assert {name: more for name, more in (second - first).items() if more > 12} == {}
