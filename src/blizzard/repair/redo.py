@@ -271,8 +271,8 @@ def _reasons(
     elif not found <= NOT_IN_TABLE and not found.isdisjoint(NOT_IN_TABLE):
         yield "other files of the same work unit have already been decided on"
     elif not found <= NOT_IN_TABLE:
-        in_table = "they are in the table, neither held nor discarded"
-        yield in_table if unit.entry <= committed else "penguin has yet to commit their entry"
+        settled = "their entry is committed, and penguin neither holds nor discarded them"
+        yield settled if unit.entry <= committed else "penguin has yet to commit their entry"
     yield from _read_since(history, unit)
 
 

@@ -87,7 +87,7 @@ def test_lines_in_quarantine_are_searched_and_discarded(tmp_path):
     assert (left.source, left.lines, left.maybe, left.waits) == ("in:a.ndjson", 1, 1, True)
     shown = " ".join(desk.cli("erase", "--where", X).output.split())
     assert "1 bad line, and 1 that may hold it" in shown
-    assert "blizzard dlq discard in:a.ndjson" in shown
+    assert f"blizzard -c {desk.file} dlq discard in:a.ndjson" in shown
     assert desk.cli("dlq", "discard", "in:a.ndjson", "--yes").exit_code == 0
     (left,) = desk.held(X).bad_lines
     assert (left.lines, left.waits) == (1, False)

@@ -1,10 +1,12 @@
 """`blizzard erase`: take rows out of the table by their values, and show what still holds them."""
 
 from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import Annotated
 
 import typer
 
+from blizzard.answers.answer import CommandPrefix
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.rows.rewriting import RewriteCommand
 from blizzard.model.predicate import parse
@@ -153,7 +155,7 @@ def _still_held(command: RewriteCommand, done: Erased, left: StillHeld) -> Itera
     for why in Why:
         files = [one for one in left.data_files if one.why is why]
         yield from _data_files(why, files, command.settings.sink.committer)
-    yield from _bad_lines(left)
+    yield from _bad_lines(left, command.call.line(command.settings))
     yield from _sources(left)
     yield from _not_searched(left)
     if left.unread:
@@ -177,7 +179,7 @@ def _data_files(why: Why, files: list[OtherFile], committer: str) -> Iterator[st
     yield from _first([f"{one.path}: {plural(one.rows, 'row')}" for one in files])
 
 
-def _bad_lines(left: StillHeld) -> Iterator[str]:
+def _bad_lines(left: StillHeld, cli: CommandPrefix) -> Iterator[str]:
     for waits, where in (
         (True, "waiting in quarantine"),
         (False, "in quarantine files that are done with; blizzard gc --delete deletes those"),
@@ -191,7 +193,7 @@ def _bad_lines(left: StillHeld) -> Iterator[str]:
         names = dict.fromkeys(one.source for one in some)
         if waits:
             # All lines of a file go: single lines have no name.
-            yield from _first([f"blizzard dlq discard {name}" for name in names])
+            yield from _first([f"{cli.blizzard} dlq discard {quote(name)}" for name in names])
             yield "    gives up all bad lines of these source files"
         else:
             yield from _first(list(dict.fromkeys(one.file for one in some)))
