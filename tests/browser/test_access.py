@@ -59,7 +59,7 @@ def test_no_serious_finding_where_little_is_there(visitor: Visitor, theme: Theme
     settled(empty)
     assert findings(empty) == []
     closed = visitor.open(samples.busy(clock()), theme=theme, token="x", expected=("401",))
-    expect(closed.heading()).to_have_text("This address asks for a token")
+    expect(closed.heading()).to_have_text("A token is required")
     assert findings(closed) == []
 
 

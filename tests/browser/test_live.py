@@ -75,14 +75,14 @@ def test_a_killed_program_is_told_and_its_return_needs_no_reload(visitor: Visito
     port = visit.kill()
     banner = visit.page.get_by_role("region", name="Connection")
     expect(banner).to_contain_text(re.compile(r"Connection lost since \d\d:\d\d:\d\d"))
-    expect(banner).to_contain_text("showing what was known")
+    expect(banner).to_contain_text("shows the last known state")
     expect(visit.section("Batch 4,813 was running")).to_be_visible()
     expect(visit.section("Batches").locator(".row-link").first).to_be_visible()
     visit.scene.overview = samples.overview(now, samples.pipeline(now, "clicks", last_entry=4_813))
     visitor.servers.append(LiveServer(visit.scene, port))
     expect(banner).to_be_hidden()
     expect(visit.page.locator(".title-row .badge").first).to_have_text("Idle")
-    expect(visit.page.locator("#said")).to_have_text("Connection is back. ")
+    expect(visit.page.locator("#said")).to_have_text("Connection restored. ")
     assert visit.page.evaluate("window.same")
 
 
@@ -120,7 +120,7 @@ def test_where_every_stream_is_taken_the_page_looks_now_and_then(visitor: Visito
 
 def test_a_token_is_asked_for_and_stays_out_of_every_address(visitor: Visitor):
     visit = visitor.open(samples.busy(clock()), token="kept-quiet", expected=("401",))
-    expect(visit.heading()).to_have_text("This address asks for a token")
+    expect(visit.heading()).to_have_text("A token is required")
     field = visit.page.get_by_label("Token", exact=True)
     field.fill("wrong")
     field.press("Enter")

@@ -282,7 +282,7 @@ def test_what_is_not_known_is_not_shown_as_nothing(visitor: Visitor):
 
 def test_places_that_do_not_exist_say_so(visitor: Visitor):
     visit = visitor.open(samples.busy(clock()), "#/nowhere", expected=("404",))
-    expect(visit.heading()).to_have_text("There is no such page")
+    expect(visit.heading()).to_have_text("Page not found")
     visit.go("#/pipelines/gone")
     expect(visit.page.get_by_role("alert")).to_contain_text("There is no such pipeline or table.")
 

@@ -1,4 +1,4 @@
-// The page: where the reader is, what is known, and drawing it when either changes.
+// Hold the page's state (route, overview, connection), and render it when it changes.
 
 import { Live, token } from "./connection.js";
 import { Documents } from "./documents.js";
@@ -43,7 +43,7 @@ function heard(event) {
     state.overview = event.overview;
   } else if (event.kind === "live") {
     if (state.link.kind === "lost") {
-      say(["Connection is back"]);
+      say(["Connection restored"]);
       documents.mend();
     }
     const kind = event.polling ? "polling" : "live";
@@ -78,7 +78,7 @@ function say(sentences) {
   if (sentences.length) state.said = sentences;
 }
 
-// One drawing for all that happens within a frame; a tab that nobody sees gets no frames.
+// Render at most once per frame; a hidden tab gets no frames.
 function draw() {
   if (drawing) return;
   drawing = true;
@@ -110,7 +110,7 @@ function render() {
   );
 }
 
-// A link to an entry or a version leads to its row, once it has been read.
+// Scroll to the row of a linked entry or version, once it is loaded.
 function jump() {
   const row = state.route.asked.entry ?? state.route.asked.version ? document.querySelector(".is-open") : null;
   if (!row || state.jumped === location.hash) return;
@@ -119,9 +119,9 @@ function jump() {
 }
 
 function context() {
-  const room = `${state.route.view} ${state.route.name ?? ""} ${state.route.path ?? ""}`;
-  const known = state.ui.get(room) ?? new Map();
-  state.ui.set(room, known);
+  const viewKey = `${state.route.view} ${state.route.name ?? ""} ${state.route.path ?? ""}`;
+  const known = state.ui.get(viewKey) ?? new Map();
+  state.ui.set(viewKey, known);
   return {
     now: Date.now(),
     stale: state.link.kind === "lost",
@@ -154,12 +154,12 @@ function go(hash) {
   location.hash = hash;
 }
 
-function arrived() {
+function routeChanged() {
   const before = state.route;
   state.route = routes.parse(location.hash);
   clearTimeout(typing);
   render();
-  // Another view begins at its heading, for eyes and for screen readers.
+  // Start a new view at its top, for sighted readers and for screen readers.
   if (
     before.view === state.route.view &&
     before.name === state.route.name &&
@@ -170,13 +170,13 @@ function arrived() {
   document.getElementById("main").focus({ preventScroll: true });
 }
 
-// What a button copies stands before it.
+// A button copies the text of the element before it.
 async function copy(button) {
   const text = button.previousElementSibling.textContent;
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    copyBySelection(text); // Only pages of https or of this machine have a clipboard.
+    copyBySelection(text); // The clipboard needs https or localhost.
   }
   button.classList.add("copied");
   setTimeout(() => button.classList.remove("copied"), 2000);
@@ -218,8 +218,8 @@ const actions = {
     go(routes.files(state.route.name && state.route.view !== "table" ? { pipeline: state.route.name } : {})),
 };
 
-// A tab that nobody sees asks for nothing.
-function seen() {
+// A hidden tab requests nothing.
+function visibilityChanged() {
   if (state.link.kind === "token") return;
   if (document.visibilityState === "hidden") {
     live.stop();
@@ -232,17 +232,17 @@ function seen() {
 
 shell.theme.apply();
 keys.listen(actions);
-addEventListener("hashchange", arrived);
+addEventListener("hashchange", routeChanged);
 document.querySelector("[data-skip]").addEventListener("click", (event) => {
-  event.preventDefault(); // The address says where the reader is; it is not for this.
+  event.preventDefault(); // The hash holds the route: keep it.
   document.getElementById("main").focus();
 });
 document.addEventListener("click", (event) => {
   const button = event.target.closest(".copy");
   if (button) copy(button);
 });
-document.addEventListener("visibilitychange", seen);
+document.addEventListener("visibilitychange", visibilityChanged);
 setInterval(() => {
   if (document.visibilityState === "visible") draw();
 }, 1000);
-seen();
+visibilityChanged();

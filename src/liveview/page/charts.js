@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 import { bytes, clock, compact, count, dayMonth, duration, exact, hourMinute } from "./format.js";
 
-/** Return the round number at or above a value where an axis ends: 1, 2, 2.5 or 5 times a power of ten. */
+/** Return the end of an axis for a value: the next 1, 2, 2.5 or 5 times a power of ten. */
 export function roundUp(value) {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
@@ -11,18 +11,18 @@ export function roundUp(value) {
   return step * power;
 }
 
-/** Return the same for bytes, where powers of two are round. */
+/** Return the end of an axis of bytes: the next power of two. */
 export function roundUpBytes(value) {
   return value > 0 ? 2 ** Math.ceil(Math.log2(value)) : 1;
 }
 
-/** Return the same for seconds; half of it is round, too. */
+/** Return the end of an axis of seconds: a time whose half is round, too. */
 export function roundUpSeconds(value) {
   const steps = [1, 60, 3600].flatMap((unit) => [1, 2, 4, 10, 20, 30].map((each) => each * unit));
   return steps.find((each) => each >= value && each < 86_400) ?? roundUp(value / 86_400) * 86_400;
 }
 
-/** Return the outline of columns over a width and a height, as an SVG path; it is broken at null. */
+/** Return the outline of a column chart as an SVG path, with gaps for nulls. */
 export function area(values, width, height, top) {
   const wide = width / values.length;
   const y = (value) => round(height - (top ? (value / top) * height : 0));
@@ -37,14 +37,14 @@ export function area(values, width, height, top) {
     .join("");
 }
 
-/** Return where a number of seconds stands between a tenth of a second and a week, from 0 to 1, by powers. */
+/** Return the position of a duration on a logarithmic scale from 0.1 s (0) to a week (1). */
 export function onLogScale(seconds) {
   const low = Math.log10(0.1);
   const high = Math.log10(604_800);
   return Math.min(1, Math.max(0, (Math.log10(Math.max(seconds, 0.1)) - low) / (high - low)));
 }
 
-/** Return the times of an axis: every so many minutes of the day on the reader's clock. */
+/** Return the ticks of a time axis: every `every` minutes of the local day. */
 export function timeTicks(start, end, every) {
   const ticks = [];
   const first = new Date(start);
@@ -56,7 +56,7 @@ export function timeTicks(start, end, every) {
   return ticks;
 }
 
-/** Return how many minutes lie between the ticks of an axis; in little space there are fewer. */
+/** Return the minutes between the ticks of a time axis; a narrow one has fewer ticks. */
 export function tickMinutes(hours, narrow) {
   const [, wide, few] = [
     [1.5, 15, 30],
@@ -69,7 +69,7 @@ export function tickMinutes(hours, narrow) {
 
 const round = (value) => Math.round(value * 100) / 100;
 
-/** Draw what a day was like in the space of a word; its numbers stand beside it. */
+/** Draw a sparkline of a day; its numbers are beside it. */
 export function spark(values, label) {
   const width = 96;
   const height = 22;
@@ -84,7 +84,7 @@ export function spark(values, label) {
   );
 }
 
-/** Return a time as an axis and a tip tell it: with its day where it is not today. */
+/** Format a time for axes and tooltips, with its day if that is not today. */
 export function when(at, now) {
   return new Date(at).toDateString() === new Date(now).toDateString() ? hourMinute(at) : clock(at, now);
 }
@@ -92,7 +92,7 @@ export function when(at, now) {
 /**
  * Draw values over time, and the time and values of the step under the pointer or chosen by arrow keys.
  *
- * `layers` are `{name, values}`, the one behind first; `tip` returns the values of a step in words.
+ * `layers` are `{name, values}`, from back to front; `tip` returns the values of a step in words.
  */
 function plot(series, { label, now, narrow, hover, onHover, top, show, layers, tip }) {
   const [width, height] = [960, 168];
@@ -177,7 +177,7 @@ export function throughput(series, kind, options) {
   });
 }
 
-/** Draw how fresh the table was over time: the worst of each step behind its median. */
+/** Draw freshness over time: the worst value of each step behind its median. */
 export function freshnessTrend(series, options) {
   const { worst_secs: worst, median_secs: median, files } = series;
   return plot(series, {
@@ -202,7 +202,7 @@ const MARKS = [
   [86_400, "1 d"],
 ];
 
-/** Draw median and worst freshness on a scale from instants to a week. */
+/** Draw median and worst freshness on a logarithmic scale up to a week. */
 export function freshnessScale(median, worst) {
   const width = 320;
   const at = (secs) => round(8 + onLogScale(secs) * (width - 16));

@@ -1,13 +1,13 @@
-// The only door to the server: documents, and the stream of what changes.
+// All requests to the server: documents, and the stream of changes.
 
 const TOKEN = "blizzard-token";
-const SILENCE_MS = 40_000; // The server speaks at least every 15 s.
+const SILENCE_MS = 40_000; // The server sends something at least every 15 s.
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 15_000;
 const POLL_MS = 10_000;
 const ANSWER_MS = 30_000;
 
-/** What the server answered instead of a document, with the way out. */
+/** An error response of the server, with the way out. */
 export class Refused extends Error {
   constructor(status, error) {
     super(error.message);
@@ -18,14 +18,14 @@ export class Refused extends Error {
   }
 }
 
-/** The token lives as long as the tab, and is sent in a header, never in an address. */
+/** The token; it is kept until the tab is closed, and sent in a header, never in a URL. */
 export const token = {
   get: () => sessionStorage.getItem(TOKEN),
   set: (text) => sessionStorage.setItem(TOKEN, text),
   forget: () => sessionStorage.removeItem(TOKEN),
 };
 
-/** Return a document of the API; throw `Refused`, or `TypeError` if nothing answers. */
+/** Return a document of the API; throw `Refused`, or `TypeError` without a response. */
 export async function fetchDocument(path, signal) {
   const limit = AbortSignal.timeout(ANSWER_MS);
   const answer = await asked(path, "application/json", signal ? AbortSignal.any([signal, limit]) : limit);
@@ -46,7 +46,7 @@ async function reason(answer) {
     const { error } = await answer.json();
     if (error?.message) return { ...error, retryAfter };
   } catch {
-    // Not ours: a proxy's page, for example.
+    // Not from our server, but a proxy's page, for example.
   }
   return {
     code: `http_${answer.status}`,
@@ -55,7 +55,7 @@ async function reason(answer) {
   };
 }
 
-/** Return a function that takes pieces of text and gives the events that they complete. */
+/** Return a parser of server-sent events: it takes a chunk and returns the events it completes. */
 export function events() {
   let rest = "";
   return (piece) => {
@@ -78,19 +78,19 @@ function one(block) {
     if (line.startsWith("event:")) name = line.slice(6).trim();
     else if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
   }
-  return data.length ? { name, data: data.join("\n") } : null; // A comment is a heartbeat alone.
+  return data.length ? { name, data: data.join("\n") } : null; // A comment is only a heartbeat.
 }
 
-/** Return how long to wait before an attempt: doubled each time, up to a limit, and never in step with others. */
+/** Return the wait before an attempt: doubled each time, up to a limit, with jitter. */
 export function backoff(attempt, random) {
   return Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** attempt) * (0.75 + random / 2);
 }
 
 /**
- * Follow the stream of overviews until it is stopped, over every loss of the connection.
+ * Follow the stream of overviews until stopped, and reconnect after every failure.
  *
- * `tell` hears of `{kind: "overview", overview}`, `{kind: "live"}`, `{kind: "lost", retryAt}` and
- * `{kind: "token"}`. A stream that ends in order is opened again and nobody hears of it.
+ * `tell` receives `{kind: "overview", overview}`, `{kind: "live"}`, `{kind: "lost", retryAt}` and
+ * `{kind: "token"}`. A stream that ends normally is reopened silently.
  */
 export class Live {
   #tell;
@@ -112,7 +112,7 @@ export class Live {
     this.#stop = null;
   }
 
-  /** Try again now rather than when the wait is over. */
+  /** Retry now instead of after the wait. */
   retry() {
     this.#wake?.();
   }
@@ -170,7 +170,7 @@ export class Live {
     }
   }
 
-  // All streams are taken: look now and then instead, and ask for a stream again afterwards.
+  // All streams are in use: fetch the overview once, then try to open a stream again.
   async #poll(stopped) {
     const overview = await fetchDocument("api/v1/overview", stopped).catch(() => null);
     if (stopped.aborted) return;

@@ -1,4 +1,4 @@
-// The days of a pipeline: "is everything of yesterday in?"
+// The recent days of a pipeline, and whether each is complete.
 
 import { h } from "./dom.js";
 import * as format from "./format.js";
@@ -6,15 +6,15 @@ import { shortened, weeksOf } from "./logic.js";
 import * as routes from "./routes.js";
 import * as w from "./widgets.js";
 
-// States of files that a day has a column for only where it is needed.
+// File states that get a column only if some day has such files.
 const SELDOM = ["held", "changed", "retracted", "discarded", "removed", "altered"];
 const WEEKDAYS = ["Mon", "", "Wed", "", "Fri", "", ""];
 const COVERS =
-  "Complete: of the files that landed on that day, in UTC, nothing more is to come. Bad lines may wait in quarantine, and rows are not compared with the table: `blizzard audit` does that.";
+  "Complete means that no file that landed on that day (UTC) is still on its way to the table. Bad lines may wait in quarantine, and rows are not compared with the table: `blizzard audit` does that.";
 const MONTH = 31;
 const YEAR = 366;
 
-/** Show the reconciliation of each day: what landed against what is in the table. */
+/** Show the reconciliation of each day: the files that landed, and their states. */
 export function days(name, summary, ctx) {
   const year = ctx.ui.get("year", false);
   const entry = ctx.documents.get(
@@ -82,7 +82,7 @@ export function days(name, summary, ctx) {
   );
 }
 
-// A column per week, so that a row is a weekday; the month stands above the week of its first day.
+// One column per week and one row per weekday; a month's name is above the week that it begins in.
 function calendar(weeks, words, now) {
   const few = weeks.length < 8;
   const label = (week, at) => {

@@ -1,4 +1,4 @@
-// Documents that views ask for while they are drawn: fetched once, and again when their stamp changes.
+// A cache of the documents that views request: each is fetched once, and again when its stamp changes.
 
 import { Refused, fetchDocument } from "./connection.js";
 
@@ -11,33 +11,33 @@ export class Documents {
   #changed;
   #refused;
 
-  /** `changed` is called when something arrived; `refused` when the token is asked for. */
+  /** `changed` is called after every response; `refused` if the server requires a token. */
   constructor(changed, refused) {
     this.#changed = changed;
     this.#refused = refused;
   }
 
   /**
-   * Return what is known of a document: `{data, error, loading}`.
+   * Return the state of a document: `{data, error, loading}`.
    *
-   * It is fetched where it never was, and again when `stamp` is another one than the time before, though
-   * not more often than every two seconds. What was known stays until something newer is there.
+   * It is fetched on first use and when `stamp` changes, but at most every two seconds. Old data are
+   * kept until new data arrive.
    */
   get(path, stamp = "") {
     let entry = this.#held.get(path);
     if (entry === undefined) {
       entry = { data: null, error: null, loading: false, stamp: null, askedAt: 0, again: null };
     } else {
-      this.#held.delete(path); // What was used last goes last.
+      this.#held.delete(path); // Reinsert it at the end: the first is the least recently used.
     }
     this.#held.set(path, entry);
     if (this.#held.size > KEPT) this.#held.delete(this.#held.keys().next().value);
-    if (worthAnotherTry(entry)) entry.stamp = null;
+    if (isRetryDue(entry)) entry.stamp = null;
     if (!entry.loading && entry.stamp !== stamp) this.#ask(path, entry, stamp);
     return entry;
   }
 
-  /** Ask again for what could not be had, now that the server is back. */
+  /** Retry failed documents, now that the server is back. */
   mend() {
     for (const entry of this.#held.values()) {
       if (entry.error) entry.stamp = null;
@@ -76,8 +76,8 @@ export class Documents {
   }
 }
 
-// No document of that name, or a wrong question, stays so; everything else may pass.
-function worthAnotherTry(entry) {
+// A client error is final; any other may be temporary.
+function isRetryDue(entry) {
   const final = entry.error instanceof Refused && entry.error.status < 500;
   return (
     entry.error &&

@@ -1,14 +1,14 @@
-// A view is a tree of plain values; `patch` makes the page look like it and touches only what changed.
+// A view is a tree of plain values; `patch` updates the page to match, and touches only what changed.
 //
-// So focus, selection, scroll and what a reader has opened survive every update, and nothing that comes
-// from data is ever read as HTML: texts become text nodes.
+// So focus, selection, scroll position and opened parts survive every update. Data are never parsed as
+// HTML: strings become text nodes.
 
 import { shown } from "./shown.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const SEEN = Symbol("what this node shows");
+const SEEN = Symbol("the value that a node shows");
 
-/** Return an element as a value: `h("p.note", {title: "…"}, "text", child)`, or without attributes. */
+/** Return an element as a value: `h("p.note", {title: "…"}, "text", child)`; attributes are optional. */
 export function h(name, ...children) {
   const [tag, ...classes] = name.split(".");
   const [first] = children;
@@ -20,7 +20,7 @@ export function h(name, ...children) {
   return { tag, key, attrs: rest, children: flat(children, tag === "code" ? "\n" : "") };
 }
 
-/** Make the children of an element what these values say. */
+/** Update the children of an element to match some values. */
 export function patch(parent, values) {
   children(parent, flat([values]), parent.namespaceURI === SVG);
 }

@@ -1,4 +1,4 @@
-// Numbers, sizes, times and ages as people read them. Pure: the clock and the time zone are arguments.
+// Format numbers, sizes, times and ages. Pure: the clock and the time zone are arguments.
 
 const EXACT = new Intl.NumberFormat("en");
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -8,12 +8,12 @@ const DAY = 86_400;
 
 export const NONE = "–";
 
-/** Return a number with all its digits: `1,234,567`. */
+/** Format a number with all its digits: `1,234,567`. */
 export function exact(value) {
   return value === null || value === undefined ? NONE : EXACT.format(value);
 }
 
-/** Return a number in at most five characters and a unit: `987`, `12.3 k`, `1.23 M`. */
+/** Format a number in at most five characters and a unit: `987`, `12.3 k`, `1.23 M`. */
 export function compact(value) {
   if (value === null || value === undefined) return NONE;
   const size = Math.abs(value);
@@ -30,7 +30,7 @@ export function compact(value) {
   return NONE;
 }
 
-/** Return a number of bytes in units of 1,024: `128 MiB`. */
+/** Format a number of bytes in units of 1,024: `128 MiB`. */
 export function bytes(value) {
   if (value === null || value === undefined) return NONE;
   let amount = value;
@@ -42,24 +42,24 @@ export function bytes(value) {
   return unit === 0 ? `${Math.round(amount)} B` : `${digits(amount)} ${UNITS[unit]}`;
 }
 
-/** Return every byte, for the title of a size: `1,234,567 bytes`. */
+/** Format the exact number of bytes, for the tooltip of a size: `1,234,567 bytes`. */
 export function exactBytes(value) {
   return value === null || value === undefined ? "" : count(value, "byte");
 }
 
-/** Return a number of things in words: `1 file`, `2 files`. */
+/** Format a count: `1 file`, `2 files`. */
 export function count(value, one, many) {
   return `${exact(value)} ${value === 1 ? one : (many ?? `${one}s`)}`;
 }
 
-/** Return a sentence with a capital at its start, unless it starts with a command or a name. */
+/** Capitalize a sentence, unless it starts with a command or a name. */
 export function sentence(text) {
   return /^(blizzard|penguin)\b|^\S*[_/.:`=]/.test(text)
     ? text
     : text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** Return a duration with its two largest units: `0.4 s`, `42 s`, `3 min 12 s`, `2 d 4 h`. */
+/** Format a duration in its two largest units: `0.4 s`, `42 s`, `3 min 12 s`, `2 d 4 h`. */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return NONE;
   const secs = Math.max(0, seconds);
@@ -72,7 +72,7 @@ export function duration(seconds) {
   return two(whole, DAY, "d", HOUR, "h");
 }
 
-/** Return a duration with its largest unit alone, for ages: `42 s`, `3 min`, `2 h`, `5 d`. */
+/** Format a duration in its largest unit, for ages: `42 s`, `3 min`, `2 h`, `5 d`. */
 export function coarse(seconds) {
   const secs = Math.max(0, Math.floor(seconds));
   if (secs < MINUTE) return `${secs} s`;
@@ -81,7 +81,7 @@ export function coarse(seconds) {
   return `${Math.floor(secs / DAY)} d`;
 }
 
-/** Return how long ago a time was, or how long it is until then; `now` is in milliseconds. */
+/** Format the time since or until an instant; `now` is in milliseconds. */
 export function age(at, now) {
   if (!at) return NONE;
   const secs = (now - Date.parse(at)) / 1000;
@@ -90,7 +90,7 @@ export function age(at, now) {
   return secs < 2 ? "just now" : `${coarse(secs)} ago`;
 }
 
-/** Return a time on the reader's clock; the date only where it is not today's. */
+/** Format a local time, with the date if that is not today. */
 export function clock(at, now, zone) {
   if (!at) return NONE;
   const date = new Date(at);
@@ -100,17 +100,17 @@ export function clock(at, now, zone) {
   return `${dayOf(date, new Date(now), zone)}, ${time.slice(0, 5)}`;
 }
 
-/** Return hours and minutes on the reader's clock, for axes. */
+/** Format a local time as hours and minutes, for axes. */
 export function hourMinute(at, zone) {
   return formatted(new Date(at), { hour: "2-digit", minute: "2-digit" }, zone);
 }
 
-/** Return the day of a time on the reader's clock, for axes. */
+/** Format the local day of a time, for axes. */
 export function dayMonth(at, zone) {
   return formatted(new Date(at), { day: "numeric", month: "short" }, zone);
 }
 
-/** Return a time for a title: on the reader's clock with its date, and in UTC. */
+/** Format a time for a tooltip: local with its date, and in UTC. */
 export function exactTime(at, zone) {
   if (!at) return "";
   const date = new Date(at);
@@ -133,7 +133,7 @@ export function exactTime(at, zone) {
   return local.endsWith("UTC") ? utc : `${local} (${utc})`;
 }
 
-/** Return the day of `2026-11-16` in words: `Mon 16 Nov`, with the year where it is another one. */
+/** Format the day `2026-11-16` as `Mon 16 Nov`, with the year if it is not the current one. */
 export function day(text, now) {
   const date = new Date(`${text}T12:00:00Z`);
   if (Number.isNaN(date.getTime())) return text;

@@ -1,4 +1,4 @@
-// The batch that runs, and those that have been with their books.
+// The running batch, and earlier batches with their books.
 
 import { h } from "./dom.js";
 import * as format from "./format.js";
@@ -19,7 +19,7 @@ const UNIT_TONES = { waiting: "off", running: "run", done: "ok", failed: "bad" }
 const UNITS_SHOWN = 12;
 const LISTED = 10;
 
-/** Show what the running batch does: its stages, its bytes, and its units. */
+/** Show the running batch: its stages, progress and units. */
 export function currentBatch(batch, ctx) {
   const done = format.percent(batch.read_bytes, batch.bytes);
   const elapsed = Math.max(0, (ctx.now - Date.parse(batch.started_at)) / 1000);
@@ -134,11 +134,11 @@ function units(batch, ctx) {
       ].filter(Boolean),
     }),
     batch.units.length > Math.min(busy.length, UNITS_SHOWN) &&
-      w.fold(ctx, "units", `Show all ${batch.units.length} units`, "Show only units at work"),
+      w.fold(ctx, "units", `Show all ${batch.units.length} units`, "Show only active units"),
   );
 }
 
-/** Show the last batches, each with its books when it is opened; older ones on demand. */
+/** Show the last batches, and older ones on demand; an opened batch shows its books. */
 export function batches(detail, ctx) {
   const { name } = detail.summary;
   const path = routes.api("pipelines", name, "batches");

@@ -1,4 +1,4 @@
-// What the keyboard does besides what browsers do: search, rows of tables, and places to go.
+// Keyboard shortcuts beyond those of browsers: search, table rows, navigation.
 
 import { h } from "./dom.js";
 import * as routes from "./routes.js";
@@ -12,12 +12,12 @@ export const KEYS = [
   ["Enter", "Open the row"],
   ["g then o", "Overview"],
   ["g then f", "Find a file"],
-  ["t", "Light, dark, or as the system"],
+  ["t", "Light, dark, or system colours"],
   ["Esc", "Leave the search, or close this"],
   ["?", "These keys"],
 ];
 
-/** Listen to the keyboard; `on` has what keys do: `help`, `theme`, `go`. */
+/** Handle keys; `on` has their actions: `help`, `theme`, `go`. */
 export function listen(on) {
   let prefix = 0;
   document.addEventListener("keydown", (event) => {

@@ -1,4 +1,4 @@
-// What the page concludes from the documents: order, filters, sentences. Pure.
+// Order, filters and sentences, derived from the documents. Pure.
 
 import { bytes, coarse, compact, duration } from "./format.js";
 
@@ -35,19 +35,19 @@ export function sorted(items, order) {
   return [...items].sort((one, other) => by(one, other) || compare(one.name, other.name, false));
 }
 
-/** Return the order after a click on a column: numbers begin with the largest, names with A. */
+/** Return the order after a click on a column: first descending for numbers, ascending for names. */
 export function nextOrder(order, column) {
   const first = column === "name" ? column : `-${column}`;
   if (order === first) return first.startsWith("-") ? column : `-${column}`;
   return order === (first.startsWith("-") ? column : `-${column}`) ? "" : first;
 }
 
-/** Return what a `<th>` says of an order: `ascending`, `descending` or `none`. */
+/** Return the `aria-sort` of a column: `ascending`, `descending` or `none`. */
 export function sortOf(order, column) {
   return order === column ? "ascending" : order === `-${column}` ? "descending" : "none";
 }
 
-/** Return the items of a state and a health that hold every word of a search in one of their names. */
+/** Return the items with a state and a health whose names contain every word of a search. */
 export function filtered(items, search, { state = "", health = "" } = {}) {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   return items.filter((item) => {
@@ -66,7 +66,7 @@ export function filtered(items, search, { state = "", health = "" } = {}) {
   });
 }
 
-/** Return how many items there are of each value: of each `state`, or of each `health`. */
+/** Count the items by the value of a key, such as `state` or `health`. */
 export function per(items, mark, values) {
   return Object.fromEntries(values.map((value) => [value, items.filter((item) => item[mark] === value).length]));
 }
@@ -99,7 +99,7 @@ export function totals(pipelines) {
   };
 }
 
-/** Return what a running batch has done and when it may be done, in words; null if that is not known. */
+/** Estimate the remaining time of a running batch, in words; null if it is too early. */
 export function timeLeft(batch, now) {
   const elapsed = (now - Date.parse(batch.started_at)) / 1000;
   const share = batch.bytes ? batch.read_bytes / batch.bytes : 0;
@@ -107,7 +107,7 @@ export function timeLeft(batch, now) {
   return `about ${coarse(Math.max(1, (elapsed * (1 - share)) / share))} left`;
 }
 
-/** Return the sentences to read out when an overview follows another; ticks of numbers give none. */
+/** Return what screen readers announce when the overview changes: new healths, not numbers. */
 export function announcements(before, after) {
   if (!before) return [];
   const said = [];
@@ -127,8 +127,8 @@ const OF_ROWS = "Rows are not compared with the table: `blizzard audit` does tha
 export const HEALTH_COVERS = {
   ok: `Nothing failed, is held, or waits for longer than \`sink.late_after_secs\` allows. ${OF_ROWS}`,
   warning: "Something needs attention, and nothing has failed for good.",
-  failing: "Something needs a person.",
-  unknown: "Not all of it could be read, so whether all is well is not known.",
+  failing: "Something needs an operator.",
+  unknown: "Not everything could be read, so the health is not known.",
 };
 
 export const HEALTH_WORDS = {
@@ -138,7 +138,7 @@ export const HEALTH_WORDS = {
   unknown: "not known",
 };
 
-/** Return a chart in words: its sum, its peak, and how long nothing came at the end. */
+/** Describe a chart: its sum, its peak, and how long it has been zero. */
 export function describe(series, kind, now, timeOf) {
   const values = series[kind];
   const total = values.reduce((sum, each) => sum + each, 0);
@@ -156,7 +156,7 @@ export function describe(series, kind, now, timeOf) {
   );
 }
 
-/** Return a freshness series in words: how much of it was measured, and its worst step. */
+/** Describe a freshness series: the steps with commits, and the worst one. */
 export function describeFreshness(series, timeOf) {
   const span = coarse(series.worst_secs.length * series.step_secs);
   const worst = Math.max(...series.worst_secs.map((each) => each ?? -1), -1);
@@ -169,7 +169,7 @@ export function describeFreshness(series, timeOf) {
   );
 }
 
-/** Return the parts of a path: its folder and its last name, of which the tail tells which one it is. */
+/** Split a path into its folder and its name, and a long name into head and tail. */
 export function pathParts(path) {
   const cut = path.replace(/\/+$/, "").lastIndexOf("/") + 1;
   const letters = [...path.slice(cut)];
@@ -177,7 +177,7 @@ export function pathParts(path) {
   return { folder: path.slice(0, cut), head: letters.slice(0, end).join(""), tail: letters.slice(end).join("") };
 }
 
-/** Return the books of a batch as an equation, where its first line is the sum of the others. */
+/** Return the books of a batch as an equation: the first line is the sum of the others. */
 export function equation(books) {
   const [whole, ...parts] = books;
   if (!whole || !parts.length) return null;
@@ -185,7 +185,7 @@ export function equation(books) {
   return { whole, parts, difference: whole.value - sum };
 }
 
-/** Return a long text with its middle left out: its start tells the kind, its end tells which one. */
+/** Elide the middle of a long text. */
 export function middle(text, most = 48) {
   const letters = [...text];
   if (letters.length <= most) return text;
@@ -193,7 +193,7 @@ export function middle(text, most = 48) {
   return `${letters.slice(0, head).join("")}…${letters.slice(head + 1 - most).join("")}`;
 }
 
-/** Return days, the newest first, as the weeks of a calendar: Monday to Sunday, null where there is no day. */
+/** Group days, newest first, into calendar weeks: Monday to Sunday, with null for missing days. */
 export function weeksOf(days) {
   const weeks = new Map();
   for (const day of days.filter((each) => /^\d/.test(each.name)).reverse()) {
@@ -205,7 +205,7 @@ export function weeksOf(days) {
   return [...weeks.values()];
 }
 
-/** Return the last week, and every day before it that is not complete, up to thirty. */
+/** Return the last seven days and all earlier incomplete ones, thirty at most. */
 export function shortened(days) {
   return days.filter((day, at) => at < 7 || day.complete === false).slice(0, 30);
 }
@@ -218,7 +218,7 @@ function activity(item) {
   return ACTIVITY[item.state] ?? 4;
 }
 
-// What is not known comes last in either direction.
+// Unknown values come last in either direction.
 function compare(one, other, descending) {
   if (one === other) return 0;
   if (one === null || one === undefined) return 1;

@@ -1,8 +1,8 @@
-// Where the reader is: the address after `#`, as a value and back. Pure.
+// Parse and format routes: the part of the URL after `#`. Pure.
 
 import { shown } from "./shown.js";
 
-/** Return the view that an address names, with its parts: `#/pipelines/orders/file?path=a.ndjson`. */
+/** Parse a route into its view and parameters: `#/pipelines/orders/file?path=a.ndjson`. */
 export function parse(hash) {
   const [path, query = ""] = hash.replace(/^#/, "").split(/\?(.*)/s);
   const asked = Object.fromEntries(new URLSearchParams(query));
@@ -22,12 +22,12 @@ export const overview = (asked) => `#/${query(asked)}`;
 export const files = (asked) => `#/files${query(asked)}`;
 export const pipeline = (name) => `#/pipelines/${encodeURIComponent(name)}`;
 export const table = (name) => `#/tables/${encodeURIComponent(name)}`;
-/** Return the address of one entry of a journal, or of one version of a table. */
+/** Return the route to an entry of a journal, or to a version of a table. */
 export const entry = (name, number) => `${pipeline(name)}${query({ entry: number })}`;
 export const version = (name, number) => `${table(name)}${query({ version: number })}`;
 export const journey = (name, path) => `${pipeline(name)}/file${query({ path: shown(path) })}`;
 
-/** Return `?a=b` of what is asked for, or nothing; what is empty is left out. */
+/** Format a query, without empty values; an empty text if none is left. */
 export function query(asked) {
   const kept = Object.entries(asked ?? {}).filter(
     ([, value]) => value !== "" && value !== null && value !== undefined,
@@ -35,7 +35,7 @@ export function query(asked) {
   return kept.length ? `?${new URLSearchParams(kept)}` : "";
 }
 
-/** Return the path of the API's document: `api("pipelines", "orders", "days")`. */
+/** Return the API path of a document: `api("pipelines", "orders", "days")`. */
 export function api(...parts) {
   return `api/v1/${parts.map(encodeURIComponent).join("/")}`;
 }
@@ -44,6 +44,6 @@ function decoded(part) {
   try {
     return decodeURIComponent(part);
   } catch {
-    return part; // A lone % that somebody typed.
+    return part; // A stray % that was typed.
   }
 }

@@ -1,4 +1,4 @@
-// What stands around every view: the bar, the banner, the token, the end of the page.
+// The frame of every view: top bar, banner, token form and footer.
 
 import { h } from "./dom.js";
 import * as format from "./format.js";
@@ -7,7 +7,7 @@ import * as w from "./widgets.js";
 
 const THEME = "blizzard-theme";
 const THEMES = ["auto", "light", "dark"];
-export const THEME_WORDS = { auto: "as the system", light: "light", dark: "dark" };
+export const THEME_WORDS = { auto: "system", light: "light", dark: "dark" };
 const LINK_WORDS = {
   starting: "Connecting",
   live: "Live",
@@ -17,7 +17,7 @@ const LINK_WORDS = {
   token: "Token needed",
 };
 
-/** Light, dark, or as the system has it; kept for the next visit. */
+/** The colour theme: light, dark or the system's; it is kept for the next visit. */
 export const theme = {
   get: () => (THEMES.includes(localStorage.getItem(THEME)) ? localStorage.getItem(THEME) : "auto"),
   next: () => {
@@ -150,7 +150,7 @@ export function banner(state, actions, now) {
         "b",
         "Connection lost since ",
         w.clock(since, now),
-        state.overview ? ", showing what was known." : ".",
+        state.overview ? ". The page shows the last known state." : ".",
       ),
       " ",
       h("span", wait ? `Trying again in ${wait} s.` : "Trying again …"),
@@ -163,13 +163,13 @@ export function waiting(link) {
   if (link.kind !== "lost")
     return w.alone("reading", "Reading journals and logs …", h("p.dim", "A long history takes a moment."));
   const why =
-    "The program that serves this page is not running, or cannot be reached. The page fills by itself as soon as it is there.";
+    "The program that serves this page is not running, or cannot be reached. The page loads as soon as the program answers.";
   return w.alone("nobody", "No connection", h("p", why));
 }
 
 export function missing() {
   const back = h("a", { href: routes.overview() }, "Back to the overview");
-  return w.alone("missing", "There is no such page", h("p", back));
+  return w.alone("missing", "Page not found", h("p", back));
 }
 
 export function tokenForm(tried, give) {
@@ -182,15 +182,15 @@ export function tokenForm(tried, give) {
         give(new FormData(event.target).get("token").trim());
       },
     },
-    h("h1", "This address asks for a token"),
+    h("h1", "A token is required"),
     h(
       "p",
       { id: "token-why" },
-      "It is the one that the configuration names under ",
+      "Enter the token that the configuration sets with ",
       h("code", "metrics.token"),
       " or ",
       h("code", "metrics.token_file"),
-      ". It stays in this tab and is forgotten with it.",
+      ". It is kept only until this tab is closed.",
     ),
     tried && h("p.tone-bad", { role: "alert" }, "That token was refused."),
     h(

@@ -1,4 +1,4 @@
-// Find a file by part of its name, and read its journey.
+// The search for files by part of their names, and the journey of one file.
 
 import { h } from "./dom.js";
 import * as format from "./format.js";
@@ -149,13 +149,13 @@ function results(q, names, ctx) {
   );
 }
 
-/** Return files with the newest first; those whose time is not known come last. */
+/** Sort files, newest first; those without a time come last. */
 export function newest(files) {
   const at = (file) => (file.at ? Date.parse(file.at) : 0);
   return [...files].sort((one, other) => at(other) - at(one));
 }
 
-/** Tell what became of one file, in words and step by step. */
+/** Show the state of one file in a sentence and step by step. */
 export function journeyView(ctx) {
   const { name, path } = ctx.route;
   const told = ctx.overview.pipelines.find((item) => item.name === name);
@@ -232,7 +232,7 @@ const WAITS = {
   journaled: "waits to be committed to the table",
 };
 
-/** Return the steps of a file from the answer of `blizzard why`: what was done by time, then what is to come. */
+/** Return the steps of a file from the answer of `blizzard why`: past ones by time, then future ones. */
 export function stepsOf(answer, now) {
   const found = [];
   const add = (state, at, what, detail, link) => {

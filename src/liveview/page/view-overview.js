@@ -1,4 +1,4 @@
-// Everything at a glance: what is wrong first, then pipelines and tables.
+// The overview: problems first, then pipelines and tables.
 
 import { spark } from "./charts.js";
 import { h } from "./dom.js";
@@ -39,7 +39,7 @@ export function view(ctx) {
 }
 
 function nothingYet() {
-  const then = "The configuration names no pipeline and no table. Once it does, they appear here after a restart.";
+  const then = "The configuration has no pipelines and no tables. Add some, and restart the program.";
   return w.alone("nothing", "No pipelines are configured", h("p", then));
 }
 

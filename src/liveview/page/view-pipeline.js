@@ -1,4 +1,4 @@
-// One pipeline: what it does now, how it keeps up, and whatever needs a person.
+// One pipeline: its activity, throughput and freshness, and what needs an operator.
 
 import { freshnessScale, freshnessTrend, throughput, when } from "./charts.js";
 import { h } from "./dom.js";
@@ -37,13 +37,13 @@ export function view(ctx) {
     summary.current_batch && currentBatch(summary.current_batch, ctx),
     h("div.pair", { key: "charts" }, chart(summary, ctx), freshness(summary, ctx)),
     detail?.note && h("p.caption", { key: "note" }, w.words(format.sentence(detail.note))),
-    detail ? needsHands(detail, ctx) : w.pending(entry, "The pipeline"),
+    detail ? allCases(detail, ctx) : w.pending(entry, "The pipeline"),
     detail && batches(detail, ctx),
     days(name, summary, ctx),
   ];
 }
 
-// The detail is read again when something happened that changes it, not with every tick of a running batch.
+// Fetch the detail again when one of these changes, not for each progress report of a running batch.
 function stampOf(summary) {
   if (!summary) return "";
   return [
@@ -139,7 +139,7 @@ function silence(overview) {
   return isSilent && "blizzard does not answer";
 }
 
-/** Return the span that the charts show, and the query that asks the API for it. */
+/** Return the time span of the charts, and the API query for it. */
 function spanOf(ctx) {
   const hours = ctx.ui.get("hours", 24);
   const { points, word } = SPANS.find((each) => each.hours === hours);
@@ -159,7 +159,7 @@ function pointer(ctx, key, label) {
 function chart(summary, ctx) {
   const kind = ctx.ui.get("chart", "rows");
   const { word, query } = spanOf(ctx);
-  // Read again with every entry, and every hour, when the window has moved on.
+  // Fetch it again after every entry, and every hour, since the window moves.
   const entry = ctx.documents.get(
     `${routes.api("pipelines", summary.name, "throughput")}${query}`,
     `${summary.last_entry} ${Math.floor(ctx.now / HOUR_MS)}`,
@@ -216,7 +216,7 @@ function freshness(summary, ctx) {
   );
 }
 
-function needsHands(detail, ctx) {
+function allCases(detail, ctx) {
   const { name } = detail.summary;
   const failed = format.count(detail.summary.failed_files, "file");
   const held = format.count(detail.held.length, "entry", "entries");
@@ -266,7 +266,7 @@ function needsHands(detail, ctx) {
   ];
 }
 
-/** List what needs a person, the first of it until all is asked for; nothing where there is none. */
+/** List cases that need an operator, only the first ones until expanded; null without any. */
 function cases(ctx, id, title, count, all, keyOf, show) {
   if (!all.length) return null;
   const open = ctx.ui.get(`all ${id}`, false);

@@ -1,4 +1,4 @@
-// One Delta table: what is in it, how it came to be, and what readers must know of it.
+// One Delta table: its size, versions, schema, features and properties.
 
 import { h } from "./dom.js";
 import * as format from "./format.js";
@@ -64,7 +64,7 @@ function figures(summary, ctx) {
     w.figure(
       "Version",
       format.exact(summary.version),
-      summary.committed_at ? ["committed ", w.ago(summary.committed_at, ctx.now)] : "when is not known",
+      summary.committed_at ? ["committed ", w.ago(summary.committed_at, ctx.now)] : "commit time not known",
     ),
     w.figure(
       "Rows",
@@ -172,7 +172,7 @@ function changes(detail, ctx) {
             ),
           ),
         )
-      : w.empty("No change in the versions that are known."),
+      : w.empty("No schema change in the known versions."),
   );
 }
 

@@ -1,4 +1,4 @@
-// The small parts that every view is made of.
+// The widgets that all views share.
 
 import { h } from "./dom.js";
 import * as format from "./format.js";
@@ -49,7 +49,7 @@ const FILE_TONES = {
 };
 const TONES = { running: "run", failing: "bad" };
 
-/** Shapes differ, not colours alone: a tick, a triangle, a cross, a dot. */
+/** Icons differ in shape, not only in colour. */
 const SHAPES = {
   ok: "M3.5 8.5 6.5 11.5 12.5 4.5",
   warn: "M8 2.5 14.5 13.5H1.5ZM8 6.5V9.5M8 11.3V11.8",
@@ -68,20 +68,20 @@ export function icon(tone) {
 
 export const TONE_OF_HEALTH = { ok: "ok", warning: "warn", failing: "bad", unknown: "off" };
 
-/** A word with its sign. */
+/** A word with an icon. */
 export const badge = (tone, word, title) =>
   h("span.badge", { class: `tone-${tone}`, title }, icon(tone), word);
 
 export const stateWord = (state) => STATE_WORDS[state] ?? state;
 
-/** What a pipeline or table does now. Whether that is well is another mark. */
-export const stateBadge = (state) => badge(TONES[state] ?? "off", stateWord(state), "What it does now");
+/** The current activity of a pipeline or table; `healthBadge` says whether it is healthy. */
+export const stateBadge = (state) => badge(TONES[state] ?? "off", stateWord(state), "Current activity");
 
-/** Whether all is well with a pipeline or table, as far as is known. */
+/** The health of a pipeline or table, as far as it is known. */
 export const healthBadge = (health) =>
   badge(TONE_OF_HEALTH[health], format.sentence(HEALTH_WORDS[health]), HEALTH_COVERS[health]);
 
-/** The same as a sign alone, before a name. */
+/** The health as an icon before a name. */
 export const healthSign = (health) =>
   h(
     "span.health-sign",
@@ -94,7 +94,7 @@ export function fileBadge(state) {
   return badge(FILE_TONES[state] ?? "off", FILE_WORDS[state] ?? state);
 }
 
-/** A number of things in words, with the exact one in its title: `1 file`, `12.3 k files`. */
+/** A count, with the exact number in its tooltip: `1 file`, `12.3 k files`. */
 export const counted = (value, one) =>
   h("span.num", { title: format.exact(value) }, `${format.compact(value)} ${value === 1 ? one : `${one}s`}`);
 
@@ -109,25 +109,25 @@ export const span = (secs) =>
     format.duration(secs),
   );
 
-/** What stands for a value that is not there. */
+/** The placeholder for a missing value. */
 export const none = h("span.dim", format.NONE);
 
 const time = (at, words) => (at ? h("time.num", { datetime: at, title: format.exactTime(at) }, words) : none);
 export const ago = (at, now) => time(at, format.age(at, now));
-/** How long it is until a time; what is past is due. */
+/** The time until an instant; a past one is due. */
 export const due = (at, now) => (Date.parse(at) <= now ? "due now" : ago(at, now));
 export const clock = (at, now) => time(at, format.clock(at, now));
 
 export const since = (at, now) => ["since ", clock(at, now), " (", ago(at, now), ")"];
 
-/** A name from data, which may be written from right to left, and of any length. */
+/** A name from data, which may be long, or written from right to left. */
 export const name = (text) => h("bdi", { title: text }, middle(text));
 
-/** A sentence from the server; what stands between backticks is a command or a name to type. */
+/** A sentence from the server; text in backticks is a command or a name to type. */
 export const words = (text) =>
   h("bdi", text.split("`").map((part, at) => (at % 2 ? h("code", part) : part)));
 
-/** A path that is cut where there is no space for all of it, but never at its end. */
+/** A path, shortened to fit, but never at its end. */
 export function path(text) {
   const { folder, head, tail } = pathParts(text);
   return h(
@@ -138,7 +138,7 @@ export function path(text) {
   );
 }
 
-/** A text to copy as it is: one command, or what to change in the configuration. */
+/** A text to copy verbatim: a command, or a change of the configuration. */
 const block = (text) =>
   h(
     "div.fix",
@@ -153,20 +153,20 @@ const block = (text) =>
     ),
   );
 
-/** Commands, each with its button, after what to change in the configuration; words stand above. */
+/** A way out: advice, then a change of the configuration and commands, each with a copy button. */
 export const wayOut = (way) =>
   way && [
     way.advice && h("p.advice", words(format.sentence(way.advice))),
     [way.yaml, ...way.commands].filter(Boolean).map(block),
   ];
 
-/** A link by a name, which a screen reader reads whole. */
+/** A link labelled with a name, which may be shortened; screen readers read it whole. */
 export const link = (href, text, classes = "") =>
   h("a", { href, class: classes, "aria-label": middle(text) === text ? null : text }, name(text));
 
 export const pipelineLink = (text) => link(routes.pipeline(text), text);
 export const tableLink = (text) => link(routes.table(text), text);
-/** A link to one entry or version; its number alone where it is not known of what. */
+/** A link to an entry or a version; only its number if the owner is unknown. */
 const numbered = (address, owner, number) => {
   if (number === null || number === undefined) return none;
   return owner ? h("a.num", { href: address(owner, number) }, format.exact(number)) : format.exact(number);
@@ -175,7 +175,7 @@ export const entryLink = (pipeline, entry) => numbered(routes.entry, pipeline, e
 export const versionLink = (table, version) => numbered(routes.version, table, version);
 export const fileLink = (pipeline, text) => h("a.file", { href: routes.journey(pipeline, text) }, path(text));
 
-/** One figure with its name, and a line below that says more. */
+/** A labelled figure, with a line of details. */
 export function figure(label, value, ...more) {
   return h(
     "div.figure",
@@ -184,10 +184,10 @@ export function figure(label, value, ...more) {
   );
 }
 
-/** The parts that are there, with commas between them. */
+/** The non-empty parts, separated by commas. */
 export const listed = (...parts) => parts.filter(Boolean).flatMap((part, at) => (at ? [", ", part] : [part]));
 
-/** A problem as it is told: what, since when, and the way out. */
+/** A problem: what, since when, and the way out. */
 export function problem(item, ctx, subject) {
   const tone = item.severity === "error" ? "bad" : "warn";
   return h(
@@ -213,7 +213,7 @@ export function problem(item, ctx, subject) {
   );
 }
 
-/** What is wrong with one pipeline or table, or what "all well" covers. */
+/** The problems of a pipeline or table, or what its health covers. */
 export function problems(summary, ctx) {
   if (!summary.problems.length)
     return h("p.caption", { key: "problems" }, words(`No problems. ${HEALTH_COVERS[summary.health]}`));
@@ -224,13 +224,13 @@ export function problems(summary, ctx) {
   );
 }
 
-/** A term with what it is: where a pipeline reads, say. */
+/** A term with its values. */
 export const fact = (term, ...values) => h("div", h("dt", term), values.map((value) => h("dd", value)));
 
-/** A page with nothing else than a few words. */
+/** A page with only a title and a short text. */
 export const alone = (key, title, ...body) => h("section.block.first-run", { key }, h("h1", title), body);
 
-/** The way from the overview to what is shown. */
+/** The breadcrumbs from the overview to a view. */
 export function crumbs(...steps) {
   const between = () => h("span", { "aria-hidden": "true" }, "/");
   return h(
@@ -241,7 +241,7 @@ export function crumbs(...steps) {
   );
 }
 
-/** The head of a view of one pipeline or table: its name and state, and where it is. */
+/** The header of a pipeline or table: its name, state and locations. */
 export function lead(what, summary, action, ...where) {
   return h(
     "header.lead",
@@ -258,7 +258,7 @@ export function lead(what, summary, action, ...where) {
   );
 }
 
-/** The answer in a plain sentence. */
+/** The verdict on yesterday, in a sentence. */
 export function verdictLine(verdict) {
   const tone = STANDINGS[verdict.standing][0];
   return h(
@@ -273,7 +273,7 @@ export function verdictLine(verdict) {
   );
 }
 
-/** The signs and words of how a day stands, as the API and `blizzard files` judge it. */
+/** The icon and words of each verdict on a day, which the API and `blizzard files` share. */
 export const STANDINGS = {
   complete: ["ok", "complete"],
   incomplete: ["bad", "incomplete"],
@@ -282,11 +282,11 @@ export const STANDINGS = {
   empty: ["off", "no files"],
 };
 
-/** How a day stands, in words. */
+/** The verdict on a day. */
 export const dayBadge = (standing, title) =>
   badge(STANDINGS[standing][0], format.sentence(STANDINGS[standing][1]), title);
 
-/** A group of buttons of which one is pressed; `choices` are values with their words. */
+/** A group of buttons with one pressed; `choices` are pairs of value and label. */
 export const segmented = (label, choices, chosen, choose) =>
   h(
     "div.segmented",
@@ -296,7 +296,7 @@ export const segmented = (label, choices, chosen, choose) =>
     ),
   );
 
-/** A button that shows all of a list, or a part of it again. */
+/** A button that expands or collapses a list. */
 export function fold(ctx, key, all, fewer = "Show fewer") {
   const open = ctx.ui.get(key, false);
   return h(
@@ -337,10 +337,10 @@ function focusFirstNew(button) {
 }
 
 /**
- * The rows of a list of a document, with those of older pages, and the button that asks for more of them.
+ * The rows of a list in a document, those of older pages, and the button that loads more of them.
  *
- * `list` names the rows in a page, and `number` what they are numbered by; older pages are read until the
- * row that is `asked` for.
+ * `list` is the key of the rows in a page, `number` that of a row's number; older pages are loaded up to
+ * the `asked` row.
  */
 export function paged(ctx, recent, { path, list, number, asked }) {
   const key = `older ${list} ${asked}`;
@@ -374,7 +374,7 @@ export function section(id, title, aside, ...body) {
 
 export const empty = (text, ...more) => h("p.empty", text, more.length ? [" ", more] : null);
 
-/** What stands where a document is not there yet, or could not be had. */
+/** The placeholder for a document that is loading or could not be loaded. */
 export function pending(entry, what) {
   if (entry.error && !entry.data && entry.error.code !== "being_read") {
     return h(
@@ -395,7 +395,7 @@ export function pending(entry, what) {
 }
 
 /**
- * A table that people walk through with arrow keys, and that becomes cards on a phone.
+ * A table with arrow-key navigation, which becomes cards on a phone.
  *
  * `columns` are `{title, cell, num, key, wide}`; with `sort` the titles of columns with a `key` are buttons.
  */
