@@ -10,7 +10,7 @@ import * as w from "./widgets.js";
 const SELDOM = ["held", "changed", "retracted", "discarded", "removed", "altered"];
 const WEEKDAYS = ["Mon", "", "Wed", "", "Fri", "", ""];
 const COVERS =
-  "Complete means that no file that landed on that day (UTC) is still on its way to the table. Bad lines may wait in quarantine, and rows are not compared with the table: `blizzard audit` does that.";
+  "Complete means that the files that landed on that day (UTC) have no more rows to come. Bad lines may wait in quarantine, and rows are not compared with the table: `blizzard audit` does that.";
 const MONTH = 31;
 const YEAR = 366;
 
