@@ -63,7 +63,7 @@ def _formats(path: KeyPath, one: DeclaredType) -> Iterator[ConfigFault]:
         except ValueError as wrong:
             yield ConfigFault((*path, "format"), str(wrong))
             continue
-        if pattern.tells_zone and one.type.type is FieldType.TIMESTAMP_NTZ:
+        if pattern.has_zone and one.type.type is FieldType.TIMESTAMP_NTZ:
             yield ConfigFault(
                 (*path, "format"), f"{name} tells a zone, and a timestamp_ntz has none"
             )

@@ -30,7 +30,7 @@ from blizzard.model.source.part_way import (
     is_part_way,
     is_traced,
     lacks_its_object,
-    read_otherwise,
+    recounted,
 )
 from lakebed.columns.schema import AS_WRITTEN, Field, walk
 from lakebed.documents.records import Failure, FailureStage, SourceRecord
@@ -268,7 +268,7 @@ class FileFilter:
         is_new = not is_traced(record, ChangedPartWay)
         if is_new and self.is_full:
             return self._leave_over(facts)
-        told = (read_otherwise if same_object(record, facts) else changed_part_way)(record)
+        told = (recounted if same_object(record, facts) else changed_part_way)(record)
         self.leave(Reason.CHANGED_PART_WAY, facts, told.failure.message if told.failure else None)
         self._misplaced += [told] if is_new else []
         return Decision.FAIL if is_new else Decision.DONE

@@ -1,4 +1,4 @@
-"""What happens in blizzard, as events: a module for each subject."""
+"""The events of blizzard, a module for each subject."""
 
 from blizzard.events.batch import *  # noqa: F403
 from blizzard.events.source import *  # noqa: F403

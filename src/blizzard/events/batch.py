@@ -1,4 +1,4 @@
-"""A batch from its start to its hand-off, and the time between batches, as events."""
+"""Events of a batch from its start to its hand-off, and of the time between batches."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,14 +15,14 @@ from lakebed.units import in_words, plural, took
 
 
 class PipelineEvent(PartEvent):
-    """Something that happened to a pipeline."""
+    """An event of a pipeline."""
 
     part_kind: ClassVar[PartKind] = PartKind.PIPELINE
     pipeline: str
 
 
 class SourcesWatched(PipelineEvent):
-    """Nothing is left to do for now; the sources are listed again at an interval."""
+    """There is nothing to do for now; the sources are listed at an interval."""
 
     places: tuple[str, ...]
     every_secs: float
@@ -31,7 +31,7 @@ class SourcesWatched(PipelineEvent):
 
 
 class FilesGather(PipelineEvent):
-    """New files wait for more of them before they become a batch."""
+    """New files are waiting for more of them before they become a batch."""
 
     files: int
     starts_in_secs: float
@@ -40,7 +40,7 @@ class FilesGather(PipelineEvent):
 
 
 class NextBatchDue(PipelineEvent, level=Level.TRACE):
-    """How many files wait now, and when the batch starts at the latest."""
+    """The number of waiting files, and the latest start of their batch."""
 
     files: int
     starts_in_secs: float
@@ -49,7 +49,7 @@ class NextBatchDue(PipelineEvent, level=Level.TRACE):
 
 
 class BatchStep(StrEnum):
-    """The parts of a batch that are timed at the driver."""
+    """The stages of a batch that the driver times."""
 
     DISCOVER = "discover"
     RUN = "run"
@@ -58,7 +58,7 @@ class BatchStep(StrEnum):
 
 
 class Retried(StrEnum):
-    """The requests to a store that are retried when the trouble may pass."""
+    """The kinds of requests to a store that are retried after a transient error."""
 
     DOWNLOAD = "download"
     UPLOAD = "upload"
@@ -81,19 +81,19 @@ class WriteRetried(
 
 
 class BatchStarted(PipelineEvent):
-    """Source files were planned into units, and the units are on their way to Spark."""
+    """Source files were planned into units, and the units were submitted to Spark."""
 
     entry: int
     files: int
     bytes: int
     units: int
     planned: tuple[tuple[str, int, int], ...] = ()
-    """Each unit: its name, its files and their bytes."""
+    """Per unit: its name, the number of its files, and their bytes."""
     journal: str = ""
-    """The journal that the entry will be in."""
+    """The journal of the entry."""
 
     def facts(self) -> dict[str, object]:
-        """Return the counts; of the units only how many, and not the journal."""
+        """Return the counts, without the single units and the journal."""
         facts = Event.facts(self)
         del facts["planned"], facts["journal"]
         return facts
@@ -106,7 +106,7 @@ class BatchStarted(PipelineEvent):
 
 
 class StageFinished(PipelineEvent, level=Level.TRACE):
-    """A part of a batch is done."""
+    """A stage of a batch is done."""
 
     stage: BatchStep
     seconds: float
@@ -114,12 +114,12 @@ class StageFinished(PipelineEvent, level=Level.TRACE):
     says = "{stage} took {seconds:.3f} s"
 
     def measures(self) -> Iterable[Measure]:
-        """Yield the time it took."""
+        """Observe the duration."""
         yield self.observe("blizzard_stage_duration_seconds", self.seconds, stage=self.stage.value)
 
 
 class BatchJournaled(PipelineEvent):
-    """A batch is in the journal: from here on it has happened."""
+    """A batch is in the journal, which is its commit point."""
 
     entry: int
     files: int
@@ -129,7 +129,7 @@ class BatchJournaled(PipelineEvent):
     bytes: int
     seconds: float
     files_complete: int = 0
-    """Of the files, those that were read to their end."""
+    """The files that were read to their end."""
     blank: int = 0
     filtered: int = 0
     quarantined: int = 0
@@ -139,20 +139,20 @@ class BatchJournaled(PipelineEvent):
     download_retries: int = 0
     upload_retries: int = 0
     write_seconds: tuple[float, ...] = ()
-    """How long each Parquet file took to be encoded and written."""
+    """The time to encode and write each Parquet file."""
     delays: tuple[float, ...] = ()
-    """How long ago each source file that was read to its end had arrived."""
+    """The time since the arrival of each source file that was read to its end."""
     document: Entry | None = None
     """The entry itself."""
 
     def facts(self) -> dict[str, object]:
-        """Return the fields; of many durations, their sum, or the longest."""
+        """Return the fields, with durations summed up and only the longest delay."""
         facts = {**Event.facts(self), "write_seconds": round(sum(self.write_seconds), 3)}
         del facts["delays"], facts["document"]
         return {**facts, "longest_delay": round(max(self.delays, default=0.0), 3)}
 
     def measures(self) -> Iterable[Measure]:
-        """Count what failed and how long it took; what was done has been counted as it was done."""
+        """Count failures and observe durations; `WorkDone` has counted the finished work."""
         yield self.count("blizzard_source_files_total", self.failed, outcome="failed")
         yield self.count("blizzard_source_bytes_total", self.failed_bytes, outcome="failed")
         for stage, times in (
@@ -192,7 +192,7 @@ class BatchHandedIn(PipelineEvent):
 
 
 class BatchStopped(PipelineEvent):
-    """A batch was given up on request before it had read any file; nothing is journaled."""
+    """A batch was stopped on request before it had read any file; nothing is journaled."""
 
     entry: int
 
@@ -200,7 +200,7 @@ class BatchStopped(PipelineEvent):
 
 
 class FailuresRecorded(PipelineEvent):
-    """The failures of a batch are in the dead letter queue."""
+    """The failures of a batch were written to the dead letter queue."""
 
     entry: int
     object: str
@@ -211,7 +211,7 @@ class FailuresRecorded(PipelineEvent):
 class FilesHandedOff(
     PipelineEvent, level=Level.DEBUG, counts="blizzard_staging_file_written_total", amount="files"
 ):
-    """The files of a journaled batch are handed off: penguin may commit them."""
+    """The files of a journaled batch were handed off: penguin may commit them."""
 
     entry: int
     handoff: str
@@ -229,7 +229,7 @@ class PipelineEmitter:
     clock: Clock
     _emitted: set[PipelineEvent] = field(default_factory=set)
     _gathering: bool = False
-    """Whether the log says that files wait for more of them."""
+    """Whether waiting files have been logged since the last batch."""
 
     def all(self, events: Iterable[Event]) -> None:
         """Emit each of these."""
@@ -237,14 +237,14 @@ class PipelineEmitter:
             self.emit(event)
 
     def once(self, *events: PipelineEvent) -> None:
-        """Emit those that have not been emitted yet with the same facts."""
+        """Emit these events, except those already emitted with the same facts."""
         for event in events:
             if event not in self._emitted:
                 self._emitted.add(event)
                 self.emit(event)
 
     def gathering(self, files: int, due_in: float) -> None:
-        """Emit that files wait for more of them: for the log once a batch, and for each listing."""
+        """Report waiting files: to the log once per batch, and as a trace for each listing."""
         facts: dict[str, Any] = {"pipeline": self.pipeline, "files": files}
         if not self._gathering:
             self.emit(FilesGather(**facts, starts_in_secs=due_in))
@@ -252,24 +252,24 @@ class PipelineEmitter:
         self.emit(NextBatchDue(**facts, starts_in_secs=due_in))
 
     def started(self, batch: BatchStarted) -> None:
-        """Emit that a batch begins; the files that it leaves gather anew."""
+        """Report the start of a batch; files that wait from now on are logged again."""
         self._gathering = False
         self.emit(batch)
 
     @contextmanager
     def timed(self, stage: BatchStep) -> Iterator[None]:
-        """Emit how long a part of a batch took, if it succeeded."""
+        """Report the duration of a stage, if it succeeds."""
         began = self.clock.seconds()
         yield
         self.finished(stage, began)
 
     def finished(self, stage: BatchStep, began: float) -> None:
-        """Emit how long a part of a batch took."""
+        """Report the duration of a stage."""
         seconds = self.clock.seconds() - began
         self.emit(StageFinished(pipeline=self.pipeline, stage=stage, seconds=seconds))
 
     def pausing(self, stage: Retried, pause: Callable[[float], object]) -> Callable[[float], None]:
-        """Return the pause between two tries of a write, which is reported."""
+        """Wrap the pause before the next attempt at a write, so that it is reported."""
 
         def reported(seconds: float) -> None:
             self.emit(WriteRetried(pipeline=self.pipeline, stage=stage, next_try_secs=seconds))

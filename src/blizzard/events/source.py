@@ -1,4 +1,4 @@
-"""What the sources contain, notices of new files, and what became of the files, as events."""
+"""Events of sources, notices of new files, and the outcomes of files."""
 
 import textwrap
 from collections.abc import Iterable, Mapping
@@ -12,19 +12,19 @@ from lakebed.units import plural, took
 
 
 class FilesNoticed(PipelineEvent, level=Level.DEBUG):
-    """Files were found because messages named them, and not by a listing."""
+    """Files were found because messages named them, not by a listing."""
 
     files: int
     lag_secs: tuple[float, ...]
-    """From the creation of each file, where its message says when that was."""
+    """Seconds since the creation of each file, if its message gives that time."""
 
     def message(self) -> str:
-        """Return how many, and how soon."""
+        """Return the number of files and the longest lag."""
         lag = f", at most {took(max(self.lag_secs))} after they were created"
         return f"{plural(self.files, 'source file')} found by notice{lag if self.lag_secs else ''}"
 
     def measures(self) -> Iterable[Measure]:
-        """Observe how soon."""
+        """Observe the lags."""
         for lag in self.lag_secs:
             yield self.observe("blizzard_notice_duration_seconds", lag)
 
@@ -36,7 +36,7 @@ class NoticesSettled(
     amount="notices",
     labels=("kind",),
 ):
-    """Nothing more is to be done about some notices."""
+    """Some notices are handled."""
 
     kind: str
     notices: int
@@ -45,21 +45,21 @@ class NoticesSettled(
 
 
 class NoticeUnreadable(PipelineEvent, level=Level.WARN):
-    """A message is no notification of a store; more of them are only counted."""
+    """A message is not a notification of a store; more of them are only counted."""
 
     queue: str
 
     says = (
-        "a message in {queue} is no notification of an object store; it is left there for the "
-        "queue's own dead letter queue, and deleted if it keeps coming back. More of them are "
-        "only counted (blizzard_notices_total)"
+        "a message in {queue} is not a notification of an object store; it is left there for the "
+        "queue's own dead letter queue, and deleted after many deliveries. More of them are only "
+        "counted (blizzard_notices_total)"
     )
 
 
 class QueueFailed(
     PipelineEvent, level=Level.WARN, counts="blizzard_queue_failures_total", labels=("code",)
 ):
-    """A queue could not be asked; files are found by listing until it answers."""
+    """A queue does not answer; files are found by listing until it does."""
 
     queue: str
     code: str
@@ -72,26 +72,26 @@ class QueueFailed(
     )
 
     def signs(self) -> Iterable[Sign]:
-        """Yield a sign that the pipeline works, and later than it could."""
+        """Yield a sign that the pipeline works, but finds files later."""
         yield Sign(
             Mark.DEGRADED, self.part, f"notifications from {self.queue}", self.code, self.error
         )
 
 
 class QueueAnswers(PipelineEvent):
-    """A queue that could not be asked answers again."""
+    """A queue that did not answer does so again."""
 
     queue: str
 
     says = "the queue answers again: {queue}"
 
     def signs(self) -> Iterable[Sign]:
-        """Yield a sign that all is as it should be."""
+        """Yield a sign that the trouble is over."""
         yield Sign(Mark.MENDED, self.part, f"notifications from {self.queue}")
 
 
 class FilesFoundBy(PipelineEvent, level=Level.TRACE):
-    """What an entry has ingested, by the way in which its files were found."""
+    """The ingested files of an entry, by how they were found."""
 
     notice: int
     sweep: int
@@ -105,20 +105,20 @@ class FilesFoundBy(PipelineEvent, level=Level.TRACE):
 
 
 class SourcesListed(PipelineEvent, level=Level.TRACE):
-    """The sources were listed; this much is waiting to be read."""
+    """The sources were listed; the event has the backlog."""
 
     pending: int
     oldest: float | None
-    """When the first of the pending files was written, in seconds since the epoch."""
+    """When the oldest pending file was written, in seconds since the epoch."""
     resting: int
-    """Files that failed, and are tried again later or not at all."""
+    """Failed files that are retried later or not at all."""
     amiss: Mapping[str, int] = field(default_factory=dict)
-    """Names that are passed over and need attention, by the reason."""
+    """Ignored names that need attention, by reason."""
     bad_lines: int = 0
-    """Lines that wait in quarantine."""
+    """Quarantined lines."""
     changed: Mapping[str, int] = field(default_factory=dict)
-    """Files that were ingested and are other objects now, which are not read, by source; only of
-    sources that were listed whole."""
+    """Ingested files that have become other objects, which are not read; by source, and only of
+    sources that were listed completely."""
 
     says = "waiting: {pending:#source file}; not retried yet: {resting:#failed one}"
 
@@ -134,12 +134,12 @@ class SourcesListed(PipelineEvent, level=Level.TRACE):
 
 
 class NothingNew(PipelineEvent, level=Level.DEBUG):
-    """A look at the sources found nothing to do."""
+    """A listing of the sources found nothing to do."""
 
     resting: int
 
     def message(self) -> str:
-        """Return that nothing is new, and how many failed files are not retried yet."""
+        """Return the message, with the number of failed files that are not retried yet."""
         rest = f"; not retried yet: {plural(self.resting, 'failed file')}" if self.resting else ""
         return f"nothing new{rest}"
 
@@ -154,7 +154,7 @@ class NamesPassedOver(PipelineEvent, level=Level.WARN):
     why: str
 
     def message(self) -> str:
-        """Return one of them, and the reason."""
+        """Return an example and the reason."""
         more = f" and {self.names - 1} more" if self.names > 1 else ""
         return f"source {self.source}: ignored {self.example}{more}: {self.why}"
 
@@ -178,13 +178,13 @@ class SourceFileFailed(
 
 
 class LinesQuarantined(PipelineEvent, level=Level.WARN):
-    """Lines of a source file cannot be read; they are quarantined, and the others are in."""
+    """Unreadable lines of a source file are quarantined; the others are ingested."""
 
     entry: int
     path: str
     lines: int
     line: int | None
-    """The first of them; None while lines before it are unread."""
+    """The number of the first one; None while lines before it are unread."""
     field: str | None
     code: str
     reason: str
@@ -198,7 +198,7 @@ class LinesQuarantined(PipelineEvent, level=Level.WARN):
 class SourceFilesGone(
     PipelineEvent, level=Level.WARN, counts="blizzard_source_files_gone_total", amount="files"
 ):
-    """Files that failed or were read in part are no longer in their source."""
+    """Failed or partly read files are no longer in their source."""
 
     entry: int
     files: int
@@ -206,7 +206,7 @@ class SourceFilesGone(
 
     says = (
         "batch {entry}: no longer waiting for {files:#file} that disappeared from the source "
-        "without having reached the table, such as {example}"
+        "before reaching the table, such as {example}"
     )
 
 
@@ -225,20 +225,18 @@ class SourceFileOverwritten(
 
 
 class ContentReplaced(PipelineEvent, counts="blizzard_source_files_replaced_total", amount="files"):
-    """The new content of source files takes the place of their rows, once it is committed."""
+    """The new content of source files replaces their rows once it is committed."""
 
     entry: int
     files: int
     rows: int
     removed: int
 
-    says = (
-        "{files:#source file} changed; entry {entry} puts {rows:#row} in the place of {removed:,}"
-    )
+    says = "{files:#source file} changed; entry {entry} replaces {removed:#row} with {rows:,}"
 
 
 class ReplacementWaits(PipelineEvent):
-    """The new content of a source file cannot take the place of the old yet."""
+    """The new content of a source file cannot replace the old yet."""
 
     reason: str
 
@@ -248,7 +246,7 @@ class ReplacementWaits(PipelineEvent):
 class RowsWithoutTime(
     PipelineEvent, level=Level.WARN, counts="blizzard_rows_without_time_total", amount="rows"
 ):
-    """Rows have no timestamp: they are in the table, in the null partition."""
+    """Rows have no timestamp; they are in the null partition of the table."""
 
     entry: int
     field: str
@@ -258,14 +256,14 @@ class RowsWithoutTime(
 
 
 LONGEST_TYPE = 60
-"""Characters of a type that a line of the log shows; `blizzard schema` shows all."""
+"""The most characters of a type in a log line; `blizzard schema` shows all."""
 
 
 class ColumnsFound(PipelineEvent):
-    """The data has fields that no column was for; from this batch on they have one."""
+    """New fields in the data get columns, from this batch on."""
 
     columns: dict[str, str]
-    """Their types, by their paths."""
+    """Their types by path."""
 
     def message(self) -> str:
         """Return the columns and their types."""
@@ -285,14 +283,14 @@ class ValuesRescued(PipelineEvent):
     paths: dict[str, int]
 
     def message(self) -> str:
-        """Return where they stand, the most frequent first, and what can be done."""
+        """Return their paths, the most frequent first, and the remedy."""
         return (
             f"batch {self.entry}: values that no column takes are in _rescued: "
             f"{_frequent(self.paths)}; see blizzard schema for the columns they could have"
         )
 
     def measures(self) -> Iterable[Measure]:
-        """Count the values; paths are not a label, since anybody can send new ones."""
+        """Count the values; paths are not a label, since the data can contain any number."""
         yield self.count("blizzard_values_rescued_total", sum(self.paths.values()))
 
 
@@ -303,15 +301,15 @@ def _frequent(counts: Mapping[str, int]) -> str:
 
 
 class FieldsDropped(PipelineEvent, level=Level.WARN):
-    """Records held fields that the schema does not declare; their values are not in the table."""
+    """Records contained undeclared fields; their values are not in the table."""
 
     entry: int
     fields: dict[str, int]
     twins: dict[str, str] = field(default_factory=dict)
-    """Those that differ from a column, or from another of them, only in case, with that one."""
+    """Fields that differ only in case from a column or another field, with that name."""
 
     def message(self) -> str:
-        """Return the fields, the most frequent first, and what can be done."""
+        """Return the fields, the most frequent first, and the remedies."""
         return (
             f"batch {self.entry}: values of undeclared fields were left out: "
             f"{_frequent(self.fields)}{'; '.join(('', *self._ways_out()))}"
@@ -330,5 +328,5 @@ class FieldsDropped(PipelineEvent, level=Level.WARN):
             )
 
     def measures(self) -> Iterable[Measure]:
-        """Count the values; names are not a label, since anybody can send new ones."""
+        """Count the values; names are not a label, since the data can contain any number."""
         yield self.count("blizzard_values_dropped_total", sum(self.fields.values()))

@@ -20,7 +20,7 @@ class SparkStarting(Event):
 
 
 class SparkSaid(Event, level=Level.WARN):
-    """Spark, or the Java that it runs in, has printed a line that may matter."""
+    """Spark, or its Java virtual machine, printed a line that may matter."""
 
     line: str
 
@@ -28,15 +28,15 @@ class SparkSaid(Event, level=Level.WARN):
 
 
 class SparkComplained(SparkSaid, level=Level.ERROR):
-    """Spark has printed an error."""
+    """Spark printed an error."""
 
 
 class SparkMurmured(SparkSaid, level=Level.DEBUG):
-    """Spark has printed what it prints at every start."""
+    """Spark printed one of the lines that it prints at every start."""
 
 
 class DriverNotReached(Event, level=Level.WARN):
-    """No unit of a job could call the driver; the work was done anyway."""
+    """No unit of a job could reach the driver; the work was done nevertheless."""
 
     host: str
     port: int
@@ -49,7 +49,7 @@ class DriverNotReached(Event, level=Level.WARN):
 
 
 class BatchProgress(PipelineEvent, level=Level.TRACE):
-    """What the running units of a batch have done so far, and what they are doing now."""
+    """The progress of a batch's running units, and their current activity."""
 
     files_read: int = 0
     files_failed: int = 0
@@ -63,13 +63,13 @@ class BatchProgress(PipelineEvent, level=Level.TRACE):
     says = "{files_read:#file} read, {records:#record}, {parquet_files:#Parquet file} uploaded"
 
     def measures(self) -> Iterable[Measure]:
-        """Yield what is going on now; what was done counts once it is journaled."""
+        """Yield the current activity; `WorkDone` counts the finished work."""
         yield self.reading("blizzard_active_uploads", self.active_uploads)
         yield self.reading("blizzard_active_multipart_parts", self.active_parts)
 
 
 class UnitReported(PipelineEvent, level=Level.TRACE):
-    """What one attempt at a unit has done so far."""
+    """The progress of one attempt at a unit."""
 
     unit: str
     files_read: int = 0
@@ -86,7 +86,7 @@ class UnitReported(PipelineEvent, level=Level.TRACE):
 
 
 class WorkDone(PipelineEvent, level=Level.TRACE):
-    """Running units have finished something more: source files read, data files uploaded."""
+    """Running units finished more work: source files read, data files uploaded."""
 
     done: Done
 
@@ -96,12 +96,12 @@ class WorkDone(PipelineEvent, level=Level.TRACE):
     )
 
     def facts(self) -> dict[str, object]:
-        """Return what was done; of many durations, their sum."""
+        """Return the work, with durations summed up."""
         seconds = round(sum(self.done.write_seconds), 3)
         return {"pipeline": self.pipeline, **asdict(self.done), "write_seconds": seconds}
 
     def measures(self) -> Iterable[Measure]:
-        """Count it now; if it never reaches the journal, it is counted as discarded, too."""
+        """Count the work; `WorkDiscarded` counts it too if it never reaches the journal."""
         done, ingested = self.done, {"outcome": "ingested"}
         yield self.count("blizzard_source_files_total", done.source_files, **ingested)
         yield self.count("blizzard_source_bytes_total", done.source_bytes, **ingested)
@@ -126,13 +126,13 @@ class WorkDiscarded(PipelineEvent, level=Level.DEBUG):
     )
 
     def facts(self) -> dict[str, object]:
-        """Return what was done, without durations."""
+        """Return the work, without durations."""
         facts = {"pipeline": self.pipeline, **asdict(self.done)}
         del facts["write_seconds"]
         return facts
 
     def measures(self) -> Iterable[Measure]:
-        """Count it: what was done, less this, is what the journal says."""
+        """Count the work; finished minus discarded work is what the journal has."""
         done = self.done
         yield self.count("blizzard_source_files_discarded_total", done.source_files)
         yield self.count("blizzard_source_bytes_discarded_total", done.source_bytes)
@@ -151,27 +151,27 @@ def _records(done: Done) -> Iterator[tuple[str, int]]:
 
 
 class InferenceEnded(PipelineEvent, level=Level.TRACE):
-    """All units were read to infer columns; their conversion begins, and their reports with it."""
+    """All units were read to infer columns; their conversion begins."""
 
     says = "the files were read for their columns; converting them"
 
 
 class UnitsEnded(PipelineEvent, level=Level.TRACE):
-    """No unit of the batch is running any more, for any reason."""
+    """No unit of the batch is running any more."""
 
     says = "all units have ended"
 
 
 class UnitsLeft(PipelineEvent, level=Level.WARN):
-    """Some units of a batch could not be run; what the others have done is journaled."""
+    """Some units of a batch could not be run; the work of the others is journaled."""
 
     units: int
     reason: str
     ran_before: bool = False
-    """Whether they were to run once more, with columns for values that they had met."""
+    """Whether it was their second run, with columns for values that the first one found."""
 
     def message(self) -> str:
-        """Return what is left, and why."""
+        """Return the number of units and the reason."""
         left = "not run and left to the next batch"
         if self.ran_before:
             left = "not run again with new columns, whose values stay in _rescued in this batch"
@@ -188,7 +188,7 @@ class JobSplit(PipelineEvent, level=Level.WARN, counts="blizzard_jobs_split_tota
 
 
 class CompactionStarted(PipelineEvent, level=Level.DEBUG):
-    """A run looks for small data files to put together."""
+    """A run looks for small data files to compact."""
 
     says = "looking for small data files to compact"
 
@@ -198,7 +198,7 @@ class CompactionStarted(PipelineEvent, level=Level.DEBUG):
 
 
 class FilesCompacted(PipelineEvent):
-    """Small data files became fewer, once that is committed."""
+    """Small data files were merged; this takes effect once it is committed."""
 
     entry: int
     files: int
@@ -225,19 +225,19 @@ class CompactionGaveWay(PipelineEvent, counts="blizzard_compactions_gave_way_tot
 class CompactionFailed(
     PipelineEvent, level=Level.WARN, counts="blizzard_compaction_failures_total"
 ):
-    """Files could not be compacted. They stay as they are, and batches go on."""
+    """Files could not be compacted; the table is unchanged, and batches continue."""
 
     code: str
     error: str
 
     says = (
-        "files could not be compacted: {error} [{code}]; the table stays as it is, and it is "
-        "tried again later"
+        "files could not be compacted: {error} [{code}]; the table is unchanged, and a later run "
+        "tries again"
     )
 
 
 class HistoryRebuilt(PipelineEvent, level=Level.WARN, counts="blizzard_history_rebuilt_total"):
-    """What was derived from the journal is missing or damaged; every entry is read instead."""
+    """Data derived from the journal is missing or damaged; every entry is read instead."""
 
     reason: str
 
@@ -248,19 +248,18 @@ class HistoryRebuilt(PipelineEvent, level=Level.WARN, counts="blizzard_history_r
 
 
 class SnapshotFailed(PipelineEvent, level=Level.WARN, counts="blizzard_snapshot_failures_total"):
-    """A snapshot could not be written; nothing is lost, and it is tried again."""
+    """A snapshot could not be written; nothing is lost, and it is retried."""
 
     code: str
     error: str
 
     says = (
-        "no snapshot of the journal was written: {error}; the next start reads more entries until"
-        " one is"
+        "no snapshot of the journal was written: {error}; starts take longer until one is written"
     )
 
 
 class OtherWriterWatched(PipelineEvent):
-    """Another blizzard seems to run the pipeline; whether it is alive is being checked."""
+    """Another blizzard may be running the pipeline; its lease is watched."""
 
     other: str
     seconds: float
@@ -271,7 +270,7 @@ class OtherWriterWatched(PipelineEvent):
     )
 
     def signs(self) -> Iterable[Sign]:
-        """Yield a sign that the wait is no trouble."""
+        """Yield a sign that the wait is normal."""
         yield Sign(Mark.WORKING, self.part)
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from blizzard.model.bad_lines import TOO_MANY, in_words
+from blizzard.model.bad_lines import TOO_MANY, too_many_message
 from blizzard.model.settings import QuarantineLimits
 from blizzard.model.source.file import SourceFile
 from blizzard.model.source.part_way import (
@@ -263,7 +263,7 @@ def _within(
     failure = Failure(
         stage=FailureStage.PARSE,
         code=TOO_MANY,
-        message=in_words(exceeded, code=first.code, message=first.message),
+        message=too_many_message(exceeded, code=first.code, message=first.message),
         line=first.first,
         field=first.field,
     )

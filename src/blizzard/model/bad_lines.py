@@ -1,8 +1,8 @@
 """Bad lines: limits, groups, selections, and the paths of values such as `user.tags[3]`. Pure.
 
-A name that would be misread is quoted in backticks, and a backtick in it is doubled. The paths in
+An ambiguous name is quoted in backticks, and a backtick in it is doubled. The paths in
 `lakebed.columns.column_mapping` name fields of a schema, as Delta writes them: they have no
-elements, and brackets mean nothing in them.
+elements, and brackets are ordinary characters.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ GROUP_DIGITS = 8
 _AT_COLUMN = re.compile(r" at column \d+$")
 
 
-def in_words(exceeded: str, *, code: str, message: str) -> str:
+def too_many_message(exceeded: str, *, code: str, message: str) -> str:
     """Return the failure message of too many bad lines: the limit, and the first error."""
     return f"{exceeded}; the first of them: {message} [{code}]"
 
@@ -123,8 +123,8 @@ def shared_out(
     empty = next((at for at, text in enumerate(corrected, 1) if not text.strip()), None)
     if empty is not None:
         raise CorrectionsRefused(
-            f"line {empty} of the corrected lines is empty; a line that is to be left out is given "
-            "up with blizzard dlq discard"
+            f"line {empty} of the corrected lines is empty; to leave a line out, give it up with "
+            "blizzard dlq discard"
         )
     if sum(counts.values()) != len(corrected):
         raise CorrectionsRefused(
@@ -150,8 +150,8 @@ class WaitingFile:
 
 def may_have(waiting: WaitingFile, meant: Meant) -> bool:
     """Whether a quarantine file may have selected lines. Pure."""
-    named = any(one.source in meant.sources for one in waiting.file.sources)
-    return meant.everything or bool(meant.groups) or named
+    has_source = any(one.source in meant.sources for one in waiting.file.sources)
+    return meant.everything or bool(meant.groups) or has_source
 
 
 def meant_by(names: list[str] | None, files: tuple[WaitingFile, ...]) -> Meant:
@@ -164,9 +164,9 @@ def meant_by(names: list[str] | None, files: tuple[WaitingFile, ...]) -> Meant:
         return Meant(everything=True)
     by_name: dict[str, set[str]] = {}
     for waiting in files:
-        aside = (waiting.file.filename, file_name(waiting.file.filename))
+        file_names = (waiting.file.filename, file_name(waiting.file.filename))
         for one in waiting.file.sources:
-            for name in (*aside, one.source):
+            for name in (*file_names, one.source):
                 by_name.setdefault(name, set()).add(one.source)
     return Meant(
         groups=frozenset(name for name in names if name not in by_name),

@@ -31,7 +31,7 @@ def grown(schema: Schema, seen: Mapping[str, Seen]) -> Schema:
     fields, or nested too deep, become a column of JSON text.
     """
     growth = _Growth(MOST_COLUMNS - _count(schema.fields), dict(paths_by_id(schema.fields)))
-    found = [(steps(path), look) for path, look in seen.items()]
+    found = [(steps(path), types) for path, types in seen.items()]
     return Schema(growth.fields(schema.fields, found, ()))
 
 
@@ -90,7 +90,7 @@ def _adopted(
     said = {one.name: one for one in declared}
     before = {one.name: one for one in known}
     return tuple(
-        _as_there(one, there[one.name.casefold()], said.get(one.name), before.get(one.name))
+        _retyped(one, there[one.name.casefold()], said.get(one.name), before.get(one.name))
         if one.name.casefold() in there
         else one
         for one in ours
@@ -98,10 +98,10 @@ def _adopted(
     )
 
 
-def _as_there(ours: Field, theirs: Field, said: Field | None, before: Field | None) -> Field:
-    """Return a field with the table's type, keeping declared and new fields inside of it."""
+def _retyped(ours: Field, theirs: Field, said: Field | None, before: Field | None) -> Field:
+    """Return a field with the table's type; declared and new fields inside it stay."""
     if ours.type is theirs.type is FieldType.LIST and ours.items and theirs.items:
-        inner = _as_there(ours.items, theirs.items, said and said.items, before and before.items)
+        inner = _retyped(ours.items, theirs.items, said and said.items, before and before.items)
         return replace(ours, items=inner)
     if ours.type is theirs.type is FieldType.STRUCT:
         fields = _adopted(
@@ -138,7 +138,7 @@ def _united(ours: Sequence[Field], theirs: Sequence[Field]) -> tuple[Field, ...]
 
 
 def _with_inner(ours: Field, theirs: Field) -> Field:
-    """Return a declared field with the inferred fields inside of it."""
+    """Return a declared field with the inferred fields inside it."""
     if ours.type is not theirs.type:
         return ours
     if ours.items is not None and theirs.items is not None:
@@ -155,13 +155,13 @@ class _Growth:
     """Adds new fields to a schema in linear time."""
 
     room: int
-    """The remaining columns and fields."""
+    """How many more columns and fields may be added."""
     ids: dict[int, FieldPath]
     """The paths of all fields, by their ids."""
 
     def fields(self, fields: Sequence[Field], found: _Found, above: FieldPath) -> tuple[Field, ...]:
         """Return the fields of an object, extended by the observed paths."""
-        # The field that reads a member may have another name.
+        # A field may be named differently from the member that it reads.
         places = {one.path: at for at, one in reversed(list(enumerate(fields)))}
         taken = {one.name.casefold() for one in fields}
         grown = list(fields)
@@ -182,7 +182,7 @@ class _Growth:
         return tuple(grown)
 
     def _made(self, name: str, found: _Found, path: FieldPath) -> Field | None:
-        """Return a new field for paths at it and inside of it; None if there is no type."""
+        """Return a new field for paths to it and into it; None without a known type."""
         for number, (rest, look) in enumerate(found, 1):
             made = None if rest else self._column(name, look, path)
             if rest and self.ids.get(field_id(path), path) == path:
@@ -212,7 +212,7 @@ class _Growth:
         return column
 
     def _inside(self, field: Field, found: _Found, path: FieldPath) -> Field:
-        """Return a field, extended by the observed paths inside of it.
+        """Return a field, extended by the observed paths inside it.
 
         Structs inside a map cannot grow, since they must have the same fields in every file.
         """

@@ -1,7 +1,7 @@
 """Partitions by event time. Pure.
 
-With a `timestamp_field`, rows determine their partition. A template part with time codes is that
-field in UTC; a part `%s` is the declared column of the same name; an undeclared `%s` is a folder of
+With a `timestamp_field`, rows determine their partition. A template part with time codes formats
+that field in UTC; a part `%s` is the declared column of the same name, or, without one, a folder of
 the source path.
 """
 
@@ -21,12 +21,12 @@ ANY = "%s"
 TIME_TYPES = (FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ, FieldType.DATE)
 DAY, HOUR, MINUTE, SECOND = 86_400, 3_600, 60, 1
 DIGITS = {FieldType.INT8: 2, FieldType.INT16: 4, FieldType.INT32: 9, FieldType.INT64: 18}
-"""So many digits fit into the type, whichever they are."""
+"""The number of digits that always fit into the type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One time code: how it is written, in how many digits, and how finely it tells time."""
+    """A time code: its format, its number of digits, and its resolution in seconds."""
 
     write: Callable[[datetime], str]
     digits: int
@@ -59,43 +59,43 @@ class RefusedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPart:
-    """One partition column whose value a row gives."""
+    """A partition column whose value comes from the row."""
 
     column: Field
     pattern: str | None
-    """How the time is written; None where the column itself is the value."""
+    """The format of the timestamp; None if the column's own value is used."""
 
     def written(self, at: datetime) -> str:
-        """Write a moment as this part's value; a number is written without leading zeros."""
+        """Format a time as this part's value, a number without leading zeros."""
         text = CODE.sub(lambda code: CODES[code[0]].write(at), self.pattern or "")
         return str(int(text)) if self.column.type in DIGITS else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPartitions:
-    """How the partition of a row is found."""
+    """How to determine the partition of a row."""
 
     keys: tuple[str, ...]
     """All partition columns, in the order of the folders."""
     timestamp: Field
     timestamp_path: FieldPath
-    """Where it stands: the column, and the fields down to it where that is a struct."""
+    """The path to it: a column, or fields of nested structs."""
     parts: tuple[RowPart, ...]
-    """Those of them that rows give, in the same order."""
+    """The partition columns whose values come from rows, in the same order."""
 
     @property
     def times(self) -> tuple[RowPart, ...]:
-        """Return the parts that the timestamp is written into."""
+        """Return the parts that format the timestamp."""
         return tuple(part for part in self.parts if part.pattern is not None)
 
     @property
     def columns(self) -> tuple[RowPart, ...]:
-        """Return the parts that a column of the same name gives."""
+        """Return the parts that are the column of the same name."""
         return tuple(part for part in self.parts if part.pattern is None)
 
     @property
     def read(self) -> tuple[Field, ...]:
-        """Return the fields that are read from the rows but are in no data file."""
+        """Return the fields that are read from rows but not written to data files."""
         read = {part.column.name: part.column for part in self.columns}
         if len(self.timestamp_path) == 1 and self.timestamp.name in self.keys:
             read[self.timestamp.name] = self.timestamp
@@ -103,19 +103,19 @@ class RowPartitions:
 
     @property
     def seconds(self) -> int:
-        """Return the resolution of time: two rows of one such span have equal parts."""
+        """Return the resolution in seconds: rows within one such interval have equal parts."""
         codes = (code for part in self.times for code in _codes(part.pattern or ""))
         return min((CODES[code].seconds for code in codes), default=DAY)
 
     def values(self, row: Mapping[str, str | None], path: PartitionValues) -> PartitionValues:
-        """Bring the values of the rows and of the source path into the order of the folders."""
+        """Merge the values of a row and of the source path, in the order of the folders."""
         return {key: row[key] if key in row else path[key] for key in self.keys}
 
 
 def row_partitions(
     template: Template | None, declared: Schema, timestamp_field: str | None
 ) -> RowPartitions | None:
-    """Return how rows give their partition; None where the source path alone does."""
+    """Return how to partition rows; None if only the source path determines the partition."""
     if template is None or timestamp_field is None:
         return None
     fields = {field.name: field for field in declared.fields}
@@ -139,7 +139,7 @@ def row_partitions(
 
 
 def find_timestamp(declared: Sequence[Field], name: str) -> tuple[FieldPath, Field] | None:
-    """Return where a `timestamp_field` stands: a column of this name, or a field of structs."""
+    """Find a `timestamp_field`: a column of this name, or a field of nested structs."""
     columns = {field.name: field for field in declared}
     if name in columns:
         return (name,), columns[name]
@@ -159,7 +159,7 @@ def find_timestamp(declared: Sequence[Field], name: str) -> tuple[FieldPath, Fie
 def from_path(
     template: Template | None, declared: Schema, timestamp_field: str | None
 ) -> Template | None:
-    """Return what is left of a template for the folders of the source path."""
+    """Return the template parts that folders of the source path fill."""
     if template is None or timestamp_field is None:
         return template
     names = {field.name for field in declared.fields}
@@ -167,9 +167,9 @@ def from_path(
 
 
 def rows_without_time(files: Iterable[FinishedFile], by: RowPartitions) -> int:
-    """Count the rows whose timestamp is null, and whose partition therefore is.
+    """Count the rows in the null partition because their timestamp is null.
 
-    An entry of an earlier run may be partitioned otherwise.
+    Files of an earlier run may be partitioned differently.
     """
     if not by.times:
         return 0
@@ -178,7 +178,7 @@ def rows_without_time(files: Iterable[FinishedFile], by: RowPartitions) -> int:
 
 
 def faults(template: Template, timestamp: Field, declared: Iterable[Field]) -> Iterator[str]:
-    """Return what keeps rows from giving the partitions of a template."""
+    """Yield the reasons why a timestamp cannot fill the partitions of a template."""
     types = {field.name: field.type for field in declared}
     for part in template.parts:
         if part.pattern == ANY:

@@ -8,19 +8,19 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hint:
-    """A source file that was announced as created; only a check confirms that."""
+    """A source file that a notification reports as created; still to be checked."""
 
     source: str
     path: str
     at: datetime | None = None
-    """When it was created, according to the message."""
+    """The time of creation, according to the message."""
     size: int | None = None
     etag: str | None = None
     """Without quotes."""
 
     @property
     def key(self) -> str:
-        """Return how the journal names the file."""
+        """Return the file's key in the journal."""
         return f"{self.source}:{self.path}"
 
 
@@ -28,21 +28,21 @@ class NoticeKind(StrEnum):
     """The outcome of a notification."""
 
     TAKEN = "taken"
-    """The file was new; an entry of the journal names it."""
+    """The file was new; a journal entry names it."""
     KNOWN = "known"
-    """The journal knew the file as it is, or leaves it alone by its rules."""
+    """The journal already has this object, or its rules exclude it."""
     NOT_MATCHED = "not_matched"
-    """It is in the folder of a source, but not a file that the source takes."""
+    """It is in the folder of a source, but the source does not read files of this name."""
     MISSING = "missing"
-    """There is no such object: it was deleted again."""
+    """The object does not exist; it was probably deleted."""
     ELSEWHERE = "elsewhere"
-    """It is in another bucket or folder than those of the sources."""
+    """It is outside the buckets and folders of the sources."""
     OTHER_EVENT = "other_event"
-    """Something else happened than that an object was created."""
+    """An event other than the creation of an object."""
     TEST = "test"
-    """What S3 sends when notifications are set up."""
+    """The test event that S3 sends when notifications are configured."""
     UNREADABLE = "unreadable"
-    """Not recognisable as a notification of an object store."""
+    """Not a recognisable notification of an object store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +52,16 @@ class HintsFollowed:
     waiting: tuple[Hint, ...] = ()
     """In the next batch; settled once the journal names the file."""
     new: tuple[Hint, ...] = ()
-    """Waiting ones that were not found before."""
+    """The waiting hints whose files were not found before."""
     settled: Mapping[Hint, NoticeKind] = field(default_factory=dict)
     missing: tuple[Hint, ...] = ()
-    """There is no such object, or not yet."""
+    """Hints whose objects do not exist, or not yet."""
     later: Mapping[Hint, float] = field(default_factory=dict)
     """Hints to check again, after a delay in seconds."""
 
 
 class Hints:
-    """The unsettled hints of one pipeline; this one is empty, for listing alone."""
+    """The unsettled hints of a pipeline; this base class has none, for listing alone."""
 
     def due(self, source: str, now: float) -> Collection[Hint]:  # noqa: ARG002 - for an inbox
         """Return the hints for a source to check now."""
@@ -75,4 +75,4 @@ class Hints:
         """Process the outcome of checking hints."""
 
     def journaled(self, keys: Iterable[str]) -> None:
-        """Settle the hints of files that an entry names."""
+        """Settle the hints of files that a journal entry names."""

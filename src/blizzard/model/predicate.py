@@ -1,7 +1,7 @@
-"""Conditions on rows, as a person writes them: `id = 'x' and (user.age > 30 or at is null)`. Pure.
+"""Conditions on rows: `id = 'x' and (user.age > 30 or at is null)`. Pure.
 
 Comparisons of a column, or of a field inside one, with a value; `in`, `is null`, `and`, `or` and
-parentheses. As in SQL, a comparison with null holds for no row.
+parentheses. As in SQL, a comparison with null is never true.
 """
 
 import re
@@ -16,7 +16,7 @@ from lakebed.errors import ArgumentInvalid
 
 Value = str | int | Decimal | bool
 DEEPEST = 50
-"""Parentheses within parentheses."""
+"""The deepest nesting of parentheses."""
 
 _TOKEN = re.compile(
     r"(?P<text>'(?:[^']|'')*')"
@@ -32,7 +32,7 @@ class PredicateInvalid(ArgumentInvalid, code="predicate_invalid"):
 
 
 class Operator(StrEnum):
-    """How a column is compared with a value."""
+    """The operator of a comparison."""
 
     EQUAL = "="
     UNEQUAL = "!="
@@ -44,7 +44,7 @@ class Operator(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A column beside a value."""
+    """Compare a column with a value."""
 
     column: FieldPath
     operator: Operator
@@ -53,7 +53,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """A column without a value, or with one."""
+    """Test whether a column is null, or is not."""
 
     column: FieldPath
     negated: bool = False
@@ -61,7 +61,7 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """Conditions of which all hold, or one does."""
+    """Conditions joined by `and` or `or`."""
 
     how: Literal["and", "or"]
     parts: tuple["Predicate", ...]
@@ -71,7 +71,7 @@ Predicate = Comparison | IsNull | Combined
 
 
 def parse(text: str) -> Predicate:
-    """Read a condition; PredicateInvalid says where it goes wrong."""
+    """Parse a condition; PredicateInvalid names the position of the error."""
     reader = _ConditionReader(text)
     found = reader.either()
     if reader.token is not None:
@@ -80,7 +80,7 @@ def parse(text: str) -> Predicate:
 
 
 def columns_in(predicate: Predicate) -> Iterator[FieldPath]:
-    """Yield the columns that a condition asks for."""
+    """Yield the columns that a condition refers to."""
     if isinstance(predicate, Combined):
         for part in predicate.parts:
             yield from columns_in(part)
@@ -94,7 +94,7 @@ class _ConditionToken:
     text: str
     at: int
 
-    def says(self, *words: str) -> bool:
+    def is_any(self, *words: str) -> bool:
         return self.kind in ("name", "symbol") and self.text.lower() in words
 
 
@@ -135,7 +135,7 @@ class _ConditionReader:
     def _one(self) -> Predicate:
         if self._take("("):
             if self._depth == DEEPEST:
-                raise self.wrong(f"at most {DEEPEST} parentheses within each other")
+                raise self.wrong(f"at most {DEEPEST} nested parentheses")
             self._depth += 1
             found = self.either()
             self._depth -= 1
@@ -177,8 +177,8 @@ class _ConditionReader:
 
     def _value(self) -> Value:
         token = self.token
-        if token is None or not (token.kind in ("text", "number") or token.says("true", "false")):
-            raise self.wrong("a number, a text in single quotes, true or false")
+        if token is None or not (token.kind in ("text", "number") or token.is_any("true", "false")):
+            raise self.wrong("a number, a string in single quotes, true or false")
         self._next += 1
         if token.kind == "text":
             return token.text[1:-1].replace("''", "'")
@@ -188,7 +188,7 @@ class _ConditionReader:
 
     def _take(self, word: str) -> bool:
         token = self.token
-        if token is None or not token.says(word):
+        if token is None or not token.is_any(word):
             return False
         self._next += 1
         return True
@@ -203,9 +203,8 @@ class _ConditionReader:
             found = _TOKEN.match(text, at)
             if found is None:
                 raise PredicateInvalid(
-                    f"character {at + 1}, {text[at]!r}, means nothing here; texts are in single "
-                    "quotes, and names with other characters than letters, digits and _ in "
-                    "backticks",
+                    f"unexpected {text[at]!r} at character {at + 1}; put strings in single quotes, "
+                    "and names with characters other than letters, digits and _ in backticks",
                     condition=text,
                 )
             if found.lastgroup != "space":

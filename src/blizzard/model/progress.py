@@ -44,7 +44,7 @@ class Done:
     """The finished work of one attempt at a unit; it never decreases."""
 
     rows: int = 0
-    """Rows written to data files; those of a small source file count after all are parsed."""
+    """Rows written to data files; those of a small source file count once all are parsed."""
     blank: int = 0
     filtered: int = 0
     quarantined: int = 0
@@ -133,7 +133,7 @@ class Overseer:
     """Answers the reports of one job's units with instructions.
 
     The age counts from the first report, not from the start of the job: Spark may take longer to
-    begin than a batch may run, so that no batch would ever read anything.
+    start than a batch may run, and no batch would ever read anything.
     """
 
     bounds: Bounds

@@ -22,7 +22,7 @@ from lakebed.types import FieldType, ParquetCodec
 
 @dataclass(frozen=True, slots=True)
 class FillTarget:
-    """The field to fill: the column that it is in, the structs inside of it, and itself last."""
+    """The field to fill, as a chain: its column, the structs below, and the field itself last."""
 
     chain: tuple[Field, ...]
 
@@ -38,12 +38,12 @@ class FillTarget:
 
     @property
     def source(self) -> tuple[str, ...]:
-        """Return where its values stand in a record, member by member."""
+        """Return the path of its values in a record."""
         return tuple(name for one in self.chain for name in one.path)
 
     @property
     def path(self) -> str:
-        """Return the same as `_rescued` writes it."""
+        """Return the path of its values as `_rescued` writes it."""
         path = ""
         for name in self.source:
             path = member_path(path, name)
@@ -51,13 +51,13 @@ class FillTarget:
 
     @property
     def shown(self) -> str:
-        """Return the field as a person names it."""
+        """Return the name of the field for messages."""
         return ".".join(self.names)
 
     def alone(self) -> Schema:
-        """Return the columns of a record that has this field and no other.
+        """Return the columns of a record that has only this field.
 
-        A value that does not fit must be kept, so nothing in it is required.
+        Nothing in it is required, since a value that does not fit must be kept.
         """
         column = replace(self.field, nullable=True)
         for above in reversed(self.chain[:-1]):
@@ -65,15 +65,15 @@ class FillTarget:
         return Schema((column,))
 
     def holds(self, path: str) -> bool:
-        """Whether a value at a path of `_rescued` is that of the field, or has it inside."""
+        """Whether a value at a path of `_rescued` is or contains the field's value."""
         found = steps(path)
         return bool(found) and tuple(found) == self.source[: len(found)]
 
 
 def find_target(schema: Schema, name: str) -> FillTarget | None:
-    """Return the field that a name means: a column, a field inside one, or where its values stand.
+    """Find a field by its name or by the path of its values in a record.
 
-    None where there is none, or where it is inside a list or a map.
+    None if it does not exist, or is inside a list or a map.
     """
     wanted = steps(name)
     fields, chain = schema.fields, []
@@ -90,7 +90,7 @@ def find_target(schema: Schema, name: str) -> FillTarget | None:
 
 
 def with_target(schema: Mapping[str, Any], target: FillTarget) -> dict[str, Any]:
-    """Return a table's schema, as Delta writes it, with the field as files will have it."""
+    """Return a table's Delta schema with the field as rewritten files have it."""
     return _with(schema, target.chain)
 
 
@@ -111,10 +111,10 @@ def _with(schema: Mapping[str, Any], chain: Sequence[Field]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class RowRanges:
-    """Rows of a data file by their places: from the first of each range up to its end, from 0."""
+    """Rows of a data file by half-open ranges of row indexes, counted from 0."""
 
     ranges: tuple[tuple[int, int], ...]
-    """In their order; none overlaps another."""
+    """In order, without overlaps."""
 
     @property
     def rows(self) -> int:
@@ -124,7 +124,7 @@ class RowRanges:
 
 @dataclass(frozen=True, slots=True)
 class RowsWhere:
-    """Rows of a data file for which a condition holds; one that depends on a null does not."""
+    """Rows of a data file for which a condition is true; one that depends on a null is not."""
 
     predicate: Predicate
 
@@ -134,25 +134,25 @@ Rows = RowRanges | RowsWhere
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveFile:
-    """A data file of the table as its log has it."""
+    """A data file in the table's current snapshot."""
 
     path: TablePath
     size: int
     rows: int | None
-    """All rows in it, deleted ones included."""
+    """All rows in it, including deleted ones."""
     partition_values: Mapping[str, str | None]
     first_row: FirstRow | None = None
-    """What its rows are numbered from, where the table tracks its rows."""
+    """The base of its row ids, if the table tracks rows."""
     vector: DeletionVector | None = None
-    """Which of its rows are deleted: a rewritten file does not have them."""
+    """The deleted rows, which a rewritten file does not have."""
     without: Rows | None = None
-    """The rows that a removal leaves out of it."""
+    """The rows to remove."""
     source_files: tuple[str, ...] = ()
     runs: tuple[Run, ...] = ()
-    """Which of its rows came from which records, as the journal has it; nothing where unknown."""
+    """The records that its rows came from, according to the journal; empty if unknown."""
 
     def with_origins(self, file: FinishedFile) -> "ActiveFile":
-        """Return the file with the origins of its rows, as the journal has them."""
+        """Return the file with the origins of its rows from the journal."""
         return replace(self, source_files=file.source_files, runs=file.runs)
 
     @property
@@ -162,7 +162,7 @@ class ActiveFile:
 
     @property
     def live_rows(self) -> int | None:
-        """Count the rows that the table has; None where the log does not count them."""
+        """Count the rows that are not deleted; None if the log has no row count."""
         return None if self.rows is None else self.rows - self.deleted
 
     @property
@@ -173,19 +173,19 @@ class ActiveFile:
 
 @dataclass(frozen=True, slots=True)
 class FillColumn:
-    """Fill one field from `_rescued`; all rows stay, in their order."""
+    """Fill a field from `_rescued`; all rows stay, in the same order."""
 
     target: FillTarget
 
 
 @dataclass(frozen=True, slots=True)
 class DropRows:
-    """Leave rows out, of each file its own; the others stay as they are, in their order."""
+    """Remove each file's `without` rows; the others stay unchanged, in the same order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Concatenate:
-    """Make fewer files of each group; no row changes."""
+    """Merge the files of each group into fewer; no row changes."""
 
     row_group_size: int
     """Arrow bytes."""
@@ -203,27 +203,27 @@ class Rewriting:
     codec: ParquetCodec
     upload: UploadSettings
     marks: Mapping[str, str]
-    """What every footer carries: the pipeline and the journal's id."""
+    """Footer metadata of every file: the pipeline and the journal's id."""
     clock: Clock
     transform: Transform = DropRows()
     columns: Schema = NO_COLUMNS
-    """The columns of the table: a file has those that were there when it was written, and none of
-    its partition columns."""
+    """The columns of the table; a file has those that existed when it was written, except for
+    partition columns."""
     mapping: ColumnMapping | None = None
-    """How files of the table hold its columns; None without column mapping."""
+    """The physical names of the columns in data files; None without column mapping."""
     row_columns: RowColumns | None = None
-    """The columns in which rows keep their ids; None without row tracking."""
+    """The columns that hold row ids; None without row tracking."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileGroup:
-    """Files of one partition that one task rewrites; only `Concatenate` takes several."""
+    """Files of one partition that one task rewrites; several only for `Concatenate`."""
 
     files: tuple[ActiveFile, ...]
     """In the order of their rows."""
     outputs: int = 1
     sorted_by: tuple[str, ...] = ()
-    """The columns to sort the rows by; without any, they keep their order."""
+    """The columns to sort the rows by; if empty, they keep their order."""
 
     @property
     def file(self) -> ActiveFile:
@@ -244,9 +244,9 @@ class Rewritten:
     removed_from: Mapping[str, int] = field(default_factory=dict)
     """Dropped rows by the URI of their source object, if the rows name it."""
     taken: int = 0
-    """Rows whose value is in the column now."""
+    """Rows whose value moved to the column."""
     left: int = 0
-    """Rows whose value stays in `_rescued`: it does not fit, or the column has one already."""
+    """Rows whose value stays in `_rescued`: it does not fit, or the column already has one."""
 
     @property
     def old(self) -> ActiveFile:

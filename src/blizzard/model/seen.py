@@ -17,13 +17,13 @@ EXACT_IN_FLOAT64 = 1 << 53
 INT64_LIMIT = 1 << 63
 DECIMAL_DIGITS = 38
 MOST_MEMBERS = 1000
-"""At most this many members of an object are distinguished; with more the names are data."""
+"""The most distinguished members of an object; with more, the names are data."""
 FEWEST_KEYS = 50
 """An object with fewer different members than this is a struct."""
 KEYS_PER_OBJECT = 4
-"""Names are data if there are so many times more of them than any one object has."""
+"""Names are data if there are this many times more of them than members of any one object."""
 _IDENTIFIER = re.compile(r"[@$]?[^\W\d][\w$@-]*")
-"""What a program would call a field. `app.kubernetes.io/name`, `80/tcp` and `2024` are data."""
+"""A likely field name, unlike `app.kubernetes.io/name`, `80/tcp` and `2024`, which are data."""
 
 
 class Text(StrEnum):
@@ -35,7 +35,7 @@ class Text(StrEnum):
     """A day, YYYY-MM-DD."""
     OTHER = "other"
     BROKEN = "broken"
-    """It has half a surrogate pair, which no string column can hold."""
+    """With half a surrogate pair, which no string column can hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Seen:
     unbounded: bool = False
     """Numbers beyond the range of float64."""
     deep: bool = False
-    """Values that are nested deeper than any column."""
+    """Values nested deeper than any column may be."""
     texts: frozenset[Text] = frozenset()
     objects: Objects | None = None
     arrays: bool = False
@@ -111,7 +111,7 @@ class Seen:
 
     @property
     def families(self) -> int:
-        """Count the JSON types that were seen; integers and fractions are one."""
+        """Count the observed JSON types; all numbers are one."""
         number = self.integers is not None or self.fractions or self.unbounded
         return sum((self.booleans, number, bool(self.texts), self.objects is not None, self.arrays))
 
@@ -119,10 +119,10 @@ class Seen:
 NOTHING = Seen()
 
 
-Look = TypeVar("Look", "Integers", "Objects", "Seen")
+Observed = TypeVar("Observed", "Integers", "Objects", "Seen")
 
 
-def _joined(one: Look | None, other: Look | None) -> Look | None:
+def _joined(one: Observed | None, other: Observed | None) -> Observed | None:
     if one is None or other is None:
         return one if other is None else other
     return one.join(other)
@@ -145,10 +145,10 @@ def joined(some: Iterable[Mapping[str, Seen]]) -> dict[str, Seen]:
 
 
 def column_of(name: str, seen: Seen) -> Field | None:
-    """Return the narrowest column that takes every value; None where no type is known yet.
+    """Return the narrowest column that holds every value; None if no type is known yet.
 
-    Nulls, and arrays and objects that were always empty, have no known type. A place with
-    values of several types is a column of JSON text, and so are arrays nested to several depths.
+    Nulls, and arrays and objects that were always empty, have no known type. Values of several
+    types become a column of JSON text, and so do arrays nested to different depths.
     """
     if _is_json(seen):
         return Field(name=name, type=FieldType.JSON)
@@ -172,9 +172,9 @@ def column_of(name: str, seen: Seen) -> Field | None:
 
 
 def columns_of(members: Mapping[str, Seen]) -> tuple[Field, ...]:
-    """Return the columns of an object's members, without those of which no type is known yet.
+    """Return the columns of an object's members, except for members without a known type.
 
-    Of names that differ only in case the first stays: Delta column names are case-insensitive.
+    Of names that differ only in case, the first wins: Delta column names are case-insensitive.
     """
     taken: set[str] = set()
     columns = []
@@ -187,12 +187,12 @@ def columns_of(members: Mapping[str, Seen]) -> tuple[Field, ...]:
 
 
 def is_column_name(name: str) -> bool:
-    """Whether every reader of a Delta table takes a name for a column's."""
+    """Whether every reader of a Delta table accepts a name for a column."""
     return name not in ("", RESCUED) and name.isprintable() and not set(name) & FORBIDDEN_IN_NAMES
 
 
 def _is_json(seen: Seen) -> bool:
-    """Whether no one type takes every value, of arrays and objects as far as they go themselves."""
+    """Whether only JSON text holds every value; types inside arrays and objects do not count."""
     if seen.families > 1 or seen.unbounded or seen.deep or Text.BROKEN in seen.texts:
         return True
     if seen.arrays:
@@ -204,7 +204,7 @@ def _is_json(seen: Seen) -> bool:
 
 
 def _differs_in_depth(elements: Seen) -> bool:
-    """Whether arrays stand beside other values in arrays, as in the coordinates of GeoJSON."""
+    """Whether elements mix arrays with other values, as in the coordinates of GeoJSON."""
     if not elements.arrays:
         return False
     return elements.families > 1 or _differs_in_depth(elements.elements or NOTHING)
@@ -220,9 +220,9 @@ def _number(name: str, seen: Seen) -> Field:
 
 
 def _object(name: str, objects: Objects) -> Field | None:
-    """Return a struct of the members, or a map where their names are data.
+    """Return a struct of the members, or a map if their names are data.
 
-    Where there is nothing but names, and they are data, they are kept as JSON text.
+    Names that are data are kept as JSON text if there are no values.
     """
     together = objects.values or _all(objects.members)
     if not _has_values(together):
@@ -236,20 +236,20 @@ def _object(name: str, objects: Objects) -> Field | None:
 
 
 def _names_are_data(objects: Objects, together: Seen) -> bool:
-    """Whether all values are of one type, and the names are many or cannot be those of fields."""
+    """Whether all values have one type, and the names are many or cannot be field names."""
     if _is_json(together):
         return False
     return _are_many(objects) or (_is_flat(together) and _are_keys(objects.members))
 
 
 def _are_many(objects: Objects) -> bool:
-    """Whether there are many names, most of them in few objects."""
+    """Whether there are many names, most of them in only a few objects."""
     count = len(objects.members)
     return count >= FEWEST_KEYS and count >= KEYS_PER_OBJECT * objects.most
 
 
 def _are_keys(members: Mapping[str, Seen]) -> bool:
-    """Whether not all names can be those of a struct's fields, or half of them are no identifiers.
+    """Whether some names cannot be fields of a struct, or at least half are not identifiers.
 
     A member that is always null needs no field. Names that were too many to keep are keys, too.
     """
@@ -267,15 +267,15 @@ def _is_identifier(name: str) -> bool:
 
 
 def _is_flat(seen: Seen) -> bool:
-    """Whether there are no objects among the values, nor in arrays of them.
+    """Whether neither the values nor elements of arrays are objects.
 
-    Objects that stand under different names are joined in a map; each may have a form of its own.
+    A map would join objects of different names, but each may have its own members.
     """
     return seen.objects is None and (seen.elements is None or _is_flat(seen.elements))
 
 
 def _has_values(seen: Seen) -> bool:
-    """Whether there is something else than nulls and empty arrays and objects at any depth."""
+    """Whether there is anything but nulls and empty arrays and objects, at any depth."""
     number = seen.integers is not None or seen.fractions or seen.unbounded
     if seen.booleans or number or seen.texts:
         return True

@@ -40,7 +40,7 @@ class DecodeLimits:
     """How much is decoded at a time, and how many undeclared names are reported."""
 
     block_bytes: int = BLOCK_BYTES
-    """Approximate bytes of lines per batch of few columns."""
+    """Approximate bytes of lines per batch with few columns."""
     most_blocks: int = 4
     """At most this many blocks per wide batch."""
     max_cells: int = 4_000_000
@@ -76,7 +76,7 @@ class LookLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotLimits:
-    """When snapshots of the journal are written, which save reading it at the next start."""
+    """When to write snapshots of the journal, which save reading it at the next start."""
 
     entries: int = 100
     """Entries between two snapshots."""
@@ -132,7 +132,7 @@ class QueueSettings:
     service: QueueService = QueueService.SQS
     region: str | None = None
     account: str = ""
-    """Azure's, which the URL names."""
+    """The Azure account in the URL."""
     options: StorageOptions = field(default_factory=StorageOptions)
     """By the names `access_key_id`, `secret_access_key`, `session_token` and `profile`; for Azure
     `account_key`, `sas_key`, `token`, `client_id`, `client_secret` and `tenant_id`; for Google
@@ -156,7 +156,7 @@ class SourceSettings:
     max_files_per_batch: int = 10_000
     max_bytes_per_batch: int = 16 * 1024**3
     pattern: SourcePattern | None = None
-    """The names to read below the URI; None for all."""
+    """The names below the URI to read; None for all."""
     min_age: float = 0.0
     """The least age of a file in seconds, so that its writer has finished."""
     on_change: OnChange = OnChange.ERROR

@@ -15,17 +15,17 @@ R = TypeVar("R", bound=Reader)
 
 
 def open_reader(location: Location) -> Reader:
-    """Open a store that can only be read."""
+    """Open a store for reading only."""
     return Reader(location.uri, location.options)
 
 
 def open_store(location: Location) -> Store:
-    """Open a store that can be written."""
+    """Open a store for reading and writing."""
     return Store(location.uri, location.options)
 
 
 def open_table(settings: PipelineSettings, opening: Callable[[Location], R]) -> R | None:
-    """Open the table's directory; None where there is none yet, and so no journal either."""
+    """Open the table's directory; None if it, and so the journal, does not exist yet."""
     try:
         return opening(sink_location(settings))
     except ObjectMissing:
@@ -33,15 +33,15 @@ def open_table(settings: PipelineSettings, opening: Callable[[Location], R]) -> 
 
 
 def source_uris_of(settings: PipelineSettings) -> dict[str, str]:
-    """Return where the sources are, by their names, as the journal remembers it."""
+    """Return the URIs of the sources by name, as the journal records them."""
     return {source.name: written_out(source.uri) for source in settings.sources}
 
 
 def source_location(source: SourceSettings) -> Location:
-    """Return where a source is."""
+    """Return the location of a source."""
     return Location(uri=source.uri, options=source.storage_options)
 
 
 def sink_location(settings: PipelineSettings) -> Location:
-    """Return where the table's directory is."""
+    """Return the location of the table's directory."""
     return Location(uri=settings.sink.table_uri, options=settings.sink.storage_options)

@@ -18,7 +18,7 @@ EPOCHS: Mapping[str, Decimal] = {
     "epoch_us": Decimal(1),
     "epoch_ns": Decimal("0.001"),
 }
-"""The formats that are numbers, with the microseconds of one."""
+"""The numeric formats, with the microseconds per unit."""
 _LONG_MONTHS = (
     *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
     *("october", "november", "december"),
@@ -53,38 +53,38 @@ _ONE_OF = (("%d", "%e", "%j"), ("%m", "%b", "%B"), ("%Y", "%y"), ("%H", "%I"), (
 
 @dataclass(frozen=True, slots=True)
 class TimePattern:
-    """A pattern of codes, ready to be matched."""
+    """A compiled pattern of codes."""
 
     text: str
     regex: re.Pattern[str]
     codes: frozenset[str]
 
     @property
-    def tells_zone(self) -> bool:
-        """Whether it tells the zone of a time."""
+    def has_zone(self) -> bool:
+        """Whether it has a code for the zone."""
         return bool(self.codes & {"%z", "%Z"})
 
 
 @lru_cache(maxsize=256)
 def pattern_of(text: str) -> TimePattern:
-    """Compile a pattern; a ValueError says what is wrong with it."""
+    """Compile a pattern; raise ValueError if it is invalid."""
     written = CODE.sub(lambda code: _SHORT_FOR.get(code[0], code[0]), text)
     codes = CODE.findall(written)
     if unknown := [code for code in codes if code not in _CODES]:
         known = " ".join([*_CODES, *_SHORT_FOR])
-        raise ValueError(f"{unknown[0]} is not a known code; known are {known}")
+        raise ValueError(f"{unknown[0]} is not a known code; use {known}")
     if not codes:
         epochs = ", ".join(EPOCHS)
         raise ValueError(f"must be {ISO}, {epochs} or a pattern such as %d/%b/%Y:%H:%M:%S %z")
     for choice in _ONE_OF:
         if len([code for code in codes if code in choice]) > 1:
-            raise ValueError(f"{text} tells the same thing twice: {' and '.join(choice)}")
+            raise ValueError(f"{text} sets the same field twice: {' and '.join(choice)}")
     if repeated := [code for code in codes if code != "%%" and codes.count(code) > 1]:
         raise ValueError(f"{text} has {repeated[0]} twice")
     found = set(codes)
     has_day = "%j" in found or (found & {"%d", "%e"} and found & {"%m", "%b", "%B"})
     if not (found & {"%Y", "%y"} and has_day):
-        raise ValueError(f"{text} does not tell a day: it needs a year, a month and a day")
+        raise ValueError(f"{text} has no complete date: it needs a year, a month and a day")
     if ("%I" in found) != ("%p" in found):
         raise ValueError(f"{text} needs both %I and %p, or %H")
     parts = re.split(r"(%.)", written)

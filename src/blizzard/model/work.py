@@ -1,4 +1,4 @@
-"""Values that pass between stages: work units, what all of a batch share, and outcomes.
+"""Values that pass between stages: work units, the shared work of a batch, and outcomes.
 
 They cross from the driver to Spark's executors and back, so they are frozen and they pickle.
 """
@@ -32,20 +32,20 @@ from lakebed.types import KEEPING, OnMismatch, Provenance, UnknownFields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkUnit:
-    """Source files that one task reads, one after the other."""
+    """Source files that one task reads."""
 
     name: str
     partition_values: Mapping[str, str | None]
-    """What the paths of all of its files say; rows may add to it."""
+    """The partition values in the paths of all its files; rows may add more."""
     files: tuple[SourceFile, ...]
     file_size: int | None = None
-    """Where its data files are closed, so that all are about alike; None for what is asked for."""
+    """The size at which to close its data files, for even sizes; None for the configured one."""
     replay: LineReplay | None = None
-    """The lines in quarantine that are read again instead of files; None for any other unit."""
+    """The quarantined lines to read instead of files; None for any other unit."""
 
     @property
     def to_read(self) -> int:
-        """Return how many bytes of its files, or of its parts of them, are to be read."""
+        """Return the bytes to read of its files, or of its parts of them."""
         return sum(
             file.to_read if file.part is None else file.part.end - file.part.start
             for file in self.files
@@ -54,7 +54,7 @@ class WorkUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskLimits:
-    """How much of one source a task takes at once."""
+    """How much of a source a task reads at once."""
 
     max_concurrent_files: int
     batch_size: int
@@ -63,11 +63,11 @@ class TaskLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """What columns say of all rows of a batch; a unit that runs again says the same."""
+    """Provenance values that all rows of a batch share; the same if a unit runs again."""
 
     columns: tuple[Provenance, ...]
     batch: str
-    """The pipeline, the journal and the number of the entry that was to be written next."""
+    """The pipeline, the journal and the number of the next entry."""
     ingested_at: datetime
     """When the batch began."""
 
@@ -81,7 +81,7 @@ class Work:
     file_schema: Schema
     """The columns of the data files: the table's without its partition columns."""
     mapping: ColumnMapping | None = None
-    """How data files hold the columns; None where they have the same names in them."""
+    """The physical names of the columns in data files; None without column mapping."""
     unknown_fields: UnknownFields = UnknownFields.DROP
     on_mismatch: OnMismatch = OnMismatch.FAIL
     quarantine: QuarantineLimits | None = None
@@ -90,31 +90,31 @@ class Work:
     """The share of each file to sample for columns, from 0 to 1, without writing; None to read the
     files."""
     stamp: Stamp | None = None
-    """What columns say of where a row came from; None where no column does."""
+    """The values of provenance columns; None without such columns."""
     row_partitions: RowPartitions | None = None
-    """How a row gives its partition; None where the source path alone does."""
+    """How to partition rows; None if only the source path determines the partition."""
     rolling: RollingPolicy
     upload: UploadSettings
     limits: Mapping[str, TaskLimits]
-    """Those of each source."""
+    """By source."""
     marks: Mapping[str, str]
-    """What every footer carries: the pipeline and the journal's id."""
+    """Footer metadata of every file: the pipeline and the journal's id."""
     clock: Clock
     batch: int | None = None
-    """The number of the journal entry that is to be written next; None outside a journal."""
+    """The number of the next journal entry; None outside a journal."""
     outbox: str | None = None
-    """The pipeline whose outbox holds files until their entry; None where they need not wait."""
+    """The pipeline whose outbox holds files until their entry; None to write them in place."""
     show_values: bool = False
-    """Whether failures may quote what is in a line."""
+    """Whether failure messages may quote line content."""
     bounds: Bounds = field(default_factory=Bounds)
-    """When the batch is to end before all of its files are read."""
+    """When to end the batch before all of its files are read."""
     sizing: Sizing = field(default_factory=Sizing)
     decompress_ahead: bool = False
-    """Whether a thread of its own decompresses a large file: where cores would be idle."""
+    """Whether a separate thread decompresses a large file, because a core is idle."""
 
     @property
     def written(self) -> Schema:
-        """Return the columns that data files may have: all, and one for what none of them takes."""
+        """Return the columns of data files, with `_rescued` if values may go there."""
         keeps = self.unknown_fields in KEEPING or self.on_mismatch is OnMismatch.RESCUE
         return self.file_schema.with_rescued() if keeps else self.file_schema
 
@@ -129,32 +129,32 @@ class ClosedFile:
     rows: int
     sources: tuple[str, ...]
     runs: tuple[Run, ...] = ()
-    """Which records its rows come from; in a part of a file, counted from the part's start unless
-    the lines before it are known."""
+    """The records that its rows come from; in a part of a file, counted from the part's start
+    unless the lines before it are known."""
     statistics: Mapping[str, ColumnStatistics]
     seconds: float = 0.0
-    """How long it took to encode and write it."""
+    """The time to encode and write it."""
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """What the work took. It is for metrics alone: nothing is decided by it."""
+    """The effort of the work, for metrics only: no decision depends on it."""
 
     write_seconds: Mapping[str, float] = field(default_factory=dict)
-    """How long each data file took to be encoded and written, by its name."""
+    """The time to encode and write each data file, by its name."""
     download_retries: int = 0
     upload_retries: int = 0
     attempts: tuple[tuple[str, Done], ...] = ()
-    """What each attempt whose outcome counts has done in the end, by the attempt's name."""
+    """The final work of each attempt whose outcome counts, with the attempt's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitOutcome:
-    """The outcome of a unit: every source file read or failed, and the files that hold the rows.
+    """The outcome of a unit: the source files that were read or failed, and the written files.
 
-    A source file that is not in it was not read, because the unit was asked to end. Nothing in it
-    means anything until the driver has journaled it.
+    A source file that is not in it was not read, because the unit was asked to end. It has no
+    effect until the driver journals it.
     """
 
     unit: str
@@ -162,11 +162,11 @@ class UnitOutcome:
     files: tuple[FinishedFile, ...]
     quarantine: tuple[QuarantineFile, ...] = ()
     resolved: tuple[Resolved, ...] = ()
-    """The quarantine file of which lines became rows, where the unit replays some."""
+    """The quarantine files whose lines the unit replayed."""
     effort: Effort = field(default_factory=Effort)
     handed_in: bool = False
-    """Whether it left something for the next batch without a stop having been requested."""
+    """Whether it left something for the next batch, although no stop was requested."""
     sink_full: str | None = None
-    """What the sink's store said where it had no room for a file: no fault of any source file."""
+    """The error of the sink's store if it had no room for a file: no fault of a source file."""
     seen: Mapping[str, Seen] = field(default_factory=dict)
-    """What values looked like that have no column, by their paths, where columns are looked for."""
+    """The observed types of values without a column, by path, if columns are inferred."""

@@ -203,7 +203,7 @@ def test_no_more_rows_are_shown_than_asked_for(desk: Rescued) -> None:
         ("id == 1", "expected a number"),
         ("nope = 1", "there is no column nope; there are: id"),
         ("id = 'x'", "the column id has the type int64, which cannot be compared with 'x'"),
-        ("id = 1; drop", "character 7, ';', means nothing here"),
+        ("id = 1; drop", "unexpected ';' at character 7"),
         ("(id = 1", "found the end, expected )"),
     ],
 )

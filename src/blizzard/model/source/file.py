@@ -3,9 +3,9 @@
 There are many of them, and they travel from the driver to Spark's executors, so they are frozen and
 pickle fast.
 
-A byte range owns the lines that *start* in it. So its reader begins one byte early, skips the rest
-of the previous line, and reads past the end until its last line is complete: every line is read
-exactly once, however the file is cut.
+A byte range owns the lines that *start* in it. Its reader begins one byte early, skips the rest of
+the previous line, and reads past the end until its last line is complete: every line is read
+exactly once, wherever the file is cut.
 """
 
 import copyreg
@@ -35,7 +35,7 @@ class ByteRange:
 
 
 def cut(size: int, parts: int, *, start: int = 0) -> tuple[ByteRange, ...]:
-    """Cut `size` bytes from `start` on into ranges that cover each byte once."""
+    """Divide `size` bytes from `start` on into ranges that cover each byte once."""
     edges = [start + size * number // parts for number in range(parts + 1)]
     return tuple(ByteRange(low, high) for low, high in itertools.pairwise(edges))
 
@@ -66,7 +66,7 @@ def lines_of(
             if piece:
                 yield piece
             continue
-        # The range ends in this piece: its last line ends at the next newline from there on.
+        # The range ends in this piece: its last line ends at the next newline.
         newline = piece.find(b"\n", 0 if in_last else part.end - 1 - place)
         if newline >= 0:
             yield piece[: newline + 1]
@@ -109,7 +109,7 @@ class SourceFile:
     part: ByteRange | None = None
     """The bytes to read of a large plain file that several tasks share."""
     by_content: bool = False
-    """Whether to detect the compression by the first bytes, since the name is only a guess."""
+    """Whether to detect the compression from the first bytes, not from the name."""
     skip: int = 0
     """Lines read by earlier batches: the first ones, unless `unread` is set."""
     unread: tuple[Unread, ...] = ()
@@ -176,13 +176,13 @@ class UnfinishedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestedFile:
-    """A source file that is in the table, as the object it was when it was read."""
+    """A source file that is in the table, identified by the object that was read."""
 
     key: str
     size: int
     etag: str | None
     empty: bool = False
-    """Whether it gave no row, so that reading it again cannot duplicate rows."""
+    """Whether it had no rows, so that reading it again cannot duplicate any."""
     entry: int | None = None
     """The entry that finished it; None if unknown."""
     retracted: bool = False
@@ -196,7 +196,7 @@ class IngestedFile:
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "IngestedFile":
-        """Return the file of a row of a segment."""
+        """Build the file from a row of a segment."""
         key, size, etag, empty, entry, *flag = row
         return cls(key=key, size=size, etag=etag, empty=empty, entry=entry, retracted=bool(flag))
 
@@ -208,10 +208,10 @@ class Before:
     unfinished: UnfinishedFile | None = None
     """Set if it failed or was left partly unread."""
     finished: IngestedFile | None = None
-    """Set if all of it was ingested, as the object it was then."""
+    """Set if a version of it was ingested completely."""
     is_rejected: bool = False
-    """Whether it was to replace rows of other files, which was rejected: it is not read, even with
-    new content."""
+    """Whether its replacement of rows of other files was rejected: it is not read, even with new
+    content."""
 
     def object_of(self, key: str) -> SourceRecord | None:
         """Return the known object of a key as a record without lines; None if unknown."""
@@ -239,8 +239,8 @@ def _unpickled(kind: type[object], values: Sequence[object]) -> object:
 def _pickle_by_slots(kind: Any) -> None:  # noqa: ANN401 - any class with slots
     """Pickle a class by the values of its slots.
 
-    There is an instance for each of many small files: pickling by dataclass fields takes twice as
-    long, a quarter of the time of a batch.
+    Each of many small files has an instance: pickling by dataclass fields takes twice as long, a
+    quarter of the time of a batch.
     """
     names = kind.__slots__
     values = attrgetter(*names)

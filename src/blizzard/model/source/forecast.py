@@ -1,7 +1,7 @@
 """Forecast the Parquet size and the partitions of source files. Pure.
 
-The first batch uses typical values. Each entry then shows how many source bytes have become how
-many bytes of data files, which improves the forecast of the next batch.
+The first batch uses typical values. Each entry then shows the ratio of data file bytes to source
+bytes, which improves the forecast of the next batch.
 """
 
 import math
@@ -14,7 +14,7 @@ from lakebed.documents.entry import Entry
 from lakebed.types import Codec
 
 COMPRESSED_WEIGHT = 6
-"""The work of a compressed byte, in plain bytes."""
+"""The plain bytes that one compressed byte counts as."""
 PARQUET_PER_NDJSON = 0.2
 """Typical encoded bytes per byte of plain NDJSON."""
 LARGEST_SHARE = 1.16
@@ -22,12 +22,12 @@ LARGEST_SHARE = 1.16
 MOST_OVER = 1.25
 """The largest size at which a file is closed, relative to the target."""
 FULL_ENOUGH = 0.95
-"""The share of its size from which a file is full: another small row group would cost readers more
+"""The share of its size at which a file is full: another small row group would cost readers more
 than the missing bytes."""
 
 
 def weight(file: SourceFile) -> int:
-    """Estimate the bytes of plain NDJSON that are to be read of a file, or of the part of it."""
+    """Estimate the bytes of plain NDJSON to read of a file, or of its part."""
     if file.part is not None:
         size = file.part.end - file.part.start
     else:
@@ -37,28 +37,28 @@ def weight(file: SourceFile) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What source files are expected to become."""
+    """The expected data files of source files."""
 
     ratio: float = PARQUET_PER_NDJSON
-    """Encoded bytes for each byte of `weight`."""
+    """Encoded bytes per byte of `weight`."""
     partitions: float = 1.0
-    """Among how many files the rows of one source file are divided, by their own values."""
+    """The partitions that the rows of one source file are divided among, by their own values."""
     learned: bool = False
-    """Whether an entry has reported it."""
+    """Whether it is based on entries."""
 
     def encoded(self, files: Iterable[SourceFile]) -> float:
-        """Return how many bytes of Parquet files are expected to become."""
+        """Return the expected bytes of Parquet."""
         return sum(map(weight, files)) * self.ratio
 
     def filled(self, files: Iterable[SourceFile], file_size: int) -> float:
-        """Return how many times files are expected to fill a data file of each partition."""
+        """Return the expected number of data files per partition, as a fraction."""
         return self.encoded(files) / self.partitions / file_size
 
     def closes_at(self, files: Iterable[SourceFile], file_size: int) -> int | None:
-        """Return at which size one task should close its data files, so that all are about alike.
+        """Return the size at which a task should close its data files, for even sizes.
 
-        A little more than a file is one file, and not a full one with a small rest. None where
-        nothing is known of the data yet.
+        A little more than one file becomes one larger file, not a full one and a small one. None
+        while nothing is known about the data.
         """
         if not self.learned:
             return None
@@ -66,15 +66,15 @@ class Forecast:
         count = max(1, math.ceil(filled / LARGEST_SHARE))
         if count == 1:
             return int(file_size * MOST_OVER)
-        # A little room in each, so that no rest is left for one more.
+        # Each gets a little spare room, so that nothing is left for another file.
         room = filled / count * (1 + 0.1 / count) / FULL_ENOUGH
         return int(file_size * min(room, MOST_OVER))
 
     def after(self, entry: Entry, codec_of: Callable[[str, str], Codec]) -> "Forecast":
-        """Return what to expect after the results that an entry records.
+        """Return the forecast updated by the results in an entry.
 
-        `codec_of` says how a file of a source is compressed. Files of which only a part was read,
-        or that share data files with such, tell nothing.
+        `codec_of` returns the compression of a file of a source. An entry with failed or partly
+        read files changes nothing.
         """
         if not entry.is_batch or not entry.files:
             return self
@@ -88,16 +88,16 @@ class Forecast:
             return self
         ratio = sum(file.size for file in entry.files) / plain
         partitions = effective(entry)
-        if self.learned:  # half of what is new, so that one odd batch changes little
+        if self.learned:  # average with the past, so that one odd batch changes little
             ratio = (ratio + self.ratio) / 2
             partitions = (partitions + self.partitions) / 2
         return replace(self, ratio=ratio, partitions=partitions, learned=True)
 
 
 def effective(entry: Entry) -> float:
-    """Return among how many partitions of alike size the rows of a unit were divided.
+    """Return the effective number of equally large partitions per unit.
 
-    A few late rows in a partition of their own are hardly one more.
+    A partition with only a few late rows hardly counts.
     """
     by_unit: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for file in entry.files:

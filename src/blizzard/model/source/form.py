@@ -1,8 +1,7 @@
 """Forms of source files (compression, records, skipped records) and of source paths. Pure.
 
-A path is a folder, or names with `*`, `?` and `[…]` below one. Files are known by their names below
-the last folder that is written out, so that a pattern may become wider or narrower and the same
-file keeps its name.
+A path is a folder, or a pattern with `*`, `?` and `[…]` below one. The name of a file is relative
+to the last folder without wildcards, so it stays the same if the pattern gets wider or narrower.
 """
 
 import json
@@ -18,19 +17,19 @@ from lakebed.types import Codec, SourceFormat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkipRule:
-    """Which records are no rows: those of which one of these holds."""
+    """Skip a record to which at least one condition applies."""
 
     only_key: tuple[str, ...] = ()
-    """It has one top-level key, and that is one of these."""
+    """Its only top-level key is one of these."""
     with_key: tuple[str, ...] = ()
     """It has one of these top-level keys."""
     without_key: tuple[str, ...] = ()
     """It lacks one of these top-level keys."""
 
     def holds(self, line: bytes) -> bool:
-        """Whether a line is to be passed over; never one that is no JSON object.
+        """Whether to skip a line.
 
-        Nor one with a key twice: the decoder of the line says what is wrong with it.
+        A line that is not a JSON object or repeats a key is kept: the decoder reports its error.
         """
         try:
             members = _PARSER.decode(line.decode())
@@ -50,30 +49,30 @@ class SkipRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """What the files of a source are made of."""
+    """The format of a source's files."""
 
     format: SourceFormat = SourceFormat.NDJSON
     records: tuple[str, ...] = ()
     """The keys that lead from a document to its records."""
     skip: SkipRule | None = None
-    """The records that are passed over; None where all are rows."""
+    """The rule of which records to skip; None to skip none."""
 
     @property
     def is_documents(self) -> bool:
-        """Whether records need not be lines, so that only who reads from the start finds them."""
+        """Whether records need not be lines, and are found only by reading from the start."""
         return self.format is SourceFormat.JSON
 
     @property
     def counted_as(self) -> str:
-        """Return a name for what is counted in a file, the same where the same is counted.
+        """Return a name for the counted unit; record counts are comparable if it is equal.
 
-        Empty for lines, which is what a file's books count unless they say otherwise.
+        Empty for lines, the default in a source record.
         """
         return " ".join((self.format.value, *self.records)) if self.is_documents else ""
 
 
 class _MemberList(list[tuple[str, object]]):
-    """An object, with every member that it has."""
+    """The members of an object, including repeated ones."""
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -86,25 +85,25 @@ _PARSER = json.JSONDecoder(
 
 
 FIRST_BYTES = 16
-"""How many bytes of a file tell how it is compressed."""
+"""The bytes of a file that suffice to detect its compression."""
 
 COMPRESSED = tuple(codec for codec in Codec if codec.suffix)
 _SUFFIXES = tuple(codec.suffix for codec in COMPRESSED)
 
 
 def codec_of(path: str) -> Codec:
-    """Return the compression that a name tells: `.gz`, `.zst`, `.bz2`, anything else is none."""
+    """Return the compression by the suffix of a name: `.gz`, `.zst`, `.bz2`; else none."""
     if not path.endswith(_SUFFIXES):
         return Codec.NONE
     return next(codec for codec in COMPRESSED if path.endswith(codec.suffix))
 
 
 def codec_in(first: bytes, named: Codec) -> Codec:
-    """Return the compression that the first bytes of a file tell, and its name where they do not.
+    """Return the compression by the first bytes of a file, or by its name if they are ambiguous.
 
-    No JSON begins like a compressed stream. What begins with an object, an array or a record
-    separator is plain under any name; anything else is what its name says, and may be
-    corrupt.
+    No JSON begins like a compressed stream. A file that begins with an object, an array or a
+    record separator is plain, whatever its name; any other has the compression of its name, and
+    may be corrupt.
     """
     if first.startswith(b"{"):
         return Codec.NONE
@@ -118,13 +117,13 @@ def codec_in(first: bytes, named: Codec) -> Codec:
 WILD = re.compile(r"[*?\[]")
 SOME_LETTER = re.compile(r"\?|\[!?\]?[^\]]*\]")
 LOST_AND_FOUND = "lost+found"
-"""What a file system keeps for itself; only its administrator may read it."""
+"""A folder of the file system itself; only its administrator may read it."""
 HIDDEN = re.compile(rf"(?:^|/)(?:[_.]|{re.escape(LOST_AND_FOUND)}(?:/|\Z))")
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePattern:
-    """Which names below a folder belong to a source. `*` and `?` stop at a slash, `**` does not."""
+    """The names below a folder that a source reads; `**` matches slashes, `*` and `?` do not."""
 
     text: str
 
@@ -132,7 +131,7 @@ class SourcePattern:
         self.compiled()
 
     def compiled(self) -> re.Pattern[str]:
-        """Return the expression that a whole name must match; a ValueError says what is wrong."""
+        """Return the expression that a whole name must match; raise ValueError if it is invalid."""
         return lookback.compiled(self.text)
 
     @property
@@ -142,31 +141,31 @@ class SourcePattern:
 
     @property
     def after(self) -> str:
-        """Return a name after which all matching names come."""
+        """Return a name that sorts before all matching names."""
         start = self.start
         return f"{start[:-1]}{chr(ord(start[-1]) - 1)}{LAST}" if start else ""
 
     @property
     def until(self) -> str | None:
-        """Return a name that all matching names come before; None where there is no such name."""
+        """Return a name that sorts after all matching names; None if there is none."""
         return f"{self.start}{LAST}" if self.start else None
 
     @property
     def names_suffix(self) -> bool:
-        """Whether it says how the names end, as `*.log` does."""
+        """Whether it contains a suffix, as `*.log` does."""
         return "." in self._between_stars[-1]
 
     @property
     def _between_stars(self) -> list[str]:
-        """Return the pieces of the last part, with a letter in place of any one character."""
+        """Return the literal pieces of the last part, with a letter for each `?` and `[…]`."""
         return SOME_LETTER.sub("x", self.text.rpartition("/")[2]).split("*")
 
     def names_file(self, path: str) -> bool:
-        """Whether the pattern spells the suffix of a matching file, so that it is meant.
+        """Whether the pattern covers the suffix of a matching file explicitly.
 
-        `*.log` means all that ends so, and `part-*` also what has no suffix at all; but a bare `*`
-        says nothing of the kind. `*.log*` also means the names under which such files are put
-        aside, such as `a.log.1` and `a.log-20240511.gz`, but not `a.log.bak`.
+        `*.log` covers all files with that suffix, `part-*` also files without any; a bare `*`
+        covers none. `*.log*` also covers rotated files, such as `a.log.1` and `a.log-20240511.gz`,
+        but not `a.log.bak`.
         """
         if self.names_suffix:
             return True
@@ -177,7 +176,7 @@ class SourcePattern:
         return any(map(spelled.search, self._between_stars))
 
     def may_hold(self, folder: str) -> bool:
-        """Whether matching names may be below a folder; only where it is certain, none are."""
+        """Whether matching names may be below a folder; False only if there can be none."""
         parts, wanted = folder.split("/"), self.text.split("/")
         for depth, part in enumerate(parts):
             if depth >= len(wanted) - 1 and "**" not in wanted[min(depth, len(wanted) - 1)]:
@@ -190,12 +189,12 @@ class SourcePattern:
 
 
 def literally(name: str) -> SourcePattern:
-    """Return the pattern that only this name matches."""
+    """Return a pattern that matches only this name."""
     return SourcePattern(WILD.sub(lambda wild: f"[{wild.group()}]", name))
 
 
 def split(path: str) -> tuple[str, SourcePattern | None]:
-    """Divide a path into the folder that is written out and the pattern below it."""
+    """Split a path into the folder without wildcards and the pattern below it."""
     wild = WILD.search(path)
     if wild is None:
         return path, None
@@ -209,18 +208,18 @@ def split(path: str) -> tuple[str, SourcePattern | None]:
 
 
 def is_hidden(path: str) -> bool:
-    """Whether a name, or one of its folders, is hidden: a program's bookkeeping."""
+    """Whether a name, or one of its folders, is hidden: internal to some program."""
     return HIDDEN.search(path) is not None
 
 
-_TURN = re.compile(r"(?:[-._]\d+(?:T\d+)?Z?)+\Z")
+_ROTATION = re.compile(r"(?:[-._]\d+(?:T\d+)?Z?)+\Z")
 """A number or a date at the end of a name."""
-_COUNT = re.compile(r"\.\d{1,4}\Z")
-"""A number that the next rotation raises."""
+_NUMBER = re.compile(r"\.\d{1,4}\Z")
+"""A number that the next rotation increments."""
 
 
 def unrotated(path: str) -> str:
-    """Return a file's name without its folders, its number or date, and its compression.
+    """Return a file's name without folders, number or date, and compression suffix.
 
     `logs/access.log.2.gz`, `access.log-20240511` and `access.log.2024-05-11_13` are `access.log`.
     """
@@ -228,28 +227,28 @@ def unrotated(path: str) -> str:
 
 
 def renamed(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return those files, of all that are there, which get another name at the next rotation.
+    """Return the files that the next rotation renames.
 
-    They are the ones with a number, and the one that is still written. Dated names stay.
+    They are those with a number, and the current one. Dated names stay.
     """
     names = [(path, *_parts(path)) for path in paths]
-    logs = {_log(path, name) for path, name, turn in names if turn}
+    logs = {_log(path, name) for path, name, suffix in names if suffix}
     return tuple(
         path
-        for path, name, turn in names
-        if (_COUNT.fullmatch(turn) if turn else _log(path, name) in logs)
+        for path, name, suffix in names
+        if (_NUMBER.fullmatch(suffix) if suffix else _log(path, name) in logs)
     )
 
 
 def _parts(path: str) -> tuple[str, str]:
     """Return the name of a log, and the number or date of the file."""
-    name, turn = _unpacked(path.rpartition("/")[2]), ""
-    if (found := _TURN.search(name)) is not None and found.start():
-        name, turn = name[: found.start()], found[0]
-    return _unpacked(name), turn
+    name, suffix = _without_codec(path.rpartition("/")[2]), ""
+    if (found := _ROTATION.search(name)) is not None and found.start():
+        name, suffix = name[: found.start()], found[0]
+    return _without_codec(name), suffix
 
 
-def _unpacked(name: str) -> str:
+def _without_codec(name: str) -> str:
     return name.removesuffix(codec_of(name).suffix)
 
 

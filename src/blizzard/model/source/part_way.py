@@ -1,12 +1,12 @@
-"""Source files of which a part is read: what is left of them, and failures half way. Pure.
+"""Partly read source files: their unread byte ranges, and their failures. Pure.
 
-Tasks that share a plain file each stop at a place of their own. What is left of the file are byte
+Tasks that share a plain file may each stop before their end. The rest of the file is a list of byte
 ranges, each with the number of lines that were read between the previous one and itself: a line is
-numbered from the start of the file as soon as all lines before it are read.
+numbered from the start of the file once all lines before it are read.
 
-If the object that was begun is replaced or deleted, its rest cannot be read, and its replacement
-cannot be read without doubling rows. That is a failure until the object is back, or an operator
-gives up the rest or says that the replacement is another file.
+If the partly read object is replaced or deleted, its rest cannot be read, and reading its
+replacement would duplicate rows. The file fails until the object is back, or until an operator
+gives up the rest or declares the replacement to be another file.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,27 +18,27 @@ from lakebed.documents.records import Failure, FailureStage, SourceRecord, Unrea
 from lakebed.errors import LakeError, Whose
 
 FEW = 3
-"""How many byte ranges are named in a message; the journal has them all."""
+"""The most byte ranges in a message; the journal has them all."""
 
 
 class ChangedPartWay(LakeError, code="changed_part_way", whose=Whose.USER):
-    """A source file became another object after a part of it was read."""
+    """A partly read source file became another object."""
 
 
 class GonePartWay(LakeError, code="gone_part_way", whose=Whose.USER):
-    """A source file is gone after a part of it was read."""
+    """A partly read source file is gone."""
 
 
 CODES = frozenset({ChangedPartWay.code, GonePartWay.code})
 
 
 def is_part_way(record: SourceRecord) -> bool:
-    """Whether the table holds lines of a file that is not done."""
+    """Whether earlier batches have read lines of a file."""
     return record.records_read > 0
 
 
 def lacks_its_object(record: SourceRecord) -> bool:
-    """Whether a file waits for the object that was begun; it is read on once that is back."""
+    """Whether a file waits for its partly read object to come back."""
     return record.failure is not None and record.failure.code in CODES
 
 
@@ -49,7 +49,7 @@ def is_traced(record: SourceRecord, error: type[LakeError]) -> bool:
 
 
 def changed_part_way(record: SourceRecord) -> SourceRecord:
-    """Return the record of a file that is a different object now; it keeps the one begun."""
+    """Return the record of a file that became another object; it keeps the partly read one."""
     return _failed(
         record,
         ChangedPartWay(
@@ -65,22 +65,22 @@ def changed_part_way(record: SourceRecord) -> SourceRecord:
     )
 
 
-def read_otherwise(record: SourceRecord) -> SourceRecord:
-    """Enter a file of which something else is counted by now; the books keep what was begun."""
+def recounted(record: SourceRecord) -> SourceRecord:
+    """Return the record of a file whose records are counted differently; it keeps its counts."""
     return _failed(
         record,
         ChangedPartWay(
             "source.format or source.records was changed before all of it was read: "
-            f"{in_the_table(record)}, and as it is read now they cannot be distinguished from the "
-            "others. If the configuration is put back as it was, its rest is read. "
-            "source.on_change: reingest reads it whole as it is now, and the rows that are in the "
-            "table stay there, too"
+            f"{in_the_table(record)}, and with the new configuration they cannot be told apart "
+            "from the others. If the configuration is restored, the rest is read. "
+            "source.on_change: reingest reads the whole file with the new configuration, and the "
+            "rows that are in the table stay there, too"
         ),
     )
 
 
 def gone_part_way(record: SourceRecord) -> SourceRecord:
-    """Return the record of a file that no longer exists; it keeps the object that was begun."""
+    """Return the record of a file that no longer exists; it keeps the partly read object."""
     return _failed(
         record,
         GonePartWay(
@@ -94,27 +94,27 @@ def gone_part_way(record: SourceRecord) -> SourceRecord:
 
 
 def can_be_given_up(record: SourceRecord) -> bool:
-    """Whether a file failed and is gone from its source, and no operator has given it up so far.
+    """Whether a file failed and is gone from its source, and no operator has given it up yet.
 
-    Of one that is in the table in part that is its rest: what is in the table stays there.
+    Of a partly read file, only the rest is given up: its rows stay in the table.
     """
     return not record.discarded and (record.gone or is_traced(record, GonePartWay))
 
 
 def given_up(record: SourceRecord) -> SourceRecord:
-    """Return the record of a file, or of the rest of one, that will never come."""
+    """Return the record of a file that is given up, or whose rest is."""
     return replace(settled(record), gone=True, discarded=True)
 
 
 def found_again(record: SourceRecord) -> SourceRecord:
-    """Return the record of a file whose object is there again: what was begun is read on."""
+    """Return the record of a file whose object is back, so that reading continues."""
     return replace(record, gone=False, discarded=False) if is_part_way(record) else record
 
 
 def with_same_lines(record: SourceRecord, *, size: int, etag: str | None) -> SourceRecord | None:
-    """Return a file as another object in which the lines that were read stand where they stood.
+    """Return the record for another object that has the lines already read at the same place.
 
-    All else of it is left to read. None where it is shorter than what was read of it.
+    The rest of it is unread. None if it is shorter than what was read.
     """
     unread = record.unread
     if unread and unread[-1].end == record.size:
@@ -132,7 +132,7 @@ def with_same_lines(record: SourceRecord, *, size: int, etag: str | None) -> Sou
 
 
 def settled(record: SourceRecord) -> SourceRecord:
-    """Return a file as earlier batches left it: what they read is already recorded."""
+    """Return the record with only the counts of earlier batches, which are already recorded."""
     return replace(
         record,
         lines=0,
@@ -154,7 +154,7 @@ def _failed(record: SourceRecord, error: LakeError) -> SourceRecord:
 
 
 def in_the_table(record: SourceRecord) -> str | None:
-    """Return which lines of a file are in the table, in words; None where there is none."""
+    """Describe which lines of a file are in the table; None if none are."""
     count = record.records_read
     if not count:
         return None
@@ -166,7 +166,7 @@ def in_the_table(record: SourceRecord) -> str | None:
 
 
 def bytes_in_words(record: SourceRecord) -> str:
-    """Name the bytes that are left of a file; of many ranges the first."""
+    """Describe the unread bytes of a file; if there are many ranges, the first ones."""
     named = [f"{one.start} to {one.end - 1}" for one in record.unread]
     if len(named) > FEW:
         named[FEW:] = [f"of {len(named) - FEW} more ranges"]
@@ -174,9 +174,9 @@ def bytes_in_words(record: SourceRecord) -> str:
 
 
 def failed(record: SourceRecord, failure: Failure) -> SourceRecord:
-    """Return the record of a failure: only what is in the table counts, not what this batch read.
+    """Return the record of a failure, without what this batch read.
 
-    The record says how the file was before this batch.
+    `record` is that of the file before this batch.
     """
     record = replace(
         record,
@@ -190,20 +190,21 @@ def failed(record: SourceRecord, failure: Failure) -> SourceRecord:
         unit=None,
         failure=failure,
     )
-    told = in_the_table(record)
-    if told is None:
+    lines = in_the_table(record)
+    if lines is None:
         return record
-    return replace(record, failure=replace(failure, message=f"{failure.message}; {told}"))
+    return replace(record, failure=replace(failure, message=f"{failure.message}; {lines}"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePart:
-    """A byte range of a file, and its outcome; none where it was not begun."""
+    """A byte range of a file, and its outcome."""
 
     range: ByteRange
     lines_before: int
-    """Lines that earlier batches have read right before it."""
+    """The lines immediately before it that earlier batches read."""
     record: SourceRecord | None
+    """None if the range was not begun."""
 
     @property
     def is_read(self) -> bool:
@@ -214,7 +215,7 @@ class FilePart:
 def parts_of(
     files: Sequence[SourceFile], records: Sequence[SourceRecord | None]
 ) -> tuple[FilePart, ...]:
-    """Return the parts of one file, in their order, with their outcomes."""
+    """Return the parts of one file, in order, with their outcomes."""
     gaps = {one.start: one.lines_before for one in files[0].unread}
     return tuple(
         FilePart(range=file.part, lines_before=gaps.get(file.part.start, 0), record=record)
@@ -224,7 +225,7 @@ def parts_of(
 
 
 def lines_before(parts: Sequence[FilePart], number: int) -> int | None:
-    """Count the lines of the file before a part; None where some before it are not read yet."""
+    """Count the lines of the file before a part; None if some of them are not read yet."""
     earlier = parts[:number]
     if not all(part.is_read for part in earlier):
         return None
@@ -233,9 +234,9 @@ def lines_before(parts: Sequence[FilePart], number: int) -> int | None:
 
 
 def left_of(parts: Iterable[FilePart]) -> tuple[Unread, ...]:
-    """Return the bytes that are left after what these parts have read; adjacent ones are merged."""
+    """Return the bytes that these parts leave unread, with adjacent ranges merged."""
     left: list[Unread] = []
-    since = 0  # lines that are read since the last bytes that are not
+    since = 0  # lines read since the last unread bytes
     for part in parts:
         since += part.lines_before
         if part.record is None:
@@ -253,14 +254,14 @@ def left_of(parts: Iterable[FilePart]) -> tuple[Unread, ...]:
 
 
 def untouched(file: SourceFile) -> SourceRecord:
-    """Return the record of a file as earlier batches have left it."""
+    """Return the record of a file that this batch did not read."""
     return record_with(file, unread=file.unread)
 
 
 def record_with(file: SourceFile, **facts: Any) -> SourceRecord:  # noqa: ANN401 - those of a record
-    """Return the record of a file with some facts.
+    """Return the record of a file with more fields set.
 
-    There is one for each of many small files: `replace` would take five times as long.
+    Each of many small files has one: `replace` would take five times as long.
     """
     return SourceRecord(
         source=file.source,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from blizzard.model.bad_lines import TOO_MANY, Meant, WaitingFile, in_words
+from blizzard.model.bad_lines import TOO_MANY, Meant, WaitingFile, too_many_message
 from blizzard.model.settings import PipelineSettings, QuarantineLimits, RollingPolicy
 from blizzard.model.source.file import SourceFile
 from blizzard.model.work import ClosedFile
@@ -93,7 +93,7 @@ class BadOfFile:
     def _refuse(self, exceeded: str | None) -> None:
         if exceeded is not None and self.first is not None:
             raise BadLine(
-                in_words(exceeded, code=self.first.code, message=self.first.message),
+                too_many_message(exceeded, code=self.first.code, message=self.first.message),
                 code=TOO_MANY,
                 line=self.first.line,
                 field=self.first.field,
