@@ -37,11 +37,11 @@ source:
   path: s3://my-bucket/events
 sink:
   path: s3://my-bucket/delta-tables/events
-# blizzard init URI writes such a file after a look at your data"""
+# blizzard init URI reads samples of your data and writes such a file"""
 
 
 def check(document: Document) -> Iterator[ConfigFault]:
-    """Yield the faults of a document whose sections have none by themselves."""
+    """Yield the faults of a document whose sections are each valid by themselves."""
     pipelines = list(document.named_pipelines())
     if not pipelines:
         near = ("pipelines", "source", "sink", "schema", "error_handling")
@@ -67,12 +67,12 @@ def check(document: Document) -> Iterator[ConfigFault]:
 
 
 def _check_schema(path: KeyPath, schema: DeclaredSchema) -> Iterator[ConfigFault]:
-    """Refuse columns that are declared and to be found at once, and formats that are none."""
+    """Refuse `fields` together with `infer`, and invalid time formats."""
     here = (*path, "schema")
     if schema.infer and schema.fields_:
         yield ConfigFault(
             (*here, "infer"),
-            "stands beside fields; move the columns that are known to hints, or remove infer",
+            "cannot be combined with fields; move the known columns to hints, or remove infer",
         )
     if schema.hints and not schema.is_inferred:
         yield ConfigFault(
@@ -86,7 +86,7 @@ def _check_schema(path: KeyPath, schema: DeclaredSchema) -> Iterator[ConfigFault
 
 
 def _check_quarantine(path: KeyPath, handling: ErrorHandling) -> Iterator[ConfigFault]:
-    """Refuse limits of a quarantine that there is not: every bad line fails its file."""
+    """Refuse quarantine limits without a quarantine, where every bad line fails its file."""
     if handling.on_bad_record is OnBadRecord.QUARANTINE:
         return
     for key in ("max_bad_records", "max_bad_ratio"):
@@ -98,17 +98,17 @@ def _check_quarantine(path: KeyPath, handling: ErrorHandling) -> Iterator[Config
 
 
 def _check_queue(path: KeyPath, handling: ErrorHandling) -> Iterator[ConfigFault]:
-    """Refuse options of a queue that lies in the table directory, which has options of its own."""
+    """Refuse queue options without `dlq_path`: the table directory has options of its own."""
     if handling.dlq_storage_options and handling.dlq_path is None:
         yield ConfigFault(
             (*path, "error_handling", "dlq_storage_options"),
-            "belongs to dlq_path; without it the queue is in the table directory, and is reached "
-            "with the sink's storage_options",
+            "belongs to dlq_path; without it the queue is in the table directory, and uses the "
+            "sink's storage_options",
         )
 
 
 def _check_overlap(path: KeyPath, pipeline: PipelineSection) -> Iterator[ConfigFault]:
-    """Refuse sources of which one holds the other's files: they would be ingested twice."""
+    """Refuse a source that contains another one's files: they would be ingested twice."""
     places = [
         (name_path, name, place_in(folder_and_pattern(source)[0], source.storage_options))
         for name_path, name, source in pipeline.named_sources()
@@ -122,7 +122,7 @@ def _check_overlap(path: KeyPath, pipeline: PipelineSection) -> Iterator[ConfigF
 
 
 def _check_source(path: KeyPath, source: Source, sink: Sink | None) -> Iterator[ConfigFault]:
-    """Refuse a pattern or a template that cannot be read, and a horizon that counts nothing."""
+    """Refuse an invalid pattern or template, and a horizon without effect."""
     try:
         place(source.path)
     except ValueError as wrong:
@@ -132,10 +132,9 @@ def _check_source(path: KeyPath, source: Source, sink: Sink | None) -> Iterator[
 
 
 def place(path: str) -> tuple[str, SourcePattern | None]:
-    """Return the folder of a source, and the names that are meant below it.
+    """Return the folder of a source, and the pattern of the names below it.
 
-    On a local disk an existing folder or file is taken literally, with any
-    characters in its name.
+    On a local disk, the path of an existing folder or file is taken literally.
     """
     local = local_path(path)
     if local is not None and local.is_dir():
@@ -147,7 +146,7 @@ def place(path: str) -> tuple[str, SourcePattern | None]:
 
 
 def folder_and_pattern(source: Source) -> tuple[str, SourcePattern | None]:
-    """Return the place of a source; of a path that cannot be read, which is a fault, the path."""
+    """Return the place of a source, or the path itself if it is invalid, which is a fault."""
     try:
         return place(source.path)
     except ValueError:
@@ -155,7 +154,7 @@ def folder_and_pattern(source: Source) -> tuple[str, SourcePattern | None]:
 
 
 def _check_parts(path: KeyPath, sink: Sink) -> Iterator[ConfigFault]:
-    """Refuse parts that S3 would refuse, at the end of the first upload that has two of them."""
+    """Refuse a part size that S3 rejects, which would fail the first upload of two parts."""
     on_s3 = sink.uri is not None and place_of(sink.uri).scheme == "s3"
     if on_s3 and mebibytes(sink.part_size_mb) < SMALLEST_PART_ON_S3:
         yield ConfigFault(
@@ -165,17 +164,17 @@ def _check_parts(path: KeyPath, sink: Sink) -> Iterator[ConfigFault]:
 
 
 def _check_form(path: KeyPath, source: Source) -> Iterator[ConfigFault]:
-    """Refuse a path to records that leads nowhere, and a rule that says nothing."""
+    """Refuse an invalid path to records, and an empty `skip_records` rule."""
     here = (*path, "records")
     if source.records is not None and source.format is not SourceFormat.JSON:
-        yield ConfigFault(here, "says where in a document its records are; it needs format: json")
+        yield ConfigFault(here, "is the path to the records of a document; it needs format: json")
     elif source.records is not None and not all(source.records.split(".")):
-        yield ConfigFault(here, "must be keys with a dot between them, as in result.items")
+        yield ConfigFault(here, "must be keys separated by dots, as in result.items")
     rule = source.skip_records
     if rule is not None and not (rule.only_key or rule.with_key or rule.without_key):
         yield ConfigFault(
             (*path, "skip_records"),
-            "says nothing; it needs only_key, with_key or without_key, each a list of keys",
+            "is empty; it needs only_key, with_key or without_key, each a list of keys",
         )
 
 
@@ -205,7 +204,7 @@ def _check_compact(
         elif kinds.get(name) in UNSORTED:
             yield ConfigFault(here, f"names {name}, whose values have no order: it is nested")
         elif is_whole and name not in kinds and not _is_added(name, schema):
-            message = f"names {name}, which is no column of the schema"
+            message = f"names {name}, which is not a column of the schema"
             yield ConfigFault(here, message, near=(here, *columns_of(path)))
 
 
@@ -216,7 +215,7 @@ def _is_added(name: str, schema: DeclaredSchema | None) -> bool:
 def _check_provenance(
     path: KeyPath, schema: DeclaredSchema, sink: Sink | None
 ) -> Iterator[ConfigFault]:
-    """Yield the columns that are asked for twice, or whose names are taken."""
+    """Yield the provenance columns that are listed twice, or whose names are taken."""
     here = (*path, "schema", "provenance")
     wanted = dict.fromkeys(schema.provenance)
     if len(wanted) < len(schema.provenance):
@@ -227,18 +226,18 @@ def _check_provenance(
             if one.name.casefold() in names:
                 yield ConfigFault(
                     (*path, "schema", key, index, "name"),
-                    f"{one.name} is the column that provenance adds; give this one another name, "
-                    f"and add from: [{one.name!r}] to read the field",
+                    f"{one.name} is a provenance column; give this one another name, and add "
+                    f"from: [{one.name!r}] to read the field",
                 )
     for key in sink.template.keys if sink and sink.template else ():
         if key.casefold() in names:
-            yield ConfigFault(here, f"adds the column {key}, which is a partition column already")
+            yield ConfigFault(here, f"adds the column {key}, which is also a partition column")
 
 
 def _check_partitions(
     path: KeyPath, by: PartitionBy, fields: Sequence[Field]
 ) -> Iterator[ConfigFault]:
-    """Yield the faults of a template, and of the field that gives its times."""
+    """Yield the faults of a template, and of its timestamp field."""
     here = (*path, "sink", "partition_by")
     if by.timestamp_field is not None:
         yield from _check_timestamp(path, by.prefix_template, by.timestamp_field, fields)
@@ -256,19 +255,19 @@ def _check_partitions(
             yield ConfigFault(
                 (*here, "prefix_template"),
                 f"{key} is declared as {written[key.casefold()]}; "
-                "Delta does not tell upper from lower case",
+                "Delta does not distinguish upper and lower case",
             )
     if declared and set(declared) <= set(keys):
         yield ConfigFault(
             (*path, "schema", "fields"),
-            "every field is a partition column, so the data files would have no column",
+            "every field is a partition column, so the data files would have no columns",
         )
 
 
 def _check_timestamp(
     path: KeyPath, template: str, name: str, fields: Sequence[Field]
 ) -> Iterator[ConfigFault]:
-    """Refuse a field that tells no time, and a template that it cannot give."""
+    """Refuse a field that is not a time, and a template that it cannot fill."""
     here = (*path, "sink", "partition_by")
     place = (*here, "timestamp_field")
     found = event_time.find_timestamp(fields, name)
@@ -289,13 +288,13 @@ def _check_timestamp(
 
 
 def _unknown(name: str, fields: Sequence[Field]) -> str:
-    """Return what is wrong with a field that is not declared, or that is inside a list."""
+    """Return the fault of a field that is not declared, or is inside a list."""
     declared = dict(walk(fields))
     if any(path.replace("[]", "") == name for path in declared):
-        return f"{name} is inside a list or a map, so a row may have many of it or none"
+        return f"{name} is inside a list or a map, so a row may have several values or none"
     times = [path for path, field in declared.items() if field.type in event_time.TIME_TYPES]
     known = [path for path in times if "[]" not in path] + [field.name for field in fields]
     close = difflib.get_close_matches(name, known, n=1)
     names = ", ".join(dict.fromkeys([field.name for field in fields] + known))
-    told = f"did you mean {close[0]}?" if close else f"the declared fields are {names}"
-    return f"{name} is not a declared field; {told}"
+    hint = f"did you mean {close[0]}?" if close else f"the declared fields are {names}"
+    return f"{name} is not a declared field; {hint}"

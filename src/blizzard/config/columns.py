@@ -29,7 +29,7 @@ def schema_of(declared: DeclaredSchema) -> Schema:
 
 
 def columns_from(delta: Mapping[str, Any]) -> Schema | None:
-    """Return the columns of a Delta schema that JSON can give; None where it cannot be read."""
+    """Return the columns of a Delta schema that JSON can fill; None if it is unreadable."""
     try:
         return schema_of(DeclaredSchema.model_validate({"fields": fields_from_json(delta)}))
     except ValueError:
@@ -37,7 +37,7 @@ def columns_from(delta: Mapping[str, Any]) -> Schema | None:
 
 
 def format_faults(path: KeyPath, fields: Sequence[DeclaredField]) -> Iterator[ConfigFault]:
-    """Yield what is wrong with the formats of times, at every depth."""
+    """Yield the faults of time formats, at every depth."""
     for index, one in enumerate(fields):
         yield from _formats((*path, index), one)
 
@@ -47,8 +47,8 @@ def id_faults(path: KeyPath, schema: Schema) -> Iterator[ConfigFault]:
     for alike in same_ids(schema.fields):
         yield ConfigFault(
             path,
-            f"{' and '.join(alike)} happen to have the same Parquet field id, which is made from "
-            "the name; give one of them another name, and read the field by from:, a key of "
+            f"{' and '.join(alike)} happen to have the same Parquet field id, a hash of the name; "
+            "give one of them another name, and read the field by from:, a key of "
             "schema.fields",
             near=(),
         )
@@ -65,9 +65,9 @@ def _formats(path: KeyPath, one: DeclaredType) -> Iterator[ConfigFault]:
             continue
         if pattern.has_zone and one.type.type is FieldType.TIMESTAMP_NTZ:
             yield ConfigFault(
-                (*path, "format"), f"{name} tells a zone, and a timestamp_ntz has none"
+                (*path, "format"), f"{name} has a time zone, but a timestamp_ntz has none"
             )
-    # Without truncate a date takes whole days only, of which hardly any number is one in two units.
+    # Without truncate a date takes whole days only, which rarely collide between two units.
     epochs = [name for name in one.format if name in EPOCHS]
     in_order = sorted(epochs, key=[*EPOCHS].index)
     if epochs != in_order and (one.type.type is not FieldType.DATE or one.truncate):
@@ -75,8 +75,8 @@ def _formats(path: KeyPath, one: DeclaredType) -> Iterator[ConfigFault]:
         better = ", ".join(next(each) if name in EPOCHS else name for name in one.format)
         yield ConfigFault(
             (*path, "format"),
-            f"{epochs[0]} takes every number that a coarser unit after it is meant for, as a time "
-            f"near 1970; coarser units come first: format: [{better}]",
+            f"{epochs[0]} reads every number meant for a coarser unit after it as a time near "
+            f"1970; coarser units come first: format: [{better}]",
         )
     yield from format_faults((*path, "fields"), one.fields_)
     if one.items is not None:

@@ -53,7 +53,7 @@ def load(
 ) -> BlizzardSettings:
     """Read a configuration; raise ConfigInvalid with all faults.
 
-    `master` is that of the caller's session, whose executors must reach all places.
+    `master` is the master of the caller's session, whose executors must reach all places.
     """
 
     def faults(document: Document) -> Iterator[ConfigFault]:
@@ -183,7 +183,7 @@ def _sink(sink: Sink, options: StorageOptions, table: TableSection | None) -> Si
 
 
 def _form(source: Source) -> Form:
-    """Return what the files of a source are made of."""
+    """Return the form of the files of a source."""
     rule = source.skip_records
     return Form(
         format=source.format,
@@ -196,7 +196,7 @@ Value = TypeVar("Value")
 
 
 def _checked(value: Value | None) -> Value:
-    """Return a value that a document without faults has."""
+    """Return a value that every document without faults has."""
     if value is None:
         raise AssertionError("a required section is missing from a checked document")
     return value

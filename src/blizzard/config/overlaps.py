@@ -26,12 +26,12 @@ LOOPBACK = re.compile(r"localhost|127(\.\d+){3}|\[?::1\]?", re.IGNORECASE)
 
 
 def runs_in_this_process(master: str) -> bool:
-    """Whether Spark runs its tasks from here, with no cluster."""
+    """Whether Spark runs its tasks in this process, without a cluster."""
     return HERE.fullmatch(master) is not None
 
 
 def stays_on_this_machine(master: str) -> bool:
-    """Whether executors can only be on this machine: no other can reach such a master."""
+    """Whether all executors are on this machine, since no other can reach such a master."""
     if runs_in_this_process(master):
         return True
     scheme, _, rest = master.partition("://")
@@ -48,12 +48,12 @@ def leads_to_loopback(url: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address means the machine that uses it."""
+    """Whether an address is a loopback address or name."""
     return LOOPBACK.fullmatch(host) is not None
 
 
 def unreachable_driver(master: str, host: str) -> str | None:
-    """Return what is wrong with the address at which executors look for the driver, if anything."""
+    """Return why executors cannot reach the driver at an address; None if they may."""
     if stays_on_this_machine(master) or not is_loopback(host):
         return None
     return (
@@ -145,7 +145,7 @@ def _source_in_table(whose: str, table: Place, sources: list[_SourceRoot]) -> It
 
 
 def _is_passed_over(inner: str, pattern: SourcePattern | None) -> bool:
-    """Whether no dead letter in a folder below a source would ever be taken."""
+    """Whether a source takes no dead letter in a folder below it."""
     if inner:
         return is_hidden(inner) or (pattern is not None and not pattern.may_hold(inner))
     start = "" if pattern is None else pattern.start
@@ -153,17 +153,17 @@ def _is_passed_over(inner: str, pattern: SourcePattern | None) -> bool:
 
 
 LETTERS = "failures-"
-"""How the names of dead letters begin."""
+"""The prefix of the names of dead letters."""
 OURS = ("_blizzard", "_delta_log", "_staging")
-"""Folders of a table that are written by the programs themselves."""
+"""Folders of a table that the programs themselves write."""
 
 
 def unreachable(document: Document, master: str | None = None) -> Iterator[ConfigFault]:
-    """Yield a fault for each place that executors would look for on their own machines.
+    """Yield a fault for each place that executors would seek on their own machines.
 
     On a cluster a local path means another disk on every machine, so it is refused unless the
     configuration says that the folder is mounted everywhere. The driver's loopback is, too.
-    `master` is that of the caller's own session and overrides the configuration.
+    `master` is the master of the caller's session and overrides the configuration.
     """
     master = document.spark.master if master is None else master
     if runs_in_this_process(master):

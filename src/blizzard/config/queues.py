@@ -19,37 +19,37 @@ from lakebed.storage.options import SPELLINGS, StorageOptions, bare
 
 
 class _Queue:
-    """The queue of a source at one service: what those of all services have in common."""
+    """The queue of a source, as far as all services have it in common."""
 
     service: ClassVar[QueueService]
     scheme: ClassVar[str]
-    """The stores whose objects the queues announce."""
+    """The URI scheme of the store whose objects the queues announce."""
     what: ClassVar[tuple[str, str, str]]
-    """What a queue is, what it announces, and what is wrong with a source elsewhere."""
+    """Words for a queue, for what it announces, and for a source in another store."""
     noun: ClassVar[str]
-    """What its URL must be, with an example."""
+    """The required form of its URL, with an example."""
     package: ClassVar[tuple[str, str, str]]
-    """The module that is needed, its package, and the extra that installs it."""
+    """The required module, its package, and the extra that installs it."""
     credentials: ClassVar[tuple[str, ...]]
     others: ClassVar[tuple[str, ...]] = ("allow_http",)
     prefix: ClassVar[str]
-    """How the names of options begin."""
+    """The prefix of option names."""
     host: ClassVar[re.Pattern[str]]
     """The hosts of the service itself."""
     named: ClassVar[tuple[str, ...]] = ()
-    """How other names of its queues begin."""
+    """Prefixes of queue names other than URLs of the service."""
 
     def __init__(self, source: Source, url: str) -> None:
         self.source, self.url, self.parts = source, url, urlsplit(url)
         self.given = source.notifications.storage_options if source.notifications else {}
         self.own = {self.option(name): value for name, value in plain(self.given).items()}
-        """The options that are set for the queue itself."""
+        """The options of the queue itself."""
         store = {self.option(name): value for name, value in plain(source.storage_options).items()}
-        # Credentials belong to one place: those of the store are not joined to others.
+        # Credentials come from one place: those of the store and the queue are never mixed.
         has_login = bool(set(self.credentials) & set(self.own))
         inherited = self.others if has_login else (*self.credentials, *self.others)
         self.options = {**{key: store[key] for key in inherited if key in store}, **self.own}
-        """The options that hold: its own, or those of the store of its source."""
+        """The options in effect: its own, or those of its source's store."""
 
     @classmethod
     def names(cls, url: str) -> bool:
@@ -62,7 +62,7 @@ class _Queue:
         return cls.host.fullmatch(urlsplit(url).hostname or "")
 
     def url_fault(self) -> str | None:
-        """Return what is wrong with the URL of the queue."""
+        """Return the fault of the queue's URL, if any."""
         if (mistaken := self.mistaken()) is not None:
             return mistaken
         parts = self.parts
@@ -71,7 +71,7 @@ class _Queue:
         return None if self.is_queue() else f"must be {self.noun}"
 
     def mistaken(self) -> str | None:
-        """Return what is wrong with the name of something else, such as a topic."""
+        """Return the fault of a name for something other than a queue, such as a topic."""
 
     def is_queue(self) -> bool:
         """Whether the URL has the form of a queue's."""
@@ -79,36 +79,36 @@ class _Queue:
         return self._has_names(range(names, names + 1))
 
     def _has_names(self, counts: range) -> bool:
-        """Whether the path of the URL has so many names."""
+        """Whether the number of names in the URL's path is one of `counts`."""
         count = sum(1 for name in self.parts.path.split("/") if name)
         is_url = self.parts.scheme in ("http", "https") and bool(self.parts.hostname)
         return is_url and count in counts
 
     def more_faults(self, here: KeyPath) -> Iterator[ConfigFault]:  # noqa: ARG002 - most have no more
-        """Yield what else is wrong with a queue of this service."""
+        """Yield further faults of a queue of this service."""
         yield from ()
 
     def settings(self, **more: Any) -> QueueSettings:  # noqa: ANN401 - fields of the settings
-        """Return the queue, which has no fault."""
+        """Return the settings of a queue without faults."""
         login = {key: self.options[key] for key in self.credentials if key in self.options}
         more = {"url": self.url, "endpoint": self.url.rpartition("/")[0], **more}
         return QueueSettings(service=self.service, options=StorageOptions(login), **more)
 
     def faults(self, here: KeyPath) -> Iterator[ConfigFault]:
-        """Yield what is wrong with the queue."""
+        """Yield the faults of the queue."""
         if (wrong := self.url_fault()) is not None:
             yield ConfigFault((*here, "queue"), wrong)
             return
         if place_of(self.source.path).scheme != self.scheme:
             what, announced, store = self.what
-            fault = f"is {what}, which tells of {announced}, but the path of the source is {store}"
+            fault = f"is {what}, which announces {announced}, but the source's path is {store}"
             yield ConfigFault((*here, "queue"), fault)
         yield from package_faults(here, *self.package)
         known = (*self.credentials, *self.others)
         for name in self.given:
             if self.option(name) not in known:
                 names = ", ".join(self.written(each) for each in known)
-                fault = f"unknown option of a queue; there are {names}"
+                fault = f"unknown option of a queue; the options are {names}"
                 yield ConfigFault((*here, "storage_options", name), fault)
         if self.parts.scheme == "http" and self.options.get("allow_http", "").lower() != "true":
             yield ConfigFault(
@@ -119,7 +119,7 @@ class _Queue:
         yield from self.more_faults(here)
 
     def option(self, name: str) -> str:
-        """Return the name of an option in the code, as the stores of the same cloud have it."""
+        """Return the canonical name of an option, which the stores of the same cloud share."""
         plain_name = bare(name.lower())
         for canonical, spellings in SPELLINGS[self.scheme].items():
             if plain_name in (bare(each.lower()) for each in spellings):
@@ -127,7 +127,7 @@ class _Queue:
         return plain_name
 
     def written(self, option: str) -> str:
-        """Return how an option is written in a configuration."""
+        """Return the name of an option in a configuration."""
         return f"{self.prefix}{option.upper()}"
 
 
@@ -175,7 +175,7 @@ class _Sqs(_Queue):
             if region is not None and own.get(key, region) != region:
                 yield ConfigFault(
                     (*here, "storage_options"),
-                    f"has another region than the queue, whose URL says {region}; remove the "
+                    f"has another region than the queue's URL, which is in {region}; remove the "
                     "option",
                 )
 
@@ -186,7 +186,7 @@ class _Sqs(_Queue):
         return super().settings(endpoint=endpoint, region=region)
 
     def _region(self) -> str | None:
-        """Return the region that the URL names; None for a queue that is not at AWS."""
+        """Return the region in the URL; None for a queue outside AWS."""
         found = self.own_host(self.url)
         return None if found is None else next(each for each in found.groups() if each)
 
@@ -208,13 +208,13 @@ class _Azure(_Queue):
         return f"{self.prefix}{part}{option.upper()}"
 
     def more_faults(self, here: KeyPath) -> Iterator[ConfigFault]:
-        # These credentials are good in one account alone.
+        # These credentials are valid in one account only.
         inherited = {"account_key", "sas_key"} & (self.options.keys() - self.own.keys())
         place = place_in(self.source.path, self.source.storage_options)
         if inherited and place.account not in ("", self._account()):
             yield ConfigFault(
                 (*here, "queue"),
-                "is in another account than the source, whose key it does not take; set the "
+                "is in another account than the source, whose key is not valid there; set the "
                 "queue's credentials in notifications.storage_options",
             )
 
@@ -227,7 +227,7 @@ class _Azure(_Queue):
 
 
 class _PubSub(_Queue):
-    """A subscription has its name at Google; a URL before that names another endpoint."""
+    """A Pub/Sub subscription; a URL before its name is another endpoint."""
 
     service = QueueService.PUBSUB
     scheme = "gs"
@@ -245,7 +245,7 @@ class _PubSub(_Queue):
 
     @classmethod
     def name_of(cls, url: str) -> str:
-        """Return the one name of a subscription, for any endpoint of Google's that a URL names."""
+        """Return the unique name of a subscription, without the URL of an endpoint of Google."""
         found = cls._name.fullmatch(url)
         if found is None or (found["endpoint"] and not cls.names(url)):
             return url
@@ -268,13 +268,13 @@ _SERVICES: tuple[type[_Queue], ...] = (_Azure, _PubSub, _Sqs)
 
 
 def faults(path: KeyPath, source: Source) -> Iterator[ConfigFault]:
-    """Yield what is wrong with the queue of a source."""
+    """Yield the faults of a source's queue."""
     if (queue := _queue(source)) is not None:
         yield from queue.faults((*path, "notifications"))
 
 
 def shared_faults(document: Document) -> Iterator[ConfigFault]:
-    """Yield queues that two pipelines would read: each would take the other's messages."""
+    """Yield the queues of several pipelines, each of which would take the others' messages."""
     users: dict[str, str] = {}
     for path, pipeline_name, pipeline in document.named_pipelines():
         for below, _name, source in pipeline.named_sources():
@@ -285,8 +285,8 @@ def shared_faults(document: Document) -> Iterator[ConfigFault]:
             if first != pipeline_name:
                 yield ConfigFault(
                     (*path, *below, "notifications", "queue"),
-                    f"is the queue of pipeline {first}, too; each would take the other's "
-                    "messages: give every pipeline a queue of its own",
+                    f"is also the queue of pipeline {first}; each would take the other's messages: "
+                    "give every pipeline a queue of its own",
                 )
 
 
@@ -297,7 +297,7 @@ def queue_of(source: Source) -> QueueSettings | None:
 
 
 def _queue(source: Source) -> _Queue | None:
-    """Return the queue of a source: its service is as the URL says, else of the store's cloud."""
+    """Return the queue of a source, whose service follows from the URL, else from the store."""
     if source.notifications is None:
         return None
     url, scheme = source.notifications.queue.rstrip("/"), place_of(source.path).scheme

@@ -87,19 +87,19 @@ def test_an_identity_may_read_a_queue_in_another_account(tmp_path: Path):
         ),
         (
             {"queue": "https://sqs.eu-west-1.amazonaws.com/1/q"},
-            "queue: is a queue of SQS, which tells of objects in S3",
+            "queue: is a queue of SQS, which announces objects in S3",
         ),
-        ({"path": "gs://lake/in"}, "queue: is a storage queue of Azure, which tells of blobs in"),
+        ({"path": "gs://lake/in"}, "queue: is a storage queue of Azure, which announces blobs in"),
         (
             {"own": {"AZURE_STORAGE_ENDPOINT": "x"}},
-            "storage_options.AZURE_STORAGE_ENDPOINT: unknown option of a queue; there are AZURE_",
+            "storage_options.AZURE_STORAGE_ENDPOINT: unknown option of a queue; the options are AZURE_",
         ),
         (
             {
                 "queue": "https://other.queue.core.windows.net/new-files",
                 "source__storage_options": {"AZURE_STORAGE_ACCOUNT_KEY": "canary"},
             },
-            "queue: is in another account than the source, whose key it does not take",
+            "queue: is in another account than the source, whose key is not valid there",
         ),
     ],
     ids=json.dumps,

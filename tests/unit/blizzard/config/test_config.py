@@ -276,7 +276,7 @@ def test_columns_are_declared_or_found_and_hints_belong_to_the_latter(tmp_path: 
     assert (hinted.pipelines[0].infer, hinted.pipelines[0].schema) == (True, Schema((ID,)))
 
     (both,) = faults_of(tmp_path, minimal() | {"schema": {"infer": True, "fields": [field]}})
-    assert both.startswith("schema.infer: stands beside fields")
+    assert both.startswith("schema.infer: cannot be combined with fields")
     declared = {"fields": [field], "hints": [field | {"name": "x"}]}
     (stray,) = faults_of(tmp_path, minimal() | {"schema": declared})
     assert stray.startswith("schema.hints: belongs to infer: true")

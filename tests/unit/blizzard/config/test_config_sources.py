@@ -148,10 +148,10 @@ def test_what_is_told_of_files_is_what_they_are(tmp_path: Path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["records: Records"], "source.records: says where .* it needs format: json"),
-        (["format: json", "records: a..b"], "source.records: must be keys with a dot"),
-        (["skip_records: {}"], "source.skip_records: says nothing; it needs only_key"),
-        (["skip_records: {only_key: []}"], "source.skip_records: says nothing"),
+        (["records: Records"], "source.records: is the path .* it needs format: json"),
+        (["format: json", "records: a..b"], "source.records: must be keys separated by dots"),
+        (["skip_records: {}"], "source.skip_records: is empty; it needs only_key"),
+        (["skip_records: {only_key: []}"], "source.skip_records: is empty"),
         (["skip_records: {keys: [a]}"], "source.skip_records.keys"),
         (["format: csv"], "source.format: "),
     ],

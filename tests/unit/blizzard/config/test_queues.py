@@ -71,20 +71,20 @@ def test_a_queue_elsewhere_may_be_told_its_region(tmp_path: Path):
         ({"queue": "https://sqs.eu-west-1.amazonaws.com/"}, "queue: must be the URL of an SQS"),
         (
             {"queue": "https://lake.queue.core.windows.net/new-files"},
-            "queue: is a storage queue of Azure, which tells of blobs in Azure, but the path",
+            "queue: is a storage queue of Azure, which announces blobs in Azure, but the source",
         ),
         (
             {"queue": "projects/lake/subscriptions/new-files"},
-            "queue: is a subscription of Pub/Sub, which tells of objects in Google Cloud Storage",
+            "queue: is a subscription of Pub/Sub, which announces objects in Google Cloud Storage",
         ),
         ({"queue": f"{URL}?Action=x"}, "queue: must not hold credentials, ? or #"),
         ({"queue": "https://k:s@h/1/q"}, "queue: must not hold credentials, ? or #"),
         ({"queue": "http://127.0.0.1/1/q"}, "queue: is http://, which is not encrypted"),
-        ({"path": "gs://lake/in"}, "queue: is a queue of SQS, which tells of objects in S3"),
-        ({"path": "/lake/in"}, "queue: is a queue of SQS, which tells of objects in S3"),
+        ({"path": "gs://lake/in"}, "queue: is a queue of SQS, which announces objects in S3"),
+        ({"path": "/lake/in"}, "queue: is a queue of SQS, which announces objects in S3"),
         (
             {"own": {"AWS_REGION": "us-east-1"}},
-            "storage_options: has another region than the queue, whose URL says eu-west-1",
+            "storage_options: has another region than the queue's URL, which is in eu-west-1",
         ),
         ({"own": {"AWS_ENDPOINT": "x"}}, "storage_options.AWS_ENDPOINT: unknown option of a queue"),
         (
@@ -110,7 +110,7 @@ def test_two_pipelines_do_not_share_a_queue(tmp_path: Path):
     }
     (found,) = faults_of(tmp_path, {"pipelines": each})
     assert found.startswith(
-        "pipelines.b.source.notifications.queue: is the queue of pipeline a, too"
+        "pipelines.b.source.notifications.queue: is also the queue of pipeline a"
     )
 
 
