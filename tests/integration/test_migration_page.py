@@ -207,4 +207,4 @@ def test_a_folder_of_sparks_parquet_sink(tmp_path: Path):
     desk.land("c.ndjson", {"id": 3, "name": "n3"})
     desk.ingest()
     assert ids(desk.table) == [1, 2, 3]
-    balanced(desk, "of other programs and committed by penguin")
+    balanced(desk, "of other programs, committed by penguin")

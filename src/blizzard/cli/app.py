@@ -1,4 +1,4 @@
-"""Arguments and commands. What is heavy is loaded when a command is called, not before."""
+"""Arguments and commands; heavy modules are loaded when a command is called."""
 
 import re
 from importlib.util import find_spec
@@ -19,7 +19,7 @@ from lakebed.types import LogFormat, LogLevel
 
 
 class BlizzardCommands(ForwardingGroup):
-    """The commands that are modules of their own, each imported when it is called."""
+    """The commands with modules of their own, each imported when it is called."""
 
     packages = ("blizzard.cli", "liveview.terminal")
 
@@ -29,7 +29,7 @@ app = program(BlizzardCommands)
 
 def missing() -> list[str]:
     """Return the packages of the extra `blizzard` that are not installed."""
-    from importlib.metadata import requires  # noqa: PLC0415 - it takes as long as help does
+    from importlib.metadata import requires  # noqa: PLC0415 - as slow as the help itself
 
     of_extra = (each for each in requires("blizzard-penguin") or () if "'blizzard'" in each)
     names = (re.split(r"[^\w-]", each)[0].replace("-", "_") for each in of_extra)
@@ -37,7 +37,7 @@ def missing() -> list[str]:
 
 
 def require_packages() -> None:
-    """Exit with what to install, unless blizzard is installed whole."""
+    """Exit with advice on what to install, unless blizzard is installed completely."""
     if names := missing():
         print_error(
             f"error: blizzard is not installed here, only penguin: {', '.join(names)} "
@@ -65,12 +65,12 @@ def run(
 ) -> None:
     """Turn NDJSON files into Parquet in the directory of a Delta table, exactly once.
 
-    Without a command it runs until it is stopped, and reads files as they land; with --once it
-    reads what is there. `blizzard init FOLDER` writes a configuration to begin with, and
-    `blizzard demo` shows it all on sample data.
+    Without a command it reads files as they land, until it is stopped; with --once it reads the
+    files that are there. `blizzard init FOLDER` writes a first configuration, and `blizzard demo`
+    runs everything on sample data.
 
     Args:
-        once: Read what is there, then exit.
+        once: Read the files that are there, then exit.
     """
     if call.has_subcommand:
         return
@@ -92,7 +92,7 @@ def warm_command(
 ) -> None:
     """Make Spark start faster from now on.
 
-    Save what Java works out at every start, as a class-data-sharing archive.
+    Save Spark's loaded classes as a class-data-sharing archive.
 
     Args:
         again: Replace an existing archive.

@@ -89,18 +89,18 @@ def audit(
 
 
 def _exit_code(error: LakeError) -> int:
-    """Return 2 if it is not known whether a table is balanced."""
+    """Return 2 if it is unknown whether a table is balanced."""
     return FAILED if isinstance(error, NothingToAccept) else USAGE
 
 
 def _accept(place: Location, found: Audit, version: int, reason: str, at: datetime) -> None:
-    """Accept exactly the rows that an audit says a version has removed."""
+    """Accept exactly the rows that a version removed according to an audit."""
     loss = next((one for one in found.losses if one.version == version), None)
     if loss is None:
         raise NothingToAccept(
             f"version {version} has no difference of kind rows_removed, nor one of kind "
-            "file_removed that penguin fsck made, or it is accepted already; blizzard audit shows "
-            "which versions have one",
+            "file_removed made by penguin fsck, or it is accepted already; blizzard audit shows "
+            "the versions with one",
             path=place.uri,
         )
     document = replace(loss, reason=reason, created=at.isoformat())
@@ -114,9 +114,9 @@ def audit_of(
     pipelines: Sequence[PipelineSettings] = (),
     opens: OpenReader = open_reader,
 ) -> Audit:
-    """Audit the table of a place; a folder that does not exist is an error, and not balanced.
+    """Audit the table at a location; raise if its folder does not exist.
 
-    Dead letters are reached as the pipelines say whose queues they are in.
+    Dead letters are read with the storage options of the pipelines that wrote them.
     """
     folder = local_path(table.uri)
     if folder is not None and not folder.exists():
@@ -130,7 +130,7 @@ def audit_of(
 
 
 def source_counts(settings: PipelineSettings, clock: Clock) -> SourceCounts:
-    """Count the source files of a pipeline by state; what keeps it from counting is no error."""
+    """Count the source files of a pipeline by state; an error is returned in the counts."""
     try:
         return Reconciler(settings, open_reader, clock).count()
     except LakeError as trouble:
@@ -138,19 +138,19 @@ def source_counts(settings: PipelineSettings, clock: Clock) -> SourceCounts:
 
 
 def not_covered(found: Audit, sources: Sequence[SourceCounts]) -> tuple[str, ...]:
-    """List what a verdict on a table leaves out: files that never reached it, and other places."""
+    """List what a verdict leaves out: files that never reached the table, and other places."""
     counted = {one.pipeline for one in sources}
     waiting = found.totals.bad_lines_waiting
     uncovered = [f"{one.pipeline}: {text}" for one in sources for text in one.sentences()]
     uncovered += [
-        f"{name}: its source files, since the configuration does not have this pipeline"
+        f"{name}: its source files, since this pipeline is not in the configuration"
         for name in found.pipelines
         if name not in counted
     ]
     if waiting:
         uncovered.append(f"{plural(waiting, 'bad line')} in quarantine; see blizzard dlq list")
     if found.elsewhere:
-        uncovered.append(f"{plural(found.elsewhere, 'data file')} outside of the table's directory")
+        uncovered.append(f"{plural(found.elsewhere, 'data file')} outside the table's directory")
     return tuple(uncovered)
 
 
@@ -163,7 +163,7 @@ def _letters_at(table: Location, uri: str, pipelines: Sequence[PipelineSettings]
 def audit_document(
     uri: str, found: Audit, sources: Sequence[SourceCounts] = ()
 ) -> dict[str, object]:
-    """Return an audit in the keys that docs/answers.md promises."""
+    """Return an audit with the keys documented in docs/answers.md."""
     counts = "source_files lines blank filtered quarantined bad_lines_waiting replayed passed_over"
     return {
         "table_uri": uri,
@@ -187,7 +187,7 @@ def audit_document(
 
 
 def committer_of(pipelines: Sequence[PipelineSettings]) -> str:
-    """Return who commits what waits: penguin, unless every pipeline of the table does it itself."""
+    """Return which program commits: penguin, unless every pipeline of the table commits inline."""
     programs = {one.sink.committer for one in pipelines}
     return programs.pop() if len(programs) == 1 else "penguin"
 
@@ -195,7 +195,7 @@ def committer_of(pipelines: Sequence[PipelineSettings]) -> str:
 def _text(
     uri: str, found: Audit, sources: Sequence[SourceCounts], committer: str
 ) -> Iterator[Line]:
-    """Yield an audit for a person, who runs `committer` to have the rest committed."""
+    """Yield an audit for a person; `committer` is the program that commits waiting entries."""
     at = "no version yet" if found.version is None else f"version {found.version}"
     yield f"table {uri}: {at}"
     yield from _books(found, committer)
@@ -203,13 +203,13 @@ def _text(
     yield from _others(found.others)
     if found.history_since:
         yield (
-            f"  the log's history is known since version {found.history_since}: what that version "
-            "and those before it did is known only by its result"
+            f"  the log's history begins with version {found.history_since}: of that version and "
+            "earlier ones only the result is known"
         )
     for loss in found.accepted:
-        stands = "" if loss.version in found.applied else "; it does not say what is missing now"
+        but = "" if loss.version in found.applied else "; it does not match what is missing now"
         files = plural(len(loss.files), "file")
-        yield f"  accepted: {loss.message} of {files}: {loss.reason}{stands}"
+        yield f"  accepted: {loss.message} of {files}: {loss.reason}{but}"
     yield from (f"  {one.kind}: {one.message}" for one in found.differences[:FEW])
     if len(found.differences) > FEW:
         kinds = Counter(one.kind.value for one in found.differences[FEW:])
@@ -217,8 +217,8 @@ def _text(
         yield f"  ... and {rest}; --output json has them all"
     if found.is_balanced:
         deeper = "" if found.deep else " (--deep also reads footers)"
-        says = "the table holds what the journals say, and every data file is there"
-        yield f"balanced: {says}{deeper}"
+        verdict = "the table holds what the journals say, and every data file is there"
+        yield f"balanced: {verdict}{deeper}"
     else:
         yield f"not balanced: {plural(len(found.differences), 'difference')}"
     yield from (f"  not covered: {each}" for each in not_covered(found, sources))
@@ -252,7 +252,7 @@ def _files(found: Audit, committer: str) -> Table:
             for at, words in IN_WORDS.items()
         ),
         ("in the table, by other writers", found.by_others),
-        ("in the table, of other programs and committed by penguin", found.adopted),
+        ("in the table, of other programs, committed by penguin", found.adopted),
         ("in the table, by versions that are no longer in the log", found.unknown),
     ]
     some = [(words, amount) for words, amount in amounts if amount.files]
@@ -267,7 +267,7 @@ def _files(found: Audit, committer: str) -> Table:
 
 def _others(others: tuple[OtherCommit, ...]) -> Iterator[str]:
     if others:
-        yield f"  {plural(len(others), 'commit')} of other writers (penguin history says more):"
+        yield f"  {plural(len(others), 'commit')} of other writers (see penguin history):"
     for one in others[-FEW:]:
         yield (
             f"    version {one.version}, {one.operation or 'unknown operation'} of "
@@ -278,13 +278,13 @@ def _others(others: tuple[OtherCommit, ...]) -> Iterator[str]:
 
 
 class NothingToAccept(LakeError, code="nothing_to_accept", whose=Whose.USER):
-    """The version has removed no rows that an audit misses."""
+    """The version removed no rows that an audit reports as missing."""
 
 
 def accept(store: Store, document: Accepted) -> None:
-    """Write down what is accepted of a version; what was written before is left alone."""
+    """Record the accepted losses of a version; an existing document is never replaced."""
     path, body = layout.accepted(document.version), encode_document(document)
-    # One that is there may be our own, whose answer was lost inside of the store's client.
+    # An existing one may be ours, if the store's client lost the response.
     if isinstance(store.create(path, body), AlreadyThere) and store.get(path) != body:
         raise NothingToAccept(
             f"version {document.version} was accepted before, with other rows or files; if that "

@@ -1,4 +1,4 @@
-"""One call of a command of blizzard, and the pipelines it is for."""
+"""One call of a blizzard command, and its pipelines."""
 
 import os
 from collections.abc import Iterator
@@ -81,7 +81,7 @@ class PipelineCall(Call):
         return tables_of(self.loaded, self.files or (), self.folders or ())
 
     def uncommitted(self, settings: "PipelineSettings") -> str | None:
-        """Return why penguin, with this configuration, would not commit a pipeline's files."""
+        """Return why penguin with this configuration would not commit a pipeline's files."""
         from blizzard.table_rules import uncommitted  # noqa: PLC0415
 
         return uncommitted(settings, self.loaded, self.files or (), self.folders or ())
@@ -95,11 +95,11 @@ class PipelineCall(Call):
         return CommandPrefix(options, settings.name if len(self.loaded.pipelines) > 1 else None)
 
     def pipelines(self) -> "tuple[PipelineSettings, ...]":
-        """Return the pipelines of the configuration, or the one that is named."""
+        """Return the pipelines of the configuration, or the selected one."""
         return self.loaded.only(self.pipeline).pipelines
 
     def scopes(self) -> "list[PipelineEvidence]":
-        """Open the pipelines that a name may belong to; report those that cannot be opened."""
+        """Open the pipelines to search for a name; report those that cannot be opened."""
         from blizzard.answers.progress import PipelineEvidence  # noqa: PLC0415
 
         scopes = []
@@ -134,7 +134,7 @@ class PipelineCall(Call):
 
 
 def document_of(settings: "PipelineSettings") -> dict[str, str]:
-    """Return the first keys of documents about a pipeline."""
+    """Return the first keys of a document about a pipeline."""
     return {"pipeline": settings.name, "table_uri": settings.sink.table_uri}
 
 

@@ -1,4 +1,4 @@
-"""`blizzard demo`: sample NDJSON, both programs as a user would run them, and the table."""
+"""`blizzard demo`: run both programs on sample NDJSON as a user would, and show the table."""
 
 import gzip
 import json
@@ -53,8 +53,8 @@ def demo(
     """Run both programs on sample NDJSON, and show the table.
 
     Args:
-        folder DIR: Where to put the data and the table: a new or empty folder, or that of an
-            earlier demo, which gets more files.
+        folder DIR: The folder for the data and the table: new, empty, or of an earlier demo, which
+            gets more files.
     """
     config = folder / "pipeline.yaml"
     try:
@@ -78,26 +78,26 @@ def demo(
 
 
 def prepare(folder: Path, config: Path) -> None:
-    """Write the configuration of a demo; refuse a folder that has anything else in it."""
+    """Write the configuration of a demo; refuse a folder with other files."""
     folder.mkdir(parents=True, exist_ok=True)
     text = CONFIG.format(folder=folder)
     paths = text.partition("schema:")[0]
     if config.exists() and config.read_text().startswith(paths):
         return
     if any(folder.iterdir()):
-        refuse(f"{folder} has files that are not of a demo; name an empty folder with --dir")
+        refuse(f"{folder} has files that no demo wrote; name an empty folder with --dir")
     config.write_text(text)
 
 
 def next_lines(folder: Path, config: Path) -> Iterator[Line]:
-    """Yield commands to type next, each as a line that a shell takes."""
+    """Yield commands to run next, each as a line for a shell."""
     yield ""
     yield "Try next:"
     tries = (
         (f"{_program('blizzard')} demo --dir {folder}", "more files arrive; only those are read"),
         (
             f"{_program('blizzard')} -c {config} --dry-run",
-            "what would be read now, and why other files would not",
+            "what would be read now, and why other files would be skipped",
         ),
         (f"{_program('penguin')} -c {config}", "keeps committing what arrives; Ctrl-C ends it"),
     )
@@ -105,15 +105,15 @@ def next_lines(folder: Path, config: Path) -> Iterator[Line]:
 
 
 def _program(name: str) -> str:
-    """Return the path of one of our programs as one would type it here."""
+    """Return the path of one of our programs as typed in this folder."""
     path = Path(sys.executable).parent / name
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def make_sample(landing: Path) -> tuple[int, int]:
-    """Write a few days of shop events: plain, gzip and zstd. Running it again adds new files."""
+    """Write a few days of shop events: plain, gzip and zstd. A repetition adds new files."""
     earlier = sum(1 for _ in landing.rglob("*.ndjson*")) if landing.exists() else 0
-    chance = random.Random(earlier)  # noqa: S311 - sample data, the same for everybody
+    chance = random.Random(earlier)  # noqa: S311 - sample data, the same on every machine
     first_day = datetime(2024, 1, 1, tzinfo=UTC)
     record = earlier * ROWS_A_FILE
     for day in range(DAYS):
@@ -140,7 +140,7 @@ def make_sample(landing: Path) -> tuple[int, int]:
 
 
 def table_lines(uri: str) -> Iterator[Line]:
-    """Yield what a reader of the Delta table sees."""
+    """Yield the Delta table as a reader sees it."""
     seen = preview(uri, rows=5)
     yield ""
     yield (
@@ -156,7 +156,7 @@ def _value(cell: object) -> str:
     """Return a value as query engines print it."""
     if cell is None or isinstance(cell, bool):
         return json.dumps(cell)
-    # Every column fits into 80 with times to the second.
+    # With times to the second, all columns fit into 80 characters.
     return second(cell) if isinstance(cell, datetime) else str(cell)
 
 

@@ -1,4 +1,4 @@
-"""`blizzard files`: what landed on each day, and whether everything of it is in the table."""
+"""`blizzard files`: what landed on each day, and whether all of it is in the table."""
 
 import os.path
 import re
@@ -24,12 +24,12 @@ from lakebed.units import in_words, plural, typed
 
 MOST_LISTED = 20
 SENTENCES = 7
-"""How many incomplete days are described in words."""
+"""The most incomplete days to describe in words."""
 SELDOM = (
     "waiting", "failed", "lost", "journaled", "held", "changed", "removed", "altered",
     "discarded",     "retracted", "deleted", "overwritten", "quarantined_lines",
 )  # fmt: skip
-"""Columns that are shown only where one of them has something to say."""
+"""Columns that are shown only if one of their values is not zero."""
 
 
 def files(
@@ -50,17 +50,16 @@ def files(
     limit: Annotated[int, typer.Option(min=1)] = MOST_LISTED,
     check: bool = False,
 ) -> None:
-    """Show what landed on each day, and whether everything of it is in the table.
+    """Show what landed on each day, and whether all of it is in the table.
 
     With PATH or --state it also lists files. Nothing is written.
 
     Args:
-        path PATH: List only the files whose paths begin with this: a local folder or file, a URI,
-            or the start of a path below the source, such as date=2024-05-01/. It is not a pattern.
+        path PATH: List only files whose paths begin with this: a local folder or file, a URI, or
+            the start of a path below the source, such as date=2024-05-01/. It is not a pattern.
         days DAY: Only files that landed on this day (UTC): 2024-05-01, today or yesterday;
             repeatable.
-        partition VALUE: Only files of this partition, as their paths name it, such as
-            date=2024-05-01.
+        partition VALUE: Only files of this partition in their paths, such as date=2024-05-01.
         by: What to count files by: day, unless --partition is given.
         limit COUNT: List at most this many files.
         check: Exit with 1 unless everything is in the table.
@@ -93,12 +92,12 @@ def files(
     if path is not None and not asked.met:
         roots = sorted({source.uri for settings in pipelines for source in settings.sources})
         raise typer.BadParameter(
-            f"{path} is in none of the sources, which are {', '.join(roots)}", param_hint="PATH"
+            f"{path} is in none of the sources: {', '.join(roots)}", param_hint="PATH"
         )
 
 
 def _day(text: str, now: datetime) -> str:
-    """Return a day as it is written in ISO 8601."""
+    """Return a day in ISO 8601."""
     ago = {"today": 0, "yesterday": 1}.get(text)
     if ago is not None:
         return f"{now - timedelta(days=ago):%Y-%m-%d}"
@@ -108,7 +107,7 @@ def _day(text: str, now: datetime) -> str:
     except ValueError:
         pass
     raise typer.BadParameter(
-        f"{text!r} is no day; write it as 2024-05-01, today or yesterday", param_hint="--day"
+        f"{text!r} is not a day; write it as 2024-05-01, today or yesterday", param_hint="--day"
     )
 
 
@@ -222,7 +221,7 @@ def _nothing(question: Question, settings: PipelineSettings) -> str:
 def _documents(
     files: Sequence[FileStanding], settings: PipelineSettings
 ) -> Iterator[dict[str, object]]:
-    """Yield files in the keys that docs/answers.md promises."""
+    """Yield files with the keys documented in docs/answers.md."""
     roots = {source.name: open_reader(source_location(source)) for source in settings.sources}
     for one in files:
         uri = roots[one.source].describe(one.path)
@@ -232,7 +231,7 @@ def _documents(
 def day_lines(found: Reconciliation, *, nothing: str) -> Iterator[Line]:
     """Yield the days, or partitions, of a pipeline, and what is missing.
 
-    `nothing` names the files that were asked about, for the case that none of them has landed.
+    `nothing` names the requested files, in case none of them has landed.
     """
     yield f"pipeline {found.pipeline} -> {found.table_uri}"
     if found.groups:
@@ -243,7 +242,7 @@ def day_lines(found: Reconciliation, *, nothing: str) -> Iterator[Line]:
             (found.by, *(f">{title}" for title in numbers), "all in"),
             [_cells(group, seldom) for group in found.groups],
         )
-    elif not found.errors:  # Otherwise it is not known whether one has.
+    elif not found.errors:  # Otherwise it is unknown whether one has.
         yield f"  {nothing} has landed {'lately' if found.left_out else 'yet'}"
     if found.left_out:
         others = "on other days" if found.by == "day" else "on other days or in other partitions"

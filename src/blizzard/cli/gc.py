@@ -1,4 +1,4 @@
-"""`blizzard gc`: show or delete the files that no entry and no version names."""
+"""`blizzard gc`: show or delete the files that neither the journal nor the log names."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -33,7 +33,7 @@ def gc(
     delete: bool = False,
     older_than: str = "24h",
 ) -> None:
-    """Show or delete the files that failed attempts have left behind.
+    """Show or delete the files that failed attempts left behind.
 
     On S3 that includes unfinished multipart uploads, if blizzard-penguin[aws] is installed.
 
@@ -108,10 +108,10 @@ def _text(
     if found.young:
         young = f"{plural(len(found.young), 'file')} ({in_words(_size(found.young))})"
         they = "it is" if len(found.young) == 1 else "they are"
-        yield f"  {young} {UNREFERENCED}; kept because {they} too new to delete"
+        yield f"  {young} {UNREFERENCED}; kept because {they} too recent to delete"
     if found.left_alone:
         files = plural(found.left_alone, "file")
-        yield f"  {files} {UNREFERENCED}; kept without the mark of this pipeline's journal"
+        yield f"  {files} {UNREFERENCED}; kept for lack of this journal's mark"
     if found.unseen:
         yield f"  {found.unseen}"
 

@@ -30,10 +30,10 @@ def handoff_set(
 ) -> None:
     """Change the hand-off of every table in the configuration.
 
-    It is refused while an entry of the journal is not committed.
+    Refused while a journal entry is not committed.
 
     Args:
-        handoff MODE: How penguin learns of new data files.
+        handoff MODE: How penguin finds new data files.
     """
     tables = _tables(call.pipelines())
     for sink in tables:
@@ -42,7 +42,7 @@ def handoff_set(
                 _show(call, sink, handoff, waiting)
     if call.code != DONE:
         if len(tables) > 1:
-            call.show(["no table was changed; -p PIPELINE changes the table of one pipeline"])
+            call.show(["no table was changed; -p PIPELINE selects the table of one pipeline"])
         return
     for sink in tables:
         with call.guard(sink.table_uri):
@@ -51,7 +51,7 @@ def handoff_set(
 
 
 Changed = bool | tuple[Uncommitted, ...]
-"""Whether a hand-off was changed, or the entries that are to be committed before."""
+"""Whether a hand-off was changed, or the entries that must be committed first."""
 
 
 def _show(call: PipelineCall, sink: SinkSettings, handoff: Handoff, done: Changed) -> None:

@@ -1,4 +1,4 @@
-"""`blizzard init`: read samples of files, and write a configuration for them."""
+"""`blizzard init`: sample files, and write a configuration for them."""
 
 import os
 import sys
@@ -30,10 +30,10 @@ from lakebed.units import in_words, plural
 
 STANDARD_OUTPUT = "-"
 SCHEMA = "blizzard.schema.json"
-"""What an editor checks a configuration by, beside it; VS Code and others know such a line."""
+"""Names the schema beside a configuration for editors such as VS Code."""
 EDITOR_LINE = f"# yaml-language-server: $schema={SCHEMA}\n"
 MOST_NAMED = 20
-"""Files that are named; a look reads no more than these."""
+"""The most files to name in warnings."""
 WHY_NOT = {
     Reason.NOT_NDJSON: "it is not named like a file of JSON records",
     Reason.NOT_MATCHED: "it is not named like most files here",
@@ -43,7 +43,7 @@ WHY_NOT = {
 SampleSize = Annotated[
     int,
     typer.Option(
-        "--sample", metavar="BYTES", min=1, help="How much to read, of all files together."
+        "--sample", metavar="BYTES", min=1, help="How much to read of all files together."
     ),
 ]
 
@@ -56,17 +56,17 @@ def init(
     inline: bool = False,
     force: bool = False,
 ) -> None:
-    """Write a configuration for the files at a place.
+    """Write a configuration for the files at a location.
 
-    Credentials for a store are taken from the environment. The JSON Schema of configurations is
-    written beside it, for editors.
+    Credentials for a store come from the environment. The JSON Schema of configurations is written
+    beside it, for editors.
 
     Args:
-        uri URI: Where the files are: a folder, a pattern or a file.
-        table URI: Where the table goes; by default beside the files.
-        output FILE: What to write; - is standard output.
-        inline: Have blizzard make the commits; penguin is not run.
-        force: Replace the file if it is there already.
+        uri URI: The location of the files: a folder, a pattern or a file.
+        table URI: The location of the table; by default beside the files.
+        output FILE: The file to write; - is standard output.
+        inline: Let blizzard make the commits, without penguin.
+        force: Replace an existing file.
     """
     source = _checked("URI", uri, source_location)
     goal = None if table is None else _checked("--table", table, location)
@@ -103,7 +103,7 @@ def init(
 
 
 def look(uri: str, most: int, output: Output = Output.TEXT) -> tuple[Sample, Records]:
-    """Return what is read of the files at a place; warn about what cannot be read."""
+    """Return samples of the files at a location, with their records; warn about unreadable ones."""
     with reading(uri, output):
         found = sample.take(uri, StorageOptions(), most)
     read = records_of(found.files)
@@ -111,7 +111,7 @@ def look(uri: str, most: int, output: Output = Output.TEXT) -> tuple[Sample, Rec
     if not read.records:
         why = "no file here has JSON objects that can be read"
         if not all(file.whole for file in found.files):
-            why = f"no JSON object is whole within {in_words(most)}; --sample BYTES reads more"
+            why = f"no JSON object ends within {in_words(most)}; --sample BYTES reads more"
         raise sample.NothingToLookAt(why, path=uri)
     warn(f"{name} is left out: {WHY_NOT[reason]}" for name, reason in found.others)
     if moving := renamed(found.names):
@@ -120,7 +120,7 @@ def look(uri: str, most: int, output: Output = Output.TEXT) -> tuple[Sample, Rec
 
 
 def warn(troubles: Iterable[str]) -> None:
-    """Warn on standard error of what is amiss with files, by their names; the first of many."""
+    """Warn about the first of many files on standard error, and count the others."""
     every = list(troubles)
     for trouble in every[:MOST_NAMED]:
         print_error(f"warning: {trouble}")
@@ -136,7 +136,7 @@ def _checked(what: str, text: str, check: Callable[[str], str]) -> str:
 
 
 def _require_apart(source: str, table: str) -> None:
-    """Refuse what every other command would refuse: files in the table, or the table in them."""
+    """Refuse files in the table, or the table among the files, as every other command would."""
     document = Document.model_validate({"source": {"path": source}, "sink": {"path": table}})
     faults = [f"{dotted(one.path)}: {one.message}" for one in overlaps.faults(document)]
     if faults:
@@ -144,12 +144,12 @@ def _require_apart(source: str, table: str) -> None:
 
 
 def _absolute(uri: str) -> str:
-    """Return a place that means the same from every folder."""
+    """Return a location that does not depend on the current folder."""
     return uri if "://" in uri else os.path.abspath(uri)  # noqa: PTH100 - patterns are no paths
 
 
 def _beside(source: str) -> str:
-    """Return where a table can be that belongs to files: in a folder beside theirs."""
+    """Return the default location of the table: a folder beside that of the files."""
     local = local_path(source)
     folder = source if local is not None and local.is_dir() else split(source)[0]
     if local is not None and local.is_file():
@@ -162,11 +162,11 @@ def _beside(source: str) -> str:
 
 def _require_none(file: Path) -> None:
     if file.exists():
-        refuse(f"{file} is there already; --force replaces it, --output FILE writes another")
+        refuse(f"{file} exists; --force replaces it, --output FILE writes another")
 
 
 def _write(file: Path, text: str, *, force: bool) -> None:
-    """Put a whole file in place or none, whenever this is interrupted; never over another."""
+    """Write a file atomically; replace another one only with `force`."""
     made = None
     try:
         handle, made = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
@@ -203,7 +203,7 @@ def _report(
     *,
     inline: bool,
 ) -> None:
-    """Print what was found, and what to run next; on stderr if stdout has the configuration."""
+    """Print the columns and what to run next; on stderr if stdout has the configuration."""
     to = sys.stderr if file is None else sys.stdout
     size = in_words(sum(len(each.data) for each in found.files))
     known = fields_of(columns)

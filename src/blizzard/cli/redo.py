@@ -35,7 +35,7 @@ def redo(
 
     Args:
         held ID: A held or discarded file, by the ID that `penguin held` shows; repeatable.
-        paths PATH: A source file whose rows are held or discarded; repeatable.
+        paths PATH: A source file with held or discarded rows; repeatable.
     """
     names, call.who, units = sorted({*(held or ()), *(paths or ())}), "redo", 0
     scopes = call.scopes()
@@ -88,8 +88,8 @@ def _document(settings: PipelineSettings, found: RedoPlan, entry: int | None) ->
 def _text(pipeline: str, found: RedoPlan, entry: int | None) -> Iterator[str]:
     if not found.units:
         yield (
-            f"pipeline {pipeline}: no data file is known to be missing; if one has disappeared "
-            "lately, run penguin fsck first"
+            f"pipeline {pipeline}: no data file is known to be missing; if one disappeared "
+            "recently, run penguin fsck first"
         )
     for unit in found.units:
         files, rows = plural(len(unit.files), "file"), plural(unit.rows, "row")

@@ -96,7 +96,7 @@ def test_balanced_also_counts_the_source_files_that_are_not_in_the_table(desk: D
 def test_balanced_says_of_which_pipelines_the_sources_are_not_known(desk: Desk) -> None:
     found = audited(desk.table)
     assert not_covered(found, ()) == (
-        "default: its source files, since the configuration does not have this pipeline",
+        "default: its source files, since this pipeline is not in the configuration",
     )
 
 
@@ -164,7 +164,7 @@ def test_a_log_that_was_cleaned_up_is_told_and_not_taken_for_an_empty_one(desk):
     assert found.places.amounts[FilePlace.IN_TABLE].rows == 12
     shown = desk.cli("audit")
     assert shown.exit_code == 0
-    assert "the log's history is known since version 2: what that version and" in shown.output
+    assert "the log's history begins with version 2: of that version and" in shown.output
 
 
 def test_an_optimize_that_the_log_has_forgotten_is_balanced_by_its_rows(desk):

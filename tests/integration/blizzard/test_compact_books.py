@@ -101,7 +101,7 @@ def test_a_compaction_that_gave_way_is_told_as_such(desk):
     (new,) = entries(desk.table)[-1].rewrites[0].new
     assert desk.said("why", str(desk.table / new.filename))["state"] == "discarded"
     shown = desk.cli("journal", "show", str(entries(desk.table)[-1].sequence)).stdout
-    assert "gave way to another writer" in shown
+    assert "rejected in favour of another writer" in shown
     assert amounts(desk) == {"removed_by_others": 10}
     garbage = desk.cli("gc", "--delete", "--older-than", "0s")
     assert garbage.exit_code == 0, garbage.output

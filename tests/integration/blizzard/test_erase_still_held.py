@@ -175,7 +175,7 @@ def test_source_files_of_which_the_table_has_not_all_rows_are_named_as_not_searc
     assert "1 source file failed, so not searched: delete it, or erase again after it has" in shown
 
 
-YOURSELF = "look for the value in the source files yourself"
+YOURSELF = "search the source files for the value yourself"
 
 
 def update(desk):
@@ -194,7 +194,7 @@ def test_rows_of_unknown_source_files_are_counted_not_passed_over(desk, rewrite)
         (desk.uri("c.ndjson"), 1, True),
     ]
     shown = " ".join(desk.cli("erase", "--where", X).output.split())
-    assert "the source files of 4 rows, found here or erased before, are not known" in shown
+    assert "the source files of 4 rows, found here or erased before, are unknown" in shown
     assert YOURSELF in shown
     assert desk.uri("c.ndjson") in shown.replace(" ", "")
 

@@ -168,7 +168,7 @@ def test_what_has_not_failed_is_an_error(bench, desk):
     drain(bench)
     said = desk.run("dlq", "retry", "--file", "a.ndjson")
     assert (said.exit_code, len(bench.entries())) == (1, 2)
-    assert "not among the files that failed: a.ndjson" in said.stderr
+    assert "not among the failed files: a.ndjson" in said.stderr
     assert "no source file has failed" in desk.run("dlq", "retry", "--all").stdout
     assert desk.run("dlq", "retry").exit_code == 2
 

@@ -54,7 +54,7 @@ def test_the_queue_shows_what_is_failed_now_and_all_of_it_if_asked(bench, desk):
         ("stays.ndjson", 1)
     ]
     shown = desk.run("dlq", "list").stdout
-    assert "1 failure, the newest first" in shown
+    assert "1 failure, newest first" in shown
     assert "2 earlier failures have been resolved" in shown
     (desk.landing / "stays.ndjson").unlink()
     drain(bench.again(run_id="run-3"))

@@ -353,7 +353,7 @@ def test_a_path_that_no_file_has_says_where_it_was_looked_for(desk):
 
     asked = f"no file below {landing} whose path begins with 'nosuch/*.ndjson'"
     assert f"{asked} (it is not a pattern) has landed yet" in output
-    assert "/elsewhere is in none of the sources, which are" in refused
+    assert "/elsewhere is in none of the sources: " in refused
 
 
 def test_a_day_that_is_none_and_a_path_of_no_source_are_refused(desk):

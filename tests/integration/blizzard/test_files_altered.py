@@ -65,7 +65,7 @@ def test_a_snapshot_keeps_what_was_lost(lost):
 def test_an_operator_accepts_that_a_deleted_file_never_comes(lost, named):
     plan = lost.cli("dlq", "discard", named)
     assert plan.exit_code == 1
-    assert "1 source file that failed and is not there any more would be discarded" in plan.output
+    assert "1 source file that failed and is gone would be discarded" in plan.output
     assert of_day(lost).complete is False
 
     done = lost.cli("dlq", "discard", named, "--yes", "--output", "json")

@@ -125,7 +125,7 @@ def test_what_is_young_is_left_alone_by_default(desk):
     a_batch(desk)
     left = a_dead_attempt(desk)
     done = desk.run("gc", "--delete")
-    assert "kept because it is too new to delete" in done.stdout
+    assert "kept because it is too recent to delete" in done.stdout
     assert (desk.table / left).exists()
     assert len(desk.bench().entries()) == 2
 

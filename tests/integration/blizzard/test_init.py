@@ -380,7 +380,7 @@ def test_a_record_that_the_sample_cuts_off_gives_no_columns(there: Path, tmp_pat
     made = tmp_path / "pipeline.yaml"
     cut = run(there, "--output", made, "--sample", 1000)
     assert cut.exit_code == 1
-    assert "no JSON object is whole within 1000 B; --sample BYTES reads more" in cut.stderr
+    assert "no JSON object ends within 1000 B; --sample BYTES reads more" in cut.stderr
     assert not made.exists()
 
     assert run(there, "--output", made, "--sample", 10_000).exit_code == 0

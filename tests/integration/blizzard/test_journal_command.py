@@ -73,7 +73,7 @@ def test_one_entry_is_shown_with_sources_outputs_failures_and_its_place_in_the_c
     assert "by run run-0" in shown
     assert "not_json (parse, line 2)" in shown
     assert entry.files[0].filename in shown
-    assert "chain      holds: the entry before and the one after fit" in shown
+    assert "chain      intact: the digests of the entries before and after match" in shown
     assert "committed  not yet" in shown
     assert f"previous   {entry.previous}" in shown
     assert entry.dlq[0] in shown

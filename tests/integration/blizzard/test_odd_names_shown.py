@@ -133,7 +133,7 @@ def test_every_command_lists_the_files_that_an_ambiguous_name_may_mean(lake, com
 
 def test_a_failed_file_is_retried_by_a_part_of_its_name_unless_its_lines_are_confirmed(lake):
     said = lake.cli("dlq", "retry", "--file", "fail", "--same-lines")
-    assert "not among the files that failed: fail" in said.output
+    assert "not among the failed files: fail" in said.output
     assert "default:day=1/failed.ndjson" in lake.cli("dlq", "retry", "--file", "fail").stdout
 
 

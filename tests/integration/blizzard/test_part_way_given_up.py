@@ -81,7 +81,7 @@ def test_all_say_that_the_rest_of_a_deleted_file_was_given_up(both, named):
     assert f"dlq discard {NAME} --yes gives up the rest" in letters
     assert "or give up the rest. blizzard" in status
     plan = plain(both.cli("dlq", "discard", named).output)
-    assert "the rest of 1 source file that failed and is not there any more would be" in plan
+    assert "the rest of 1 source file that failed and is gone would be" in plan
     assert "of its lines are in the table" in plan
     count = len(entries(both.table))
 

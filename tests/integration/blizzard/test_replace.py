@@ -247,7 +247,7 @@ def test_the_command_shows_first_and_then_does_it(tmp_path):
     desk.land("b.ndjson", {"id": 30})
     shown = desk.cli("retract", "b.ndjson", "--replace", "b.ndjson")
     assert shown.exit_code == 1
-    assert "the rows of in:b.ndjson are to come in their place" in shown.output
+    assert "to be replaced with the rows of in:b.ndjson" in shown.output
     assert "add --yes to do it; in:b.ndjson is read now" in shown.output
     done = desk.cli("retract", "b.ndjson", "--replace", "b.ndjson", "--yes", "--output", "json")
     assert done.exit_code == 0, done.output
@@ -263,4 +263,4 @@ def test_the_preview_says_that_the_new_file_failed_before(tmp_path):
     desk.ingest()
     shown = " ".join(desk.cli("retract", "b.ndjson", "--replace", "c.ndjson").output.split())
     assert "in:c.ndjson failed before: " in shown
-    assert "[not_json]; unless it can be read now, the old rows stay" in shown
+    assert "[not_json]; if it fails again, the old rows stay" in shown

@@ -50,7 +50,7 @@ def test_a_bad_line_of_what_was_not_put_in_place_is_not_replayed(
 
     plan = desk.cli("dlq", "replay", "--all")
     assert "0 lines would be read again" in plan.output
-    assert "1 line keeps waiting, of content that was to come" in " ".join(plan.output.split())
+    assert "1 line keeps waiting, of replacement content" in " ".join(plan.output.split())
     done = replayed(desk)
 
     assert (done.lines, done.left, done.not_in_place) == (0, 1, 1)

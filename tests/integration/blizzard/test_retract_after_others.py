@@ -65,7 +65,7 @@ def test_how_many_rows_go_is_known_before_anything_is_done(desk):
     shown = desk.cli("retract", "b.ndjson")
     assert shown.exit_code == 1, shown.output
     assert "pipeline default: 2 rows of 1 source file" in shown.stdout
-    assert "told apart by _file" in shown.stdout
+    assert "identified by _file" in shown.stdout
     assert json.loads(desk.cli("retract", "b.ndjson", "--output", "json").stdout)["rows"] == 2
 
 

@@ -84,7 +84,7 @@ OPERATIONS = {
         after=BEFORE,
         says="gave way",
         kind="compact",
-        shown="rejected: it gave way to another writer",
+        shown="rejected in favour of another writer",
     ),
     "promote": Operation(
         prepare=lambda desk: desk.configure({**SCHEMA, "fields": [ID, USER, PRICE]}),

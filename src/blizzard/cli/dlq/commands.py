@@ -49,7 +49,7 @@ def dlq(call: PipelineCall) -> None:
 
 @app.command(name="list")
 def dlq_list(call: PipelineCall) -> None:
-    """Show which source files failed and why, the newest first, and which lines are quarantined."""
+    """Show which source files failed and why, newest first, and which lines are quarantined."""
     for settings in call.pipelines():
         with call.guard(settings.name):
             _list(call, settings)
@@ -80,10 +80,10 @@ def dlq_show(
     names: list[str],
     limit: Annotated[int, typer.Option(min=1)] = 20,
 ) -> None:
-    """Print quarantined lines, with what is wrong with each.
+    """Print quarantined lines, each with its fault.
 
     Args:
-        names GROUP|FILE: A group of bad lines, as `blizzard dlq list` names it, or a source file.
+        names GROUP|FILE: A group of bad lines from `blizzard dlq list`, or a source file.
         limit N: Show at most this many lines; as JSON, all.
     """
     call.who, unknown = "dlq", set(names)
@@ -111,23 +111,21 @@ def dlq_retry(
     every: Annotated[bool, typer.Option("--all")] = False,
     same_lines: bool = False,
 ) -> None:
-    """Have failed source files read again right away.
-
-    It does not matter whether anything has changed since they failed.
+    """Have failed source files read again at once, even if nothing has changed since they failed.
 
     Args:
         paths PATH: A source file, named as for `blizzard why`; repeatable.
-        every: All files that have failed.
-        same_lines: Read only the lines that are not in the table; you confirm that the others are
-            still where they were in the file.
+        every: All failed files.
+        same_lines: Read only the lines that are not in the table; you confirm that the file still
+            begins with the others.
     """
     if bool(paths) == every:
         refuse("name files with --file, or use --all")
     if same_lines and every:
-        refuse("--same-lines needs files that are named with --file")
+        refuse("--same-lines needs files named with --file")
     call.who, unknown = "dlq", set(paths or ())
     scopes = call.scopes()
-    # A person cannot confirm the lines of a file that the command alone has picked.
+    # A person cannot confirm the lines of files that only the command has selected.
     asked = resolved(paths or (), scopes, parts=not same_lines)
     for settings in (scope.settings for scope in scopes):
         with call.guard(settings.name):
@@ -147,7 +145,7 @@ def dlq_retry(
             call.fail_if(found.refused)
     if unknown:
         listed = ", ".join(sorted(unknown))
-        refuse(f"not among the files that failed: {listed}; blizzard dlq list has them", FAILED)
+        refuse(f"not among the failed files: {listed}; blizzard dlq list shows them", FAILED)
 
 
 app.command(name="replay")(dlq_replay)
@@ -186,10 +184,7 @@ def _retried(
 def letter_lines(
     queue: DeadLetterQueue, uris: Mapping[str, str], cli: CommandPrefix
 ) -> Iterator[Line]:
-    """Yield what failed, the newest first, and which files are lost.
-
-    `uris` are those of the sources, by name.
-    """
+    """Yield the failures, newest first, and the lost files; `uris` has the sources by name."""
     yield from _inherited(queue)
     if queue.letters:
         yield from _failures(queue, uris)
@@ -206,8 +201,8 @@ def _inherited(queue: DeadLetterQueue) -> Iterator[str]:
         files, them = plural(queue.inherited, "file"), "it" if queue.inherited == 1 else "them"
         yield (
             f"pipeline {queue.pipeline}: {files} failed under the earlier journal and "
-            f"{is_are(queue.inherited)} not below; blizzard files --state failed lists {them}, "
-            "blizzard why says more"
+            f"{is_are(queue.inherited)} not listed here; blizzard files --state failed lists "
+            f"{them}, and blizzard why explains each"
         )
 
 
@@ -219,7 +214,7 @@ def _over(queue: DeadLetterQueue) -> str:
 def _failures(queue: DeadLetterQueue, uris: Mapping[str, str]) -> Iterator[Line]:
     letters = queue.letters
     below = f", below {uris[letters[0].source]}" if _is_one(letters, uris) else ""
-    failures = f"{plural(len(letters), 'failure')}, the newest first"
+    failures = f"{plural(len(letters), 'failure')}, newest first"
     yield f"pipeline {queue.pipeline}: {failures}{below}{_over(queue)}"
     yield Table(
         ("stage", "code", ">line", "message", ">retries", "path"),
@@ -238,7 +233,7 @@ def _failures(queue: DeadLetterQueue, uris: Mapping[str, str]) -> Iterator[Line]
 
 
 def _lost(queue: DeadLetterQueue, cli: CommandPrefix) -> Iterator[str]:
-    """Yield the files that no run can read any more, with the way out."""
+    """Yield the files that no run can ever read, with the way out."""
     if not queue.lost:
         return
     count = len(queue.lost)
@@ -246,7 +241,7 @@ def _lost(queue: DeadLetterQueue, cli: CommandPrefix) -> Iterator[str]:
     were, days = ("was", "its day stays") if count == 1 else ("were", "their days stay")
     yield (
         f"pipeline {queue.pipeline}: {files} failed and {were} deleted from the source, and {days} "
-        "open until somebody decides:"
+        "incomplete until an operator decides:"
     )
     yield from first(
         [f"{one.path}{'' if one.code is None else f' [{one.code}]'}" for one in queue.lost]
@@ -255,17 +250,17 @@ def _lost(queue: DeadLetterQueue, cli: CommandPrefix) -> Iterator[str]:
 
 
 def _is_one(letters: Letters, uris: Mapping[str, str]) -> bool:
-    """Whether all of the files are below the same source, as it is configured now."""
+    """Whether all files are below the same source as configured now."""
     return len({letter.source for letter in letters}) == 1 and all(
         letter.path.startswith(_root(letter, uris)) for letter in letters
     )
 
 
 def _named(letter: DeadLetter, uris: Mapping[str, str], *, alone: bool) -> str:
-    """Return a file as `blizzard dlq retry` and the others take it, so that it can be copied."""
+    """Return the name of a file to copy into `blizzard dlq retry` and other commands."""
     root = _root(letter, uris)
     if not letter.path.startswith(root):
-        return letter.path  # Its source has moved, or is not configured any more.
+        return letter.path  # Its source has moved, or is no longer configured.
     path = letter.path.removeprefix(root)
     return path if alone else f"{letter.source}:{path}"
 

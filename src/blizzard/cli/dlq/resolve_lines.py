@@ -33,11 +33,11 @@ from lakebed.types import LogFormat, LogLevel
 from lakebed.units import is_are, plural
 
 SHOWN_BYTES = 80
-"""How much of a line is shown to a person in a list."""
+"""The most bytes of a line to show to a person in a list."""
 
 
 def line_document(uri: str, line: QuarantinedLine) -> dict[str, object]:
-    """Return a line in quarantine; `raw` is None if it is not UTF-8, and its bytes are beside."""
+    """Return a quarantined line; if it is not UTF-8, `raw` is None and `raw_base64` has it."""
     try:
         raw, packed = line.raw.decode(), None
     except UnicodeDecodeError:
@@ -53,14 +53,14 @@ def line_document(uri: str, line: QuarantinedLine) -> dict[str, object]:
 
 
 def uri_of(line: QuarantinedLine, waiting: WaitingFile) -> str:
-    """Return the URI of a line's source file, as it was when the line was quarantined."""
+    """Return the URI of a line's source file at the time of quarantine."""
     return f"{waiting.source_uris.get(line.source, '').rstrip('/')}/{line.path}"
 
 
 def group_documents(
     settings: PipelineSettings, found: Iterable[FaultGroup], rules: Rules
 ) -> Iterator[dict[str, object]]:
-    """Yield lines with the same fault, in the keys that docs/errors.md promises."""
+    """Yield groups of lines with the keys documented in docs/errors.md."""
     uris = {source.name: source.uri.rstrip("/") for source in settings.sources}
     for group in found:
         sample = group.sample
@@ -77,10 +77,7 @@ def group_documents(
 
 
 def word_for(settings: PipelineSettings, keys: Iterable[str] | None = None) -> str:
-    """Return what a bad line of some source files is: a `line`, or a `record` of documents.
-
-    Without the keys of source files, those of all sources are meant.
-    """
+    """Return the unit of bad lines in some files, or in all: `line`, or `record` of documents."""
     documents = {one.name for one in settings.sources if one.form.is_documents}
     names = {one.name for one in settings.sources}
     if keys is not None:
@@ -108,7 +105,7 @@ def group_lines(
 
 
 def _at(settings: PipelineSettings, line: QuarantinedLine) -> str:
-    """Return where in its file a line is, or a record begins."""
+    """Return the position of a line, or of a record's first line, in its file."""
     if line.line is None:
         return ""
     is_record = word_for(settings, [line.key]) == "record"
@@ -118,7 +115,7 @@ def _at(settings: PipelineSettings, line: QuarantinedLine) -> str:
 def bad_lines(
     settings: PipelineSettings, found: Iterable[tuple[str, QuarantinedLine]], limit: int
 ) -> Iterator[str]:
-    """Yield lines for a person, with what is wrong with each."""
+    """Yield lines for a person, each with its fault."""
     some = list(found)
     for uri, line in some[:limit]:
         at, fault = _at(settings, line), _fault(line)
@@ -135,7 +132,7 @@ def _fault(line: QuarantinedLine) -> str:
 
 
 def _line_text(raw: bytes, most: int) -> str:
-    """Return a line so that it can be printed anywhere; say how much is left out."""
+    """Return the printable beginning of a line, with its size if it is cut."""
     text = "".join(
         one if one.isprintable() else one.encode("unicode_escape").decode()
         for one in raw[:most].decode(errors="backslashreplace")
@@ -147,11 +144,11 @@ Names = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="GROUP|FILE",
-        help="Groups of bad lines, as `blizzard dlq list` names them, or source files, as for "
+        help="Groups of bad lines from `blizzard dlq list`, or source files, named as for "
         "`blizzard why`.",
     ),
 ]
-All = Annotated[bool, typer.Option("--all", help="All lines that are waiting.")]
+All = Annotated[bool, typer.Option("--all", help="All waiting lines.")]
 
 
 def dlq_replay(
@@ -165,16 +162,15 @@ def dlq_replay(
 ) -> None:
     """Read quarantined lines again, with the current configuration.
 
-    Lines that can be read now become rows, on Spark; the others keep waiting. With --from they are
-    read as corrected there.
+    Lines that can be read now become rows, on Spark; the others keep waiting.
 
     Args:
-        source FILE: Read the lines of this file in their place: a corrected line for each line
-            that `blizzard dlq show` prints, in its order.
+        source FILE: Read the lines of this file instead: one corrected line for each line that
+            `blizzard dlq show` prints, in the same order.
     """
     if bool(names) == every:
         refuse("name groups or source files, or use --all")
-    # A line of corrections ends with a line feed.
+    # A corrected line ends with a line feed.
     corrected = None if source is None else source.read_bytes().removesuffix(b"\n").split(b"\n")
     with call.one() as settings:
         keys, store = _keys(settings, names), open_table(settings, open_store)
@@ -208,12 +204,11 @@ def dlq_discard(
 ) -> None:
     """Give up quarantined lines, or failed files that were deleted: they never become rows.
 
-    Until then, a file that was deleted before it could be read keeps its day incomplete. Of a file
-    that was deleted after a part of it was read, the rest is given up, and its rows stay.
+    Until then, a file deleted before it could be read keeps its day incomplete. If a part of a
+    deleted file was read, only the rest is given up, and its rows stay.
 
     Args:
-        lost: All files that failed and were deleted from their source, also those of which a part
-            is in the table.
+        lost: All failed files that were deleted from their source, including partly read ones.
     """
     if every and lost:
         refuse("use --all for all bad lines, or --deleted for deleted files")
@@ -250,7 +245,7 @@ def dlq_discard(
 
 
 def _keys(settings: PipelineSettings, names: list[str] | None) -> list[str] | None:
-    """Return the groups and source files that are meant; None for all lines."""
+    """Return the selected groups and source files; None for all lines."""
     if not names:
         return None
     return list(resolved(names, [PipelineEvidence.read(settings, Clock())])[settings.name])
@@ -268,7 +263,7 @@ def _plan(
     if store is None:
         return ReplayOutcome(unknown=frozenset(keys or ()))
     found = plan_replay(store, settings.name, keys, table_of(settings))
-    # Lines that are discarded need not be in their place.
+    # Lines of rejected content can be discarded, but not replayed.
     in_vain = found.not_in_place if reads else 0
     if corrected is not None:
         found.corrections(corrected)
@@ -296,7 +291,7 @@ def _show(
         "sources": sorted(done.sources),
     }
     call.show(_text(settings, done, lost, verb, is_done=is_done), document)
-    # Files that are meant and stay failed: only their bad lines are done.
+    # Selected files that stay failed; only their bad lines are resolved.
     for key, why in lost.refused.items():
         print_error(f"warning: {key}: {why}")
     if done.unknown:
@@ -336,8 +331,8 @@ def _text(
     if done.not_in_place:
         keep = "keeps" if done.not_in_place == 1 else "keep"
         yield (
-            f"  {plural(done.not_in_place, word)} {keep} waiting, of content that was to come in "
-            "the place of rows and has not; blizzard dlq discard gives up such lines"
+            f"  {plural(done.not_in_place, word)} {keep} waiting, of replacement content that was "
+            "rejected; blizzard dlq discard gives up such lines"
         )
     if done.entry is not None:
         yield f"  recorded in entry {done.entry}"
@@ -346,11 +341,11 @@ def _text(
 
 
 def _amounts(word: str, lines: int, lost: FailedSources) -> str:
-    """Return in words how many lines and how many deleted files are meant."""
+    """Return the numbers of selected lines and deleted files in words."""
     in_part = sum(map(is_part_way, lost.records))
     amounts = [plural(lines, word)] if lines or not lost.records else []
     for count, of in ((len(lost.records) - in_part, ""), (in_part, "the rest of ")):
         if count:
             files = plural(count, "source file")
-            amounts.append(f"{of}{files} that failed and {is_are(count)} not there any more")
+            amounts.append(f"{of}{files} that failed and {is_are(count)} gone")
     return " and ".join(amounts)

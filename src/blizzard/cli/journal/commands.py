@@ -25,18 +25,18 @@ from lakebed.units import in_words, plural
 REJECTED = "rejected"
 READ = "read"
 FEW = 50
-"""How many source files or data files of an entry are shown to a person."""
+"""The most source files or data files of an entry to show to a person."""
 
 ROOMY = 100
-"""A terminal as wide as this has room for whole times; a narrower one for what tells them apart."""
+"""The least width of a terminal for full times; a narrower one shows them without the year."""
 STATES = {
     (
         "held",
         "discarded",
     ): "held, discarded: committed without some rows; see journal show N",
-    (REJECTED,): "rejected: it changed nothing in the table, since its files had changed",
+    (REJECTED,): "rejected: it changed nothing in the table, because its files had changed",
     ("waits",): "waits: it is not committed yet, by the receipt",
-    ("broken",): "broken: this entry and its neighbours do not name each other's digests",
+    ("broken",): "broken: the digests of this entry and its neighbours do not match",
 }
 
 
@@ -55,7 +55,7 @@ Limit = Annotated[int, typer.Option(min=1, metavar="COUNT", help="How many entri
 
 @app.callback(invoke_without_command=True)
 def journal(call: PipelineCall, limit: Limit = 20) -> None:
-    """Look at the journal, which has a numbered entry for each batch, or begin a new one.
+    """Show the journal, which has a numbered entry for each batch, or begin a new one.
 
     Without a command this is `list`; with the number of an entry it is `show`.
     """
@@ -65,7 +65,7 @@ def journal(call: PipelineCall, limit: Limit = 20) -> None:
 
 @app.command(name="list")
 def journal_list(call: PipelineCall, limit: Limit = 20) -> None:
-    """List the last entries of the journals, the newest first."""
+    """List the last entries of the journals, newest first."""
     for settings in call.pipelines():
         with call.guard(settings.name):
             found = _last_entries(settings, limit)
@@ -78,7 +78,7 @@ def journal_show(
     call: PipelineCall,
     number: Annotated[int, typer.Argument(min=0, show_default=False)],
 ) -> None:
-    """Show everything that one entry says.
+    """Show everything that one entry records.
 
     `blizzard journal N` does the same.
 
@@ -100,12 +100,10 @@ def journal_new(
     empty: bool = False,
     yes: Confirmed = False,
 ) -> None:
-    """Begin a new journal.
-
-    This is for a journal that was lost, or a pipeline that was renamed.
+    """Begin a new journal, for example after it was lost or the pipeline was renamed.
 
     Args:
-        old OLD: Take over what the journal of pipeline OLD knows.
+        old OLD: Take over the knowledge of the journal of pipeline OLD.
         empty: Start from nothing: every source file is ingested again.
     """
     if (old is None) == (not empty):
@@ -120,7 +118,7 @@ def _last_entries(settings: PipelineSettings, limit: int) -> list[EntryRecord]:
 
 
 def entry_summary(kept: EntryRecord) -> dict[str, object]:
-    """Return an entry in a few numbers, in the keys that docs/operations.md promises."""
+    """Return the key figures of an entry, with the keys documented in docs/operations.md."""
     return {
         "pipeline": kept.entry.pipeline,
         **fields_of(EntrySummary.of(kept.entry)),
@@ -132,7 +130,7 @@ def entry_summary(kept: EntryRecord) -> dict[str, object]:
 
 
 def entry_document(kept: EntryRecord) -> dict[str, object]:
-    """Return an entry as it is stored, with what is known about it."""
+    """Return an entry as stored, with what is known about it."""
     return {
         **fields_of(kept.entry),
         **picked(kept, "path digest size committed passed_over follows is_last"),
@@ -216,7 +214,7 @@ def entry_lines(kept: EntryRecord) -> Iterator[Line]:
 
 
 def _source_lines(entry: Entry) -> Iterator[Line]:
-    # Few pipelines filter records, and the others have no room to spare.
+    # Few pipelines filter records, and the table has no room to spare.
     has_filtered = any(record.filtered for record in entry.sources)
     counts = ("lines", "blank", *(("filtered",) if has_filtered else ()), "rows")
     # Failed files come first.
@@ -236,11 +234,11 @@ def _source_lines(entry: Entry) -> Iterator[Line]:
 
 def _facts(kept: EntryRecord) -> list[tuple[str, str]]:
     entry = kept.entry
-    chain = "holds: the entry before and the one after fit"
+    chain = "intact: the digests of the entries before and after match"
     if kept.is_last:
-        chain = "holds: the entry before fits; this is the last one"
+        chain = "intact: the digest of the entry before matches; this is the last one"
     if not kept.follows:
-        chain = "BROKEN: the digests of this entry and its neighbours do not fit"
+        chain = "BROKEN: the digests of this entry and its neighbours do not match"
     batch = EntrySummary.of(entry)
     in_short = (
         f"{plural(batch.files, 'source file')} read, {batch.failed:,} failed, "
@@ -266,15 +264,15 @@ def _committed(kept: EntryRecord) -> str:
         kind = kept.entry.kind
         again = "schema promote" if kind == "promote" else kind
         if kind == "compact":
-            return "rejected: it gave way to another writer; the next compaction tries again"
+            return "rejected in favour of another writer; the next compaction tries again"
         return f"rejected: nothing in the table was changed; run blizzard {again} again"
     return "yes" if kept.committed else "not yet, by the receipt"
 
 
 def _not_in_table(aside: Aside) -> Iterator[tuple[str, str]]:
-    """Yield which rows are not in the table, though the entry may be committed."""
+    """Yield the rows that are not in the table, even if the entry is committed."""
     if aside.error is not None:
-        yield "held", f"not known: {aside.error}"
+        yield "held", f"unknown: {aside.error}"
     for word, metas in (("held", aside.held), ("discarded", aside.discarded)):
         for one in by_reason(metas):
             which = f"{plural(one.files, 'file')} with {plural(one.rows, 'row')}"
@@ -282,7 +280,7 @@ def _not_in_table(aside: Aside) -> Iterator[tuple[str, str]]:
 
 
 def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
-    """Yield what an entry that is not a batch is for."""
+    """Yield the purpose of an entry that is not a batch."""
     if (lineage := entry.inherits) is not None:
         which = f"what entries 0 to {lineage.sequence} of pipeline {lineage.pipeline} knew"
         yield "inherits", f"{which} (journal {lineage.journal})"
@@ -290,9 +288,7 @@ def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
         yield "heir", f"pipeline {entry.heir} has taken this journal over"
     if entry.moved is not None:
         uri = entry.source_uris.get(entry.moved)
-        where = (
-            "not read any more: another pipeline reads it" if uri is None else f"read from {uri}"
-        )
+        where = "no longer read: another pipeline reads it" if uri is None else f"read from {uri}"
         yield "moved", f"source {entry.moved} is {where}"
     if entry.deleted:
         yield "deletes", plural(len(entry.deleted), "object")
@@ -317,14 +313,14 @@ def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
 
 
 def _rewrite_lines(one: Rewrite) -> Iterator[Line]:
-    """Yield data files that go, and those that supersede them."""
+    """Yield superseded data files, each with its replacements."""
     by = f", sorted by {', '.join(one.sorted_by)}" if one.sorted_by else ""
     many = f"{plural(len(one.old), 'data file')} with {plural(one.rows, 'row')}{by}"
     yield f"  {one.old[0].path if len(one.old) == 1 and not by else many}"
     gone = f", {plural(one.left_out, 'row')} fewer" if one.left_out else ""
     yield from (f"    -> {file.filename}{gone}" for file in one.new)
     if not one.new:
-        yield f"    -> nothing: all of its {plural(one.left_out, 'row')} go"
+        yield f"    -> nothing: all of its {plural(one.left_out, 'row')} are taken out"
 
 
 def _outcome(record: SourceRecord) -> str:
@@ -343,7 +339,7 @@ def _outcome(record: SourceRecord) -> str:
 
 
 def _so_far(record: SourceRecord) -> str:
-    """Return how much is read of a file whose rest was left for a later batch, in words."""
+    """Describe how much of a partly read file was read."""
     if not record.has_holes:
         return f"read up to line {record.records_read}"
     return f"{plural(record.records_read, 'line')} read; left are {bytes_in_words(record)}"

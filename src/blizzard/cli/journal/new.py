@@ -1,4 +1,4 @@
-"""`blizzard journal new`: begin a new journal, or show what that would do."""
+"""`blizzard journal new`: begin a new journal, or show the consequences."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -25,24 +25,24 @@ from lakebed.terminal.console import fields_of
 from lakebed.units import plural
 
 AGAIN = (
-    "EVERYTHING in the source is ingested AGAIN: rows that are in the table already are then in "
+    "EVERYTHING in the source is ingested AGAIN: rows that are already in the table are then in "
     "it twice"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prospect:
-    """What would happen."""
+    """The consequences of a new journal."""
 
     sentence: str
     doubles: bool
-    """Whether rows may come into the table a second time."""
+    """Whether rows may be added to the table a second time."""
 
 
 def begin_anew(
     call: PipelineCall, settings: PipelineSettings, old: str | None, *, yes: bool
 ) -> None:
-    """Begin a new journal for a pipeline, or show what that would do."""
+    """Begin a new journal for a pipeline, or show the consequences."""
     clock = call.around.clock
     identity = identity_of(settings, str(clock.fresh_id()))
     place = sink_location(settings)
@@ -50,7 +50,7 @@ def begin_anew(
     reader = open_reader(place)
     for name in names:
         refuse_while_alive_here(reader, name, this_machine())
-    # Before anything is written, and again once no other process can write.
+    # Check before anything is written, and again once no other process can write.
     ahead = _checked(reader, settings, identity, old)
     if not yes:
         lines = (
@@ -86,7 +86,7 @@ def _text(pipeline: str, done: StartedJournal) -> Iterator[str]:
 def _checked(
     store: Reader, settings: PipelineSettings, identity: Entry, old: str | None
 ) -> Prospect:
-    """Return what would happen; raise if there is a reason against it."""
+    """Return the consequences of a new journal; raise if it must not be started."""
     if old not in (None, settings.name) and not JournalReader(store, old).numbers():
         raise JournalLost(
             f"--from {old}: no pipeline of this name has a journal at this table",
@@ -104,15 +104,14 @@ def prospect(
     last_committed: LastCommitted,
     fates: Fates,
 ) -> Prospect:
-    """Return what a new journal would know, and what would be ingested a second time."""
+    """Describe what a new journal would know, and what would be ingested a second time."""
     if old is None:
         return Prospect(sentence=f"the new journal knows nothing. {AGAIN}", doubles=True)
     past = past_of(store, identity.pipeline, old, fates)
     check_past(store, identity, old, past, last_committed)
     sentence = (
         f"the new journal takes over what entries 0 to {past.last.sequence} of pipeline {old} "
-        f"know: {plural(past.in_table, 'source file')} in the table, which "
-        "are not ingested again"
+        f"know: {plural(past.in_table, 'source file')} in the table, which are not ingested again"
     )
     receipt = JournalReader(store, old).receipt()
     lost = 0
@@ -121,7 +120,7 @@ def prospect(
     if lost > 0:
         sentence = (
             f"{sentence}. The {plural(lost, 'entry', 'entries')} after it are committed and lost: "
-            "what THOSE have read is ingested AGAIN and is then in the table twice"
+            "whatever THOSE entries read is ingested AGAIN and is then in the table twice"
         )
     return Prospect(sentence=sentence, doubles=lost > 0)
 
@@ -129,7 +128,7 @@ def prospect(
 def _refuse_whole(
     store: Reader, settings: PipelineSettings, identity: Entry, old: str | None
 ) -> None:
-    """Refuse to replace a journal that a start accepts: nothing is wrong with it."""
+    """Refuse to replace an intact journal, which a start would accept."""
     try:
         history = read_ledger(store, settings.name)
         admit(history, identity.source_uris, PipelineLog(settings).knows_pipeline)
@@ -139,15 +138,15 @@ def _refuse_whole(
         return
     if history.sequence < 0:
         raise JournalLost(
-            "nothing was ever journaled here, and no other pipeline reads these sources: a "
-            "journal begins by itself with the first start",
+            "nothing was ever journaled here, and no other pipeline reads these sources: the "
+            "first start begins a journal",
             table=settings.sink.table_uri,
         )
     raise JournalLost("the journal is intact, so no new one is needed", journal=history.journal)
 
 
 def _is_wanted_again(history: Ledger, old: str | None) -> bool:
-    """Whether a journal is just what is asked for, begun by an earlier try. Pure."""
+    """Whether a journal is the requested one, begun by an earlier attempt. Pure."""
     begun = history.receipt is None or history.receipt.sequence == 0
     if old is None:
         return begun and history.receipt is not None and history.sequence == 0

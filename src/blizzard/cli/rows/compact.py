@@ -27,10 +27,10 @@ def compact(
 ) -> None:
     """Merge the small data files of each partition into files of about file_size_mb.
 
-    They are rewritten on Spark; no row changes, and penguin commits it all at once.
+    They are rewritten on Spark; no row changes, and penguin makes one commit.
 
     Args:
-        at_once: Take files that are younger than quiet_secs, too.
+        at_once: Also merge files younger than quiet_secs.
     """
     with call.one() as named:
         settings = _without_quiet(named) if at_once else named
@@ -57,7 +57,7 @@ def _failures(done: Compacted) -> list[str]:
 
 
 def compaction_document(settings: PipelineSettings, done: Compacted) -> dict[str, object]:
-    """Return what was merged or, without --yes, what would be."""
+    """Return the merged files or, without --yes, those that would be merged."""
     return {
         **document_of(settings),
         **picked(done, "entry small_files=found.small young_files=found.young"),
@@ -91,7 +91,7 @@ def _text(command: RewriteCommand, done: Compacted) -> Iterator[str]:
     yield from first([_group_line(one) for one in groups])
     yield from (f"  not compacted: {failed}" for failed in _failures(done))
     if done.gave_way is not None:
-        yield f"  gave way: {done.gave_way}; nothing was changed, run it again later"
+        yield f"  abandoned: {done.gave_way}; nothing was changed, run it again later"
     yield from command.committed(done.entry, "replaces the files")
     if not command.sure:
         yield "add --yes to do it"
@@ -103,7 +103,7 @@ def _why_nothing(settings: PipelineSettings, done: Compacted) -> str:
     if young:
         why = (
             f": {young:,} of them {is_are(young)} younger than {compact.quiet:g} seconds "
-            "(sink.compact.quiet_secs); --now takes such files, too"
+            "(sink.compact.quiet_secs); --now also merges those"
         )
     elif small:
         why = (

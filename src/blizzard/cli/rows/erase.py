@@ -29,10 +29,10 @@ from lakebed.units import plural
 
 Erased = RewriteDone[ErasePlan]
 FILE = "path=file.path rows=file.rows bytes=file.size erased=rows"
-"""What documents say of a data file."""
+"""The keys of a data file in documents."""
 NOT_SEARCHED_PLACES = (
     "not checked: other tables, backups and copies, the quarantine of other pipelines, and the "
-    "least and greatest values of columns that the Delta log and the journal keep of data files"
+    "minimum and maximum values in the statistics of the Delta log and the journal"
 )
 WHY = {
     Why.ADDED: "added to the table meanwhile: run this again",
@@ -69,11 +69,11 @@ def erase(
 ) -> None:
     """Take rows out of the table by their values, and show what still holds them.
 
-    Data files that also hold other rows are rewritten on Spark; penguin commits it all at once.
+    Data files that also hold other rows are rewritten on Spark; penguin makes one commit.
 
     Args:
-        where CONDITION: Which rows, such as "user_id = 'x'".
-        reason TEXT: Why, for the journal; the condition is not kept.
+        where CONDITION: The rows to erase, such as "user_id = 'x'".
+        reason TEXT: The reason, for the journal; the condition is not stored.
     """
     with call.one() as settings:
         command, predicate = RewriteCommand(call, settings, sure=yes), parse(where)
@@ -93,7 +93,7 @@ def erase(
 def erasure_document(
     settings: PipelineSettings, done: Erased, left: StillHeld
 ) -> dict[str, object]:
-    """Return what was taken out or, without --yes, what would be, and what still holds it."""
+    """Return the rows taken out or, without --yes, to be taken out, and what still holds them."""
     found = done.found
     rest = "data_files bad_lines sources sources_unknown possible_sources not_searched"
     return {
@@ -119,7 +119,7 @@ def _text(command: RewriteCommand, done: Erased, left: StillHeld) -> Iterator[st
             f"{one.file.path}: {one.rows:,} of {plural(one.file.rows or 0, 'row')}" for one in some
         ]
         yield from command.file_lines([one.file for one in some], what, named)
-    then = ", then this again: it says what is left"
+    then = ", then this again to see what is left"
     yield from command.committed(done.entry, "takes the rows out", then)
     yield from _still_held(command, done, left)
     yield NOT_SEARCHED_PLACES
@@ -159,7 +159,7 @@ def _still_held(command: RewriteCommand, done: Erased, left: StillHeld) -> Itera
     yield from _sources(left)
     yield from _not_searched(left)
     if left.unread:
-        yield f"  {plural(len(left.unread), 'file')} could not be read, and may hold some:"
+        yield f"  {plural(len(left.unread), 'file')} could not be read and may hold some:"
         yield from _first(left.unread)
     yield from (f"  {reason}; its files were not checked" for reason in left.unlisted)
 
@@ -182,7 +182,7 @@ def _data_files(why: Why, files: list[OtherFile], committer: str) -> Iterator[st
 def _bad_lines(left: StillHeld, cli: CommandPrefix) -> Iterator[str]:
     for waits, where in (
         (True, "waiting in quarantine"),
-        (False, "in quarantine files that are done with; blizzard gc --delete deletes those"),
+        (False, "in resolved quarantine files; blizzard gc --delete deletes those"),
     ):
         some = [one for one in left.bad_lines if one.waits is waits]
         if not some:
@@ -192,7 +192,7 @@ def _bad_lines(left: StillHeld, cli: CommandPrefix) -> Iterator[str]:
         yield f"  {plural(sure, 'bad line')}{also}, {where}:"
         names = dict.fromkeys(one.source for one in some)
         if waits:
-            # All lines of a file go: single lines have no name.
+            # Single lines have no name, so all lines of a file are discarded.
             yield from _first([f"{cli.blizzard} dlq discard {quote(name)}" for name in names])
             yield "    gives up all bad lines of these source files"
         else:
@@ -212,14 +212,14 @@ def _sources(left: StillHeld) -> Iterator[str]:
         )
     if gone:
         files = plural(gone, "source file of such rows is", "source files of such rows are")
-        yield f"  {files} not there any more"
+        yield f"  {files} already gone"
     if left.sources_unknown:
         rows = plural(left.sources_unknown, "row")
-        yield f"  the source files of {rows}, found here or erased before, are not known:"
-        yield "    another program wrote the data files; look for the value in the source files"
+        yield f"  the source files of {rows}, found here or erased before, are unknown:"
+        yield "    another program wrote the data files; search the source files for the value"
         yield "    yourself"
     if left.possible_sources:
-        yield "    data files that are not in the table have such rows of these source files:"
+        yield "    data files outside the table have such rows of these source files:"
         yield from _first([_source(one) for one in left.possible_sources])
 
 
@@ -233,6 +233,6 @@ def _not_searched(left: StillHeld) -> Iterator[str]:
 
 
 def _source(one: SourceLeft) -> str:
-    known = {True: "", False: "; it is not there any more"}
-    presence = "; whether it is there is not known" if one.is_there is None else known[one.is_there]
+    known = {True: "", False: "; it is gone"}
+    presence = "; it may be gone" if one.is_there is None else known[one.is_there]
     return f"{one.uri}: {plural(one.rows, 'line')}{presence}"

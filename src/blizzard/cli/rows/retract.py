@@ -38,16 +38,16 @@ def retract(
     rows_deleted: bool = False,
     yes: Confirmed = False,
 ) -> None:
-    """Take the rows of source files out of the table, or put those of another in their place.
+    """Take the rows of source files out of the table, or replace them with those of another file.
 
-    Data files that also hold other rows are rewritten on Spark; penguin commits it all at once.
+    Data files that also hold other rows are rewritten on Spark; penguin makes one commit.
 
     Args:
-        sources SOURCE: Source files, named as for `blizzard why`; without --yes their whole names
+        sources SOURCE: Source files, named as for `blizzard why`; without --yes their full names
             are shown.
-        other OTHER: A source file whose rows take their place; it may be SOURCE itself.
+        other OTHER: A source file whose rows replace them; it may be SOURCE itself.
         rows_deleted: Confirm that another engine has already deleted the rows that blizzard cannot
-            tell apart.
+            distinguish.
     """
     with call.one() as settings:
         command, clock = RewriteCommand(call, settings, sure=yes), call.around.clock
@@ -83,19 +83,19 @@ def retract(
 def _keys(
     settings: PipelineSettings, names: list[str], other: str | None, clock: Clock
 ) -> tuple[tuple[str, ...], str | None]:
-    """Return the source files that are named, and the new one, as `source:path`."""
+    """Return the named source files and the new one, as `source:path`."""
     scope = PipelineEvidence.read(settings, clock)
     if scope.store is None and other is None:
         raise ObjectMissing("the table has no folder", path=settings.sink.table_uri)
     new = None if other is None else the_key(other, scope, listing=True)
-    # With new content, a file may be named that the journal does not know.
+    # With new content, a named file need not be known to the journal.
     return tuple(the_key(name, scope, listing=new is not None) for name in names), new
 
 
 def retraction_document(
     settings: PipelineSettings, done: Retracted, other: str | None = None
 ) -> dict[str, object]:
-    """Return what was taken out or, without --yes, what would be."""
+    """Return the rows taken out or, without --yes, to be taken out."""
     found, rows = done.found, _rows(done)
     return {
         **document_of(settings),
@@ -137,21 +137,21 @@ def _text(command: RewriteCommand, done: Retracted, other: str | None) -> Iterat
     files = found.rows
     yield from command.file_lines(files.whole, "removed, with no other rows")
     yield from command.file_lines(files.mixed, "rewritten without them")
-    yield from command.file_lines(files.unnamed, "rewritten without them, told apart by _file")
+    yield from command.file_lines(files.unnamed, "rewritten without them, identified by _file")
     if found.waiting_lines:
         verb = "given up" if sure else "to be given up"
         yield f"  {plural(found.waiting_lines, 'bad line')} in quarantine {verb}"
     if done.new:
         new = done.new[0]
         bad = f", {plural(new.quarantined, 'bad line')} in quarantine" if new.quarantined else ""
-        yield f"  {plural(new.rows, 'row')} of {new.key} in their place{bad}"
+        yield f"  replaced with {plural(new.rows, 'row')} of {new.key}{bad}"
     elif other is not None:
-        yield f"  the rows of {other} are to come in their place"
+        yield f"  to be replaced with the rows of {other}"
         known = found.state.history.lookup()(other).unfinished
         if known is not None and (failure := known.record.failure) is not None:
             yield (
-                f"  {other} failed before: {failure.message} [{failure.code}]; unless it can be "
-                "read now, the old rows stay"
+                f"  {other} failed before: {failure.message} [{failure.code}]; if it fails again, "
+                "the old rows stay"
             )
     if sure:
         yield from command.committed(done.entry, "takes the rows out")

@@ -1,4 +1,4 @@
-"""One way to run the commands that rewrite data files: plan or apply, commit, and report."""
+"""Run the commands that rewrite data files: plan or apply, commit, and report."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ from penguin.rules import check_schema
 
 
 def file_documents(files: Sequence[ActiveFile]) -> list[dict[str, object]]:
-    """Return data files as JSON has them; `rows` are all rows of a file."""
+    """Return data files for JSON; `rows` are all rows of a file."""
     return [picked(one, "path rows bytes=size") for one in files]
 
 
@@ -39,7 +39,7 @@ class RewriteCommand:
     call: PipelineCall
     settings: PipelineSettings
     sure: bool
-    """Whether to do it; otherwise it is only planned."""
+    """Whether to apply it; otherwise it is only planned."""
 
     def run(
         self,
@@ -62,7 +62,7 @@ class RewriteCommand:
     def file_lines(
         self, files: Sequence[ActiveFile], what: str, named: Sequence[str] = ()
     ) -> Iterator[str]:
-        """Yield what is done, or would be, with data files, and the first names."""
+        """Yield what was or would be done with data files, and the first names."""
         if files:
             rows = plural(sum(one.rows or 0 for one in files), "row")
             size = in_words(sum(one.size for one in files))
@@ -71,7 +71,7 @@ class RewriteCommand:
             yield from first(named or [one.path for one in files], indent="    ")
 
     def committed(self, entry: int | None, effect: str, then: str = "") -> Iterator[str]:
-        """Yield when an entry takes effect, if there is one, and what to run for it."""
+        """Yield when an entry takes effect, if there is one, and what to run until then."""
         if entry is None:
             return
         if self.settings.sink.commit is CommitMode.INLINE:
@@ -138,6 +138,6 @@ def commit_inline(call: PipelineCall, settings: PipelineSettings, entry: int | N
 
 
 def schema_check(settings: PipelineSettings, table: TableSettings | None = None) -> SchemaCheck:
-    """Return a check whether penguin would evolve the table to a schema."""
+    """Return a check that penguin would evolve the table to a schema."""
     rules, mode_is_known = table_rules(settings, table)
     return partial(check_schema, rules, mode_is_known=mode_is_known)

@@ -1,1 +1,1 @@
-"""The run itself: every pipeline, the dry run, and what a person sees of both."""
+"""The run itself and the dry run, with their output."""

@@ -105,7 +105,7 @@ def _report(call: PipelineCall, results: Collection[Result], *, once: bool) -> N
 
 
 def result_lines(results: Collection[Result], counts: Mapping[str, Counts]) -> Iterator[Line]:
-    """Yield what the pipelines did, a row for each, and what else is wrong with them."""
+    """Yield a row for each pipeline with what it did, and further problems."""
     titles = ("pipeline", ">files", ">failed", ">rows", ">bad lines", ">Parquet files", ">bytes")
     rows = []
     for each in results:
@@ -115,7 +115,7 @@ def result_lines(results: Collection[Result], counts: Mapping[str, Counts]) -> I
         written = (done.lines_quarantined, done.parquet_files_written, size)
         rows.append((name, *read, *written, _outcome(each, counts[name])))
     yield Table((*titles, ""), rows)
-    # The log has every other error that ended a pipeline.
+    # Every other error that ended a pipeline is in the log.
     yield from (
         f"{each.settings.name}: {each.error}"
         for each in results
@@ -134,7 +134,7 @@ def _failed(result: Result) -> int:
 
 
 def _outcome(result: Result, counts: Counts) -> str:
-    """Return what is wrong with a pipeline after a run, in a few words."""
+    """Return the problems of a pipeline after a run, in a few words."""
     failed = _failed(result)
     held = plural(counts.held_files, "file")
     words = (
@@ -146,11 +146,11 @@ def _outcome(result: Result, counts: Counts) -> str:
 
 
 def _hint(settings: PipelineSettings) -> Iterator[str]:
-    """Suggest quarantine if bad lines have failed whole files."""
+    """Suggest quarantine if bad lines failed whole files."""
     try:
         history = read_ledger(open_reader(sink_location(settings)), settings.name)
     except LakeError:
-        return  # The run has reported what is wrong with the store.
+        return  # The run has reported the error of the store.
     files = (one for each in settings.sources for one in failed_files(settings, each, history))
     hint = quarantine_hint(settings, (one.line for one in files))
     if hint is not None:
@@ -158,7 +158,7 @@ def _hint(settings: PipelineSettings) -> Iterator[str]:
 
 
 def _tables_committed_inline(settings: BlizzardSettings) -> list[HealthPart]:
-    """Return the tables whose metrics blizzard serves, as penguin's commits would name them."""
+    """Return the tables that blizzard commits to, for metrics, as penguin would name them."""
     return [
         HealthPart(PartKind.TABLE, settings.tables.get(each.name, each.sink.table_uri))
         for each in settings.pipelines
@@ -167,7 +167,7 @@ def _tables_committed_inline(settings: BlizzardSettings) -> list[HealthPart]:
 
 
 def _known(settings: BlizzardSettings) -> Iterator[Measure]:
-    """Yield what metrics show from the start: what is running, and the room for its tables."""
+    """Yield the metrics that are known from the start: versions, and the space for tables."""
     yield build_info(PartKind.PIPELINE, "pyspark")
     yield from disk_room(
         (HealthPart(PartKind.PIPELINE, each.name), local_path(each.sink.table_uri))
@@ -176,16 +176,16 @@ def _known(settings: BlizzardSettings) -> Iterator[Measure]:
 
 
 def _aside(settings: PipelineSettings) -> Aside:
-    """Return the rows of a pipeline that are journaled and not in the table."""
+    """Return the rows of a pipeline that are journaled but not in the table."""
     try:
         store = open_reader(sink_location(settings))
     except LakeError:
-        return Aside()  # There is no table's folder: the run reports why.
+        return Aside()  # The table has no folder: the run reports why.
     return read_aside(store, settings.name, PipelineLog(settings).fates)
 
 
 def _log(least: LogLevel, shape: LogFormat) -> Emit:
-    """Log to standard error; a person at a terminal also sees how far the batches are."""
+    """Log to standard error; a terminal also shows the progress of batches."""
     if shape is LogFormat.JSON or not sys.stderr.isatty():
         return log_events(least, shape)
     display = BatchDisplay(Console(stderr=True))

@@ -62,7 +62,7 @@ def test_a_folder_with_other_files_is_refused_and_left_as_it_is(tmp_path: Path):
     (tmp_path / "pipeline.yaml").write_text("source: {path: /data}\n")
     done = CliRunner().invoke(app, ["demo", "--dir", str(tmp_path)])
     assert done.exit_code == 2
-    assert f"{tmp_path} has files that are not of a demo" in done.output
+    assert f"{tmp_path} has files that no demo wrote" in done.output
     assert [each.name for each in tmp_path.iterdir()] == ["pipeline.yaml"]
 
 

@@ -99,7 +99,7 @@ def test_the_command_shows_a_table_with_every_name_whole(bench, source, configur
     shown = listed(configured)
     assert shown.exit_code == 0
     header, *body = shown.stdout.splitlines()
-    assert header == f"pipeline default: 2 failures, the newest first, below {source}"
+    assert header == f"pipeline default: 2 failures, newest first, below {source}"
     assert body[0].split() == ["stage", "code", "line", "message", "retries", "path"]
     assert {word for line in body for word in line.split() if word.startswith("date=")} == {
         "date=2024-01-02/b.ndjson.gz",
