@@ -191,7 +191,7 @@ def test_the_queue_says_what_is_wrong_in_our_words(lake: AzureLake, queues: str)
         for settings, error, words in (
             (settings_of(f"{queues}/nobody"), QueueMissing, "check its URL"),
             (settings_of(lake.queue, wrong), QueueDenied, "refused the credentials"),
-            (settings_of(lake.queue, "not base64!"), QueueDenied, "no credentials"),
+            (settings_of(lake.queue, "not base64!"), QueueDenied, "no valid credentials"),
             (settings_of(f"http://127.0.0.1:{port}/x/q"), QueueUnavailable, "does not answer"),
         ):
             with closing(AzureQueue(settings, environment={})) as queue:

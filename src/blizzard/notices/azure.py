@@ -1,8 +1,8 @@
-"""Storage queues of Azure: the only door to Azure's libraries.
+"""Azure Storage queues: the only module that imports Azure's libraries.
 
-A queue there does not wait for messages: it is asked again and again. Every time that a message is
-hidden anew, it has another receipt. What the libraries say of an error may hold names and keys, so
-only the error's code goes into our messages.
+A queue does not wait for messages, so it is polled. A message gets another receipt each time it is
+hidden again. Error texts of the libraries may contain names and keys, so our messages have only the
+error's code.
 """
 
 import logging
@@ -36,27 +36,27 @@ from lakebed.storage.settings import resolved
 MOST = 32
 """Messages in one request: the limit of a storage queue."""
 logging.getLogger("azure").addHandler(logging.NullHandler())
-"""Their warnings quote what a service answered, and are for users who log them."""
+"""Warnings of the libraries quote responses, and are for users who log them."""
 PAUSE_SECS = 0.5
-"""How long an empty queue is left alone before it is asked again."""
+"""The pause before polling an empty queue again."""
 TOKEN_SECS = 3600
-"""A token that somebody gives us says nothing of its end; it is asked for again by then."""
+"""The assumed lifetime of a configured token, whose expiry is unknown."""
 
 Credential = AzureNamedKeyCredential | AzureSasCredential | TokenCredential
 
 ROLE = "the role Storage Queue Data Contributor"
 READER = "the role Storage Queue Data Reader"
 NO_CREDENTIALS = (
-    "there are no credentials for the queue that work; set them under "
+    "there are no valid credentials for the queue; set them under "
     "source.notifications.storage_options or source.storage_options, in the environment, or give "
     "the machine an identity"
 )
 NO_IDENTITY = (
-    "there is no key, signature or token for the queue, and other credentials take "
+    "there is no key, signature or token for the queue, and other credentials need "
     "the package azure-identity: pip install 'blizzard-penguin[azure]'"
 )
 MISSING = "the queue does not exist in this account; check its URL"
-DENIED = "access to the queue was refused; it takes {}, or a signature for queues [{}]"
+DENIED = "access to the queue was refused; it needs {}, or a signature for queues [{}]"
 UNKNOWN_KEY = "the queue refused the credentials; check them and the account [{}]"
 
 _GONE_CODES = frozenset({"MessageNotFound", "PopReceiptMismatch"})
@@ -65,7 +65,7 @@ _REFUSED = (401, 403)
 
 
 class AzureQueue:
-    """A storage queue; asked by two threads at once."""
+    """A storage queue, used by two threads at once."""
 
     def __init__(
         self,
@@ -77,8 +77,8 @@ class AzureQueue:
         self._url = settings.url
         self._pause = pause
         self._renewed: dict[str, str] = {}
-        """The receipts of messages that were hidden again, by the message."""
-        with _in_our_words(self._url, ROLE):
+        """The newest receipts of messages that were hidden again, by message."""
+        with _translated(self._url, ROLE):
             self._client = QueueClient(
                 settings.endpoint,
                 settings.url.rpartition("/")[2],
@@ -93,8 +93,8 @@ class AzureQueue:
             )
 
     def receive(self, *, hide_secs: int) -> Sequence[Message]:
-        """Return messages and hide them; where there are none, wait before that is said."""
-        with _in_our_words(self._url, ROLE):
+        """Return messages and hide them; if there are none, pause before returning."""
+        with _translated(self._url, ROLE):
             pages = self._client.receive_messages(
                 messages_per_page=MOST, visibility_timeout=hide_secs
             ).by_page()
@@ -114,39 +114,39 @@ class AzureQueue:
         ]
 
     def delete(self, receipts: Sequence[str]) -> None:
-        """Delete messages; those that are gone or were delivered anew are passed over."""
+        """Delete messages; ignore those that are gone or were delivered again."""
         for message, receipt in map(self._newest, receipts):
-            with _in_our_words(self._url, ROLE), _unless_gone():
+            with _translated(self._url, ROLE), _unless_gone():
                 self._client.delete_message(message, receipt)
             self._renewed.pop(message, None)
 
     def hide(self, receipts: Sequence[str], *, secs: int) -> None:
-        """Hide delivered messages for so many seconds from now."""
+        """Hide delivered messages for `secs` seconds from now."""
         for message, receipt in map(self._newest, receipts):
-            with _in_our_words(self._url, ROLE), _unless_gone():
+            with _translated(self._url, ROLE), _unless_gone():
                 hidden = self._client.update_message(message, receipt, visibility_timeout=secs)
                 self._renewed[message] = str(hidden.pop_receipt)
 
     def depth(self) -> Depth:
-        """Count the messages, and take none of them; those that are hidden are among them."""
-        with _in_our_words(self._url, READER):
+        """Count the messages, including hidden ones, without receiving any."""
+        with _translated(self._url, READER):
             found = self._client.get_queue_properties().approximate_message_count
         return Depth(waiting=found or 0, in_flight=None)
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         self._client.close()
 
     def _newest(self, receipt: str) -> tuple[str, str]:
-        """Return a message and the receipt that it has now."""
+        """Return a message and its newest receipt."""
         message, _, received = receipt.partition(" ")
         return message, self._renewed.get(message, received)
 
 
 def credential_of(settings: QueueSettings, environment: Mapping[str, str]) -> Credential:
-    """Return what a queue is asked with: as the configuration says, else as the environment does.
+    """Return the credentials for a queue from the configuration, else from the environment.
 
-    Where neither names any, Azure's library looks for an identity as its programs do.
+    Without either, Azure's library looks for an identity, as in its own programs.
     """
     given = settings.options.plain()
     place = f"az://queue@{settings.account}"
@@ -154,7 +154,7 @@ def credential_of(settings: QueueSettings, environment: Mapping[str, str]) -> Cr
     every = {bare(name): setting.value for name, setting in found.items()}
     try:
         for options in (given, every):
-            if (credential := _named(settings.account, options)) is not None:
+            if (credential := _from_options(settings.account, options)) is not None:
                 return credential
         from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - it is optional
     except ImportError as cause:
@@ -165,8 +165,8 @@ def credential_of(settings: QueueSettings, environment: Mapping[str, str]) -> Cr
     )
 
 
-def _named(account: str, options: Mapping[str, str]) -> Credential | None:
-    """Return the credential that options make, in the order of the store's library."""
+def _from_options(account: str, options: Mapping[str, str]) -> Credential | None:
+    """Return the credential in options, in the precedence of the store's library."""
     if token := options.get("token"):
         return _GivenToken(token)
     if key := options.get("account_key"):
@@ -182,7 +182,7 @@ def _named(account: str, options: Mapping[str, str]) -> Credential | None:
 
 
 class _GivenToken:
-    """A token that was given to us."""
+    """A configured token."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -194,7 +194,7 @@ class _GivenToken:
 
 @contextmanager
 def _unless_gone() -> Iterator[None]:
-    """Ignore a message that is gone, or that another delivery has another receipt of."""
+    """Ignore a message that is gone or was delivered again with another receipt."""
     try:
         yield
     except HttpResponseError as cause:
@@ -203,18 +203,18 @@ def _unless_gone() -> Iterator[None]:
 
 
 @contextmanager
-def _in_our_words(queue: str, permission: str) -> Iterator[None]:
+def _translated(queue: str, permission: str) -> Iterator[None]:
     try:
         yield
     except HttpResponseError as cause:
         raise _refused(cause, queue, permission) from cause
     except AzureError as cause:
         silent = isinstance(cause, (ServiceRequestError, ServiceResponseError))
-        says = "does not answer" if silent else "cannot be asked"
+        says = "does not answer" if silent else "cannot be reached"
         message = f"the queue {says} [{type(cause).__name__}]"
         raise QueueUnavailable(message, queue=queue) from cause
     except ValueError as cause:
-        # So the libraries say it of what can be no credentials at all.
+        # The libraries raise this for malformed credentials.
         raise QueueDenied(NO_CREDENTIALS, queue=queue) from cause
 
 

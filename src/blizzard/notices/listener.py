@@ -1,7 +1,7 @@
 """Listen to the queues of a pipeline in threads, and wake the pipeline.
 
 One thread waits for messages; another deletes settled messages and hides the others again. A queue
-that does not answer is retried with backoff: files are found by listing meanwhile.
+that does not answer is retried with backoff; meanwhile, files are found by listing.
 """
 
 import os
@@ -25,28 +25,28 @@ from lakebed.telemetry.events import Emit
 from lakebed.telemetry.health import UNFORESEEN
 
 GATHER_SECS = 0.1
-"""After the first message more are likely: they are followed by one look."""
+"""The wait for more messages after the first, so that one listing follows all of them."""
 EMPTY_SECS = 0.05
-"""The pause after no message came: a queue that does not wait itself is not asked all the time."""
+"""The pause after an empty response, for queues that do not wait themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueLimits:
-    """How a queue is listened to; no key of a config sets it."""
+    """The limits of a listener; not configurable."""
 
     most_open: int = 10_000
-    """Messages that are not settled; no more are received beyond that."""
+    """The most unsettled messages; beyond that, none are received."""
     hide_secs: int = 300
-    """How long a message is hidden from others: after a death it comes again this late."""
+    """How long a message is hidden; after a crash it is delivered again this late."""
     hide_again_secs: float = 100.0
-    """Messages that are still open after so long are hidden anew."""
+    """The age at which unsettled messages are hidden again."""
     tidy_secs: float = 0.5
-    """How often settled messages are deleted."""
+    """The interval of deleting settled messages."""
     most_deliveries: int = 20
-    """Deliveries of a message that cannot be read, before it is deleted: a dead letter queue has
-    had its chance to take it by then."""
+    """The deliveries after which an unreadable message is deleted; by then, a dead letter queue
+    would have taken it."""
     end_secs: float = 2.0
-    """How long an end may wait until settled messages are deleted."""
+    """The most seconds to wait at the end for settled messages to be deleted."""
     backoff: Backoff = field(default_factory=Backoff)
 
 
@@ -72,7 +72,7 @@ class QueueListener:
         self._emit = emit
         self._limits = limits or QueueLimits()
         self._ended = threading.Event()
-        self._told_unreadable = False
+        self._unreadable_reported = False
         self._queue: Queue | None = None
         self._opened = threading.Lock()
         self._running = 2
@@ -82,14 +82,14 @@ class QueueListener:
         ]
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start listening."""
         for thread in self._threads:
             thread.start()
 
     def close(self) -> None:
-        """End, and wait a little until what is settled is deleted; a receive is not waited for.
+        """Stop listening, and wait briefly for settled messages to be deleted.
 
-        A message that it still brings is not ours any more: it comes again.
+        A pending receive is not waited for: its messages are delivered again.
         """
         self._ended.set()
         if self._threads[1].is_alive():
@@ -157,7 +157,7 @@ class QueueListener:
         with self._opened:
             queue = self._queue
         if queue is None:
-            return  # The receiver reports what is wrong with it.
+            return  # The receiver reports the error.
         settled = self._inbox.take_settled(self._name)
         try:
             queue.delete(settled)
@@ -169,7 +169,7 @@ class QueueListener:
             queue.hide(hidden, secs=self._limits.hide_secs)
 
     def take(self, message: Message) -> None:
-        """Put the files that a message names into the inbox; settle it if it names none of ours."""
+        """Add the files that a message names to the inbox; settle it if none is in our sources."""
         contents = contents_of(message.body)
         for kind in contents.others:
             self._inbox.count(kind)
@@ -181,8 +181,8 @@ class QueueListener:
             self._inbox.put(self._name, message.id, message.receipt, hints)
         elif not contents.is_unreadable or message.deliveries >= self._limits.most_deliveries:
             self._inbox.to_delete(self._name, [message.receipt])
-        if contents.is_unreadable and not self._told_unreadable:
-            self._told_unreadable = True
+        if contents.is_unreadable and not self._unreadable_reported:
+            self._unreadable_reported = True
             self._emit(NoticeUnreadable(pipeline=self._pipeline, queue=self._name))
 
 
@@ -200,10 +200,10 @@ class Subscription:
         limits: QueueLimits | None = None,
     ) -> None:
         self._stop = stop
-        self._rung = threading.Event()
-        # A stop is requested within a signal handler, which must not take a lock of ours.
-        threading.Thread(target=self._ring_at_stop, name="notices-stop", daemon=True).start()
-        self.hints = Inbox(settings.name, clock=clock, emit=emit, ring=self._rung.set)
+        self._woken = threading.Event()
+        # A signal handler requests the stop and must not take our locks.
+        threading.Thread(target=self._wake_at_stop, name="notices-stop", daemon=True).start()
+        self.hints = Inbox(settings.name, clock=clock, emit=emit, ring=self._woken.set)
         self._listeners = [
             QueueListener(
                 lambda queue=queue: open_queue(queue),  # type: ignore[misc]
@@ -218,14 +218,14 @@ class Subscription:
         ]
 
     def wait(self, seconds: float) -> None:
-        """Sleep until a message or a stop comes, but no longer; later ones end the next wait."""
-        if self._rung.wait(seconds) and not self._stop.requested:
+        """Sleep until a message, a stop or the timeout; one in between ends the next wait."""
+        if self._woken.wait(seconds) and not self._stop.requested:
             self._stop.wait(GATHER_SECS)
-        self._rung.clear()
+        self._woken.clear()
 
-    def _ring_at_stop(self) -> None:
+    def _wake_at_stop(self) -> None:
         self._stop.event.wait()
-        self._rung.set()
+        self._woken.set()
 
     def __enter__(self) -> Self:
         for listener in self._listeners:
@@ -238,7 +238,7 @@ class Subscription:
 
 
 def has_queue(settings: PipelineSettings) -> bool:
-    """Whether a queue announces files of a pipeline."""
+    """Whether a pipeline has a source with notifications."""
     return any(source.notifications is not None for source in settings.sources)
 
 
@@ -266,7 +266,7 @@ def open_queue(settings: QueueSettings) -> Queue:
 
             return AzureQueue(settings)
         case QueueService.PUBSUB:
-            # Once it is imported, it writes to the terminal what it thinks of a connection.
+            # Otherwise, it writes connection warnings to the terminal once imported.
             os.environ.setdefault("GRPC_VERBOSITY", "NONE")
             from blizzard.notices.pubsub import PubSubQueue  # noqa: PLC0415 - and so is this
 

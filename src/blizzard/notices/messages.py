@@ -1,9 +1,9 @@
 """Parse notifications: which objects were created, and in which source. Pure.
 
-S3 sends its notifications straight to a queue, through SNS (wrapped, unless raw delivery is on) or
-through EventBridge; Azure sends its own through Event Grid, by one of two schemas, in base64;
-Google sends attributes that name the object, and its metadata unless configured not to.
-Parsing never fails, since anyone may be allowed to send to a queue.
+S3 sends notifications directly to a queue, through SNS (wrapped, unless raw delivery is on) or
+through EventBridge; Azure sends them through Event Grid, in one of two schemas, in base64; Google
+sends attributes that name the object, and its metadata unless configured not to. Parsing never
+fails, since anyone may be allowed to send to a queue.
 """
 
 import json
@@ -21,14 +21,14 @@ from lakebed.locations import Place, place_of
 from lakebed.storage.options import bare
 
 DEEPEST = 3
-"""How often a message may be wrapped in another: EventBridge to SNS to a queue is once."""
+"""The most wrappings of a message; EventBridge to SNS to a queue is one."""
 
 _SUBJECT = re.compile(r"/blobServices/default/containers/([^/]+)/blobs/(.+)", re.DOTALL)
 _TOPIC = re.compile(r"/storageAccounts/([^/]+)$", re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]{1,18}")
 UNWRITTEN = "CreateFile"
-"""What Azure calls the creation of an empty file in a hierarchical account: the file that is to be
-read is announced when it has been written and closed."""
+"""The Azure event of creating an empty file in a hierarchical account; another event follows when
+the file has been written and closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class ObjectCreated:
     bucket: str
     key: str
     account: str = ""
-    """Azure's, where the message has it."""
+    """The Azure account, if the message has it."""
     at: datetime | None = None
     size: int | None = None
     etag: str | None = None
@@ -46,20 +46,20 @@ class ObjectCreated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What a message holds."""
+    """The content of a message."""
 
     created: tuple[ObjectCreated, ...] = ()
     others: tuple[NoticeKind, ...] = ()
-    """What else was in it, one by one."""
+    """The kinds of its other notifications."""
 
     @property
     def is_unreadable(self) -> bool:
-        """Whether nothing in it could be understood."""
+        """Whether nothing in it could be parsed."""
         return not self.created and set(self.others) == {NoticeKind.UNREADABLE}
 
 
 def contents_of(body: str) -> Contents:
-    """Return what a message says."""
+    """Parse a message."""
     found = list(_read(body, DEEPEST))
     return Contents(
         created=tuple(each for each in found if isinstance(each, ObjectCreated)),
@@ -90,7 +90,7 @@ def _read(body: object, wraps: int) -> Iterator[ObjectCreated | NoticeKind]:
 
 
 def _of_sns(document: dict[str, Any], wraps: int) -> Iterator[ObjectCreated | NoticeKind]:
-    """Read a message that SNS passes on; others of its own tell of a subscription."""
+    """Read an SNS message: a wrapped notification, or one about a subscription."""
     if document["Type"] == "Notification":
         yield from _read(document.get("Message"), wraps - 1)
     else:
@@ -98,7 +98,7 @@ def _of_sns(document: dict[str, Any], wraps: int) -> Iterator[ObjectCreated | No
 
 
 def _parsed(body: object) -> object:
-    """Return the JSON of a body, which may be in base64; None if it is none."""
+    """Parse a JSON body, which may be in base64; None if invalid."""
     if not isinstance(body, str):
         return None
     try:
@@ -112,7 +112,7 @@ def _parsed(body: object) -> object:
 
 
 def _of_s3(record: object) -> ObjectCreated | NoticeKind:
-    """Read a record as S3 sends it: the key is encoded like a form, with + for a space."""
+    """Read a record of S3, whose key is form-encoded, with + for a space."""
     name = _at(record, "eventName")
     if not isinstance(name, str) or not isinstance(_at(record, "s3"), dict):
         return NoticeKind.UNREADABLE
@@ -129,7 +129,7 @@ def _of_s3(record: object) -> ObjectCreated | NoticeKind:
 
 
 def _of_event_bridge(document: dict[str, Any]) -> ObjectCreated | NoticeKind:
-    """Read an event of EventBridge: its key is written as it is."""
+    """Read an event of EventBridge, whose key is not encoded."""
     if document["detail-type"] != "Object Created":
         return NoticeKind.OTHER_EVENT
     return _created(
@@ -142,7 +142,7 @@ def _of_event_bridge(document: dict[str, Any]) -> ObjectCreated | NoticeKind:
 
 
 def _of_event_grid(event: object) -> ObjectCreated | NoticeKind:
-    """Read an event of Event Grid: by its own schema, or by that of CloudEvents 1.0."""
+    """Read an event of Event Grid, in its own schema or that of CloudEvents 1.0."""
     kind, at, topic = (_at(event, name) for name in ("eventType", "eventTime", "topic"))
     if _at(event, "specversion") is not None:
         kind, at, topic = (_at(event, name) for name in ("type", "time", "source"))
@@ -168,26 +168,26 @@ def _of_event_grid(event: object) -> ObjectCreated | NoticeKind:
 def _of_google(document: dict[str, Any]) -> ObjectCreated | NoticeKind:
     """Read a message of Pub/Sub: its attributes name the object, and its data may describe it.
 
-    What is called the e-tag there is not the store's, which is the digest of most objects.
+    Its etag is not the one that the store returns, which is the digest for most objects.
     """
     kind = _at(document, "attributes", "eventType")
     if not isinstance(kind, str):
         return NoticeKind.UNREADABLE
     if kind != "OBJECT_FINALIZE":
         return NoticeKind.OTHER_EVENT
-    told = _parsed(document.get("data"))
-    size = _at(told, "size")
+    metadata = _parsed(document.get("data"))
+    size = _at(metadata, "size")
     return _created(
         _at(document, "attributes", "bucketId"),
         _at(document, "attributes", "objectId"),
         at=_at(document, "attributes", "eventTime"),
         size=int(size) if isinstance(size, str) and _NUMBER.fullmatch(size) else None,
-        etag=_digest(_at(told, "md5Hash")),
+        etag=_digest(_at(metadata, "md5Hash")),
     )
 
 
 def _digest(value: object) -> str | None:
-    """Return a digest in base64 as an e-tag has it; None if it is none."""
+    """Convert a base64 digest to the hexadecimal of an etag; None if invalid."""
     try:
         return b64decode(value, validate=True).hex() if isinstance(value, str) else None
     except ValueError:
@@ -195,9 +195,9 @@ def _digest(value: object) -> str | None:
 
 
 def _blob(url: object, container: str) -> str:
-    """Return the name of a blob by its URL, which is encoded; empty where that does not tell it.
+    """Return the name of a blob from its encoded URL; empty if the URL has none.
 
-    The subject of an event has the name as it is, but spoils characters beyond the first plane.
+    The subject of an event has the plain name, but garbles characters outside the BMP.
     """
     path = url.partition("://")[2] if isinstance(url, str) else ""
     return unquote(path.partition(f"/{container}/")[2])
@@ -227,7 +227,7 @@ def _at(value: object, *path: str) -> object:
 
 
 def _time(value: object) -> datetime | None:
-    """Return when something happened; None if unreadable, since nothing needs it."""
+    """Parse a time; None if invalid, since it is optional."""
     if not isinstance(value, str):
         return None
     try:
@@ -238,14 +238,14 @@ def _time(value: object) -> datetime | None:
 
 
 def place_of_source(source: SourceSettings) -> Place:
-    """Return where the objects of a source are."""
+    """Return the location of a source's objects."""
     return place_of(source.uri, account=_account(source))
 
 
 def hint_for(created: ObjectCreated, sources: Mapping[str, Place]) -> Hint | None:
-    """Return which file of which source an object is; None where it is in none of their folders.
+    """Return the hint of an object's source and path; None if it is in no source's folder.
 
-    No two sources of a pipeline lie in each other's folders, so there is one at most.
+    The sources of a pipeline do not overlap, so at most one matches.
     """
     folders = tuple(created.key.split("/"))
     for source, place in sources.items():
@@ -258,6 +258,6 @@ def hint_for(created: ObjectCreated, sources: Mapping[str, Place]) -> Hint | Non
 
 
 def _account(source: SourceSettings) -> str:
-    """Return the account that the options of a source name; empty without one."""
+    """Return the account in the options of a source; empty without one."""
     options = source.storage_options.plain().items()
     return next((value for name, value in options if bare(name.lower()) == "account_name"), "")

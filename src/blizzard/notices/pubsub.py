@@ -1,8 +1,8 @@
-"""Google's Pub/Sub: the only door to Google's libraries.
+"""Google Pub/Sub: the only module that imports Google's libraries.
 
-A subscription is asked for messages and waits for some itself. It does not tell how many there are,
-and it counts deliveries only where it has a dead letter topic, so they are counted here. What the
-libraries say of an error may hold names and keys, so only the error's code goes into our messages.
+A pull waits for messages on the server. A subscription does not report how many it has, and counts
+deliveries only with a dead letter topic, so they are counted here. Error texts of the libraries may
+contain names and keys, so our messages have only the error's code.
 """
 
 import json
@@ -48,23 +48,23 @@ from lakebed.storage.options import bare
 from lakebed.storage.settings import resolved
 
 for _library in ("google", "grpc"):
-    # Their warnings quote what a service answered, and are for users who log them.
+    # Their warnings quote responses, and are for users who log them.
     logging.getLogger(_library).addHandler(logging.NullHandler())
 
 WAIT_SECS = 20.0
-"""How long a subscription is given to find a message; that it found none by then is no error."""
+"""The most seconds that a pull waits for a message; a timeout is not an error."""
 MOST = 100
 """Messages in one request."""
 MOST_RECEIPTS = 500
-"""Receipts in one request, which may have half a megabyte."""
+"""Receipts in one request, whose size is limited to half a megabyte."""
 MOST_COUNTED = 10_000
-"""Messages whose deliveries are remembered, the latest of them."""
+"""The most messages whose deliveries are counted; the oldest are forgotten."""
 CONNECT_SECS = 5.0
 CALL_SECS = 20.0
 SCOPES = ("https://www.googleapis.com/auth/pubsub",)
 CHANNEL = (
     ("grpc.max_receive_message_length", -1),
-    # So a dead connection is noticed, and does not pass for a subscription without messages.
+    # Detects a dead connection, which otherwise looks like a subscription without messages.
     ("grpc.keepalive_time_ms", 30_000),
 )
 # Longer outages are left to our own backoff, which is logged.
@@ -75,17 +75,17 @@ ONCE_MORE = Retry(
 CONSUME = "the role Pub/Sub Subscriber (pubsub.subscriptions.consume)"
 VIEW = "the role Pub/Sub Viewer (pubsub.subscriptions.get)"
 NO_CREDENTIALS = (
-    "there are no credentials for the queue that work; set GOOGLE_SERVICE_ACCOUNT under "
+    "there are no valid credentials for the queue; set GOOGLE_SERVICE_ACCOUNT under "
     "source.notifications.storage_options or source.storage_options, set "
     "GOOGLE_APPLICATION_CREDENTIALS in the environment, or give the machine a service account"
 )
-MISSING = "there is no such subscription; check its project and its name"
-DENIED = "access to the queue was refused; it takes {} on the subscription [{}]"
+MISSING = "the subscription does not exist; check its project and its name"
+DENIED = "access to the queue was refused; it needs {} on the subscription [{}]"
 UNKNOWN_KEY = "the queue refused the credentials; check them [{}]"
 
 
 class PubSubQueue:
-    """A subscription of Pub/Sub; asked by two threads at once."""
+    """A Pub/Sub subscription, used by two threads at once."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class PubSubQueue:
         self._deliveries: OrderedDict[str, int] = OrderedDict()
         self._renewing = threading.Lock()
         self._login: Credentials | None = None
-        with _in_our_words(self._url, CONSUME):
+        with _translated(self._url, CONSUME):
             if not settings.endpoint.startswith("http://"):
                 self._login = login_of(settings, environment)
                 self._renew()
@@ -111,7 +111,7 @@ class PubSubQueue:
             _connect(self._channel)
 
     def receive(self, *, hide_secs: int) -> Sequence[Message]:
-        """Wait for messages, some seconds at most, and hide those that are returned."""
+        """Wait up to some seconds for messages, and hide the returned ones."""
         received: Sequence[ReceivedMessage] = ()
         with self._asked(CONSUME), suppress(DeadlineExceeded):
             received = self._client.pull(
@@ -132,15 +132,15 @@ class PubSubQueue:
         ]
 
     def delete(self, receipts: Sequence[str]) -> None:
-        """Acknowledge messages; those that are gone or were delivered anew are passed over."""
+        """Acknowledge messages; ignore those that are gone or were delivered again."""
         self._each(self._client.acknowledge, receipts)
 
     def hide(self, receipts: Sequence[str], *, secs: int) -> None:
-        """Hide delivered messages for so many seconds from now."""
+        """Hide delivered messages for `secs` seconds from now."""
         self._each(self._client.modify_ack_deadline, receipts, ack_deadline_seconds=secs)
 
     def depth(self) -> Depth:
-        """See that the subscription is there: how many messages it has, it does not tell."""
+        """Check that the subscription exists; it does not report its number of messages."""
         with self._asked(VIEW):
             self._client.get_subscription(
                 subscription=self._subscription, retry=ONCE_MORE, timeout=CALL_SECS
@@ -148,13 +148,13 @@ class PubSubQueue:
         return Depth(waiting=None, in_flight=None)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._channel.close()
 
     def _each(self, call: Callable[..., object], receipts: Sequence[str], **more: int) -> None:
         for at in range(0, len(receipts), MOST_RECEIPTS):
             with self._asked(CONSUME), suppress(InvalidArgument, FailedPrecondition):
-                # So a subscription that delivers once says that a receipt is over.
+                # A subscription with exactly-once delivery raises these for expired receipts.
                 call(
                     subscription=self._subscription,
                     ack_ids=list(receipts[at : at + MOST_RECEIPTS]),
@@ -164,7 +164,7 @@ class PubSubQueue:
                 )
 
     def _counted(self, message: str) -> int:
-        """Count a delivery of a message; return how many there were."""
+        """Count a delivery of a message; return the number so far."""
         self._deliveries[message] = self._deliveries.pop(message, 0) + 1
         if len(self._deliveries) > MOST_COUNTED:
             self._deliveries.popitem(last=False)
@@ -172,36 +172,36 @@ class PubSubQueue:
 
     @contextmanager
     def _asked(self, permission: str) -> Iterator[None]:
-        with _in_our_words(self._url, permission):
+        with _translated(self._url, permission):
             self._renew()
             yield
 
     def _renew(self) -> None:
-        """Get a new token where the old one is over: within a call, a refusal has no name."""
+        """Refresh an expired token here: an error within a call would have no type."""
         with self._renewing:
             if self._login is not None and not self._login.valid:
                 self._login.refresh(Request())
 
 
 def login_of(settings: QueueSettings, environment: Mapping[str, str]) -> Credentials:
-    """Return what a subscription is asked with: as the configuration says, else the environment.
+    """Return the credentials for a subscription from the configuration, else the environment.
 
-    Where neither names any, Google's library looks for some as its programs do.
+    Without either, Google's library looks for some, as in its own programs.
     """
     given = settings.options.plain()
     found = resolved(given, uri="gs://queue", environment=environment, key=settings.options.key)
     ours = {bare(name): setting.value for name, setting in found.items() if not setting.outside}
     outside = {bare(name): setting.value for name, setting in found.items() if setting.outside}
-    # Of the environment's, the library reads this one itself, of any kind.
+    # The library itself reads this variable, with any kind of credentials.
     outside.pop("application_credentials", None)
     for options in (ours, outside):
-        if (login := _named(options)) is not None:
+        if (login := _from_options(options)) is not None:
             return login
     return google.auth.default(scopes=SCOPES)[0]
 
 
-def _named(options: Mapping[str, str]) -> Credentials | None:
-    """Return the credentials that options make, in the order of the store's library."""
+def _from_options(options: Mapping[str, str]) -> Credentials | None:
+    """Return the credentials in options, in the precedence of the store's library."""
     text = options.get("service_account_key")
     for name in ("service_account", "application_credentials"):
         if text is None and name in options:
@@ -221,14 +221,14 @@ def _named(options: Mapping[str, str]) -> Credentials | None:
 def _channel(endpoint: str, login: Credentials | None) -> Any:  # noqa: ANN401 - grpc has no types
     parts = urlsplit(endpoint)
     if login is None:
-        # An emulator's: nothing is sent there that could be a secret.
+        # An emulator: no secrets are sent to it.
         return grpc.insecure_channel(parts.netloc, options=CHANNEL)
     target = f"{parts.hostname}:{parts.port or 443}"
     return secure_authorized_channel(login, Request(), target, options=CHANNEL)
 
 
 def _connect(channel: Any) -> None:  # noqa: ANN401 - grpc has no types
-    """Wait until there is a connection: a call waits for one as it does for messages."""
+    """Wait for a connection: a pull could not tell a missing one from missing messages."""
     try:
         grpc.channel_ready_future(channel).result(timeout=CONNECT_SECS)
     except grpc.FutureTimeoutError:
@@ -237,13 +237,13 @@ def _connect(channel: Any) -> None:  # noqa: ANN401 - grpc has no types
 
 
 def _body(received: ReceivedMessage) -> str:
-    """Return the content of a message: attributes that name the object, and its metadata."""
+    """Return a message as JSON: attributes that name the object, and its metadata."""
     data = received.message.data.decode(errors="replace")
     return json.dumps({"attributes": dict(received.message.attributes), "data": data})
 
 
 @contextmanager
-def _in_our_words(queue: str, permission: str) -> Iterator[None]:
+def _translated(queue: str, permission: str) -> Iterator[None]:
     try:
         yield
     except RetryError as cause:
@@ -253,14 +253,14 @@ def _in_our_words(queue: str, permission: str) -> Iterator[None]:
     except grpc.FutureTimeoutError as cause:
         raise QueueUnavailable("the queue does not answer [NoConnection]", queue=queue) from cause
     except TransportError as cause:
-        message = "the service that gives tokens for the queue does not answer [TransportError]"
+        message = "the service that issues tokens for the queue does not answer [TransportError]"
         raise QueueUnavailable(message, queue=queue) from cause
     except DefaultCredentialsError as cause:
         raise QueueDenied(NO_CREDENTIALS, queue=queue) from cause
     except GoogleAuthError as cause:
         raise QueueDenied(UNKNOWN_KEY.format(type(cause).__name__), queue=queue) from cause
     except (OSError, ValueError, KeyError, TypeError) as cause:
-        # So what is not there, or is no key at all, is said.
+        # The key file is missing or malformed.
         raise QueueDenied(NO_CREDENTIALS, queue=queue) from cause
 
 

@@ -1,8 +1,9 @@
 """The protocol of a queue of notifications, and the inbox of unsettled ones.
 
 A message is deleted only after every file that it names is settled: the journal names it, or a
-check has shown that there is nothing to do. Until then the message is hidden, and returns if we
-die. Listener threads add messages; the pipeline processes the hints at its own pace.
+check has shown that there is nothing to do. Until then the message is hidden, and is delivered
+again after a crash. Listener threads add messages; the pipeline processes the hints at its own
+pace.
 """
 
 import threading
@@ -19,15 +20,15 @@ from lakebed.telemetry.events import Emit
 
 
 class QueueUnavailable(LakeError, code="queue_unavailable", whose=Whose.EXTERNAL, retryable=True):
-    """The queue did not answer, or answered that it cannot now."""
+    """The queue did not answer, or reported a temporary failure."""
 
 
 class QueueMissing(LakeError, code="queue_missing", whose=Whose.USER):
-    """There is no such queue."""
+    """The queue does not exist."""
 
 
 class QueueDenied(LakeError, code="queue_denied", whose=Whose.EXTERNAL):
-    """The queue refused us: credentials or permissions."""
+    """The queue refused the credentials, or they lack permissions."""
 
 
 QUEUE_ERRORS: tuple[type[LakeError], ...] = (QueueUnavailable, QueueMissing, QueueDenied)
@@ -39,24 +40,24 @@ class Message:
 
     id: str
     receipt: str
-    """What this delivery is deleted by; another delivery of the message has another."""
+    """Identifies this delivery when it is deleted; each delivery has another."""
     body: str
     deliveries: int = 1
-    """How often the message was delivered so far, about."""
+    """The approximate number of deliveries so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depth:
-    """How many messages are in a queue, about."""
+    """The approximate number of messages in a queue."""
 
     waiting: int | None
-    """None where the queue does not tell."""
+    """None if the queue does not report it."""
     in_flight: int | None
-    """Delivered and not deleted; None where the queue counts them among those that wait."""
+    """Delivered and not deleted; None if the queue counts them as waiting."""
 
 
 class Queue(Protocol):
-    """A queue of messages. A message that is delivered is hidden for a while, then comes again."""
+    """A queue of messages; delivered messages are hidden for a while, then delivered again."""
 
     def receive(self, *, hide_secs: int) -> Sequence[Message]:
         """Wait up to some seconds for messages, and hide the returned ones."""
@@ -77,20 +78,20 @@ class Queue(Protocol):
 OpenQueue = Callable[[QueueSettings], Queue]
 
 
-MOST_LOOKS = 3
+MOST_CHECKS = 3
 """The most checks for a missing object; the next sweep finds it if it appears."""
-LOOK_AGAIN_SECS = 1.0
+RECHECK_SECS = 1.0
 """The pause before the second check; each further pause is four times as long."""
 
 MessageId = tuple[str, str]
-"""A queue, and a message of it."""
+"""A queue and the id of a message in it."""
 
 
 @dataclass(slots=True)
 class _Message:
     receipt: str
     left: set[str]
-    """The files that it names and that are not settled."""
+    """The unsettled files that it names."""
     hidden_at: float
 
 
@@ -101,16 +102,16 @@ class _OpenNotice:
     hint: Hint
     messages: list[MessageId]
     due: float
-    looks: int = 0
+    checks: int = 0
     busy: bool = False
-    """Whether a look at it is under way."""
+    """Whether a check is in progress."""
     in_batch: bool = False
     after: list[tuple[Hint, MessageId]] = field(default_factory=list)
-    """Hints that arrived since the check began: they may be about a newer object."""
+    """Hints that arrived since the check began and may be about a newer object."""
 
 
 class Inbox(Hints):
-    """Hints of one pipeline; every method may be called by any thread."""
+    """The hints of one pipeline; thread-safe."""
 
     def __init__(
         self, pipeline: str, *, clock: Clock, emit: Emit, ring: Callable[[], None] = lambda: None
@@ -127,7 +128,7 @@ class Inbox(Hints):
     # -------------------------------------------------------------------------- for the listeners
 
     def put(self, queue: str, message: str, receipt: str, hints: Collection[Hint]) -> None:
-        """Take in a message with files of ours; one that is still here is only delivered anew."""
+        """Add a message with files of our sources; a redelivered one gets a new receipt."""
         now = self._clock.seconds()
         with self._lock:
             name = (queue, message)
@@ -141,28 +142,28 @@ class Inbox(Hints):
         self._ring()
 
     def count(self, kind: NoticeKind, notices: int = 1) -> None:
-        """Count notices that name no file of ours."""
+        """Count settled notices."""
         self._emit(NoticesSettled(pipeline=self._pipeline, kind=kind, notices=notices))
 
     @property
     def messages(self) -> int:
-        """Return how many messages are not settled."""
+        """Return the number of unsettled messages."""
         return len(self._messages)
 
     def take_settled(self, queue: str) -> list[str]:
-        """Return the receipts of a queue's messages that may be deleted, once each."""
+        """Return the receipts of a queue's messages to delete, and forget them."""
         with self._lock:
             return self._done.pop(queue, [])
 
     def to_delete(self, queue: str, receipts: Iterable[str]) -> None:
-        """Have messages deleted that name no file of ours, or that could not be deleted before."""
+        """Add messages to delete: they name no file of our sources, or deleting them failed."""
         with self._lock:
             self._done.setdefault(queue, []).extend(receipts)
 
     def to_hide(self, queue: str, *, older: float) -> list[str]:
-        """Return the receipts of open messages that were hidden so many seconds ago, or more.
+        """Return the receipts of unsettled messages hidden at least `older` seconds ago.
 
-        They count as hidden again from now on.
+        They count as hidden from now on.
         """
         now = self._clock.seconds()
         with self._lock:
@@ -178,7 +179,7 @@ class Inbox(Hints):
     # --------------------------------------------------------------------------- for the pipeline
 
     def due(self, source: str, now: float) -> Collection[Hint]:
-        """Return the hints for a source that are to be followed now."""
+        """Return the hints for a source to check now."""
         with self._lock:
             due = [
                 each
@@ -190,39 +191,39 @@ class Inbox(Hints):
             return [each.hint for each in due]
 
     def until_due(self, now: float) -> float:
-        """Return the seconds until a hint is due that is not due yet; infinite without one."""
+        """Return the seconds until the next hint becomes due; infinite without one."""
         with self._lock:
             ahead = (each.due - now for each in self._open.values() if each.due > now)
             return min(ahead, default=float("inf"))
 
     def followed(self, result: HintsFollowed) -> None:
-        """Take in what came of following hints."""
+        """Process the outcome of checking hints."""
         now = self._clock.seconds()
         counts: dict[NoticeKind, int] = {}
         with self._lock:
-            # Exclude those found before, which another listing dropped before their batch began.
+            # Exclude files found before that a listing dropped before their batch began.
             new = [hint for hint in result.new if not self._open[hint.key].in_batch]
             for hint in result.waiting:
                 self._open[hint.key].in_batch = True
             settled = dict(result.settled)
             for hint in result.missing:
-                if not self._look_again(hint, now):
+                if not self._recheck(hint, now):
                     settled[hint] = NoticeKind.MISSING
             for hint, seconds in result.later.items():
-                self._put_off(hint.key, now + seconds)
+                self._postpone(hint.key, now + seconds)
             for hint, kind in settled.items():
                 counts[kind] = counts.get(kind, 0) + self._settle(hint.key, now)
         if new:
             lags = (now - each.at.timestamp() for each in new if each.at is not None)
-            told = tuple(max(0.0, lag) for lag in lags)
-            self._emit(FilesNoticed(pipeline=self._pipeline, files=len(new), lag_secs=told))
+            found_after = tuple(max(0.0, lag) for lag in lags)
+            self._emit(FilesNoticed(pipeline=self._pipeline, files=len(new), lag_secs=found_after))
         for kind, notices in counts.items():
             self.count(kind, notices)
 
     def journaled(self, keys: Iterable[str]) -> None:
-        """Settle the hints of files that an entry names.
+        """Settle the hints of files that a journal entry names.
 
-        Not what came while the batch ran: it is asked of the journal by the next look.
+        Hints that arrived during the batch stay for the next check.
         """
         now = self._clock.seconds()
         with self._lock:
@@ -241,29 +242,29 @@ class Inbox(Hints):
         elif known.busy or known.in_batch:
             known.after.append((hint, name))
         else:
-            # What the last message says of the object counts; all of them end with it.
-            known.hint, known.due, known.looks = hint, now, 0
+            # The last message describes the object; it settles all of them.
+            known.hint, known.due, known.checks = hint, now, 0
             known.messages.append(name)
 
-    def _look_again(self, hint: Hint, now: float) -> bool:
+    def _recheck(self, hint: Hint, now: float) -> bool:
         known = self._open[hint.key]
-        known.looks += 1
-        if known.looks >= MOST_LOOKS:
+        known.checks += 1
+        if known.checks >= MOST_CHECKS:
             return False
-        self._put_off(hint.key, now + LOOK_AGAIN_SECS * 4 ** (known.looks - 1))
+        self._postpone(hint.key, now + RECHECK_SECS * 4 ** (known.checks - 1))
         return True
 
-    def _put_off(self, key: str, until: float) -> None:
-        """Look at a file again later, or at once where more was said of it meanwhile."""
+    def _postpone(self, key: str, until: float) -> None:
+        """Check a file again later, or at once if more hints arrived meanwhile."""
         known = self._open[key]
         known.due, known.busy, known.in_batch = until, False, False
         for hint, name in known.after:
-            known.hint, known.due, known.looks = hint, 0.0, 0
+            known.hint, known.due, known.checks = hint, 0.0, 0
             known.messages.append(name)
         known.after.clear()
 
     def _settle(self, key: str, now: float) -> int:
-        """Settle the messages about a file; return how many there were."""
+        """Settle the messages about a file; return their number."""
         known = self._open.pop(key)
         for name in known.messages:
             message = self._messages[name]

@@ -9,9 +9,9 @@ from lakebed.errors import LakeError
 from lakebed.storage.aws.clients import NO_PROFILE, AwsError, AwsFault, asking, open_client
 
 WAIT_SECS = 20
-"""How long SQS waits for a message before it answers that there is none: its limit."""
+"""The most seconds that a request waits for a message: the limit of SQS."""
 MOST = 10
-"""Messages in one request: SQS' limit."""
+"""Messages in one request: the limit of SQS."""
 
 NO_CREDENTIALS = (
     "there are no credentials for the queue; set them under source.notifications.storage_options "
@@ -26,7 +26,7 @@ UNKNOWN_KEY = (
 ERRORS: Mapping[AwsFault, tuple[type[LakeError], str]] = {
     AwsFault.DENIED: (
         QueueDenied,
-        "access to the queue was refused; it takes {permission} on the queue [{code}]",
+        "access to the queue was refused; it needs {permission} on the queue [{code}]",
     ),
     AwsFault.KEYS: (QueueDenied, UNKNOWN_KEY),
     AwsFault.NO_KEYS: (QueueDenied, NO_CREDENTIALS),
@@ -37,12 +37,12 @@ ERRORS: Mapping[AwsFault, tuple[type[LakeError], str]] = {
 
 
 class SqsQueue:
-    """A queue of SQS; asked by two threads at once."""
+    """An SQS queue, used by two threads at once."""
 
     def __init__(self, settings: QueueSettings, *, wait_secs: int = WAIT_SECS) -> None:
         self._url = settings.url
         self._wait_secs = wait_secs
-        with _in_our_words(self._url, "a role or keys"):
+        with _translated(self._url, "a role or keys"):
             self._client = open_client(
                 "sqs",
                 settings.options.plain(),
@@ -56,8 +56,8 @@ class SqsQueue:
             )
 
     def receive(self, *, hide_secs: int) -> Sequence[Message]:
-        """Wait for messages, some seconds at most, and hide those that are returned."""
-        with _in_our_words(self._url, "sqs:ReceiveMessage"):
+        """Wait up to some seconds for messages, and hide the returned ones."""
+        with _translated(self._url, "sqs:ReceiveMessage"):
             answer = self._client.receive_message(
                 QueueUrl=self._url,
                 MaxNumberOfMessages=MOST,
@@ -76,26 +76,26 @@ class SqsQueue:
         ]
 
     def delete(self, receipts: Sequence[str]) -> None:
-        """Delete messages; those that are gone or were delivered anew are passed over."""
-        for some in _in_tens(receipts):
+        """Delete messages; ignore those that are gone or were delivered again."""
+        for some in _batched(receipts):
             entries = [{"Id": str(n), "ReceiptHandle": each} for n, each in enumerate(some)]
-            with _in_our_words(self._url, "sqs:DeleteMessage"):
+            with _translated(self._url, "sqs:DeleteMessage"):
                 self._client.delete_message_batch(QueueUrl=self._url, Entries=entries)
 
     def hide(self, receipts: Sequence[str], *, secs: int) -> None:
-        """Hide delivered messages for so many seconds from now."""
-        for some in _in_tens(receipts):
+        """Hide delivered messages for `secs` seconds from now."""
+        for some in _batched(receipts):
             entries = [
                 {"Id": str(n), "ReceiptHandle": each, "VisibilityTimeout": secs}
                 for n, each in enumerate(some)
             ]
-            with _in_our_words(self._url, "sqs:ChangeMessageVisibility"):
+            with _translated(self._url, "sqs:ChangeMessageVisibility"):
                 self._client.change_message_visibility_batch(QueueUrl=self._url, Entries=entries)
 
     def depth(self) -> Depth:
-        """Count the messages, and take none of them."""
+        """Count the messages without receiving any."""
         names = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
-        with _in_our_words(self._url, "sqs:GetQueueAttributes"):
+        with _translated(self._url, "sqs:GetQueueAttributes"):
             answer = self._client.get_queue_attributes(
                 QueueUrl=self._url, AttributeNames=list(names)
             )
@@ -103,16 +103,16 @@ class SqsQueue:
         return Depth(waiting=waiting, in_flight=in_flight)
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         self._client.close()
 
 
-def _in_tens(receipts: Sequence[str]) -> Iterator[Sequence[str]]:
+def _batched(receipts: Sequence[str]) -> Iterator[Sequence[str]]:
     return (receipts[at : at + MOST] for at in range(0, len(receipts), MOST))
 
 
 @contextmanager
-def _in_our_words(queue: str, permission: str) -> Iterator[None]:
+def _translated(queue: str, permission: str) -> Iterator[None]:
     try:
         with asking():
             yield

@@ -341,7 +341,7 @@ def rows_in(
     """Return the matching rows of a data file; None if there are none."""
     rows = deleted = 0
     places: list[int] = []
-    said: Counter[str] = Counter()
+    by_source: Counter[str] = Counter()
     with _readable(store, file.path):
         for found in matching_groups(store, file, predicate, schema, mapping):
             group = found.group
@@ -351,7 +351,7 @@ def rows_in(
             if FILE in group.file.names:
                 column = group.read([FILE])[FILE]
                 names: Any = column.take(list(found.places))
-                said.update(name for name in names.to_pylist() if name is not None)
+                by_source.update(name for name in names.to_pylist() if name is not None)
     if not places and not deleted:
         return None
-    return RowsInFile(rows=rows, places=tuple(places), by_column=dict(said), deleted=deleted)
+    return RowsInFile(rows=rows, places=tuple(places), by_column=dict(by_source), deleted=deleted)

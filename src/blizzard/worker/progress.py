@@ -81,7 +81,7 @@ class ProgressClient(ProgressChannel):
         self._news = threading.Condition()
         self._reports = 0
         """Reports requested by the unit."""
-        self._told = 0
+        self._acknowledged = 0
         """Reports that the driver has answered."""
         self._over = False
         self._gone = address is None
@@ -104,7 +104,7 @@ class ProgressClient(ProgressChannel):
             self._reports += 1
             wanted = self._reports
             self._news.notify_all()
-            self._news.wait_for(lambda: self._told >= wanted or self._gone, self._patience)
+            self._news.wait_for(lambda: self._acknowledged >= wanted or self._gone, self._patience)
 
     def __enter__(self) -> Self:
         if self._address is not None:
@@ -131,10 +131,10 @@ class ProgressClient(ProgressChannel):
             _send_at_once(connection)
             answer_challenge(connection, address.token)
             deliver_challenge(connection, address.token)
-            self._say(connection)
+            self._send(connection)
             while not self._wait():
-                self._say(connection)
-            self._say(connection)
+                self._send(connection)
+            self._send(connection)
         with self._news:
             self._gone = True
             self._news.notify_all()
@@ -143,10 +143,10 @@ class ProgressClient(ProgressChannel):
     def _wait(self) -> bool:
         """Wait for the next beat or an immediate report; return True once the unit has ended."""
         with self._news:
-            self._news.wait_for(lambda: self._over or self._reports > self._told, BEAT_SECS)
+            self._news.wait_for(lambda: self._over or self._reports > self._acknowledged, BEAT_SECS)
             return self._over
 
-    def _say(self, connection: Connection) -> None:
+    def _send(self, connection: Connection) -> None:
         reports = self._reports
         connection.send(
             Report(
@@ -164,7 +164,7 @@ class ProgressClient(ProgressChannel):
             self._instruction = instruction
         self._answered.set()
         with self._news:
-            self._told = reports
+            self._acknowledged = reports
             self._news.notify_all()
 
 
@@ -203,8 +203,8 @@ class ProgressServer:
         # Callers are authenticated in threads of their own, so that a silent one does not block
         # the others.
         self._listener = Listener((bind or host, port), backlog=64)
-        self._own_door = (bind or host, int(self._listener.address[1]))
-        self.address = Address(host, self._own_door[1], token)
+        self._own_address = (bind or host, int(self._listener.address[1]))
+        self.address = Address(host, self._own_address[1], token)
         self._stop_requested = stop_requested
         self._heard = heard
         self._instruction = instruction
@@ -219,7 +219,7 @@ class ProgressServer:
         self._closed.set()
         with contextlib.suppress(OSError):
             # A last connection wakes the listener. Do not wait for an answer: it may have ended.
-            self._call(self._own_door).close()
+            self._call(self._own_address).close()
         # Do not wait forever either: without a free file handle it was not woken.
         self._thread.join(self._patience)
         self._listener.close()

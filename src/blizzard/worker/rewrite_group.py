@@ -31,7 +31,7 @@ from blizzard.model.rewriting import (
 )
 from blizzard.model.work import ClosedFile
 from blizzard.worker.find_rows import DAMAGED, Places, deleted_rows, marked
-from blizzard.worker.output.encoding import Values, as_in_files, encoding_of, leaves, logical_paths
+from blizzard.worker.output.encoding import Values, as_physical, encoding_of, leaves, logical_paths
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.record import failure_of
 from blizzard.worker.table_file import TableFile, plain_schema, row_ids_of
@@ -322,7 +322,7 @@ def write_groups(path: Path, groups: Iterator[pa.Table], work: Rewriting) -> dic
     names: dict[str, str] = {}
     try:
         for group in groups:
-            table = group if work.mapping is None else as_in_files(group, work.mapping)
+            table = group if work.mapping is None else as_physical(group, work.mapping)
             if writer is None:
                 names = {} if work.mapping is None else logical_paths(group.schema, work.mapping)
                 writer = pq.ParquetWriter(

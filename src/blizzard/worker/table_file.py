@@ -28,7 +28,7 @@ from blizzard.model.predicate import (
     Value,
 )
 from blizzard.model.rewriting import ActiveFile, Rewriting
-from blizzard.worker.output.encoding import as_people_see, logical_schema
+from blizzard.worker.output.encoding import as_logical, logical_schema
 from lakebed.columns.column_mapping import ColumnMapping, FieldPath, format_path, path_in_files
 from lakebed.documents.records import FirstRow, RowColumns
 
@@ -323,7 +323,7 @@ class RowGroup:
         if columns is None:
             columns = logical_schema(plain_schema(self.file.file.schema_arrow), mapping).names
         table = read_group(self.file.file, self.index, [*map(self.file.in_file, columns)])
-        return as_people_see(table, mapping)
+        return as_logical(table, mapping)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:

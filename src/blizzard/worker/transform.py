@@ -242,28 +242,28 @@ class RowChange:
     def _leave_out(self, table: pa.Table) -> pa.Table:
         """Return the next rows of the file without the dropped ones."""
         deleted = marked(self._deleted, self._at, table.num_rows)
-        meant = self._is_meant(table) & ~deleted
-        gone = meant | deleted
-        self._count(table, meant)
+        selected = self._selected(table) & ~deleted
+        gone = selected | deleted
+        self._count(table, selected)
         self._note(gone)
         self._at += table.num_rows
         return table.filter(pa.array(~gone)) if gone.any() else table
 
-    def _is_meant(self, table: pa.Table) -> npt.NDArray[np.bool_]:
-        meant = np.zeros(table.num_rows, np.bool_)
+    def _selected(self, table: pa.Table) -> npt.NDArray[np.bool_]:
+        selected = np.zeros(table.num_rows, np.bool_)
         match self._old.without:
             case RowRanges(ranges=ranges):
                 for start, end in ranges:
-                    meant[max(0, start - self._at) : max(0, end - self._at)] = True
+                    selected[max(0, start - self._at) : max(0, end - self._at)] = True
             case RowsWhere(predicate=predicate):
                 partition = self._old.partition_values
                 columns = Columns(table, table.num_rows, partition, self._kinds)
                 # As in SQL, a condition that is null does not match.
                 found: Any = pc.fill_null(matches(predicate, columns), pa.scalar(value=False))
-                meant |= np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
+                selected |= np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
             case None:
                 pass
-        return meant
+        return selected
 
     def _note(self, gone: npt.NDArray[np.bool_]) -> None:
         """Record the positions of the dropped rows as ranges."""
@@ -271,10 +271,10 @@ class RowChange:
             goes_on = self._gone and self._gone[-1][1] == start
             self._gone.append((self._gone.pop()[0] if goes_on else start, end))
 
-    def _count(self, table: pa.Table, meant: npt.NDArray[np.bool_]) -> None:
-        self._removed += int(meant.sum())
-        if FILE in table.column_names and meant.any():
-            names: Any = table[FILE].filter(pa.array(meant))
+    def _count(self, table: pa.Table, selected: npt.NDArray[np.bool_]) -> None:
+        self._removed += int(selected.sum())
+        if FILE in table.column_names and selected.any():
+            names: Any = table[FILE].filter(pa.array(selected))
             for one in pc.value_counts(names).to_pylist():
                 if one["values"] is not None:
                     self._removed_from[one["values"]] += one["counts"]

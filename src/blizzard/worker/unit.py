@@ -104,13 +104,13 @@ def decoder_of(
 ) -> Decoder:
     """Return the decoder of a unit's files; `quarantines` overrides the work's setting."""
     by = work.row_partitions
-    aside = work.quarantine is not None if quarantines is None else quarantines
+    quarantining = work.quarantine is not None if quarantines is None else quarantines
     return make_decoder(
         Schema(work.file_schema.fields + (by.read if by else ())),
         unknown=work.unknown_fields,
         on_mismatch=work.on_mismatch,
         limits=work.sizing.decoding,
-        on_bad_record=OnBadRecord.QUARANTINE if aside else OnBadRecord.FAIL,
+        on_bad_record=OnBadRecord.QUARANTINE if quarantining else OnBadRecord.FAIL,
         refuse_rows=partial(refused_rows, by=by) if by is not None else None,
     )
 

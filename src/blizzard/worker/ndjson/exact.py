@@ -117,7 +117,7 @@ class ExactPath:
         rows: list[Sequence[object]] = []
         dropped: Counter[str] = Counter()
         rescued: Counter[str] = Counter()
-        aside: list[BadRecord] = []
+        bad_records: list[BadRecord] = []
         blank = 0
         read = 0
         for number, start, end in lines:
@@ -129,7 +129,7 @@ class ExactPath:
                 if self._on_bad_record is OnBadRecord.FAIL:
                     raise
                 raw = block.raw(start, end)
-                aside.append(bad_record(bad, raw, offset=block.offset + start))
+                bad_records.append(bad_record(bad, raw, offset=block.offset + start))
                 continue
             if cells is None:
                 blank += 1
@@ -150,7 +150,7 @@ class ExactPath:
             blank=blank,
             dropped=dict(dropped),
             rescued=dict(rescued),
-            bad=tuple(aside),
+            bad=tuple(bad_records),
         )
 
     def _cells(self, line: "_Line", data: bytes) -> list[Cell | None] | None:

@@ -148,7 +148,7 @@ def _distinct(values: Values) -> float:
 
 def _is_incompressible(values: Values, codec: ParquetCodec) -> bool:
     """Whether numbers or times hardly compress; False if there are too few to tell."""
-    if codec is ParquetCodec.UNCOMPRESSED or not _is_written_as_it_is(values.type):
+    if codec is ParquetCodec.UNCOMPRESSED or not _is_fixed_width(values.type):
         return False
     present = pc.drop_null(values.slice(0, 2 * FEW_ROWS)).slice(0, FEW_ROWS)
     if len(present) < FEW_ROWS:
@@ -162,7 +162,7 @@ def _is_incompressible(values: Values, codec: ParquetCodec) -> bool:
     return bool(len(compressed) > (1 - LEAST_SAVED) * size)
 
 
-def _is_written_as_it_is(kind: Any) -> bool:  # noqa: ANN401 - any column type
+def _is_fixed_width(kind: Any) -> bool:  # noqa: ANN401 - any column type
     return pa.types.is_primitive(kind) and kind.bit_width >= SHORTEST_BITS
 
 
@@ -229,7 +229,7 @@ def _retyped(kind: Any, path: FieldPath, renamed: Renamed) -> pa.DataType:  # no
     return cast("pa.DataType", kind)
 
 
-def as_in_files(table: pa.Table, columns: ColumnMapping) -> pa.Table:
+def as_physical(table: pa.Table, columns: ColumnMapping) -> pa.Table:
     """Return the rows under physical names, at every depth."""
     schema = physical_schema(table.schema, columns)
     found = map(_under, table.columns, schema)
@@ -302,7 +302,7 @@ def _logical(
     ]
 
 
-def as_people_see(table: pa.Table, columns: ColumnMapping) -> pa.Table:
+def as_logical(table: pa.Table, columns: ColumnMapping) -> pa.Table:
     """Return the rows under logical names, at every depth."""
     schema, there = logical_schema(table.schema, columns), _InTable(columns).names
     found = []

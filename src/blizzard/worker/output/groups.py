@@ -201,17 +201,17 @@ class OutputGroups:
         full: str | None = None
         for group in self._groups:
             uploaded = _uploaded(group, group.uploads)
-            aside = _uploaded(group, group.quarantine_uploads)
+            bad_files = _uploaded(group, group.quarantine_uploads)
             if group.broken is not None:
                 lost += self._failed(group, group.broken)
                 # Only a store raises this; a full local disk is an OSError.
                 if isinstance(group.broken, StoreFull):
                     full = full or str(group.broken)
-                    self._delete_uploaded(uploaded, aside)
+                    self._delete_uploaded(uploaded, bad_files)
                 continue
             read += group.records
             files += uploaded
-            quarantine += aside
+            quarantine += bad_files
             seconds.update(zip((file.filename for file in uploaded), group.seconds, strict=True))
         return SettledGroups(
             read=read,
@@ -222,9 +222,9 @@ class OutputGroups:
             sink_full=full,
         )
 
-    def _delete_uploaded(self, files: list[FinishedFile], aside: list[QuarantineFile]) -> None:
+    def _delete_uploaded(self, files: list[FinishedFile], bad_files: list[QuarantineFile]) -> None:
         self._uploads.delete_unnamed(self._uploads.stored_as(file.filename) for file in files)
-        self._uploads.delete_unnamed(file.filename for file in aside)
+        self._uploads.delete_unnamed(file.filename for file in bad_files)
 
     def _failed(self, group: OutputGroup, error: Exception) -> list[SourceRecord]:
         failure = failure_of(error, stage=FailureStage.UPLOAD, show_values=self._work.show_values)
@@ -286,10 +286,10 @@ class OutputGroups:
         if group.broken is not None:
             return
         try:
-            for file, said in closed:
+            for file, summaries in closed:
                 name = layout.quarantine_file(self._work.marks["pipeline"], file.name)
                 group.quarantine_uploads.append(
-                    self._uploads.hand_in_quarantine(file, name, unit=group.name, of=said)
+                    self._uploads.hand_in_quarantine(file, name, unit=group.name, of=summaries)
                 )
         except Exception as error:  # noqa: BLE001 - reported as the outcome of every file in the group
             group.broken = error

@@ -19,7 +19,7 @@ from blizzard.model.source.forecast import FULL_ENOUGH
 from blizzard.model.work import ClosedFile
 from blizzard.worker.output.encoding import (
     LookAt,
-    as_in_files,
+    as_physical,
     encoding_of,
     fields_in,
     logical_paths,
@@ -246,7 +246,7 @@ class RollingWriter:
         schema = self._columns()
         table = pa.Table.from_batches(self._buffered).select(schema.names).cast(schema)
         stamped = self._stamps.on(table, self._waiting.by_source) if self._stamps else table
-        rows = stamped if self._mapping is None else as_in_files(stamped, self._mapping)
+        rows = stamped if self._mapping is None else as_physical(stamped, self._mapping)
         if self._open is None:
             name = self._clock.fresh_id()
             encoding = self._look_at(table)

@@ -71,7 +71,7 @@ def _replayed(
             lines[place] = replace(lines[place], raw=text, size=len(text))
     readable = _readable(lines, chosen, replay.skips, work)
     places = readable.rows
-    if not places and not readable.passed_over:
+    if not places and not readable.filtered:
         return UnitOutcome(unit=unit.name, sources=(), files=())
     by_source: dict[str, list[QuarantinedLine]] = {}
     for place in sorted(places):
@@ -102,7 +102,7 @@ def _replayed(
         return outcome
     if sum(record.rows for record in outcome.sources) != len(places):
         raise AssertionError("the number of rows differs from that of the readable lines")
-    gone = places | readable.passed_over
+    gone = places | readable.filtered
     keep = [place not in gone for place in range(len(lines))]
     rest = QuarantineRewrite(rolling=work.rolling, clock=work.clock, marks=dict(work.marks))
     with Uploads(sink, work.upload, pause=work.clock.sleep) as uploads:
@@ -110,14 +110,14 @@ def _replayed(
     return UnitOutcome(
         unit=unit.name,
         sources=(),
-        files=tuple(_told_exactly(one) for one in outcome.files),
+        files=tuple(_without_inexact(one) for one in outcome.files),
         resolved=(
             Resolved(
                 old=file.filename,
                 lines=len(gone),
                 left=left,
                 replayed=Counter(lines[place].key for place in sorted(places)),
-                filtered=Counter(lines[place].key for place in sorted(readable.passed_over)),
+                filtered=Counter(lines[place].key for place in sorted(readable.filtered)),
             ),
         ),
         seen=outcome.seen,
@@ -142,7 +142,7 @@ def _source(
     )
 
 
-def _told_exactly(file: FinishedFile) -> FinishedFile:
+def _without_inexact(file: FinishedFile) -> FinishedFile:
     """Drop the record numbers of inexact runs: other records between them are rows already.
 
     The source file of a run stays known.
@@ -156,7 +156,7 @@ class _Readable:
     """Lines that can be resolved now, by index."""
 
     rows: set[int]
-    passed_over: set[int]
+    filtered: set[int]
     """Lines that match the skip rule of their source and so give no row."""
 
 
@@ -185,7 +185,7 @@ def _readable(
                 if number not in rowless:
                     found.rows.add(places[number])
                 elif number not in bad:
-                    found.passed_over.add(places[number])
+                    found.filtered.add(places[number])
             before += decoded.lines
         if before != len(places):
             raise AssertionError("the number of decoded lines differs from the quarantined ones")

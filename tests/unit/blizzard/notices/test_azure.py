@@ -15,7 +15,7 @@ from azure.core.exceptions import (
 from azure.identity import ClientSecretCredential, DefaultAzureCredential
 
 from blizzard.model.settings import QueueService, QueueSettings
-from blizzard.notices.azure import ROLE, _in_our_words, _unless_gone, credential_of
+from blizzard.notices.azure import ROLE, _translated, _unless_gone, credential_of
 from blizzard.notices.queue import QueueDenied, QueueMissing, QueueUnavailable
 from lakebed.storage.options import StorageOptions
 
@@ -51,7 +51,7 @@ def settings(**options: str) -> QueueSettings:
     [
         (answered("QueueNotFound", 404, ResourceNotFoundError), QueueMissing, "check its URL"),
         (answered("AuthenticationFailed", 403), QueueDenied, "check them and the account"),
-        (answered("AuthorizationPermissionMismatch", 403), QueueDenied, f"it takes {ROLE}"),
+        (answered("AuthorizationPermissionMismatch", 403), QueueDenied, f"it needs {ROLE}"),
         (answered("AuthorizationServiceMismatch", 403), QueueDenied, "a signature for queues"),
         (answered("ServerBusy", 503), QueueUnavailable, "[ServerBusy]"),
         (ClientAuthenticationError("canary"), QueueDenied, "source.notifications.storage_options"),
@@ -61,7 +61,7 @@ def settings(**options: str) -> QueueSettings:
     ],
 )  # fmt: skip
 def test_what_goes_wrong_is_said_in_our_words(cause: Exception, error: Any, words: str):
-    with pytest.raises(error) as raised, _in_our_words(URL, ROLE):
+    with pytest.raises(error) as raised, _translated(URL, ROLE):
         raise cause
     assert words in str(raised.value)
     assert URL in str(raised.value)

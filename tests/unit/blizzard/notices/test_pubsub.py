@@ -23,7 +23,7 @@ from google.oauth2.service_account import Credentials as ServiceAccount
 from google.pubsub_v1.types import PubsubMessage, PullResponse, ReceivedMessage, Subscription
 
 from blizzard.model.settings import QueueService, QueueSettings
-from blizzard.notices.pubsub import CONSUME, PubSubQueue, _in_our_words, login_of
+from blizzard.notices.pubsub import CONSUME, PubSubQueue, _translated, login_of
 from blizzard.notices.queue import QueueDenied, QueueMissing, QueueUnavailable
 from lakebed.storage.options import StorageOptions
 from tests.support.answering import Answering, Asked, Given, answering, self_signed
@@ -230,7 +230,7 @@ def test_a_login_that_is_refused_in_mid_run_is_told_and_no_secret_with_it(
     ("cause", "error", "words"),
     [
         (RefreshError("canary"), QueueDenied, "refused the credentials; check them [RefreshError]"),
-        (TransportError("canary"), QueueUnavailable, "gives tokens for the queue does not answer"),
+        (TransportError("canary"), QueueUnavailable, "issues tokens for the queue does not answer"),
         (ValueError("canary"), QueueDenied, "source.notifications.storage_options"),
         (FileNotFoundError("canary"), QueueDenied, "source.notifications.storage_options"),
         (DeadlineExceeded("canary"), QueueUnavailable, "cannot answer now"),
@@ -238,7 +238,7 @@ def test_a_login_that_is_refused_in_mid_run_is_told_and_no_secret_with_it(
     ],
 )  # fmt: skip
 def test_what_goes_wrong_is_said_in_our_words(cause: Exception, error: Any, words: str):
-    with pytest.raises(error) as raised, _in_our_words(NAME, CONSUME):
+    with pytest.raises(error) as raised, _translated(NAME, CONSUME):
         raise cause
     assert words in str(raised.value)
     assert NAME in str(raised.value)
@@ -297,6 +297,6 @@ def test_the_service_account_of_the_machine_is_found(tmp_path: Path):
     ],
 )
 def test_what_is_no_key_is_refused_with_the_way_out(options: dict[str, str]):
-    with pytest.raises(QueueDenied, match="there are no credentials for the queue") as raised:
+    with pytest.raises(QueueDenied, match="there are no valid credentials for the queue") as raised:
         PubSubQueue(settings(**options), environment={})
     assert "canary" not in str(raised.value)

@@ -12,7 +12,7 @@ from botocore.exceptions import (
 )
 
 from blizzard.notices.queue import QueueDenied, QueueMissing, QueueUnavailable
-from blizzard.notices.sqs import SqsQueue, _in_our_words
+from blizzard.notices.sqs import SqsQueue, _translated
 from tests.support.queues import queue_settings
 
 URL = "https://sqs.eu-west-1.amazonaws.com/1/q"
@@ -28,7 +28,7 @@ def answered(code: str) -> ClientError:
     [
         (answered("AWS.SimpleQueueService.NonExistentQueue"), QueueMissing, "check its URL"),
         (answered("QueueDoesNotExist"), QueueMissing, "check its URL"),
-        (answered("AccessDenied"), QueueDenied, "it takes sqs:ReceiveMessage on the queue"),
+        (answered("AccessDenied"), QueueDenied, "it needs sqs:ReceiveMessage on the queue"),
         (answered("InvalidClientTokenId"), QueueDenied, "for the region of the queue"),
         (answered("SignatureDoesNotMatch"), QueueDenied, "for the region of the queue"),
         (answered("ExpiredToken"), QueueDenied, "check them"),
@@ -40,7 +40,7 @@ def answered(code: str) -> ClientError:
     ],
 )
 def test_what_goes_wrong_is_said_in_our_words(cause: Exception, error: Any, words: str):
-    with pytest.raises(error) as raised, _in_our_words(URL, "sqs:ReceiveMessage"):
+    with pytest.raises(error) as raised, _translated(URL, "sqs:ReceiveMessage"):
         raise cause
     assert words in str(raised.value)
     assert URL in str(raised.value)
