@@ -107,7 +107,7 @@ ODD_SPACE = "found white space that JSON does not allow"
     [
         ('{"int64":"x"}', "found a string, expected an integer (int64)"),
         ('{"int64":""}', "found an empty string, expected an integer (int64)"),
-        ('{"int64":1.5}', "found a number that is no integer, expected an integer (int64)"),
+        ('{"int64":1.5}', "found a number that is not an integer, expected an integer (int64)"),
         ('{"int64":true}', "found a boolean, expected an integer (int64)"),
         ('{"string":{}}', "found an object, expected a string"),
         ('{"string":[1]}', "found an array, expected a string"),
@@ -126,7 +126,7 @@ ODD_SPACE = "found white space that JSON does not allow"
             r'{"a":"\q"}',
             (
                 "found an unknown escape in a string at column 7, "
-                r"expected one that JSON knows, such as \n or \""
+                r"expected a JSON escape, such as \n or \""
             ),
         ),
         (
@@ -164,7 +164,7 @@ ODD_SPACE = "found white space that JSON does not allow"
         ),
         (
             '{"binary":"aGk"}',
-            "found a string, expected a string in base64 with padding, no more and no less",
+            "found a string, expected a string in canonical base64 with padding",
         ),
     ],
 )
@@ -178,7 +178,7 @@ def test_the_kind_of_what_was_found_is_told(line: str, message: str):
 @pytest.mark.parametrize(
     ("line", "hint"),
     [
-        ('{"ID":1}', " but ID (names are matched exactly, case included)"),
+        ('{"ID":1}', " but ID (names are case-sensitive)"),
         ('{"di":1}', ""),
         ("{}", ""),
     ],

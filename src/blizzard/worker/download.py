@@ -54,9 +54,9 @@ class Downloads:
     more than reading it. The next large file or bundle begins when the reader has finished one, so
     that small files do not pile up.
 
-    The reader itself reads small local files with `at_once` as long as that is fast: no thread
-    could be faster if they are in the page cache. After the first failure or a slow disk, threads
-    download all remaining files.
+    The reader itself reads small local files with `at_once` while that is fast: no thread is faster
+    if they are in the page cache. After the first failure, or if the disk is slow, threads download
+    all remaining files.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Downloads:
         closed.
         """
         if file.key not in self._begun:
-            # The caller wants pieces of a small file, so it does not read files at once.
+            # The caller requests pieces of a small file, so it does not read files at once.
             self._at_once = None
             self._begin()
         lane = self._begun.pop(file.key)
@@ -169,9 +169,9 @@ class Downloads:
         for file, lane in zip(files, lanes, strict=True):
             if self._over.is_set():
                 return
-            _make(self._tried(file), lane)
+            _produce(self._resumed(file), lane)
 
-    def _tried(self, file: SourceFile) -> Iterator[bytes]:
+    def _resumed(self, file: SourceFile) -> Iterator[bytes]:
         """Download a file; after a transient error, resume the same object at that byte."""
         received = 0
         for attempt in attempts(
@@ -213,7 +213,7 @@ def in_advance(pieces: Iterator[bytes]) -> Generator[bytes]:
     Errors of the thread are raised here. Closing this generator ends the thread.
     """
     lane = _Lane(DECOMPRESSED_AHEAD)
-    thread = threading.Thread(target=_make, args=(pieces, lane), name="decompress", daemon=True)
+    thread = threading.Thread(target=_produce, args=(pieces, lane), name="decompress", daemon=True)
     thread.start()
     try:
         yield from lane.taken()
@@ -222,7 +222,7 @@ def in_advance(pieces: Iterator[bytes]) -> Generator[bytes]:
         thread.join()
 
 
-def _make(pieces: Iterator[bytes], lane: "_Lane") -> None:
+def _produce(pieces: Iterator[bytes], lane: "_Lane") -> None:
     try:
         for piece in pieces:
             if not lane.put(piece):

@@ -2,7 +2,7 @@
 
 Only row groups that the footer does not rule out are read, and only the columns of the condition. A
 deletion vector is a 64-bit Roaring bitmap in the portable format: 32-bit bitmaps, each with the
-upper half of its numbers, made of containers of up to 65,536 numbers.
+upper half of its numbers, in containers of up to 65,536 numbers.
 """
 
 import io
@@ -55,8 +55,8 @@ def deleted_rows(store: Reader, vector: DeletionVector | None) -> Places:
         return NONE
     if vector.file is not None and is_elsewhere(vector.file):
         raise VectorUnreadable(
-            "a deletion vector is not in the table's directory; write the table anew with the "
-            "program that cloned it",
+            "a deletion vector is not in the table's directory; rewrite the table with the program "
+            "that cloned it",
             path=vector.file,
         )
     where = "the Delta log" if vector.file is None else store.describe(vector.file)
@@ -77,7 +77,7 @@ def deleted_rows(store: Reader, vector: DeletionVector | None) -> Places:
 
 
 def is_elsewhere(path: str) -> bool:
-    """Whether a path is outside of the table's directory."""
+    """Whether a path is outside the table's directory."""
     return path.startswith("/") or ":/" in path
 
 
@@ -122,7 +122,7 @@ def places_in(bitmap: bytes) -> Places:
     """Return the numbers of a 64-bit bitmap. Pure."""
     magic, bitmaps = struct.unpack_from("<iq", bitmap)
     if magic != PORTABLE:
-        raise ValueError(f"its format is {magic}, which the protocol does not know")
+        raise ValueError(f"its format {magic} is not in the Delta protocol")
     at, found = 12, [NONE]
     for _ in range(bitmaps):
         (upper,) = struct.unpack_from("<I", bitmap, at)
@@ -153,7 +153,7 @@ def _lower_places(bitmap: bytes, at: int) -> tuple[Places, int]:
     for (upper, most), runs in zip(header.tolist(), has_runs.tolist(), strict=True):
         numbers, at = _container(bitmap, at, most + 1, runs=runs)
         if len(numbers) != most + 1:
-            raise ValueError("a container has another number of rows than its header says")
+            raise ValueError("the row count of a container differs from its header")
         found.append((upper << 16) + numbers)
     return np.concatenate(found), at
 
@@ -270,7 +270,7 @@ def matching_rows(
 ) -> Iterator[Match]:
     """Yield the matching rows of data files, in path order.
 
-    `hidden` names columns of the files that are no columns of the table.
+    `hidden` names columns of the files that the table does not have.
     """
     for path, file in sorted(files.items()):
         with _readable(store, path):

@@ -101,7 +101,7 @@ def require_explained(decoded: Decoded) -> None:
     explained = rows + decoded.blank + decoded.filtered + bad
     if decoded.lines != explained or rowless != decoded.lines - rows:
         raise Miscounted(
-            f"of {decoded.lines} lines {rows} gave a row and {rowless} have none to give "
+            f"of {decoded.lines} lines, {rows} gave a row and {rowless} gave none "
             f"({decoded.blank} blank, {decoded.filtered} filtered, {bad} bad)"
         )
 
@@ -191,7 +191,7 @@ class ReadPosition:
         if self.framer is not None:
             word, counted = "records", self.framer.records
         if not self.count.ended:
-            raise Miscounted(f"the reading ended before the file did, after {lines} {word}")
+            raise Miscounted(f"reading ended before the end of the file, after {lines} {word}")
         if counted != read or self.count.lines != counted:
             raise Miscounted(f"{counted} {word} were counted, but {read} were read")
 
@@ -205,8 +205,8 @@ class ReadPosition:
             if counted != lines:
                 raise Miscounted(f"{counted} lines were counted, but {lines} were read")
 
-    def noticed(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield the pieces from a file's start; its first line starts after a byte order mark."""
+    def after_mark(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield a file's pieces, and begin its first line after a byte order mark."""
         head = b""
         for piece in pieces:
             if len(head) < len(BYTE_ORDER_MARK):

@@ -29,7 +29,7 @@ PATIENCE_SECS = 2.0
 
 @dataclass(kw_only=True)
 class ProgressChannel:
-    """A unit's end of the channel; this one reaches no driver."""
+    """A unit's end of the channel; this base class has no driver."""
 
     attempt: str = ""
     """The unique name of this attempt at the unit."""
@@ -49,14 +49,14 @@ class ProgressChannel:
         return False
 
     def report(self) -> None:
-        """Call the driver now, and wait for its answer; a silent driver is not waited for."""
+        """Report to the driver now, and wait briefly for its answer."""
 
 
 class ProgressClient(ProgressChannel):
     """A task's end of the channel, open while one unit runs. Its errors never fail the task.
 
-    `reached` says whether the driver has ever answered. A unit that is run `again`, because its
-    worker died, ignores requests to hand in: it might die unnoticed in batch after batch.
+    `reached` is set once the driver has answered. A unit that runs `again`, because its worker
+    died, ignores requests to hand in: it might die unnoticed in batch after batch.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class ProgressClient(ProgressChannel):
         return self._instruction is Instruction.HAND_IN and not self._again
 
     def report(self) -> None:
-        """Call the driver now, and wait for its answer; a silent driver is not waited for."""
+        """Report to the driver now, and wait briefly for its answer."""
         with self._news:
             self._reports += 1
             wanted = self._reports
@@ -109,7 +109,7 @@ class ProgressClient(ProgressChannel):
     def __enter__(self) -> Self:
         if self._address is not None:
             self._thread.start()
-            # Learn of a stop before reading anything, but do not wait for a silent driver.
+            # Learn of a stop before reading anything, but do not wait long for a silent driver.
             self._answered.wait(self._patience)
         return self
 
@@ -200,8 +200,8 @@ class ProgressServer:
         patience: float = PATIENCE_SECS,
     ) -> None:
         token = secrets.token_bytes(32)
-        # Callers are authenticated in threads of their own, so that a silent one does not block
-        # the others.
+        # Each caller is authenticated in its own thread, so that a silent one does not block the
+        # others.
         self._listener = Listener((bind or host, port), backlog=64)
         self._own_address = (bind or host, int(self._listener.address[1]))
         self.address = Address(host, self._own_address[1], token)
@@ -218,9 +218,9 @@ class ProgressServer:
         """Stop listening."""
         self._closed.set()
         with contextlib.suppress(OSError):
-            # A last connection wakes the listener. Do not wait for an answer: it may have ended.
+            # A last connection wakes the listener; it may have ended, so do not wait for an answer.
             self._call(self._own_address).close()
-        # Do not wait forever either: without a free file handle it was not woken.
+        # Do not wait forever: without a free file handle, nothing has woken it.
         self._thread.join(self._patience)
         self._listener.close()
 

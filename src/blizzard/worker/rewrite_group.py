@@ -1,8 +1,8 @@
 """Rewrite a group of data files under fresh names: transform one file, or concatenate several.
 
 Without sort columns, rows keep the order of the files, and one row group at a time is in memory. To
-sort, the sort columns are read first; then the rows of one new file at a time are picked from all
-old files, which are on the local disk.
+sort, the sort columns are read first; then the rows of each new file are picked from all old files,
+which are on the local disk.
 """
 
 import math
@@ -126,7 +126,7 @@ def _merged(
             )
             found.append(replace(handed_in.result(), row_columns=work.row_columns))
     if sum(file.record_count for file in found) != sum(counts):
-        raise AssertionError("files were merged into ones with another number of rows")
+        raise AssertionError("the row counts of merged files differ from those of the old ones")
     return tuple(found)
 
 
@@ -134,7 +134,7 @@ def _rows(one: Fetched) -> int:
     rows = int(pq.read_metadata(one.path).num_rows)
     if rows != one.old.rows:
         # The origins in the journal would belong to other rows.
-        raise AssertionError("a file has another number of rows than the journal says")
+        raise AssertionError("the row count of a file differs from the journal")
     return rows - len(one.deleted)
 
 
@@ -258,15 +258,15 @@ def _picked(
 def closed_file(
     name: UUID, path: Path, rows: int, names: Mapping[str, str], kept: RowColumns | None
 ) -> ClosedFile:
-    """Return a written file as it is on disk; raise if its row count is wrong.
+    """Return the facts of a written file; raise if its row count is wrong.
 
     `names` maps physical to logical column names if they differ.
     """
-    no_columns = () if kept is None else kept.names
+    row_columns = () if kept is None else kept.names
     # Read the footer back: what counts is what is on disk.
     metadata = pq.read_metadata(path)
     if metadata.num_rows != rows:
-        raise AssertionError("a rewritten file has another number of rows than expected")
+        raise AssertionError("the row count of a rewritten file differs from the expected one")
     return ClosedFile(
         name=name,
         path=path,
@@ -276,7 +276,7 @@ def closed_file(
         statistics={
             names.get(column, column): known
             for column, known in statistics(metadata, without_nan=not _has_nan(path)).items()
-            if column not in no_columns
+            if column not in row_columns
         },
     )
 
@@ -304,7 +304,7 @@ def downloaded(old: ActiveFile, store: Store, target: Path) -> Path:
         raise ObjectMissing("a data file of the table is gone", path=store.describe(old.path))
     if facts.size != old.size:
         raise DocumentUnreadable(
-            f"the file has {facts.size} bytes, but the log says {old.size}; {DAMAGED}",
+            f"the file has {facts.size} bytes, but {old.size} according to the log; {DAMAGED}",
             path=store.describe(old.path),
         )
     with target.open("wb") as file:

@@ -186,7 +186,7 @@ def _hint(kind: Any) -> str:  # noqa: ANN401 - as above
         zone = "" if kind.tz is None else "Z"
         return f"; write it as '2024-01-31T12:00:00{zone}'"
     if pa.types.is_nested(kind):
-        return "; compare a field inside of it, as in user.id, or ask for is null"
+        return "; compare a field inside it, such as user.id, or use is null"
     return ""
 
 
@@ -243,7 +243,7 @@ class TableFile:
     mapping: ColumnMapping | None = None
     """The physical columns of the table; None without column mapping."""
     row_ids: RowIds | None = None
-    """The row ids to read along; None if not needed."""
+    """The row ids to read as well; None if not needed."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -257,7 +257,7 @@ class TableFile:
 
     @property
     def names(self) -> list[str]:
-        """Name its columns."""
+        """Return the names of its columns."""
         return self.schema.names
 
     def in_file(self, name: str) -> str:
@@ -265,7 +265,7 @@ class TableFile:
         return path_in_files((name,), self.mapping)[0]
 
     def row_groups(self) -> "Iterator[RowGroup]":
-        """Yield the row groups of the file in their order."""
+        """Yield the row groups of the file in order."""
         start = 0
         for index in range(self.file.num_row_groups):
             rows = self.file.metadata.row_group(index).num_rows
@@ -308,7 +308,7 @@ class RowGroup:
         schema = self.file.file.schema_arrow
         place = schema.get_field_index(self.file.in_file(path[0]))
         group = self.file.file.metadata.row_group(self.index)
-        # Nested columns shift the column indexes in the file.
+        # Nested columns shift the indexes of the columns in the footer.
         if place < 0 or group.num_columns != len(schema):
             return None
         known: Any = group.column(place).statistics

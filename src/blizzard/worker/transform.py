@@ -51,7 +51,7 @@ class Filling:
         self._target = target
         self._versions = versions
         """The column with the version that wrote a row; None without row tracking."""
-        # An integer that was rescued as written is not rounded now, declared or not.
+        # An integer that was rescued as written must not be rounded, whether declared or not.
         policy = OnMismatch.RESCUE
         schema = kept_exact(target.alone(), declared=Schema(()), on_mismatch=policy)
         self._decoder = Decoder(schema, unknown=UnknownFields.RESCUE, on_mismatch=policy)
@@ -236,7 +236,7 @@ class RowChange:
         recorded = sum(run.rows for run in self._old.runs)
         if recorded not in (0, rows):
             # The positions in the file would refer to other rows.
-            raise AssertionError("a file has another number of rows than the journal says")
+            raise AssertionError("the row count of a file differs from the journal")
         return rows - deleted - self._removed if self._removed or deleted else 0
 
     def _leave_out(self, table: pa.Table) -> pa.Table:

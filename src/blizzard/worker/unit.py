@@ -57,7 +57,7 @@ def run_unit(
         )
 
     def at_once(file: SourceFile) -> bytes | None:
-        # An error is raised again where the pieces of the file are fetched.
+        # An error recurs when the pieces of the file are fetched.
         with suppress(Exception):
             return stores.source(file.source).at_once(file.path, size=file.size, etag=file.etag)
         return None
@@ -204,8 +204,8 @@ class _UnitRun:
     def _take_combined(self, found: CombinedFiles[Opened], shared: OutputGroup) -> bool:
         """Write and record the rows of combined small files; False if each must be read alone.
 
-        Each line is a row, so a file's counts balance if its rows equal the lines counted in its
-        text by code that the parser does not share.
+        Each line is a row, so a file is consistent if its rows equal the lines counted in its text
+        by code that the parser does not share.
         """
         if any(one.position is not None for one in found.keys):
             return False
@@ -245,7 +245,7 @@ class _UnitRun:
         if one.position is not None:
             return one.position
         position = ReadPosition(opened=self.work.clock.seconds())
-        for _piece in position.noticed(position.counted(iter((one.text,)), one.file)):
+        for _piece in position.after_mark(position.counted(iter((one.text,)), one.file)):
             pass
         return position
 
@@ -264,7 +264,7 @@ class _UnitRun:
         return True
 
     def _fail(self, record: SourceRecord) -> None:
-        """Record a failed file, and learn whether more failures are allowed."""
+        """Record a failed file, and update whether more failures are allowed."""
         self.failed.append(record)
         bounds = self.work.bounds
         changed = record.failure is not None and record.failure.code == ObjectChanged.code
@@ -374,7 +374,7 @@ class _UnitRun:
             if file.part is None and file.skip:
                 pieces = without_first_lines(pieces, file.skip)
             elif position.is_plain and (file.part is None or not file.part.start):
-                pieces = position.noticed(pieces)
+                pieces = position.after_mark(pieces)
             yield from pieces
         if file.part is not None:
             # A part may end before its download; the download checks whole files.

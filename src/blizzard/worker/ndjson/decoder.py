@@ -65,7 +65,7 @@ def without_refused(
                 raise wrong
             found.append(bad_record(wrong, block.raw(start, end), offset=block.offset + start))
     if len(found) != len(refused) or row != decoded.batch.num_rows:
-        raise AssertionError("the rows of a block are not its lines, one by one")
+        raise AssertionError("the rows of a block do not match its lines")
     return block.changed(
         bytes(data),
         as_written=block.data if block.as_written is None else block.as_written,
@@ -335,7 +335,7 @@ def _few(dropped: Mapping[str, int], names: set[str], limits: DecodeLimits) -> M
 
 
 _PLAIN = re.compile(r"[\w.@$-]+", re.ASCII)
-"""A key that has no other spelling except with \\u00 escapes."""
+"""A key whose only other spellings have \\u00 escapes."""
 
 
 class Skipper:

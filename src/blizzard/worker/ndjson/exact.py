@@ -273,13 +273,13 @@ class _Line:
             if len(steps) > 1:
                 here, among = self._parent(steps, opened, above)
             path = f"{here}.{plan.name}" if here else plan.name
-            with self._leaving_nothing() if plan.is_kept else nullcontext():
+            with self._without_leftovers() if plan.is_kept else nullcontext():
                 cells.append(self._cell(plan, among.get(steps[-1]), path, among))
         self._leftovers(level.places, members, opened, above)
         return cells
 
     @contextmanager
-    def _leaving_nothing(self) -> Iterator[None]:
+    def _without_leftovers(self) -> Iterator[None]:
         """Suppress leftovers of a value that another field holds as JSON text."""
         unknown, dropped = self.unknown, len(self.dropped)
         self.unknown = UnknownFields.DROP
@@ -335,7 +335,7 @@ class _Line:
     ) -> Cell | None:
         """Convert a member into a cell; rescue a misfit if the field is nullable.
 
-        `among` are the members of its object, for hints at other spellings.
+        `among` holds the members of its object, for hints at other spellings.
         """
         value, source = member or (None, "")
         one, take = plan.field, plan.take
@@ -359,7 +359,7 @@ class _Line:
             except BadLine:
                 if not may_rescue:
                     raise
-                # The whole value is rescued, so undo what was noted for its parts.
+                # The whole value is rescued, so undo the notes about its parts.
                 del self.dropped[kept[1] :], self.taken[kept[2] :]
                 while len(self.rescued) > kept[0]:
                     self.rescued.popitem()
@@ -443,4 +443,4 @@ def _other_spelling(name: str, members: Mapping[str, Member]) -> str:
     """Return a hint at a member that differs from the field only in case. Pure."""
     wanted = name.casefold()
     other = next((each for each in members if each.casefold() == wanted), None)
-    return "" if other is None else f" but {other} (names are matched exactly, case included)"
+    return "" if other is None else f" but {other} (names are case-sensitive)"

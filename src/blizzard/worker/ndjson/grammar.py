@@ -128,7 +128,7 @@ _MESSAGES: tuple[tuple[str, str | None, str], ...] = (
     (
         r"Invalid \escape",
         "an unknown escape in a string",
-        'one that JSON knows, such as \\n or \\"',
+        'a JSON escape, such as \\n or \\"',
     ),
     ("Expecting property name", None, "a field name in quotes"),
     ("Expecting ':'", None, "a colon"),

@@ -13,9 +13,9 @@ from lakebed.types import DEEPEST_COLUMN
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ZONED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ].*(?:Z|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)")
 MOST_PATHS = 5000
-"""Different paths that get a column; values at others stay in `_rescued`."""
+"""The most paths that get a column; values at others stay in `_rescued`."""
 LONGEST_INTEGER = 4000
-"""Digits; Python refuses to parse more, and no column holds more."""
+"""The most digits that Python parses; no column holds more."""
 
 
 class Gathered:
@@ -70,7 +70,7 @@ class Gathered:
         elif kind is bool:
             self._booleans = True
         elif value is not None:
-            raise TypeError(f"{kind.__name__} is no JSON value")
+            raise TypeError(f"{kind.__name__} is not a JSON value")
 
     def seen(self) -> Seen:
         """Return what was observed so far."""

@@ -21,7 +21,7 @@ from lakebed.types import OnBadRecord
 FEW_BYTES = 64 * 1024
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SEPARATOR = b"\x1e"
-"""What RFC 7464 puts before each JSON text."""
+"""The record separator of RFC 7464, before each JSON text."""
 PADDING = bytes(32)
 """The scan may read one vector step past the end."""
 
@@ -63,7 +63,7 @@ _AT_LINE_START = re.compile(rb"^(?:[ \t\r]*\x1e)+", re.MULTILINE)
 
 
 class BadLine(LakeError, whose=Whose.USER):
-    """A line that cannot be decoded: `code` says why, `line` and `field` say where.
+    """A line that cannot be decoded, with the reason (`code`) and the place (`line`, `field`).
 
     The message quotes nothing of the line, which may be secret: messages go into logs, the journal
     and the dead letter queue. `value` is the quoted beginning of the bad value, shown only if
@@ -284,7 +284,7 @@ def line_too_long(line: int, limit: int) -> BadLine:
     """Return the error of a line that exceeds the limit."""
     found = f"a line longer than {limit:,} bytes"
     return BadLine(
-        f"found {found}, the longest that is read",
+        f"found {found}, which is the limit",
         code=TOO_LONG,
         line=line,
         found=found,

@@ -74,7 +74,7 @@ def kind_of(value: JsonValue | None, source: str) -> str:
         case bool():
             return "a boolean"
         case Number():
-            return "an integer" if is_integer(value) else "a number that is no integer"
+            return "an integer" if is_integer(value) else "a number that is not an integer"
         case str():
             return "a string" if value else "an empty string"
         case Nested():
@@ -207,7 +207,7 @@ def fraction_micros(digits: str, *, truncate: bool) -> int:
 
 
 def in_range(micros: int) -> int:
-    """Refuse a timestamp outside of the years 0001 to 9999."""
+    """Refuse a timestamp outside the years 0001 to 9999."""
     if not FIRST_MICROS <= micros <= LAST_MICROS:
         raise ValueRefused("out_of_range", "a moment within the years 0001 to 9999 in UTC")
     return micros
@@ -228,7 +228,7 @@ def binary(value: JsonValue) -> bytes:
         found = "base64 with bits after the last byte"
         raise ValueRefused("wrong_type", "a string in base64 in which those bits are zero", found)
     if taken is None or written != text:
-        raise ValueRefused("wrong_type", "a string in base64 with padding, no more and no less")
+        raise ValueRefused("wrong_type", "a string in canonical base64 with padding")
     return taken
 
 

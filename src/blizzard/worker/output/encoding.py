@@ -237,7 +237,7 @@ def as_physical(table: pa.Table, columns: ColumnMapping) -> pa.Table:
 
 
 def _under(column: "pa.ChunkedArray[Any]", field: "pa.Field[Any]") -> "pa.ChunkedArray[Any]":
-    """Return a column as a field of the same type except for the names inside of it."""
+    """Return a column as a field whose type differs only in the names inside it."""
     if not pa.types.is_nested(field.type):
         # Nothing to rename; a dictionary could not be deserialised alone, either.
         return column
@@ -251,7 +251,7 @@ def _under(column: "pa.ChunkedArray[Any]", field: "pa.Field[Any]") -> "pa.Chunke
 def logical_schema(schema: pa.Schema, columns: ColumnMapping) -> pa.Schema:
     """Return the columns of a file that its table has, under their logical names.
 
-    Columns and nested fields that were dropped since are left out. Raise if a file holds a column
+    Columns and nested fields that the table has dropped are left out. Raise if a file has a column
     of the table under an unexpected name, which would be mistaken for a dropped one.
     """
     return pa.schema(_logical(schema, (), _InTable(columns)))
@@ -270,15 +270,15 @@ class _InTable:
             return True
         if (len(path) == 1, _id_in_file(field)) in self._ids:
             raise ColumnsUnknown(
-                "a data file holds a column of the table under another name than the table says",
+                "a data file has a column of the table under a name that its mapping does not have",
                 column=format_path(path),
             )
         return False
 
 
 def _id_in_file(field: "pa.Field[Any]") -> int | None:
-    said = (field.metadata or {}).get(FIELD_ID)
-    return None if said is None else int(said)
+    text = (field.metadata or {}).get(FIELD_ID)
+    return None if text is None else int(text)
 
 
 def _logical(
@@ -288,8 +288,8 @@ def _logical(
         found = _logical(below, at, table)
         if not found:
             raise ColumnsUnknown(
-                "every field of a struct in a data file was dropped from the table since: which of "
-                "its structs are null could not be kept; rewrite it with the engine that dropped "
+                "the table has dropped every field of a struct in a data file, and blizzard cannot "
+                "keep which of its structs are null; rewrite the file with the engine that dropped "
                 "them",
                 column=format_path(at),
             )

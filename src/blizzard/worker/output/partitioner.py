@@ -73,7 +73,7 @@ def grouped(
 def refused_rows(batch: pa.RecordBatch, by: RowPartitions) -> dict[int, RefusedRow]:
     """Return the rows with an invalid partition value, each with its first error.
 
-    Found only by the upload or by penguin, such a value would stop more than its own file.
+    If only the upload or penguin found such a value, it would stop more than its own file.
     """
     refused: dict[int, RefusedRow] = {}
     for name, code, why, found in _faults(batch, by):
@@ -291,7 +291,7 @@ class PartitionedWriter:
         if not staged:
             return
         yield from self._finish_old()
-        self._look_at(staged)
+        self._update_encoding(staged)
         rows = sum(batch.num_rows for batch in staged)
         if sum(one.rows for one in runs) != rows:
             runs = []  # The origins of some rows are unknown.
@@ -306,7 +306,7 @@ class PartitionedWriter:
                     origin = cutter.next(some.num_rows)
                     yield from self._take(key, some, size * some.num_rows // rows, origin)
 
-    def _look_at(self, staged: list[pa.RecordBatch]) -> None:
+    def _update_encoding(self, staged: list[pa.RecordBatch]) -> None:
         """Choose the encoding again if the sample is larger than before."""
         sample = pa.Table.from_batches(staged).select(self.schema.names).slice(0, SAMPLE_ROWS)
         if sample.num_rows > self._sampled:
@@ -342,7 +342,7 @@ class PartitionedWriter:
         for key in sorted(self._writers, key=lambda key: self._writers[key].held, reverse=True):
             if self._held <= self.policy.row_group_size // 2:
                 break
-            if key in self._writers:  # it may have been finished to make room
+            if key in self._writers:  # another flush may have finished it to make room
                 yield from self._flush(key)
         for writer in self._writers.values():
             writer.compact()

@@ -29,7 +29,7 @@ _COLUMNS: Any = [
 SCHEMA = pa.schema(_COLUMNS)
 """The columns of a quarantine file.
 
-`size` is that of the whole line; `raw` has only the beginning of a line beyond the limit.
+`size` is the size of the whole line; `raw` has only the beginning of a line beyond the limit.
 """
 ROWS = 4096
 """Rows converted to Python objects at once."""
@@ -55,7 +55,7 @@ class QuarantinedLine:
 
     @property
     def key(self) -> str:
-        """Name the source file among all sources of the pipeline."""
+        """Return the unique name of the source file in the pipeline."""
         return f"{self.source}:{self.path}"
 
     @property
@@ -85,8 +85,8 @@ def read_table(store: Reader, path: str, lines: int | None = None) -> pa.Table:
         ) from broken
     if lines not in (None, table.num_rows):
         raise DocumentUnreadable(
-            f"this file has {table.num_rows} lines, but its entry says {lines}; restore it from a "
-            "backup",
+            f"this file has {table.num_rows} lines, but {lines} according to its entry; restore it "
+            "from a backup",
             path=where,
         )
     return table

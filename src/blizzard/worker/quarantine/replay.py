@@ -129,7 +129,7 @@ def _source(
     partition_values: Mapping[str, str | None],
     before: int | None,
 ) -> SourceFile:
-    """Return lines of one source file as a file of their own, with their record numbers."""
+    """Return lines of one source file as a separate file, with their record numbers."""
     return SourceFile(
         source=lines[0].source,
         path=lines[0].path,
@@ -157,7 +157,7 @@ class _Readable:
 
     rows: set[int]
     filtered: set[int]
-    """Lines that match the skip rule of their source and so give no row."""
+    """Lines that match the skip rule of their source."""
 
 
 def _readable(

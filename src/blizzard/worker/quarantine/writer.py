@@ -49,7 +49,7 @@ def quarantine_rows(
         *([getattr(one, field.name) for one in found] for field in list(SCHEMA)[5:]),
     ]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-    said = BadLines(
+    summary = BadLines(
         source=file.key,
         lines=len(found),
         # In a part it counts from the part's start, until the driver knows the lines before.
@@ -58,7 +58,7 @@ def quarantine_rows(
         message=first.message,
         field=first.field,
     )
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), said
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), summary
 
 
 @dataclass(slots=True)
@@ -105,17 +105,17 @@ class QuarantineWriter:
 
     def __init__(self, writer: RollingWriter) -> None:
         self._writer = writer
-        self._in_hand: dict[str, BadLines] = {}
+        self._summaries: dict[str, BadLines] = {}
         """The content of the current file, by source file."""
 
-    def write(self, aside: QuarantineRows) -> Iterator[tuple[ClosedFile, tuple[BadLines, ...]]]:
+    def write(self, rows: QuarantineRows) -> Iterator[tuple[ClosedFile, tuple[BadLines, ...]]]:
         """Add bad lines of a source file; yield the file if they fill it."""
-        batch, said = aside
-        before = self._in_hand.get(said.source)
-        self._in_hand[said.source] = (
-            said if before is None else replace(before, lines=before.lines + said.lines)
+        batch, summary = rows
+        before = self._summaries.get(summary.source)
+        self._summaries[summary.source] = (
+            summary if before is None else replace(before, lines=before.lines + summary.lines)
         )
-        yield from map(self._closed, self._writer.write(batch, said.source))
+        yield from map(self._closed, self._writer.write(batch, summary.source))
 
     def close(self) -> Iterator[tuple[ClosedFile, tuple[BadLines, ...]]]:
         """Close the current file, if there is one."""
@@ -127,14 +127,14 @@ class QuarantineWriter:
 
     def _closed(self, file: ClosedFile) -> tuple[ClosedFile, tuple[BadLines, ...]]:
         # All lines added so far are in the file that is closed next.
-        said = tuple(self._in_hand.values())
-        self._in_hand = {}
-        return file, said
+        summaries = tuple(self._summaries.values())
+        self._summaries = {}
+        return file, summaries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuarantineRewrite:
-    """How the remaining lines of a quarantine file are written."""
+    """How to write the remaining lines of a quarantine file."""
 
     rolling: RollingPolicy
     clock: Clock
@@ -167,12 +167,12 @@ def write_waiting(
                 raise AssertionError("a file that is never full was closed")
         (closed,) = writer.close()
         name = layout.quarantine_file(rest.marks["pipeline"], closed.name)
-        said = _said(line for line, stays in zip(lines, keep, strict=True) if stays)
-        written = uploads.hand_in_quarantine(closed, name, unit=file.unit, of=said).result()
+        of = _summaries_of(line for line, stays in zip(lines, keep, strict=True) if stays)
+        written = uploads.hand_in_quarantine(closed, name, unit=file.unit, of=of).result()
     return replace(written, lines_before=file.lines_before)
 
 
-def _said(lines: Iterator[QuarantinedLine]) -> tuple[BadLines, ...]:
+def _summaries_of(lines: Iterator[QuarantinedLine]) -> tuple[BadLines, ...]:
     found: dict[str, BadLines] = {}
     for line in lines:
         before = found.get(line.key)

@@ -100,10 +100,10 @@ def failure_of(outcome: UnitOutcome) -> Failure:
     ("fault", "message"),
     [
         (loses_a_block, "9 lines were counted, but 6 were read"),
-        (stops_short, "the reading ended before the file did, after 3 lines"),
+        (stops_short, "reading ended before the end of the file, after 3 lines"),
         (reads_twice, "9 lines were counted, but 18 were read"),
-        (loses_a_row, "of 3 lines 2 gave a row and 0 have none to give"),
-        (miscounts_blanks, "of 3 lines 3 gave a row and 0 have none to give"),
+        (loses_a_row, "of 3 lines, 2 gave a row and 0 gave none"),
+        (miscounts_blanks, "of 3 lines, 3 gave a row and 0 gave none"),
     ],
 )
 @pytest.mark.parametrize("name", ["a.ndjson", "a.ndjson.gz"])

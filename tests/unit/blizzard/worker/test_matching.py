@@ -160,5 +160,5 @@ def test_bounds_never_hide_a_row(
 
 def test_a_condition_of_too_many_parentheses_is_refused() -> None:
     assert parse("(" * 50 + "id = 1" + ")" * 50) == parse("id = 1")
-    with pytest.raises(PredicateInvalid, match="at most 50 parentheses"):
+    with pytest.raises(PredicateInvalid, match="at most 50 nested parentheses"):
         parse("(" * 3000 + "id = 1" + ")" * 3000)

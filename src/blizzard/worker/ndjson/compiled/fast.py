@@ -36,7 +36,7 @@ Spans = tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]]
 
 _NEWLINE = ord("\n")
 
-_NO_TEXT = re.compile("[\udc80-\udcff]")
+_INVALID_UTF8 = re.compile("[\udc80-\udcff]")
 """The characters that surrogateescape produces for invalid UTF-8."""
 
 
@@ -115,7 +115,7 @@ def page_of(
         return None
     if not _is_text(data):
         if refused is not None:
-            refused.add(_lines_of_no_text(data))
+            refused.add(_invalid_lines(data))
         return None
     ends = np.cumsum(sizes, dtype=np.int64)
     return Page(np.frombuffer(data, np.uint8), ends, unknown, refused=refused)
@@ -129,11 +129,11 @@ def _joined(blocks: Sequence[Block]) -> tuple[bytes, list[int]]:
     return b"".join([*lines, PADDING]), [len(each) for each in lines]
 
 
-def _lines_of_no_text(data: bytes) -> npt.NDArray[np.int64]:
+def _invalid_lines(data: bytes) -> npt.NDArray[np.int64]:
     """Return the lines that are not UTF-8."""
     text = data.decode(errors="surrogateescape")
     lines, line, start = [], 0, 0
-    for match in _NO_TEXT.finditer(text):
+    for match in _INVALID_UTF8.finditer(text):
         line += text.count("\n", start, match.start())
         start = match.start()
         lines.append(line)

@@ -160,8 +160,8 @@ class Framer:
         length = int(self._state[frame.OFFSET]) - self._begun.offset
         if self._is_in_record and length > self._max_record_bytes:
             raise self._error(
-                f"found a record longer than {self._max_record_bytes:,} bytes, the longest that is "
-                "read; a bracket or a quote may not be closed",
+                f"found a record longer than {self._max_record_bytes:,} bytes, which is the limit; "
+                "a bracket or a quote may be unclosed",
                 code="line_too_long",
                 place=self._begun,
             )

@@ -131,7 +131,7 @@ def test_a_bracket_that_is_not_closed_ends_at_the_longest_record():
     text = b'[{"a":[1, ' + b'{"b":2}, ' * 100
     found = broken(text, max_record_bytes=500)
     assert found.code == "line_too_long"
-    assert "a bracket or a quote may not be closed" in found.message
+    assert "a bracket or a quote may be unclosed" in found.message
     assert found.place.offset == 1
 
 
