@@ -21,7 +21,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module has attributes of any type
-    # Spark's workers import this package for every task: what only callers need is loaded for them.
+    # Spark's workers import this package for every task, so load on demand what only callers need.
     if name == "__version__":
         from importlib.metadata import version  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
-"""blizzard from Python: `blizzard.run(config)`, in a notebook, a job of Airflow, a script.
+"""blizzard from Python: `blizzard.run(config)` in a notebook, an Airflow job or a script.
 
-It does what the command does, traces and lineage included; metrics and the live page are the
-command's alone. What it logs goes to the logger `blizzard`.
+It does what the command does, including traces and lineage, but without metrics and the live page.
+It logs to the logger `blizzard`.
 """
 
 import logging
@@ -76,12 +76,12 @@ def run(
 
     `config` is a YAML file, a mapping with the same keys, or several of them. With `spark` the
     tasks run on that session, which stays open; without it, Spark is started and stopped. With
-    `once=False` it runs until `stop.request()` is called in another thread, or Ctrl-C. Bars show
-    the `progress` in a notebook or on a terminal, unless it is False.
+    `once=False` it runs until another thread calls `stop.request()`, or Ctrl-C. Bars show the
+    `progress` in a notebook or on a terminal, unless it is False.
 
-    ConfigInvalid has every fault of the configuration; PipelinesFailed, with all results, says
-    which pipelines could not finish. Source files that cannot be read are no error: they are
-    counted, and `blizzard dlq list` names them.
+    ConfigInvalid has every fault of the configuration; PipelinesFailed has all results, with the
+    errors of the failed pipelines. Unreadable source files are not an error: they are counted,
+    and `blizzard dlq list` names them.
     """
     given = _given(config)
     settings = config_file.load(given, [], os.environ, master=_master(spark)).only(pipeline)
@@ -112,7 +112,7 @@ def _given(config: Config | Sequence[Config]) -> list[Given]:
 
 
 def _master(spark: Any) -> str | None:  # noqa: ANN401 - any session object
-    """Return the master of a session, which decides from where stores must be reachable."""
+    """Return the master of a session, which determines where stores must be reachable from."""
     if spark is None:
         return None
     return str(checked(spark).sparkContext.master)

@@ -164,7 +164,7 @@ def dataset_of(uri: str) -> Node:
 
 
 def fields_of(columns: list[Node]) -> list[Node]:
-    """Return the columns of a table, those within structs included."""
+    """Return the columns of a table, including fields of structs."""
     return [_field(column["name"], column["type"]) for column in columns]
 
 
@@ -214,20 +214,20 @@ class LineageListener:
                 case BatchStarted() if event.pipeline in self._pipelines:
                     name = f"{event.journal}/{event.pipeline}/{event.entry}/{now}"
                     run = self._runs[event.pipeline] = uuid5(NAMESPACE_URL, name)
-                    self._tell(self._pipelines[event.pipeline].started(run, now))
+                    self._send(self._pipelines[event.pipeline].started(run, now))
                 case BatchJournaled(document=Entry() as entry) if event.pipeline in self._runs:
                     run = self._runs.pop(event.pipeline)
-                    self._tell(self._pipelines[event.pipeline].completed(run, now, entry))
+                    self._send(self._pipelines[event.pipeline].completed(run, now, entry))
                 case StepFailed(kind=PartKind.PIPELINE) if event.who in self._runs:
                     run = self._runs.pop(event.who)
-                    self._tell(self._pipelines[event.who].failed(run, now, event.shown))
+                    self._send(self._pipelines[event.who].failed(run, now, event.shown))
                 case StepFinished(kind=PartKind.PIPELINE) if event.who in self._runs:
                     run = self._runs.pop(event.who)
-                    self._tell(self._pipelines[event.who].stopped(run, now))
+                    self._send(self._pipelines[event.who].stopped(run, now))
                 case _:
                     pass
 
-    def _tell(self, document: Node) -> None:
+    def _send(self, document: Node) -> None:
         self._put(json.dumps(document, ensure_ascii=False).encode())
 
 

@@ -146,7 +146,7 @@ def _new(before: Schema, after: Schema) -> dict[str, str]:
 
 
 def look_share(units: Sequence[WorkUnit], most: int) -> float:
-    """Return the share of each file to sample, so that all samples have at most `most` bytes."""
+    """Return the share of each file to sample, for at most `most` bytes in all samples."""
     total = sum(unit.to_read for unit in units)
     return min(1.0, most / total) if total else 1.0
 
@@ -185,11 +185,11 @@ class Ingest:
         bounds: Bounds = UNBOUNDED,
         publishes: bool = False,
     ) -> Ingested:
-        """Run units, which is what entry number `entry` is to name.
+        """Run units for entry number `entry`.
 
-        `known` are the columns that the journal knows; `mapping` is how the table's data files
-        hold its columns. With `publishes` the files go through the
-        outbox, if the hand-off has one; otherwise the entry hands them off by itself.
+        `known` are the columns in the journal, `mapping` is the table's column mapping. With
+        `publishes` the files go through the outbox, if the hand-off has one; otherwise the entry
+        itself hands them off.
         """
         columns = BatchColumns(
             settings=self.settings,
@@ -216,9 +216,9 @@ class Ingest:
     def _work(
         self, schema: Schema, journal: str, entry: int, bounds: Bounds, *, units: int
     ) -> Work:
-        """Return what the units of a batch share; of `total_concurrency`, a task has its share.
+        """Return what the units of a batch share, with each task's part of `total_concurrency`.
 
-        Where there are so few `units` that each has two cores, decompression gets one of them.
+        If `units` are few enough for two cores each, decompression gets one of them.
         """
         settings, sink = self.settings, self.settings.sink
         template = sink.template

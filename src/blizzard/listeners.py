@@ -101,7 +101,7 @@ class ProgressBars:
 
     def __init__(self, to: Console, *after_bar: Words) -> None:
         self._console = to
-        # A signal handler emits, too, and may interrupt us here.
+        # A signal handler also emits, and may interrupt us here.
         self.lock = threading.RLock()
         self._lines: dict[str, TaskID] = {}
         self._progress = Progress(

@@ -225,7 +225,7 @@ class Pipeline:
             settled.require_room()
             self._schedule.drop_ahead()
             journal.start_note.take_back()
-            if not settled.handed_in:  # Otherwise the time was too short.
+            if not settled.handed_in:  # Otherwise the time limit was too short.
                 self._stopped(journal)
             return settled.handed_in
         bases = {each.name: bases_of(self.settings, each) for each in self.settings.sources}

@@ -104,7 +104,7 @@ class BatchRun:
     left: int = 0
     """Planned files that were left over, for which the next batch starts without a trigger."""
     got_nowhere: bool = False
-    """Whether its time was too short for any progress, so the next one has no time limit."""
+    """Whether it had too little time for any progress, so the next one has no time limit."""
     entry: Entry | None = None
     """Its journal entry; None if in doubt or without one."""
     handed_off: bool = True
@@ -127,8 +127,8 @@ def plan_batch(
     """Return the batch for what was found.
 
     `started` returns how often it was started by processes that died with it, `failed` are the
-    files that count against `max_failures` already. An `unbounded` batch may take as long as it
-    wants; in a `hurry` all cores get work at once, even if data files come out smaller.
+    files that count against `max_failures` already. An `unbounded` batch has no time limit; in a
+    `hurry` all cores get work at once, even if data files become smaller.
     """
     began = clock.seconds()
     limit = settings.max_failures
@@ -144,7 +144,7 @@ def plan_batch(
         forgiven=failed & {file.key for file in files},
     )
     if bounds.failures is not None and bounds.failures <= 0:
-        files = ()  # The last file that may fail has failed by its path alone.
+        files = ()  # Files that fail without being read reach the limit.
     plan = partial(planned, parallelism=parallelism, forecast=forecast, hurry=hurry)
     return replace(
         found,

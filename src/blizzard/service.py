@@ -59,7 +59,7 @@ class Running:
     def heard(self, report: Report) -> None:
         """Record a unit's report, replacing its earlier one.
 
-        So a unit that Spark retries starts anew, and late reports of ended batches are ignored.
+        So a retried unit counts from zero, and late reports of ended batches are ignored.
         """
         unit, progress = report.unit, report.progress
         with self._lock:
@@ -68,8 +68,8 @@ class Running:
                 return
             batch.total = batch.total + progress - batch.units.get(unit, Progress())
             batch.units[unit] = progress
-            # Reported under the lock, so that the zeros of a batch's end come last.
-            self._tell(report.pipeline, batch.total)
+            # Emit under the lock, so that the zeros at a batch's end come last.
+            self._emit_progress(report.pipeline, batch.total)
             self._emit(
                 UnitReported(
                     pipeline=report.pipeline,
@@ -95,15 +95,15 @@ class Running:
                 with self._lock:
                     if event.pipeline in self._batches:
                         self._batches[event.pipeline] = _RunningBatch()
-                        self._tell(event.pipeline, Progress())
+                        self._emit_progress(event.pipeline, Progress())
             case UnitsEnded():
                 with self._lock:
                     self._batches.pop(event.pipeline, None)
-                    self._tell(event.pipeline, Progress())
+                    self._emit_progress(event.pipeline, Progress())
             case _:
                 pass
 
-    def _tell(self, pipeline: str, total: Progress) -> None:
+    def _emit_progress(self, pipeline: str, total: Progress) -> None:
         self._emit(BatchProgress(pipeline=pipeline, **asdict(total)))
 
 

@@ -1,4 +1,4 @@
-"""What penguin's settings for a pipeline's table say, and whether the pipeline fits them."""
+"""Penguin's settings for a pipeline's table, and checks of the pipeline against them."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +19,7 @@ TableOf = Callable[[str], TableSettings | None]
 
 
 def table_entry(settings: PipelineSettings, table_of: TableOf) -> TableSettings | None:
-    """Return the `tables:` entry of a pipeline; if it is invalid and penguin's, that is None."""
+    """Return the `tables:` entry of a pipeline; None if it is invalid and only penguin commits."""
     try:
         return table_of(settings.name)
     except ConfigInvalid:
@@ -69,7 +69,7 @@ def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[],
 
 
 def not_among(pipeline: PipelineSettings, tables: Iterable[TableSettings]) -> str:
-    """Say that penguin, with these tables, would not commit a pipeline's files."""
+    """Return the message that penguin with these tables would not commit a pipeline's files."""
     others = ", ".join(table.table_uri for table in tables)
     where = pipeline.sink.table_uri
     return f"it writes to {where}, which is none of the tables that penguin commits: {others}"
@@ -81,7 +81,7 @@ def uncommitted(
     files: Sequence[Given],
     folders: Sequence[Path],
 ) -> str | None:
-    """Return why a configuration with tables has none for a pipeline; None if it has."""
+    """Return why a configuration with tables has none for a pipeline; None if it has one."""
     if pipeline.sink.commit is not CommitMode.PENGUIN or pipeline.name in settings.tables:
         return None
     try:

@@ -164,7 +164,7 @@ def test_a_frozen_first_is_taken_over_from_and_cannot_write_when_it_wakes(
     assert not is_dead(first), said(finish(first))
     second = run("blizzard", "-c", file, "--once")
     assert second.code == 0, said(second)
-    assert "no sign of life" in second.err
+    assert "no heartbeat" in second.err
     assert run("penguin", "-c", file, "--once").code == 0
     assert ids(tmp_path / "table") == landing.ids
     journal = entries_in(tmp_path)

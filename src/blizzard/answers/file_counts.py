@@ -268,7 +268,7 @@ class EntryRows:
         None for files that were read under an earlier journal.
         """
         self._load({number for _key, number in files})
-        counts = [self._of(number, key) for key, number in files]
+        counts = [self._rows_of(number, key) for key, number in files]
         self._forget()
         return counts
 
@@ -285,7 +285,7 @@ class EntryRows:
             ranges[day] = range(first_of(start), first_of(start + timedelta(days=1)))
         return ranges
 
-    def _of(self, number: int, key: str) -> int | None:
+    def _rows_of(self, number: int, key: str) -> int | None:
         entry = self._kept[number]
         if entry is not None and entry.retracts and key not in entry.files:
             # Its rows came back after the retraction.

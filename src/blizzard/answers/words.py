@@ -86,7 +86,7 @@ def way(advice: str, *commands: str) -> WayOut:
 def worded(case: Case) -> Answer:
     """Add the sentence and the next steps to an answer."""
     answer = case.answer
-    sentence, *ways = _says(case)
+    sentence, *ways = _words_for(case)
     if answer.stored is None and answer.state in NOT_DONE and not answer.gone:
         sentence += " It is not in its source at the moment."
     elif answer.stored is None and answer.read and not answer.gone:
@@ -364,7 +364,7 @@ def _retract(case: Case) -> tuple[str, str]:
     return confirmed(f"{case.cli.blizzard} retract {case.file}")
 
 
-def _says(case: Case) -> Words:
+def _words_for(case: Case) -> Words:
     """Return the words for the answer's state and reason."""
     answer = case.answer
     if answer.gone:

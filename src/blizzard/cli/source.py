@@ -1,4 +1,4 @@
-"""`blizzard source`: record in the journal that the files of a source are elsewhere now."""
+"""`blizzard source`: record in the journal that the files of a source have moved."""
 
 from collections.abc import Callable, Iterator
 
@@ -24,7 +24,7 @@ Ask = Callable[[Ledger], Compared | None]
 
 @app.callback()
 def source(_call: PipelineCall) -> None:
-    """Tell blizzard that the files of a source have moved."""
+    """Record that the files of a source have moved."""
 
 
 @app.command(name="set")
@@ -36,21 +36,21 @@ def source_set(
 ) -> None:
     """Continue with a source whose files have moved.
 
-    The configuration has to have the new path already.
+    The configuration must already have the new path.
 
     Args:
-        name NAME: The source, as the configuration names it.
+        name NAME: The name of the source in the configuration.
         same_files: Confirm that the new path has the files that were read at the old one.
     """
     with call.one() as settings:
         source = next((each for each in settings.sources if each.name == name), None)
         if source is None:
             names = ", ".join(each.name for each in settings.sources)
-            refuse(f"there is no source {name!r}; there are: {names}")
+            refuse(f"there is no source {name!r}; the sources are: {names}")
         if not same_files:
             refuse(
-                "add --same-files if the files that were read are there now; if they are other "
-                "files, give the source another name in the configuration"
+                "add --same-files if the files that were read are now there; otherwise give the "
+                "source another name in the configuration"
             )
         found = _moved(settings, source, yes=yes)
     document = {
@@ -65,7 +65,7 @@ def source_set(
 
 
 def _moved(settings: PipelineSettings, source: SourceSettings, *, yes: bool) -> Compared | None:
-    """Compare the files; with --yes, and unless that speaks against it, record the new place."""
+    """Compare the files; with --yes, unless they contradict the move, record the new location."""
     where, clock = sink_location(settings), Clock()
     reader, place = open_reader(where), open_reader(source_location(source))
     refuse_while_alive_here(reader, settings.name, this_machine())
@@ -80,7 +80,7 @@ def _moved(settings: PipelineSettings, source: SourceSettings, *, yes: bool) -> 
 
 
 def _asked(store: Reader, settings: PipelineSettings, ask: Ask) -> Compared | None:
-    """Ask with the ledger of the journal; damaged names are built again from the entries."""
+    """Ask with the ledger of the journal, rebuilding damaged segments from the entries."""
     history = read_ledger(store, settings.name, passed_over=PipelineLog(settings).passed_over)
     return past_damage(history, lambda: ask(history))
 

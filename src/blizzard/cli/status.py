@@ -160,7 +160,7 @@ HEALTH: dict[Health, tuple[str, str]] = {
 
 
 def headline(healths: Iterable[Health]) -> str:
-    """Return the health of all pipelines, the worst first: `2 pipelines: 1 failing, 1 ok`."""
+    """Return the health of all pipelines, worst first: `2 pipelines: 1 failing, 1 ok`."""
     counts = Counter(healths)
     each = (plural(counts[one], *HEALTH[one]) for one in HEALTH if counts[one])
     words = ", ".join(each) if len(counts) > 1 else HEALTH[next(iter(counts))][counts.total() > 1]
@@ -235,7 +235,7 @@ def _writer(found: PipelineStatus) -> list[str]:
     one = found.writer
     if one is None:
         return []
-    elsewhere = "; whether it is alive is not known here" if one.state is Life.UNKNOWN else ""
+    elsewhere = "; whether it is alive is unknown here" if one.state is Life.UNKNOWN else ""
     began = "since" if one.state in (Life.ALIVE, Life.UNKNOWN) else "started"
     who = f"{one.run} on {one.host}, process {one.process}, {began} {moment(one.since)}"
     return [f"{IN_WORDS[one.state]} {who}{elsewhere}"]
@@ -281,8 +281,8 @@ def _aside(found: PipelineStatus) -> list[str]:
     if found.unapplied_files:
         lines.append(
             f"NOT in the table: {plural(found.unapplied_files, 'file')} with "
-            f"{plural(found.unapplied_rows, 'row')} that were to replace others: penguin could not "
-            "apply that, and the old rows are in the table"
+            f"{plural(found.unapplied_rows, 'row')} of rejected replacements; the old rows are in "
+            "the table"
         )
     for rows, command in ((found.retracted_rows, "retract"), (found.erased_rows, "erase")):
         if rows:

@@ -1,4 +1,4 @@
-"""`blizzard trace`: rows of the table with the source file and the line that they came from."""
+"""`blizzard trace`: show which source file and line rows of the table came from."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -33,14 +33,14 @@ from lakebed.terminal.console import Verbatim, plain
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceRow:
-    """A row of the table or a bad line in quarantine, and where it came from; unknown is None."""
+    """A row of the table or a quarantined line, with its origin; None for unknown facts."""
 
     file: str
     """The data file or the quarantine file."""
     row: int | None = None
     """Its position in the data file, from 1."""
     version: int | None = None
-    """The version of the table that has added the data file."""
+    """The version of the table that added the data file."""
     pipeline: str | None
     entry: int | None
     source: str | None
@@ -65,12 +65,12 @@ def trace(
 ) -> None:
     """Show which source file and line rows of the table came from.
 
-    Bad lines that wait in quarantine are searched, too.
+    Bad lines waiting in quarantine are also searched.
 
     Args:
-        where CONDITION: Which rows, such as "id = 'x'" or "user.age >= 30 and at is null".
+        where CONDITION: The rows, such as "id = 'x'" or "user.age >= 30 and at is null".
         raw: Read the source again, and show the record itself.
-        limit COUNT: How many rows at most.
+        limit COUNT: The most rows to show.
     """
     with call.one() as settings, reading(settings.name, call.output):
         found = list(islice(traced(settings, where, limit + 1, raw=raw), limit + 1))
@@ -103,7 +103,7 @@ def traced(settings: PipelineSettings, where: str, most: int, *, raw: bool) -> I
 def quarantined(
     settings: PipelineSettings, store: Reader, predicate: Predicate, schema: Schema
 ) -> Iterator[TraceRow]:
-    """Yield the bad lines that wait in quarantine for which a condition holds, or may hold."""
+    """Yield the waiting bad lines for which a condition holds or may hold."""
     history = read_ledger(store, settings.name)
     known = with_found(settings.schema, history.columns)
     search = LineSearch(predicate, known if known.fields else schema)
@@ -168,7 +168,7 @@ def _row(
 
 
 def _known(origin: RowOrigin, named: FileOrigins | None) -> SourceRecord | None:
-    """Return what the journal says of the source file, where it names it."""
+    """Return the journal's record of the source file, if there is one."""
     if named is None or origin.run is None:
         return None
     key = named.file.source_files[origin.run.source]
@@ -185,7 +185,7 @@ def _counted(settings: PipelineSettings, origin: RowOrigin, named: FileOrigins |
 
 
 def _columns(settings: PipelineSettings, named: FileOrigins | None, schema: Schema) -> Schema:
-    """Return the columns as records give them, without those that blizzard adds."""
+    """Return the columns that records give, without those that blizzard adds."""
     template = settings.sink.template
     found = None if named is None else named.entry.columns
     ours = frozenset(one.name for one in PROVENANCE.values())

@@ -1,4 +1,4 @@
-"""`blizzard validate`: whether a configuration can be used, without and with its stores."""
+"""`blizzard validate`: check a configuration, and on request its stores."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ from penguin.rules import refused_properties
 
 
 class Verdict(StrEnum):
-    """How a check ended."""
+    """The result of a check."""
 
     OK = "ok"
     WARNING = "warning"
@@ -63,10 +63,10 @@ def validate(
 ) -> None:
     """Check a configuration for both programs, and say what it would do.
 
-    With --online it writes a small object to each remote store, and removes it.
+    With --online it writes a small object to each remote store and removes it.
 
     Args:
-        online: Also try Java, every store, and what a start would do.
+        online: Also check Java, every store, and what a start would do.
         json_schema: Print the JSON Schema of configurations, for editors.
     """
     if json_schema:
@@ -81,7 +81,7 @@ def validate(
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A configuration as each program reads that it is for."""
+    """A configuration as read by each program that it configures."""
 
     document: Document
     blizzard: BlizzardSettings | None
@@ -89,7 +89,7 @@ class _Loaded:
 
 
 def _loaded(files: list[Path], folders: list[Path]) -> _Loaded:
-    """Read a configuration as each program would that it is for; raise the faults of both."""
+    """Read a configuration as each configured program would; raise the faults of both."""
     document = load_document(files, folders, os.environ, lambda _document: ())
     faults: list[str] = []
     blizzard, penguin = None, None
@@ -109,11 +109,11 @@ def _loaded(files: list[Path], folders: list[Path]) -> _Loaded:
 
 
 Tried = tuple[CheckRow, int]
-"""What was checked, and the exit code that it asks for."""
+"""The result of a check, and its exit code."""
 
 
 def _offline(loaded: _Loaded) -> Iterator[Tried]:
-    """Yield what the configuration alone shows."""
+    """Yield the checks of the configuration alone."""
     document, settings = loaded.document, loaded.blizzard
     counts = [
         *([plural(len(settings.pipelines), "pipeline")] if settings else []),
@@ -129,17 +129,17 @@ def _offline(loaded: _Loaded) -> Iterator[Tried]:
 
 
 def _uncommitted(pipeline: PipelineSettings, penguin: PenguinSettings | None) -> str:
-    """Return why penguin, started with this configuration, would not commit a pipeline's files."""
+    """Return why penguin with this configuration would not commit a pipeline's files."""
     if penguin is None:
         return (
-            f"nothing in this configuration commits {pipeline.sink.table_uri}: run penguin with "
-            "one that has it under tables, or set sink.commit: inline"
+            f"nothing in this configuration commits {pipeline.sink.table_uri}: run penguin with a "
+            "configuration that has it under tables, or set sink.commit: inline"
         )
     return not_among(pipeline, penguin.tables)
 
 
 def _online(call: Call, loaded: _Loaded) -> Iterator[Tried]:
-    """Yield the answers of Java and the stores."""
+    """Yield the checks of Java and the stores."""
     if (settings := loaded.blizzard) is not None:
         yield _tried("java", partial(_java, settings))
         table_of = tables_of(settings, call.files or (), call.folders or ())
@@ -150,7 +150,7 @@ def _online(call: Call, loaded: _Loaded) -> Iterator[Tried]:
             if each.dlq_path is not None:
                 yield _tried(f"{each.name}, dead letter queue", partial(_letterbox, each))
             for queue in queues_of(each, open_queue):
-                # Without it files are found all the same, only later.
+                # Without it, files are found later, by listing.
                 verdict = Verdict.OK if queue.error is None else Verdict.WARNING
                 check = f"{each.name}, notifications"
                 yield CheckRow(check=check, result=verdict, message=queue.sentence()), DONE
@@ -176,7 +176,7 @@ def _java(settings: BlizzardSettings) -> str:
 def _start(
     each: PipelineSettings, settings: BlizzardSettings, table_of: TableOf, options: str
 ) -> str:
-    """Return what the next batch would read; raise what a start would be refused for."""
+    """Return what the next batch would read; raise the error that would refuse a start."""
     found = explained(each, settings.pipelines, table_of)
     if found.refusal is not None:
         raise found.refusal
@@ -192,7 +192,7 @@ def _start(
 
 
 def _writable(place: Location) -> str:
-    """Try whether a table can be written to; on a local disk only by asking."""
+    """Check that a table can be written to; on a local disk only by its permissions."""
     local = local_path(place.uri)
     if local is not None:
         return _writable_folder(local)
@@ -226,5 +226,5 @@ def _table(place: Location) -> str:
     except ObjectMissing:
         log = iter(())
     if next(log, None) is None:
-        return "is not there yet; penguin creates it with the first files"
-    return "is there"
+        return "does not exist yet; penguin creates it with the first files"
+    return "exists"

@@ -14,7 +14,7 @@ from lakebed.terminal.console import first, print_error, second
 from lakebed.units import in_words, plural
 
 FEW = 20
-"""How many data files are shown to a person."""
+"""The most data files to show to a person."""
 
 
 def why(
@@ -33,7 +33,7 @@ def why(
     pipelines = Pipelines(call.pipelines(), _asking(call))
     found = answers_to(file, pipelines)
     for name, trouble in pipelines.unread.items():
-        print_error(f"warning: pipeline {name} was not asked: {trouble} [{code_of(trouble)}]")
+        print_error(f"warning: pipeline {name} was not searched: {trouble} [{code_of(trouble)}]")
         call.fail_if(all(each.state in NOT_TAKEN for each in found))
     call.show((line for each in found for line in _text(each)), *found)
 
@@ -54,7 +54,7 @@ def _asking(call: PipelineCall) -> Callable[[PipelineSettings], PipelineEvidence
 
 
 def _text(answer: Answer) -> Iterator[str]:
-    """Yield an answer for a person: in words, then the facts, then what to do."""
+    """Yield an answer for a person: the sentence, then the facts, then what to do."""
     yield answer.uri
     yield answer.answer
     yield from (f"  {name:<10} {value}" for name, value in _facts(answer))

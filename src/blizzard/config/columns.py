@@ -39,7 +39,7 @@ def columns_from(delta: Mapping[str, Any]) -> Schema | None:
 def format_faults(path: KeyPath, fields: Sequence[DeclaredField]) -> Iterator[ConfigFault]:
     """Yield the faults of time formats, at every depth."""
     for index, one in enumerate(fields):
-        yield from _formats((*path, index), one)
+        yield from _format_faults((*path, index), one)
 
 
 def id_faults(path: KeyPath, schema: Schema) -> Iterator[ConfigFault]:
@@ -54,7 +54,7 @@ def id_faults(path: KeyPath, schema: Schema) -> Iterator[ConfigFault]:
         )
 
 
-def _formats(path: KeyPath, one: DeclaredType) -> Iterator[ConfigFault]:
+def _format_faults(path: KeyPath, one: DeclaredType) -> Iterator[ConfigFault]:
     for name in one.format:
         if name == ISO or name in EPOCHS:
             continue
@@ -80,9 +80,9 @@ def _formats(path: KeyPath, one: DeclaredType) -> Iterator[ConfigFault]:
         )
     yield from format_faults((*path, "fields"), one.fields_)
     if one.items is not None:
-        yield from _formats((*path, "items"), one.items)
+        yield from _format_faults((*path, "items"), one.items)
     if one.values is not None:
-        yield from _formats((*path, "values"), one.values)
+        yield from _format_faults((*path, "values"), one.values)
 
 
 def _field(declared: DeclaredField, defaults: _Defaults) -> Field:

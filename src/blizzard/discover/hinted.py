@@ -47,7 +47,7 @@ class HintedLook:
         scan = self.lister.scan(self.context, sweep=False)
         scan.file_filter.begin_with(known.take)
         new = sorted((hint for hint in hints if hint.key not in work), key=lambda hint: hint.path)
-        asked = [(hint, before) for hint in new for before in self._worth_a_look(hint)]
+        asked = [(hint, before) for hint in new for before in self._needs_check(hint)]
         for folder, some in groupby(asked, key=lambda each: folder_and_name(each[0].path)[0]):
             group = list(some)
             facts = self._in_folder(scan, folder, [hint.path for hint, _ in group])
@@ -68,7 +68,7 @@ class HintedLook:
         )
         return self._with(known, scan.finding(known.amiss)), followed
 
-    def _worth_a_look(self, hint: Hint) -> Iterator[Before]:
+    def _needs_check(self, hint: Hint) -> Iterator[Before]:
         """Settle a hint that needs no request to the store, or yield its state in the journal."""
         plan = self.lister.sweep_plan(self.context.now)
         source = self.lister.source

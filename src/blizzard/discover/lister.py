@@ -82,12 +82,12 @@ class SourceLister:
         look = self.scan(context, sweep=sweep, state=state)
         look.sought |= state.sought & self._sought(unfinished, now)
         if state is before:
-            alone = self._alone(state, due)
+            alone = self._to_check(state, due)
             # While a backlog is read, retried files take at most half of a batch.
             look.one_by_one(alone[: self._most_heads])
             look.file_filter.left_over += len(alone[self._most_heads :])
         elif not sweep:
-            look.one_by_one(self._alone(state, due))
+            look.one_by_one(self._to_check(state, due))
         plan = self.sweep_plan(now) if sweep else ListingPlan(ranges=lambda _root: ())
         listing = state.listing_for(look, self.lister, plan)
         beyond = look.over(listing.files(), stops=not whole)
@@ -175,7 +175,7 @@ class SourceLister:
             sorts=self.lister.sorts,
         )
 
-    def _alone(self, state: LookState, due: list[str]) -> list[str]:
+    def _to_check(self, state: LookState, due: list[str]) -> list[str]:
         """Return the files to check individually, since the listing does not reach them."""
         return [
             path

@@ -144,12 +144,12 @@ def settle(ran: Ran, limits: QuarantineLimits | None = None) -> SettledBatch:
         came = [
             (outcome, lines_before(parts, number)) for number, (_file, outcome) in enumerate(each)
         ]
-        aside = [_counted_from(file, before) for one, before in came for file in one.quarantine]
+        aside = [_renumbered_lines(file, before) for one, before in came for file in one.quarantine]
         record = _within(limits, each[0][0], _whole(each[0][0], parts), aside)
         if record is not None:
             sources.append(record)
             if record.failure is None and record.unit is not None:
-                written = (_traced(file, before) for one, before in came for file in one.files)
+                written = (_renumbered(file, before) for one, before in came for file in one.files)
                 files += [replace(file, unit=record.unit) for file in written]
                 quarantine += [replace(file, unit=record.unit) for file in aside]
     settled = balanced(
@@ -163,7 +163,7 @@ def settle(ran: Ran, limits: QuarantineLimits | None = None) -> SettledBatch:
         ),
         {file.key: file for unit, _outcome in ran for file in unit.files},
     )
-    return replace(settled, effort=_together(outcomes, settled.files))
+    return replace(settled, effort=_total_effort(outcomes, settled.files))
 
 
 def left_over(units: Sequence[WorkUnit], settled: SettledBatch) -> int:
@@ -188,7 +188,7 @@ def _lacked_room(failure: Failure | None) -> bool:
     )
 
 
-def _together(outcomes: Sequence[UnitOutcome], files: Sequence[FinishedFile]) -> Effort:
+def _total_effort(outcomes: Sequence[UnitOutcome], files: Sequence[FinishedFile]) -> Effort:
     """Sum the effort of all units, without dropped files."""
     written = {name: took for one in outcomes for name, took in one.effort.write_seconds.items()}
     return Effort(
@@ -232,13 +232,13 @@ def _whole(file: SourceFile, parts: Sequence[FilePart]) -> SourceRecord | None:
     )
 
 
-def _traced(file: FinishedFile, before: int | None) -> FinishedFile:
+def _renumbered(file: FinishedFile, before: int | None) -> FinishedFile:
     """Renumber the records of a data file from the start of the source file, if known."""
     runs = file.runs if before is None else tuple(run.after(before) for run in file.runs)
     return replace(file, runs=runs)
 
 
-def _counted_from(file: QuarantineFile, before: int | None) -> QuarantineFile:
+def _renumbered_lines(file: QuarantineFile, before: int | None) -> QuarantineFile:
     """Renumber the lines of a quarantine file from the start of the source file, if known."""
     sources = tuple(
         replace(one, first=None if before is None or one.first is None else one.first + before)

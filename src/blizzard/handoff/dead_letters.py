@@ -89,7 +89,7 @@ def encode(found: Iterable[DeadLetter]) -> bytes:
 
 
 def decode(body: bytes, path: str) -> tuple[DeadLetter, ...]:
-    """Parse an object of the queue; raise if it is not as written."""
+    """Parse an object of the queue; raise if it is damaged."""
     try:
         return tuple(_LETTER.validate_json(line) for line in body.split(b"\n") if line)
     except ValidationError as invalid:

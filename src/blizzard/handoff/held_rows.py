@@ -64,7 +64,7 @@ def rows(metas: Iterable[HeldMeta]) -> int:
 
 
 def passed_over(fates: Fates, committed: Callable[[str], int | None]) -> PassedOver:
-    """Return a function that tells which of a journal's committed entries were rejected."""
+    """Return a lookup of which of a journal's committed entries were rejected."""
 
     def ask(journal: str, marks: Mapping[int, str]) -> dict[int, bool]:
         last = (committed(journal) or 0) if marks else 0
@@ -99,11 +99,11 @@ def _read(store: Reader, pipeline: str, fates: Fates) -> Aside:
 
     noted = {layout.file_name(meta.filename): meta for meta in (*discarded, *held)}
 
-    def those(mark: int) -> tuple[HeldMeta, ...]:
+    def files_with(mark: int) -> tuple[HeldMeta, ...]:
         names = noted.items()
         return tuple(meta for name, meta in names if marks.get(name) == mark and name not in again)
 
-    return Aside(held=those(HeldState.HELD), discarded=those(HeldState.GONE))
+    return Aside(held=files_with(HeldState.HELD), discarded=files_with(HeldState.GONE))
 
 
 def notes(store: Reader, pipeline: str, folder: str) -> Iterator[HeldMeta]:

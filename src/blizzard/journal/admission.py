@@ -34,7 +34,7 @@ class SourceTaken(JournalLost):
 def admit(
     history: Ledger, source_uris: Mapping[str, str], log_knows_pipeline: Callable[[], bool]
 ) -> None:
-    """Refuse a journal that was lost, rolled back or left behind by a rename, or other sources.
+    """Refuse a lost, rolled back or renamed journal, and sources that contradict it.
 
     A journal is started only if there is no trace of an earlier one: otherwise every source file
     would be ingested a second time.
@@ -55,14 +55,14 @@ def admit(
         )
     ours = unconfirmed(history)
     fresh = source_uris if ours is not None else unread(source_uris, history)
-    # A journal begun elsewhere has no precedence here.
+    # An entry 0 that names other locations gives no precedence here.
     refuse_rivals(history, fresh, None if elsewhere else ours)
 
 
 def refuse_rivals(history: Ledger, source_uris: Mapping[str, str], ours: Entry | None) -> None:
     """Refuse to start if another pipeline of the table reads our sources, even under an old name.
 
-    `ours` is entry 0 of our journal, where nothing follows it.
+    `ours` is entry 0 of our journal, or None if other entries follow it.
     """
     pipeline = history.pipeline
     for rival in rivals(history, source_uris):
@@ -73,8 +73,8 @@ def refuse_rivals(history: Ledger, source_uris: Mapping[str, str], ours: Entry |
             case Precedence.UNKNOWN:
                 raise SourceContested(
                     f"pipeline {rival.pipeline!r} of this table started reading {rival.uri} at "
-                    f"the same moment as {pipeline!r}; one of them gives way. This is tried "
-                    "again; let only one of the two read it",
+                    f"the same moment as {pipeline!r}; one of them withdraws and tries again. Let "
+                    "only one of the two read it",
                     path=path,
                 )
             case Precedence.THEIRS if rival.same:
@@ -89,7 +89,7 @@ def refuse_rivals(history: Ledger, source_uris: Mapping[str, str], ours: Entry |
                 raise SourceTaken(
                     f"pipeline {rival.pipeline!r} of this table already reads {rival.uri}, and "
                     f"source {rival.source!r} is {source_uris[rival.source]}: files in both "
-                    "would be ingested twice, whatever the patterns say. Let one pipeline read "
+                    "would be ingested twice, regardless of the patterns. Let one pipeline read "
                     "the outer folder, choose folders that do not overlap, or write to another "
                     "table",
                     path=path,
@@ -106,7 +106,7 @@ class Rival:
     source: str
     """Our source."""
     uri: str
-    """Where the other pipeline reads or has read."""
+    """The location that the other pipeline reads or has read."""
     same: bool
     """Whether both read the same folder; otherwise one contains the other."""
     opening: Entry | None
@@ -119,7 +119,7 @@ class Precedence(Enum):
     """Which of two pipelines reads a folder that both claim."""
 
     OURS = auto()
-    """Ours: the other has read nothing, does not run, and will see us when it starts."""
+    """Ours: the other has read nothing, does not run, and will see ours when it starts."""
     THEIRS = auto()
     UNKNOWN = auto()
     """Ours is first, but the other runs and may not have seen it: it may yield or read."""
@@ -129,8 +129,8 @@ def precedence(ours: Entry | None, rival: Rival) -> Precedence:
     """Decide which pipeline continues, given our entry 0 if nothing follows it. Pure.
 
     Either both check after both entries exist, or one had no rival when it checked. So a pipeline
-    that has read something wins. If neither has, the one begun first wins; wrong clocks do no harm,
-    since both decide alike.
+    that has read something wins. If neither has, the one begun first wins; wrong clocks are
+    harmless, since both come to the same decision.
     """
     if ours is None or rival.opening is None:
         return Precedence.THEIRS
@@ -149,7 +149,7 @@ def rivals(history: Ledger, source_uris: Mapping[str, str]) -> Iterator[Rival]:
         if other == pipeline:
             continue
         theirs = read_ledger(store, other)
-        # Ours may be its heir by name without having inherited its knowledge yet.
+        # Ours may be named as its heir before it has inherited the knowledge.
         heir = theirs.heir
         reader = other if heir is None or heir == pipeline else heir
         for uri in theirs.source_names:
@@ -188,7 +188,7 @@ def refuse_beside(
 ) -> None:
     """Refuse other pipelines of the same configuration and table with the same sources.
 
-    Neither may have a journal yet; at a start one of them would give way.
+    Neither may have a journal yet; at their start one of them would be refused.
     """
     for other, theirs in beside.items():
         for name, uri in source_uris.items():

@@ -110,7 +110,7 @@ class Books:
             totals=sums.totals.plus(entry),
             by_source={
                 **sums.by_source,
-                **{name: self._of(name).plus(entry, name) for name in sorted(sources)},
+                **{name: self._totals_of(name).plus(entry, name) for name in sorted(sources)},
             },
             dead_letters=sums.dead_letters + dead_letters_of(entry),
         )
@@ -125,7 +125,7 @@ class Books:
             place = f"{read_in}:{key}"
             self.replayed[place] = self.replayed.get(place, 0) + rows
 
-    def _of(self, source: str) -> JournalTotals:
+    def _totals_of(self, source: str) -> JournalTotals:
         return self.sums.by_source.get(source, JournalTotals())
 
     def _add_places(self, record: SourceRecord, sign: int) -> None:
@@ -178,7 +178,7 @@ class Books:
             totals=sums.totals.minus(records),
             by_source={
                 **sums.by_source,
-                **{name: self._of(name).minus(given_up) for name, given_up in own.items()},
+                **{name: self._totals_of(name).minus(given_up) for name, given_up in own.items()},
             },
             parquet_files=sums.parquet_files - len(files),
             parquet_bytes=sums.parquet_bytes - sum(file.size for file in files),

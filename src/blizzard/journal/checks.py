@@ -76,9 +76,9 @@ def refuse_rolled_back(history: Ledger) -> None:
 
 
 def refuse_unfinished(history: Ledger, *, finishes: str | None = None) -> None:
-    """Refuse a journal that was taken over, or that waits for entries of a command.
+    """Refuse a journal that was taken over, or waits for entries of a command.
 
-    Entries for the source `finishes` are about to be written.
+    The caller is about to write those for the source `finishes`.
     """
     if history.heir is not None:
         why = f"pipeline {history.heir!r} has taken over this journal; rename the pipeline to "
@@ -88,12 +88,12 @@ def refuse_unfinished(history: Ledger, *, finishes: str | None = None) -> None:
         return
     if moving is not None:
         raise JournalLost(
-            f"the journal does not know yet where the files of source {moving!r} are; run "
+            f"the move of source {moving!r} is not completely recorded in the journal; run "
             f"blizzard source set {moving} --same-files --yes again to finish it",
             path=history.place,
         )
     raise JournalLost(
-        "a new journal was started and does not know yet what it takes over; run the same "
+        "a new journal was started and has not taken over all knowledge yet; run the same "
         "blizzard journal new again to finish it",
         path=history.place,
     )
@@ -136,15 +136,15 @@ def refuse_moved(path: str, source_uris: Mapping[str, str], known_at: Mapping[st
         if place_of(before).meets(place_of(uri)):
             raise SourceMoved(
                 f"source {name!r} has been read from {before} and is now {uri}: the same files "
-                "would have other names, and be ingested a second time; "
+                "would have other names and be ingested a second time; "
                 f"{_how_to_read_part(before, uri)}",
                 path=path,
             )
         raise SourceMoved(
             f"source {name!r} has been read from {before} and is now {uri}: a file there would "
-            "be taken for the one of the same name that is in the table. If the same files are "
-            f"there now, confirm it with blizzard source set {name} --same-files; if they are "
-            f"other files, give the source a name other than {name!r} under sources:",
+            "be mistaken for the one of the same name in the table. If the same files are there "
+            f"now, confirm it with blizzard source set {name} --same-files; if they are other "
+            f"files, give the source a name other than {name!r} under sources:",
             path=path,
         )
 

@@ -37,15 +37,15 @@ TRIES = 3
 Found = TypeVar("Found")
 
 
-def append_what_is_found(
-    store: Store, pipeline: str, look: Callable[[], tuple[Found, Entry | None]]
+def append_planned(
+    store: Store, pipeline: str, plan: Callable[[], tuple[Found, Entry | None]]
 ) -> tuple[Found, Entry | None]:
-    """Append the entry that `look` plans, if any; return the plan and the entry.
+    """Append the entry that `plan` returns, if any; return the plan and the entry.
 
     If a batch was appended first, the plan may be outdated, so plan again.
     """
     for _try in range(TRIES):
-        found, entry = look()
+        found, entry = plan()
         if entry is None or append_beside(store, entry):
             return found, entry
     raise JournalConflict(
@@ -122,8 +122,8 @@ def refuse_collected_since(store: Reader, sequence: int, entry: Entry) -> None:
 def refuse_promoted(first: Entry, ours: Entry) -> None:
     """Raise if a batch was written without a column that was promoted meanwhile. Pure.
 
-    It may have found the same column with another type, and later batches would continue without
-    the promoted one. Declared columns are not affected.
+    The batch may have found the same column with another type, and later batches would continue
+    without the promoted one. Declared columns are not affected.
     """
     if not ours.files or first.columns is None:
         return
@@ -144,8 +144,8 @@ def refuse_replaced(first: Entry, ours: Entry) -> None:
     again = {record.key for record in first.readings} & {record.key for record in ours.readings}
     if again:
         raise SourcesReplaced(
-            f"blizzard retract (entry {first.sequence}) has read {min(again)} while a batch read "
-            "it, too; the batch's other source files are read again",
+            f"blizzard retract (entry {first.sequence}) read {min(again)} at the same time as a "
+            "batch; the batch's other source files are read again",
             entry=first.sequence,
         )
 

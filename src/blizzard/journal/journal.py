@@ -75,7 +75,7 @@ class Journal:
 
     @property
     def id(self) -> str:
-        """Name the journal: a UUID drawn when it was created."""
+        """The name of the journal: a UUID drawn at its creation."""
         if self.ledger.journal is None:
             raise AssertionError("a journal has a name once it is open")
         return self.ledger.journal
@@ -134,16 +134,16 @@ class Journal:
                 self._write(replace(self._next("moved"), moved=name, source_uris=uris))
             if self.sequence < 0 or unread(self._identity.source_uris, self.ledger):
                 self._write(self._next("batch" if self.sequence >= 0 else "open"))
-            # Record the new sources before checking for rivals: of two pipelines that start to read
-            # the same at once, at least one checks after both have written.
+            # Record the new sources before checking for rivals: of two pipelines that claim the
+            # same source at once, at least one checks after both have written.
             refuse_rivals(self.ledger, self._unseen, unconfirmed(self.ledger))
         except SourceTaken:
-            self._give_way()
+            self._withdraw_sources()
             raise
         self._unseen = {}
         self.is_open = True
 
-    def _give_way(self) -> None:
+    def _withdraw_sources(self) -> None:
         """Withdraw sources that were not read yet, because another pipeline reads them."""
         opening, pipeline = unconfirmed(self.ledger), self._identity.pipeline
         if opening is None:
@@ -184,8 +184,8 @@ class Journal:
     def catch_up(self) -> int:
         """Read entries that operator commands appended meanwhile; return how many.
 
-        Otherwise a redo would wait for the next batch, perhaps for days. An entry of another run
-        raises JournalConflict.
+        Otherwise a redo could wait days for the next batch. An entry of another run raises
+        JournalConflict.
         """
         learned = 0
         while (stored := self._reader.stored(self.sequence + 1)) is not None:
@@ -232,7 +232,7 @@ class Journal:
         if record.failure is None or before is None or before.record.failure is None:
             return record
         if record.gone or (before.record.gone and not before.record.redo):
-            return record  # It was not tried again, or it came back and is a new file.
+            return record  # It was not tried again, or has reappeared and is a new file.
         attempts = before.record.failure.attempts + 1
         return replace(
             record,

@@ -47,7 +47,7 @@ class LeaseRecord:
     ended: bool = False
 
     def who(self) -> str:
-        """Name the run for a person."""
+        """Describe the run in words."""
         return f"run {self.run} on {self.host}, process {self.process}, since {moment(self.since)}"
 
 
@@ -150,7 +150,7 @@ def writer_status(store: Reader, pipeline: str, machine: Machine) -> WriterStatu
     if found is None:
         return None
     state = life_of(found, machine)
-    # The last heartbeat tells when a dead run was last alive.
+    # The last heartbeat shows when a dead run was last alive.
     facts = store.head(layout.writer(pipeline)) if state in (Life.GONE, Life.UNKNOWN) else None
     return WriterStatus(
         run=found.run,
@@ -173,7 +173,7 @@ def _is_here(writer: LeaseRecord, machine: Machine) -> bool:
 def standing(mine: LeaseRecord, found: LeaseRecord | None) -> Standing:
     """Compare a stored record with ours. Pure.
 
-    A lower turn was written by a run that we took over from, as it woke up.
+    A record with a lower turn is from a run that we took over from and that woke up.
     """
     if found is None or found.run == mine.run or found.turn < mine.turn:
         return Standing.OURS
@@ -204,7 +204,7 @@ def _born(process: int) -> str | None:
 
 BEAT_SECS = 10.0
 """Seconds between two renewals of the lease: a GET and a PUT for each running pipeline."""
-LOOKS = 7
+CHECKS = 7
 """Number of checks of a lease that may be alive, half a beat apart: 3.5 beats in all."""
 LONGEST_BEAT_SECS = 60.0
 """Upper bound on the beat interval when waiting for a lease."""
@@ -251,7 +251,7 @@ class Lease:
                 watched, found = found, read_lease(store, self._pipeline)
                 if found is not None and found.run != watched.run:
                     continue  # Another run was quicker.
-            mine = self._our_note(found)
+            mine = self._new_record(found)
             wrote = self._clock.now()
             if found is None:
                 if isinstance(store.create(self._path, encode_lease(mine)), AlreadyThere):
@@ -283,11 +283,11 @@ class Lease:
             return
         if self._lost_to is None:
             with contextlib.suppress(LakeError):
-                self._heed(note, read_lease(store, self._pipeline))
+                self._compare(note, read_lease(store, self._pipeline))
         if self._lost_to is not None:
             raise JournalConflict(
                 f"another blizzard has taken over this pipeline ({self._lost_to.who()}) while "
-                "this one gave no sign of life; this one stops and publishes nothing. "
+                "this one sent no heartbeat; this one stops and publishes nothing. "
                 "Run one blizzard per pipeline",
                 path=store.describe(self._path),
             )
@@ -299,7 +299,7 @@ class Lease:
                 return
             try:
                 found = read_lease(self._store, self._pipeline)
-                if self._heed(self._note, found) is Standing.OURS:
+                if self._compare(self._note, found) is Standing.OURS:
                     renewed = replace(self._note, beat=self._note.beat + 1)
                     wrote = self._clock.now()
                     self._store.replace(self._path, encode_lease(renewed))
@@ -327,15 +327,15 @@ class Lease:
     def _is_free(self, store: Store, found: LeaseRecord) -> bool:
         """Wait to see whether a run that has not ended is alive; False if stopped meanwhile."""
         if life_of(found, self._machine) is Life.GONE:
-            self._tell_taken_over(found, "its process is gone")
+            self._emit_takeover(found, "its process is gone")
             return True
         every = min(found.every, LONGEST_BEAT_SECS)
         self._emit(
             OtherWriterWatched(
-                pipeline=self._pipeline, other=found.who(), seconds=LOOKS * every / 2
+                pipeline=self._pipeline, other=found.who(), seconds=CHECKS * every / 2
             )
         )
-        for _ in range(LOOKS):
+        for _ in range(CHECKS):
             if self._wait(every / 2):
                 return False
             now = read_lease(store, self._pipeline)
@@ -348,13 +348,13 @@ class Lease:
                     "the other one first",
                     path=store.describe(self._path),
                 )
-        self._tell_taken_over(found, f"it gave no sign of life for {LOOKS * every / 2:.0f} s")
+        self._emit_takeover(found, f"it sent no heartbeat for {CHECKS * every / 2:.0f} s")
         return True
 
-    def _tell_taken_over(self, other: LeaseRecord, why: str) -> None:
+    def _emit_takeover(self, other: LeaseRecord, why: str) -> None:
         self._emit(TakenOver(pipeline=self._pipeline, other=other.who(), why=why))
 
-    def _our_note(self, found: LeaseRecord | None) -> LeaseRecord:
+    def _new_record(self, found: LeaseRecord | None) -> LeaseRecord:
         process = os.getpid()
         return LeaseRecord(
             run=self._run,
@@ -367,8 +367,8 @@ class Lease:
             every=self.every,
         )
 
-    def _heed(self, note: LeaseRecord, found: LeaseRecord | None) -> Standing:
-        """Return what a stored record means, remembering for good if the lease is lost."""
+    def _compare(self, note: LeaseRecord, found: LeaseRecord | None) -> Standing:
+        """Compare a stored record with ours; a lost lease stays lost."""
         where = standing(note, found)
         if where is Standing.LOST:
             self._lost_to = found

@@ -45,13 +45,13 @@ class FirstReads:
 
     def learn(self, entry: Entry, at: datetime) -> None:
         """Record the sources of an entry and its time."""
-        self._heed_clock(at)
+        self._correct_clock(at)
         for name, first in (entry.inherits.since if entry.inherits else {}).items():
             self.since.setdefault(name, datetime.fromisoformat(first))
         for name in entry.source_uris:
             self.since.setdefault(name, at)
 
-    def _heed_clock(self, at: datetime) -> None:
+    def _correct_clock(self, at: datetime) -> None:
         """Correct the known times after a clock that was ahead."""
         more = _step(self.peak, at) - self.stepped_back
         if more > timedelta(0):

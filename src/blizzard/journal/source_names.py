@@ -109,7 +109,7 @@ def files_meant(
     """Return the source objects that a name means; raise if it means two of one pipeline."""
     found = named_files(name, scopes, parts=parts, listing=listing)
     if len(found) > len({scope.settings.name for scope, _key in found}):
-        raise _ambiguous(f"{name!r} may be each of several files; name one", found)
+        raise _ambiguous(f"{name!r} matches several files; name one", found)
     return found
 
 
@@ -118,7 +118,7 @@ def the_key(name: str, scope: NameScope, *, listing: bool = False) -> str:
     found = files_meant(name, [scope], listing=listing)
     if not found:
         roots = ", ".join(printable(uri) for uri in dict(_roots(scope)).values())
-        raise FileUnknown(f"{name} lies in no source of pipeline {scope.settings.name}: {roots}")
+        raise FileUnknown(f"{name} is in no source of pipeline {scope.settings.name}: {roots}")
     return found[0][1]
 
 

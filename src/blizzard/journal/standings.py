@@ -1,9 +1,9 @@
 """Source files with more than one outcome, and the totals of a journal. Pure.
 
 Penguin rejects a retraction if another program has rewritten the files that it replaces; its source
-files then stay as they were. So until the log decides, the ledger keeps both the state before the
-entry and the state after it. With `on_change: reingest` earlier objects of a name stay in the
-table; the ledger keeps the last ones of each name.
+files then keep their state. So until the log decides, the ledger keeps the states before and after
+the entry. With `on_change: reingest` earlier objects of a name stay in the table; the ledger keeps
+the last ones of each name.
 """
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
@@ -109,7 +109,7 @@ class UndecidedFiles:
         """Apply which entries were rejected; return the effects of the others."""
         done: list[Undecided] = []
         kept: dict[str, tuple[Undecided, ...]] = {}
-        for one in [one for those in self.files.values() for one in those]:
+        for one in [one for undecided in self.files.values() for one in undecided]:
             key = one.after.key
             left = None if one.read_since else _taken(unfinished, key, one.entry) or one.left
             match True if one.passed_over else rejected.get(one.entry):
@@ -130,12 +130,12 @@ class UndecidedFiles:
     @property
     def passed_over(self) -> list[Undecided]:
         """The rejected effects on files that did not change otherwise since."""
-        return [those[-1] for those in self.files.values() if those[-1].passed_over]
+        return [undecided[-1] for undecided in self.files.values() if undecided[-1].passed_over]
 
     @property
     def marks(self) -> dict[int, str]:
         """The marks of undecided entries, for the lookup in the log."""
-        every = (one for those in self.files.values() for one in those)
+        every = (one for undecided in self.files.values() for one in undecided)
         return {one.entry: one.mark for one in every if not one.passed_over}
 
 

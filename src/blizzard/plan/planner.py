@@ -31,7 +31,7 @@ class Planner:
     sizing: Sizing = USUAL
     forecast: Forecast = UNKNOWN
     hurry: bool = True
-    """Whether every core gets work at once, even if its data files come out small."""
+    """Whether every core gets work at once, even if data files become small."""
 
     def plan(self, files: Iterable[SourceFile], *, cuts: bool = True) -> tuple[WorkUnit, ...]:
         """Assign every byte of every file to exactly one unit, ordered by partition and path.
@@ -56,7 +56,7 @@ class Planner:
         )
 
     def to_recognise(self, files: Sequence[SourceFile]) -> tuple[SourceFile, ...]:
-        """Return the few large files that would be split if they were known to be plain."""
+        """Return the few large files that would be split if known to be plain."""
         least = self.sizing.smallest_unit
         large = [file for file in files if file.by_content and file.size > least]
         room = self._room(files) if large else 0

@@ -20,7 +20,7 @@ from enum import StrEnum
 from blizzard.handoff.held_rows import Fates
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import refuse_unfinished
-from blizzard.journal.fence import append_what_is_found
+from blizzard.journal.fence import append_planned
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
@@ -183,7 +183,7 @@ def collect(
         else:
             store.delete(piece.path)
 
-    found, entry = append_what_is_found(store, pipeline, plan)
+    found, entry = append_planned(store, pipeline, plan)
     pieces = found.promised + found.leftovers + (found.garbage if entry else ())
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="gc") as pool:
         list(pool.map(delete, pieces))

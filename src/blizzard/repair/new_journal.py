@@ -147,7 +147,7 @@ def _append(store: Store, entry: Entry) -> None:
     """Write an entry; raise if its number exists with other bytes."""
     if not append_beside(store, entry):
         raise JournalConflict(
-            "another entry is already there; stop every blizzard of this pipeline and run the same "
+            "another entry already exists; stop every blizzard of this pipeline and run the same "
             "command again",
             path=store.describe(layout.journal_entry(entry.pipeline, entry.sequence)),
         )

@@ -138,8 +138,8 @@ def _past(store: Reader, pipeline: str, folder: str, fates: Fates) -> Past:
 def with_record(before: tuple[SourceRecord, ...], record: SourceRecord) -> tuple[SourceRecord, ...]:
     """Add a record to the known records of a source file. Pure.
 
-    A file may be in the table as one object and have failed since as another. Both are kept, that
-    in the table first, so that the former is not read again if it is put back.
+    A file may be in the table as one object and have failed since as another. Both are kept, the
+    one in the table first, so that it is not read again if it is put back.
     """
     if record.failure is None and record.complete:
         return (record,)

@@ -14,7 +14,7 @@ from blizzard.answers.evidence import repaired
 from blizzard.handoff.held_rows import CameBack, Fates, notes, passed_over
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import last_entry
-from blizzard.journal.fence import append_what_is_found
+from blizzard.journal.fence import append_planned
 from blizzard.journal.ledger import Ledger
 from lakebed import layout
 from lakebed.clock import Clock
@@ -167,17 +167,17 @@ def redo(
 ) -> tuple[RedoPlan, int | None]:
     """Append the redo entry; return the plan and the entry's number."""
 
-    def look_again() -> tuple[RedoPlan, Entry | None]:
+    def replan() -> tuple[RedoPlan, Entry | None]:
         found = plan_redo(store, pipeline, fates, wanted, back)
         if not found.ready or found.last is None:
             return found, None
         return found, _redo_entry(found.last, found.ready, clock)
 
-    found, entry = append_what_is_found(store, pipeline, look_again)
+    found, entry = append_planned(store, pipeline, replan)
     if entry is None:
         return found, None
     for name in entry.redone:
-        # A record left behind does no harm: the entry names the file.
+        # A remaining record is harmless, since the entry names the file.
         store.delete(layout.discarded_meta(name))
     return found, entry.sequence
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import last_entry, refuse_moved
-from blizzard.journal.fence import append_what_is_found
+from blizzard.journal.fence import append_planned
 from blizzard.journal.standings import PassedOver, nothing_decided
 from blizzard.model.source.part_way import (
     can_be_given_up,
@@ -30,8 +30,8 @@ from lakebed.documents.records import SourceRecord
 from lakebed.journal import StoredEntry
 from lakebed.storage.store import Reader, Store
 
-GONE = "it is not in its source any more; blizzard dlq discard gives it up"
-GIVEN_UP = "an operator has given it up; if it is in its source again, the next run takes it up"
+GONE = "it is no longer in its source; blizzard dlq discard gives it up"
+GIVEN_UP = "an operator has given it up; if it reappears in its source, the next run reads it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ class FailedSearch:
             sources = tuple(map(mark, found.records))
             return found, replace(found.last.successor(kind, clock), sources=sources)
 
-        found, entry = append_what_is_found(store, self.pipeline, plan)
+        found, entry = append_planned(store, self.pipeline, plan)
         return found, None if entry is None else entry.sequence
 
     def _found(self, judge: Judge) -> FailedSources:
@@ -165,7 +165,7 @@ def _as_now(record: SourceRecord, present: Present) -> SourceRecord | str:
     asked = with_same_lines(record, size=facts.size, etag=facts.etag)
     if asked is None:
         return (
-            f"it has {facts.size} bytes, fewer than have been read of it, so these cannot be the "
-            "same lines"
+            f"it has {facts.size} bytes, fewer than were read of it, so these cannot be the same "
+            "lines"
         )
     return asked

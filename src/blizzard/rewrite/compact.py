@@ -218,8 +218,8 @@ def _check_columns(settings: PipelineSettings, columns: Schema, partitions: Sequ
     for name in settings.sink.compact.cluster_by:
         if kinds.get(name, FieldType.STRUCT) in NESTED or name in partitions:
             raise CannotSort(
-                f"compact.cluster_by names {name}, which is no column of the table that rows can "
-                "be sorted by"
+                f"compact.cluster_by names {name}, which is not a column of the table by which "
+                "rows can be sorted"
             )
 
 
@@ -230,7 +230,7 @@ def _candidates(
     found = []
     for file in files:
         if file.path not in origins.files:
-            # Assume that rows of files not looked up yet say where they came from.
+            # Assume that rows of files not looked up yet name their source files.
             found.append(replace(_small(file, None, policy), sortable=bool(policy.cluster_by)))
             continue
         known = origins.files[file.path]

@@ -44,8 +44,7 @@ class FileWithRows:
     sources: Mapping[str, int]
     """Matching rows by source URI, as far as known."""
     deleted: int = 0
-    """Matching rows that a deletion vector deleted before; without a rewrite the file would still
-    hold them."""
+    """Matching rows that a deletion vector already deleted, but that are still in the file."""
 
     @property
     def unknown(self) -> int:

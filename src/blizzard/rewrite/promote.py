@@ -60,7 +60,7 @@ class PromotionPlan(RewritePlan):
     unknown: frozenset[str]
     """The files that no journal names, which other programs wrote, for example by OPTIMIZE."""
     waiting: int
-    """The number of uncommitted entries, whose rows are left as they are."""
+    """The number of uncommitted entries, whose rows are not changed."""
     columns: Schema | None
     """The columns that the next batch starts with."""
     table_schema: dict[str, Any]
@@ -151,7 +151,7 @@ def target_of(
     template = settings.sink.template
     if target.chain[0].name in (template.keys if template else ()):
         raise FieldNotPromotable(
-            f"{target.shown} is a partition column: its values decide where a row is", field=name
+            f"{target.shown} is a partition column: its values determine the partition", field=name
         )
     if not target.field.nullable:
         raise FieldNotPromotable(
@@ -173,7 +173,7 @@ def _new(
     if settings.unknown_fields is not UnknownFields.ADD:
         raise FieldNotPromotable(
             f"{name} is not declared: add it to schema.fields of pipeline {settings.name}, so "
-            "that later batches fill the column, too, and run this again",
+            "that later batches also fill the column, and run this again",
             field=name,
         )
     (step, *inner) = steps(name) or [""]
@@ -189,9 +189,7 @@ def _new(
     if there is not None and (given is None or given.shown == there.shown):
         return replace(there, nullable=True)
     if given is None:
-        raise FieldNotPromotable(
-            f"{name} has no column yet; say which type it is to have with --type", field=name
-        )
+        raise FieldNotPromotable(f"{name} has no column yet; give its type with --type", field=name)
     return given
 
 
@@ -201,8 +199,8 @@ def _declared(name: str, kind: str) -> Field:
         (field,) = schema_of(DeclaredSchema.model_validate(document)).fields
     except ValueError:
         raise FieldNotPromotable(
-            f"--type {kind} is not a type that can be given here; a struct, list or map has to be "
-            "declared in the configuration",
+            f"--type {kind} is not possible here; a struct, list or map has to be declared in the "
+            "configuration",
             field=name,
         ) from None
     last = steps(name)[-1:]

@@ -115,13 +115,13 @@ def replace_rows(
     for record in content.failed:
         if record.failure is not None:
             raise ContentNotRead(
-                f"{record.key} cannot take the place of these rows: {record.failure.message} "
+                f"{record.key} cannot replace these rows: {record.failure.message} "
                 f"[{record.failure.code}]; nothing was changed",
                 file=record.key,
             )
     if not content.records:
         raise ContentNotRead(
-            f"{new.key} was not read, since a stop was asked for; nothing was changed",
+            f"{new.key} was not read, since a stop was requested; nothing was changed",
             file=new.key,
         )
     return retract(
@@ -192,11 +192,11 @@ def read_content(
     )
     settled = ingested.settled
     settled.require_room()
-    failed = tuple(record for record in settled.sources if not _may_come_in(record))
+    failed = tuple(record for record in settled.sources if not _can_replace(record))
     # Content that shares data files with failed content waits for the next attempt.
     spoilt = {record.unit for record in failed if record.rows or record.quarantined}
     good = tuple(
-        record for record in settled.sources if _may_come_in(record) and record.unit not in spoilt
+        record for record in settled.sources if _can_replace(record) and record.unit not in spoilt
     )
     names = {record.unit for record in good}
     written = tuple(file for file in settled.files if file.unit in names)
@@ -211,7 +211,7 @@ def read_content(
     )
 
 
-def _may_come_in(record: SourceRecord) -> bool:
+def _can_replace(record: SourceRecord) -> bool:
     """Whether a file may replace rows: without any content they stay."""
     return record.failure is None and record.complete and record.rows > 0
 
@@ -224,7 +224,7 @@ def _failed(record: SourceRecord) -> SourceRecord:
     failure = Failure(
         stage=FailureStage.PARSE,
         code=ContentNotRead.code,
-        message=f"{why}, so the rows that are in the table stay",
+        message=f"{why}, so the rows in the table stay",
         retryable=not record.complete,
     )
     return _record(record, record.form, failure)
@@ -250,7 +250,7 @@ def _as_far_as_possible(
         return Renewed(waits=trouble.message)
     except (SourceNotRetractable, RowsNotToldApart) as trouble:
         if len(files) == 1:
-            return _alone(files[0], trouble)
+            return _blocked(files[0], trouble)
     found = [_as_far_as_possible([file], together) for file in files]
     return Renewed(
         entries=tuple(entry for one in found for entry in one.entries),
@@ -262,7 +262,7 @@ def _as_far_as_possible(
     )
 
 
-def _alone(file: SourceFile, trouble: LakeError) -> Renewed:
+def _blocked(file: SourceFile, trouble: LakeError) -> Renewed:
     """Return the outcome for a file whose rows cannot be taken out, now or ever."""
     if isinstance(trouble, SourceNotRetractable):
         return Renewed(waits=trouble.message)

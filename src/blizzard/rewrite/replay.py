@@ -18,7 +18,7 @@ from blizzard.handoff.held_rows import passed_over
 from blizzard.ingest import Ingest
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import last_entry
-from blizzard.journal.fence import append_what_is_found, refuse_collected_since
+from blizzard.journal.fence import append_planned, refuse_collected_since
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.standings import PassedOver, nothing_decided
 from blizzard.model.bad_lines import LineReplay, Meant, WaitingFile, may_have, meant_by, shared_out
@@ -291,5 +291,5 @@ def _append(
         refuse_collected_since(store, old.sequence, following)
         return None, following
 
-    _found, appended = append_what_is_found(store, pipeline, validated)
+    _found, appended = append_planned(store, pipeline, validated)
     return None if appended is None else appended.sequence

@@ -169,7 +169,7 @@ def plan_retraction(
 
     rows = (search or RowSearch(store)).find(journals, state.files, state.snapshot, holders)
     if not rows_deleted:
-        _refuse_untold(rows)
+        _refuse_indistinct(rows)
     state.refuse_contested(rows.files)
     lines = MeantLines(sources=meant.keys)
     return RetractPlan(
@@ -298,7 +298,7 @@ def records(
 ) -> tuple[SourceRecord, ...]:
     """Return the source files as the entry names them: those with rows, or bad lines. Pure.
 
-    Where others are `read` in their place, those whose rows had left the table before as well.
+    If others are `read` to replace them, also those whose rows had left the table before.
     """
     bad = _bad_lines(found.bad_lines, found.meant.keys)
     out = {key for one in found.superseded.values() for key in one.keys}
@@ -375,17 +375,17 @@ def _never_added(journals: JournaledFiles, state: TableState, committer: str) ->
     return frozenset(found)
 
 
-def _refuse_untold(rows: RowsFound) -> None:
+def _refuse_indistinct(rows: RowsFound) -> None:
     if not rows.untold:
         return
     keys = sorted({key for some in rows.untold.values() for key in some})
     some = ", ".join(keys[:3]) + (", ..." if len(keys) > 3 else "")
     raise RowsNotToldApart(
-        f"rows of {some} can no longer be told apart from others: {min(rows.untold)} was rewritten "
-        "by another program, such as OPTIMIZE, and its rows do not say which file they came from. "
+        f"rows of {some} can no longer be distinguished: {min(rows.untold)} was rewritten by "
+        "another program, such as OPTIMIZE, and its rows do not name the files they came from. "
         "Nothing was changed. Restore the table to a version before that; or delete the rows by "
         "their values with the program that rewrote them, then run blizzard retract with "
-        "--rows-deleted. Rows that are written with schema.provenance: [file] stay apart",
+        "--rows-deleted. Rows written with schema.provenance: [file] stay distinguishable",
         files=len(rows.untold),
     )
 

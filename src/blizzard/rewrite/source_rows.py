@@ -90,7 +90,7 @@ class WrittenFile(FileOrigins):
     """A data file with rows of the selected source files, as a journal has it."""
 
     meant: tuple[str | None, ...]
-    """The key of each of its source files, None where that one is not selected."""
+    """The key of each of its source files; None for unselected ones."""
 
     @property
     def keys(self) -> tuple[str, ...]:

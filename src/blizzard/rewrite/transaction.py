@@ -16,7 +16,7 @@ from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import passed_over
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import last_entry
-from blizzard.journal.fence import append_what_is_found, refuse_collected_since
+from blizzard.journal.fence import append_planned, refuse_collected_since
 from blizzard.journal.ledger import Ledger
 from blizzard.model.rewriting import (
     ActiveFile,
@@ -209,7 +209,7 @@ class RewriteDone(Generic[Plan]):
     found: Plan
     rewritten: tuple[Rewritten, ...] = ()
     replaced: tuple[Rewrite, ...] = ()
-    """The files that the entry supersedes, with those that take their place."""
+    """The files that the entry supersedes, with their replacements."""
     entry: int | None = None
     """The entry that it appended; None if nothing was changed."""
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -217,9 +217,9 @@ class RewriteDone(Generic[Plan]):
     new: tuple[SourceRecord, ...] = ()
     """The source objects whose content supersedes those rows."""
     failed: tuple[RewriteFailed, ...] = ()
-    """Groups of files that a compaction left as they are."""
+    """Groups of files that a compaction failed to rewrite."""
     gave_way: str | None = None
-    """Why a compaction changed nothing though files were written: another writer came first."""
+    """The conflict with another writer for which a compaction was abandoned, if any."""
 
 
 def tries_again(once: Callable[P, Done]) -> Callable[P, Done]:
@@ -274,8 +274,8 @@ def active_files(snapshot: Snapshot) -> dict[str, ActiveFile]:
 def table_state(store: Reader, settings: PipelineSettings) -> TableState:
     """Read the table, then the journal; raise if there is none, or an entry has to come first.
 
-    Each data file that the table has is named by an entry that was written before; an entry that
-    this version of the table does not have is pending.
+    Each data file in the table is named by an earlier entry; an entry that is not in this version
+    of the table is pending.
     """
     sink, pipeline = settings.sink, settings.name
     snapshot = tables.replaceable(sink.table_uri, sink.storage_options)
@@ -356,9 +356,9 @@ def commit(
 ) -> tuple[Plan, int | None]:
     """Append the entry of a plan; return the newest plan and the number of the entry.
 
-    `replan` plans once more by the newest journal and table; without it, only the state of the plan
-    is read again. `entry` makes the entry of that plan. If the entry cannot be appended, the new
-    files are deleted: no entry names them.
+    `replan` plans again from the newest journal and table; without it, only the plan's state is
+    read again. `entry` makes the entry of that plan. If the entry cannot be appended, the new files
+    are deleted, since no entry names them.
     """
 
     def validated() -> tuple[Plan, Entry | None]:
@@ -370,7 +370,7 @@ def commit(
         return now, following
 
     try:
-        newest, appended = append_what_is_found(store, plan.state.last.pipeline, validated)
+        newest, appended = append_planned(store, plan.state.last.pipeline, validated)
     except (PromotionWaits, JournalConflict) as conflict:
         drop(store, (file for one in rewritten for file in one.new))
         if isinstance(conflict, JournalConflict):

@@ -149,7 +149,7 @@ def test_a_path_of_two_sources_is_ambiguous_for_what_changes_something(tmp_path)
         desk.land(f"{name}/a.ndjson", {"id": 1})
     desk.ingest()
 
-    assert "may be each of several files; name one: one:a.ndjson, two:a.ndjson" in " ".join(
+    assert "matches several files; name one: one:a.ndjson, two:a.ndjson" in " ".join(
         desk.cli("retract", "a.ndjson").output.split()
     )
     assert "one:a.ndjson: 1 row" in desk.cli("retract", "one:a.ndjson").stdout

@@ -316,7 +316,7 @@ def test_what_cannot_have_the_same_lines_is_refused(desk):
     put(desk.landing, NAME, whole[:20])
     drain(bench)
     entries = len(bench.entries())
-    assert "it has 20 bytes, fewer than have been read of it" in same_lines(desk).stderr
+    assert "it has 20 bytes, fewer than were read of it" in same_lines(desk).stderr
     assert "nothing of it is in the table" in same_lines(desk, "bad.ndjson").stderr
     (desk.landing / NAME).unlink()
     done = same_lines(desk)

@@ -64,14 +64,14 @@ def test_a_field_without_values_is_no_work(desk):
     desk.configure({"fields": [ID, {"name": "none", "type": "string"}]})
     shown = desk.cli("schema", "promote", "none")
     assert shown.exit_code == 0
-    assert "no file of the table has values of it in _rescued" in shown.stdout
+    assert "no file of the table has values for it in _rescued" in shown.stdout
 
 
 def test_rows_that_are_not_committed_are_told(desk):
     desk.land("b.ndjson", '{"id":3,"other":1}')
     desk.blizzard()
     shown = desk.cli("schema", "promote", "price")
-    assert "1 entry is not committed yet; rows in there are not included" in shown.stdout
+    assert "1 entry is not committed yet; their rows are not included" in shown.stdout
 
 
 def test_files_of_others_are_told_apart(desk):

@@ -50,7 +50,7 @@ def test_everybody_says_that_it_was_not_applied_and_the_old_rows_are_there(desk)
     assert way["commands"][0].endswith(" retract a.ndjson --replace a.ndjson")
 
     status = plain(desk.cli("status").output)
-    assert "1 file with 3 rows that were to replace others" in status
+    assert "1 file with 3 rows of rejected replacements" in status
     assert "blizzard redo" not in status
     row = said(desk, "status")
     assert (row["discarded_files"], row["unapplied_files"], row["unapplied_rows"]) == (1, 1, 3)

@@ -119,7 +119,7 @@ def test_of_a_writer_elsewhere_it_says_only_who_it_is(desk):
     assert shown.exit_code == 0
     assert "nothing is journaled yet" in shown.stdout
     assert "written by run run-7 on db7" in shown.stdout
-    assert "whether it is alive is not known here" in shown.stdout
+    assert "whether it is alive is unknown here" in shown.stdout
 
 
 def test_it_writes_nothing_and_fits_80_columns(desk):

@@ -1,6 +1,6 @@
 """`blizzard schema`: show the columns of a table, infer them from files, and promote one.
 
-`promote` fills a column from `_rescued` for rows that are in the table already.
+`promote` fills a column from `_rescued` for rows that are already in the table.
 """
 
 from collections.abc import Iterator, Sequence
@@ -61,7 +61,7 @@ def promote(
 
     Args:
         field FIELD: A column, or a field of a struct, such as user.plan.
-        kind TYPE: The type of a column that is not declared.
+        kind TYPE: The type of an undeclared column.
     """
     wanted = PromotedField(field=field, type=kind)
     with call.one() as settings:
@@ -104,7 +104,7 @@ def _text(command: RewriteCommand, done: Promoted) -> Iterator[str]:
     found = done.found
     yield f"pipeline {command.settings.name}: {found.target.shown}, {found.target.field.shown}"
     if not found.files:
-        yield "  no file of the table has values of it in _rescued"
+        yield "  no file of the table has values for it in _rescued"
     elif command.sure:
         yield from _result(command, done)
     else:
@@ -114,7 +114,7 @@ def _text(command: RewriteCommand, done: Promoted) -> Iterator[str]:
             yield f"  {some} written by another program and may have no such value"
     if found.waiting and not command.sure:
         entries = plural(found.waiting, "entry is", "entries are")
-        yield f"  {entries} not committed yet; rows in there are not included"
+        yield f"  {entries} not committed yet; their rows are not included"
     if found.files and not command.sure:
         yield "add --yes to do it"
 
@@ -129,7 +129,7 @@ def _result(command: RewriteCommand, done: Promoted) -> Iterator[str]:
         yield f"  {plural(taken, 'value')} moved from _rescued to the column"
     if left:
         values = plural(left, "value")
-        yield f"  {values} left in _rescued: of another type, or the column has one"
+        yield f"  {values} left in _rescued: of another type, or the column already has one"
     yield from command.committed(done.entry, "replaces the files")
 
 
@@ -141,7 +141,7 @@ app.command(name="promote")(promote)
 
 @app.callback(invoke_without_command=True)
 def schema(call: PipelineCall) -> None:
-    """Show the columns, find them in files, or compare them with the table.
+    """Show the columns, infer them from files, or compare them with the table.
 
     Without a command this is `show`.
     """
@@ -153,7 +153,7 @@ def schema(call: PipelineCall) -> None:
 def schema_show(call: PipelineCall) -> None:
     """Show the columns, where each came from, and which values no column takes.
 
-    It reads the journal, and no data.
+    Reads the journal and no data.
     """
     for settings in call.pipelines():
         with call.guard(settings.name):
@@ -168,13 +168,13 @@ def schema_infer(
     uri: Annotated[str | None, typer.Argument(show_default=False)] = None,
     most: SampleSize = sample.BYTES,
 ) -> None:
-    """Print the columns of files, as the configuration has them.
+    """Print the columns of files as YAML for the configuration.
 
-    Without URI, `schema.hints` of the configuration decide about the columns that they name.
-    Nothing is written, and no column of the table is changed.
+    Without URI, `schema.hints` of the configuration determine the columns that they name. Nothing
+    is written, and no column of the table is changed.
 
     Args:
-        uri URI: Where the files are; by default those that the next batch would read.
+        uri URI: The location of the files; by default those that the next batch would read.
     """
     call.who = "schema infer"
     if uri is not None:
@@ -191,7 +191,7 @@ def schema_infer(
 
 @app.command(name="diff")
 def schema_diff(call: PipelineCall) -> None:
-    """Compare the columns of the configuration, of the journal and of the table.
+    """Compare the columns of the configuration, the journal and the table.
 
     Exits with 1 if, because of a difference, penguin would hold the next files uncommitted.
     """
@@ -267,7 +267,7 @@ def _diff(call: PipelineCall, settings: PipelineSettings) -> None:
 
 
 def columns_document(settings: PipelineSettings, found: PresentColumns) -> dict[str, object]:
-    """Return the columns of a pipeline as JSON has them."""
+    """Return the columns of a pipeline for JSON."""
     return {
         **document_of(settings),
         "last_entry": None if found.last is None else found.last.sequence,
@@ -278,14 +278,14 @@ def columns_document(settings: PipelineSettings, found: PresentColumns) -> dict[
 
 
 def column_lines(settings: PipelineSettings, found: PresentColumns) -> Iterator[Line]:
-    """Yield the columns of a pipeline, and the values that are in none."""
+    """Yield the columns of a pipeline, and the values without a column."""
     entry = "no entry yet" if found.last is None else f"entry {found.last.sequence}"
     yield (
         f"pipeline {settings.name} ({entry}): unknown_fields {settings.unknown_fields}, "
         f"on_mismatch {settings.on_mismatch}"
     )
     if not found.columns:
-        yield "  the columns are found in the first batch; see blizzard schema infer"
+        yield "  the first batch infers the columns; see blizzard schema infer"
         return
     rows = [(one.path, one.type, _origin(one)) for one in found.columns]
     yield Table(("column", "type", "where from"), rows)
@@ -313,7 +313,7 @@ def difference_lines(
     yield "penguin would hold the next files:"
     yield from (f"  {reason}" for reason in held)
     yield "declare the fields as the table has them, change tables.*.schema_evolution,"
-    yield "or write to another table; penguin held shows what is held already"
+    yield "or write to another table; penguin held shows what is already held"
 
 
 def _origin(one: ColumnReport) -> str:

@@ -187,7 +187,7 @@ def records_of(files: Sequence[Beginning]) -> Records:
         documents = [_documents(file) for file in files]
         if _brokenness(documents) < _brokenness(found):
             found, form = documents, GuessedForm(documents=True)
-    strange = _strange(files, found)
+    strange = _unlike_form(files, found)
     all_whole = all(file.whole for file in files)
     if envelope := envelope_of([each.values for each in found], all_whole=all_whole):
         if envelope.is_usual:
@@ -212,7 +212,7 @@ def records_in(files: Sequence[Beginning], form: Form) -> Records:
             for record in rows
             if form.skip is None or not form.skip.holds(json.dumps(record).encode())
         ),
-        strange=_strange(files, found),
+        strange=_unlike_form(files, found),
     )
 
 
@@ -232,7 +232,7 @@ def _brokenness(found: Sequence[_Found]) -> tuple[int, int]:
     return sum(each.why_not is not None for each in found), sum(not each.is_json for each in found)
 
 
-def _strange(files: Sequence[Beginning], found: Sequence[_Found]) -> tuple[str, ...]:
+def _unlike_form(files: Sequence[Beginning], found: Sequence[_Found]) -> tuple[str, ...]:
     pairs = zip(files, found, strict=True)
     return tuple(f"{file.file}: {each.why_not}" for file, each in pairs if each.why_not)
 
@@ -260,7 +260,7 @@ def _lines(file: Beginning) -> _Found:
         try:
             value = parse(written)
         except (ValueError, RecursionError) as wrong:
-            why_not = why_not or f"line {number} is not JSON ({_told(wrong)})"
+            why_not = why_not or f"line {number} is not JSON ({_parse_error(wrong)})"
             is_json = False
             continue
         if isinstance(value, dict):
@@ -296,7 +296,7 @@ def _documents(file: Beginning) -> _Found:
         return _Found((), _not_utf8(wrong), is_json=False)
     except (ValueError, RecursionError) as wrong:
         line = text.count("\n", 0, wrong.pos if isinstance(wrong, JSONDecodeError) else at) + 1
-        return _Found((), f"line {line} is not JSON ({_told(wrong)})", is_json=False)
+        return _Found((), f"line {line} is not JSON ({_parse_error(wrong)})", is_json=False)
     good = tuple(value for value in values if isinstance(value, dict))
     if len(good) < len(values):
         other = next(value for value in values if not isinstance(value, dict))
@@ -310,7 +310,7 @@ def _not_utf8(wrong: UnicodeDecodeError) -> str:
     return f"byte {wrong.start + 1} is not UTF-8"
 
 
-def _told(wrong: ValueError | RecursionError) -> str:
+def _parse_error(wrong: ValueError | RecursionError) -> str:
     """Return a parser's error without the text."""
     if isinstance(wrong, RecursionError):
         return "nested too deeply"

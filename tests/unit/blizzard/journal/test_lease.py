@@ -81,7 +81,7 @@ def test_a_silent_writer_of_which_nothing_is_known_is_watched_for_three_beats(
     assert sum(waits.seconds) >= 3 * BEAT_SECS
     assert note(store).run == "run-2"
     assert [type(each) for each in waits.events] == [OtherWriterWatched, TakenOver]
-    assert "no sign of life" in waits.events[1].sentence()
+    assert "no heartbeat" in waits.events[1].sentence()
 
 
 def test_a_writer_that_ended_is_not_waited_for(store: Store) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from blizzard.handoff.publish import HandedOn, Publisher
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.fence import TRIES, append_what_is_found
+from blizzard.journal.fence import TRIES, append_planned
 from blizzard.journal.journal import Journal
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from lakebed.documents.entry import Entry, digest, encode
@@ -169,7 +169,7 @@ class Operator:
         return self.looks, entry
 
     def append(self):
-        return append_what_is_found(self.store, "default", self.look)
+        return append_planned(self.store, "default", self.look)
 
 
 def test_batches_that_come_too_fast_end_in_an_error_and_nothing_is_written(tmp_path):
