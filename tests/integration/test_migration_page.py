@@ -89,7 +89,7 @@ def test_a_lookback_that_is_raised_afterwards_doubles_rows_as_the_page_warns(tmp
     only = shown["source"]["partition_filter"]
     reads(desk, partition_filter=only)
     desk.ingest()
-    assert "Unless another program has loaded it already" in desk.cli("why", OLD[0]).output
+    assert "Unless another program has already loaded it" in desk.cli("why", OLD[0]).output
     reads(desk, partition_filter=only | {"lookback": 100_000})
     desk.ends_well()
     desk.ingest()

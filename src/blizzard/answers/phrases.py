@@ -57,7 +57,7 @@ def quarantine_hint(settings: PipelineSettings, lines: Iterable[int | None]) -> 
         return None
     return (
         f"{plural(count, 'file')} failed by a bad line; error_handling.on_bad_record: quarantine "
-        "would set bad lines aside and take the others"
+        "would quarantine bad lines and read the others"
     )
 
 
@@ -93,7 +93,7 @@ def way_out(
         return WayOut(advice=PART_WAY, commands=(f"{retry} --same-lines",))
     advice = f"Fix the file or the schema: it is read again when either changes, {RIGHT_AWAY}."
     if bad_line:
-        advice += " This setting has bad lines quarantined, and the others read."
+        advice += " This setting quarantines bad lines and reads the others."
     return WayOut(advice=advice, yaml=QUARANTINE if bad_line else None, commands=(retry,))
 
 
@@ -181,9 +181,9 @@ def rows_of_before(answer: Answer) -> str:
     """Say how many rows of a file's previous content are in the table; empty without any."""
     before = answer.replaces_rows
     if before is None:
-        return "; rows of what it was before may be in the table"
+        return "; rows of its previous content may be in the table"
     if before:
-        return f"; {plural(before, 'row')} of what it was before {is_are(before)} in the table"
+        return f"; {plural(before, 'row')} of its previous content {is_are(before)} in the table"
     return ""
 
 
@@ -261,7 +261,7 @@ def in_state(answer: Answer) -> list[DataFile]:
 def removal(one: DataFile) -> str:
     """Name who removed a file, and in which version."""
     version = "" if one.removed_version is None else f" in version {one.removed_version}"
-    return f"{one.removed_by or 'by whom is not known any more'}{version}"
+    return f"{one.removed_by or 'by an unknown writer'}{version}"
 
 
 def removals(files: Iterable[DataFile]) -> str:
@@ -313,19 +313,19 @@ def not_applied(answer: Answer, taken: FileRetraction, cli: CommandPrefix) -> tu
     old = ", ".join(taken.others) or "the old content"
     where = f"{plural(taken.rows, 'row')} of {old} {'stays' if taken.rows == 1 else 'stay'}"
     if taken.is_altered:
-        where = f"Other writers have rewritten the data files of {old}, so that some of its rows "
-        where += "may be gone; the others stay"
+        where = f"Other writers have rewritten the data files of {old}, so some of its rows may "
+        where += "be gone; the others stay"
     where += " in the table, and no row"
     if taken.is_out:
-        where = f"No row of {old} is in the table any more, and none"
+        where = f"No row of {old} is still in the table, and none"
     sentence = (
         f"The replacement was not applied: its new content was read with entry {taken.entry} to "
-        f"take the place of {old}, and penguin had to pass that entry over"
+        f"replace {old}, and penguin rejected that entry"
         f"{because(taken.reasons)}. {where} of the new content is in it."
     )
     path = answer.path or ""
     return sentence, WayOut(
-        advice="Replace them again, which works if they can still be told apart.",
+        advice="Replace them again, which works if they can still be distinguished.",
         commands=replacing(taken.others or (path,), path, cli),
     )
 
@@ -357,7 +357,7 @@ def erased(one: FileRetraction) -> str:
     if one.passed_over:
         return f"The erasure of {plural(one.rows, 'row')} of it in {entry} had no effect."
     if one.came_back:
-        return f"{rows} erased in {entry}, and came back with data files of before."
+        return f"{rows} erased in {entry}, and came back with earlier data files."
     if not one.committed:
         rows = plural(one.rows, "of its rows is", "of its rows are")
         return f"{rows} to be erased by {entry}, which is not committed yet."
@@ -371,8 +371,8 @@ def earlier(answer: Answer) -> str:
     """Describe what was read of the file under an earlier journal; else empty."""
     which = plural(answer.earlier_lines, "line of it was", "lines of it were")
     return (
-        f" {which} read before, under an earlier journal; their rows are in the table, and only "
-        "that journal has counted them."
+        f" {which} read under an earlier journal; their rows are in the table, but counted only in "
+        "that journal."
         if answer.earlier_lines
         else ""
     )
@@ -407,8 +407,8 @@ def waits(answer: Answer, source: SourceSettings, policy: RollingPolicy, now: da
     if answer.reason == Reason.TOO_YOUNG.value and answer.stored is not None:
         left = source.min_age - (now - answer.stored.modified).total_seconds()
         return (
-            f"It is waiting: it is younger than min_age_secs ({source.min_age:g}), so that nobody "
-            f"still writes to it. It is old enough in {span(max(1.0, left))}."
+            f"It is waiting: it is younger than min_age_secs ({source.min_age:g}), so it may still "
+            f"be written to. It is old enough in {span(max(1.0, left))}."
         )
     again = ""
     if answer.reason == Reason.CHANGED.value:
@@ -417,7 +417,7 @@ def waits(answer: Answer, source: SourceSettings, policy: RollingPolicy, now: da
         if answer.read and source.on_change is OnChange.REPLACE:
             again += " Its rows are taken out of the table with the commit that has the new ones."
         elif answer.read:
-            again += " The rows of the one before stay in the table, too."
+            again += " The rows of the previous object stay in the table, too."
     return (
         "It is waiting for a batch. One starts as soon as enough files are waiting, no new one has "
         f"come for inactivity_timeout_secs ({policy.inactivity:g}), or the first has waited for "

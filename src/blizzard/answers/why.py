@@ -203,7 +203,7 @@ def why_data_file(evidence: PipelineEvidence, store: Reader, path: str) -> Answe
     if path in lineage.active or path in lineage.removed:
         removed = log.commit(lineage.removed.get(path))
         by = None if removed is None else removed.who
-        gone = f"; it has been removed since ({by or 'by whom is not known any more'})"
+        gone = f"; it has been removed since ({by or 'by an unknown writer'})"
         return replace(
             bare,
             state=FileState.FOREIGN,
@@ -212,7 +212,7 @@ def why_data_file(evidence: PipelineEvidence, store: Reader, path: str) -> Answe
             f"wrote or committed it{'' if path in lineage.active else gone}.",
         )
     if facts is None:
-        return replace(bare, answer="It is not there, and neither a journal nor the log names it.")
+        return replace(bare, answer="It does not exist, and no journal or log names it.")
     if mark is None:
         return replace(
             bare,
@@ -220,7 +220,7 @@ def why_data_file(evidence: PipelineEvidence, store: Reader, path: str) -> Answe
             reason="uncommitted",
             answer="Another program wrote it: it does not carry blizzard's mark, no entry names it "
             "and the table's log does not either. blizzard gc leaves it alone.",
-            next=(way("penguin commits such files where the table's configuration lets it."),),
+            next=(way("penguin commits such files if the table's configuration allows it."),),
         )
     at, gc = born(facts) + GC_AGE, f"{evidence.cli.blizzard} gc"
     return replace(
@@ -308,7 +308,7 @@ def _of_entry(
             sentence += " It is still in the outbox; blizzard moves it from there when it starts."
             ways = (way("Run blizzard.", evidence.cli.start("blizzard")),)
         else:
-            sentence += " The file itself is not in the store any more."
+            sentence += " The file itself is no longer in the store."
             redo = confirmed(f"{evidence.cli.blizzard} redo --held {name}")
             ways = (*ways, way("Read its sources again, if penguin holds it.", *redo))
     return replace(

@@ -23,15 +23,12 @@ from lakebed.layout import file_name
 from lakebed.types import CommitMode, OnChange
 from lakebed.units import is_are, plural
 
-LOADED_ELSEWHERE = (
-    "Unless another program has loaded it already, in which case this is right and reading it "
-    "would double its rows"
-)
+LOADED_ELSEWHERE = "Unless another program has already loaded it, so reading would double its rows"
 WAYS = {
     Reason.NOT_MATCHED: "Change the pattern in source.path, or move the file.",
     Reason.HIDDEN: "Rename the file or the folder so that it does not begin with `_` or `.`.",
     Reason.TEMPORARY: "Let its writer finish and rename it.",
-    Reason.NOT_NDJSON: "Rename the file, or let source.path end as its name does, such as *.log.",
+    Reason.NOT_NDJSON: "Rename the file, or end source.path with its suffix, such as *.log.",
     Reason.TOO_OLD: (
         f"{LOADED_ELSEWHERE}: move the file, or raise partition_filter.lookback, which takes "
         "everything in the older folders that it then reaches."
@@ -40,7 +37,7 @@ WAYS = {
         f"{LOADED_ELSEWHERE}: raise or remove sweep_horizon; the next sweep then takes every "
         "unknown file in the folders that it reaches."
     ),
-    Reason.LINK: "Put the file itself there in place of the link.",
+    Reason.LINK: "Replace the link with the file itself.",
     Reason.UNREADABLE: "Let blizzard's user read the file and its folders.",
     Reason.UNUSABLE_NAME: "Rename the file.",
 }
@@ -88,14 +85,14 @@ def worded(case: Case) -> Answer:
     answer = case.answer
     sentence, *ways = _words_for(case)
     if answer.stored is None and answer.state in NOT_DONE and not answer.gone:
-        sentence += " It is not in its source at the moment."
+        sentence += " It is not in its source now."
     elif answer.stored is None and answer.read and not answer.gone:
-        sentence += " It has gone from its source since; its rows do not depend on that."
+        sentence += " It has left its source since, which does not affect its rows."
     sentence += phrases.earlier(answer) + phrases.read_before(answer)
     sentence += "".join(f" {phrases.erased(one)}" for one in answer.erased)
     if phrases.waiting_lines(answer) or answer.other_bad_lines:
         listed = f"{case.cli.blizzard} dlq list"
-        ways.append(way("The list says which bad lines are waiting, and why.", listed))
+        ways.append(way("The list shows the waiting bad lines and their faults.", listed))
     return replace(answer, answer=f"{sentence}{phrases.bad_lines(answer)}", next=tuple(ways))
 
 
@@ -133,7 +130,7 @@ def _gone_part_way(case: Case) -> Words:
     return says(
         f"It disappeared from its source before all of it was read, and {rest}."
         f"{read if answer.read else ''}",
-        way("Put it back as it was if the rest is wanted; it is then read on."),
+        way("Put it back unchanged if the rest is wanted; reading then continues."),
         *(() if is_given_up else (discard,)),
     )
 
@@ -143,7 +140,7 @@ def _partial(case: Case) -> Words:
     read = f"{phrases.lines(case.answer)} so far, {rows}"
     if not case.answer.read:
         read = "a part of it is in the table"
-    return (f"It is being read over several batches: {read}. The next batch reads on.",)
+    return (f"It is being read over several batches: {read}. The next batch continues.",)
 
 
 def _skipped(case: Case) -> Words:
@@ -157,12 +154,9 @@ def _skipped(case: Case) -> Words:
 
 def _refused(case: Case) -> Words:
     return says(
-        f"It is to be read, but not by a start as things are, which would be refused: "
+        f"It is to be read, but a start would be refused now: "
         f"{case.answer.detail} [{case.answer.reason}].",
-        way(
-            "A dry run shows the same before and after you have changed something.",
-            f"{case.cli.blizzard} --dry-run",
-        ),
+        way("A dry run shows whether a change helps.", f"{case.cli.blizzard} --dry-run"),
     )
 
 
@@ -170,7 +164,7 @@ def _waiting(case: Case) -> Words:
     taken = case.answer.retraction
     if taken is not None and taken.is_not_applied and not taken.others:
         sentence, _way = phrases.not_applied(case.answer, taken, case.cli)
-        return sentence, way("The next run puts it in place.")
+        return sentence, way("The next run tries again.")
     policy, running = case.settings.sink.rolling, case.answer.running
     sentence = phrases.waits(case.answer, case.source, policy, case.now)
     return sentence, *ways_of_waiting(case.cli, running=running)
@@ -194,8 +188,8 @@ def _failed(case: Case) -> Words:
     )
     way_out = phrases.of_failed(failure, phrases.key_of(answer), case.settings, case.cli)
     if failure.next_try is None:
-        listed = way("The list has what was written about it.", f"{case.cli.blizzard} dlq list")
-        return f"{sentence} It is not tried again by itself.", way_out, listed
+        listed = way("The list has details of the failure.", f"{case.cli.blizzard} dlq list")
+        return f"{sentence} It is not retried automatically.", way_out, listed
     if failure.next_try <= case.now:
         return (f"{sentence} It is tried again with the next batch.",)
     return f"{sentence} It is tried again at {phrases.moment(failure.next_try)}.", way_out
@@ -212,7 +206,7 @@ def _changed(case: Case) -> Words:
         f"{said}: source.on_change is {on_change.value}.",
         way("Put the new content under another name, which is then read."),
         way(
-            "Or put it in the place of the old rows; source.on_change: replace does so by itself.",
+            "Or replace the old rows with it; source.on_change: replace does so automatically.",
             *phrases.replacing([answer.path or ""], answer.path or "", case.cli),
         ),
         way("Or set source.on_change: reingest, and the rows of the old content stay, too."),
@@ -231,7 +225,7 @@ def _uncommitted(case: Case) -> Words:
 def run_penguin(cli: CommandPrefix) -> WayOut:
     """Return how to have an entry committed."""
     commands = (f"{cli.penguin} --once", f"{cli.penguin} status")
-    return way("Run penguin; its status shows what stops it.", *commands)
+    return way("Run penguin; its status shows what blocks it.", *commands)
 
 
 def _held(case: Case) -> Words:
@@ -294,7 +288,7 @@ def _read_with(answer: Answer) -> str:
 def _no_rows(case: Case) -> Words:
     lines = f"{phrases.lines(case.answer)}{phrases.left_out(case.answer)}"
     read = f"It was read with {phrases.entries(case.answer)}"
-    return (f"{read}, and there is no row in it: {lines}.",)
+    return (f"{read}, and it gave no row: {lines}.",)
 
 
 def _retracted(case: Case) -> Words:
@@ -305,7 +299,7 @@ def _retracted(case: Case) -> Words:
     rows = plural(taken.rows, "row was", "rows were")
     sentence = f"Its {rows} taken back in entry {taken.entry} on {phrases.moment(taken.at)}{where}."
     if not taken.rows:
-        sentence = f"Its rows were not in the table any more when entry {taken.entry} replaced it."
+        sentence = f"Its rows had already left the table when entry {taken.entry} replaced it."
     elif taken.deleted_from is not None:
         sentence += (
             " They are still readable by time travel until VACUUM, which deletes the files after "
@@ -313,7 +307,7 @@ def _retracted(case: Case) -> Words:
             f"{phrases.moment(taken.deleted_from)}."
         )
     return says(
-        f"{sentence} It is known, so it is not read again by itself.",
+        f"{sentence} It is known, so it is not read again automatically.",
         way("To have it in the table again, put it into the source under another name."),
         way("Its entry names the data files.", f"{case.cli.blizzard} journal show {taken.entry}"),
     )
@@ -322,7 +316,7 @@ def _retracted(case: Case) -> Words:
 def _committed(case: Case) -> Words:
     answer, taken = case.answer, case.answer.retraction
     versions = sorted({one.version for one in answer.data_files if one.version is not None})
-    where = "a version that the Delta log has cleaned up since"
+    where = "a version that is no longer in the Delta log"
     if versions:
         word = "version" if len(versions) == 1 else "versions"
         where = f"Delta {word} {', '.join(map(str, versions))}"
@@ -342,17 +336,17 @@ def _committed(case: Case) -> Words:
         rows = plural(taken.rows, "row was", "rows were")
         return says(
             f"{sentence} {rows} taken out by the retraction in entry {taken.entry}, and came back "
-            "with data files that somebody has put into the table again, as a RESTORE does.",
+            "with data files that another writer put back, as a RESTORE does.",
             way("Take them out again.", *_retract(case)),
         )
     if taken.replaced:
         rows = f"{plural(taken.rows, 'row')} of {phrases.replaced(taken)}"
-        return (f"{sentence} They took the place of {rows}.",)
+        return (f"{sentence} They replaced {rows}.",)
     if taken.passed_over:
         because = phrases.because(taken.reasons)
         return says(
             f"{sentence} The retraction in entry {taken.entry} had no effect{because}.",
-            way("Take its rows back, if they can still be told apart.", *_retract(case)),
+            way("Take its rows back, if they can still be distinguished.", *_retract(case)),
         )
     return says(
         f"{sentence} Entry {taken.entry} takes its rows back, and is not committed yet.",
@@ -385,7 +379,7 @@ SAYS: Mapping[tuple[FileState, str | None], Words | Callable[[Case], Words]] = {
     (FileState.WAITING, PART_READ): _partial,
     (FileState.WAITING, REDO): (
         "Data files with its rows were given up, so the next batch reads it again.",
-        way("Run blizzard, or let the one that is running get to it."),
+        way("Run blizzard, or wait for the running one."),
     ),
     (FileState.FAILED, None): _failed,
     (FileState.CHANGED, None): _changed,

@@ -85,8 +85,8 @@ def test_the_sentence_of_a_day_warns_of_rows_that_a_rewriting_may_have_removed(d
     ("where", "said"),
     [
         ("id < 3", "; no row of it is in the table."),
-        ("id = 9", "; 2 rows of what it was before are in the table."),
-        ("id = 1", "; rows of what it was before may be in the table."),
+        ("id = 9", "; 2 rows of its previous content are in the table."),
+        ("id = 1", "; rows of its previous content may be in the table."),
     ],
 )
 def test_a_replacement_that_failed_says_what_is_left_of_the_old_rows(
@@ -110,7 +110,7 @@ def test_a_replacement_that_failed_says_what_is_left_of_the_old_rows(
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("id < 3", "No row of the old content is in the table any more"),
+        ("id < 3", "No row of the old content is still in the table"),
         ("id = 1", "some of its rows may be gone; the others stay in the table"),
     ],
 )

@@ -161,7 +161,7 @@ def test_new_content_that_failed_and_was_deleted_leaves_what_is_in_the_table(des
     assert (old.in_table, old.deleted, old.complete) == (1, 1, True)
     assert (new.failed, new.lost, new.complete) == (1, 1, False)
     told = " ".join(desk.cli("why", "a.ndjson").output.split())
-    assert "its day is not complete; 3 rows of what it was before are in the table." in told
+    assert "its day is not complete; 3 rows of its previous content are in the table." in told
 
 
 def test_an_object_that_is_ignored_leaves_its_file_on_the_day_it_was_read(desk):

@@ -174,7 +174,7 @@ def test_an_entry_that_penguin_could_not_apply_is_told_and_done_again_by_hand(de
     desk.penguin()
     assert sorted(desk.ids()) == [1, 2, 3, 4]
     (way,) = why(desk, "b.ndjson")["next"]
-    assert way["advice"] == "The next run puts it in place."
+    assert way["advice"] == "The next run tries again."
     done = desk.cli("retract", "b.ndjson", "--replace", "b.ndjson", "--yes")
     assert done.exit_code == 0, done.output
     desk.penguin()

@@ -220,7 +220,7 @@ def test_why_and_trace_lead_to_the_new_content(tmp_path):
     desk.penguin()
     answer = why(desk, "b.ndjson")
     assert (answer["state"], answer["read"][0]["rows"]) == ("in_table", 1)
-    assert "took the place of 2 rows of its earlier content" in answer["answer"]
+    assert "replaced 2 rows of its earlier content" in answer["answer"]
     assert answer["retraction"]["replaced"]
     desk.writes_a_snapshot()
     assert why(desk, "b.ndjson")["state"] == "in_table"

@@ -109,7 +109,7 @@ def test_rows_that_took_the_place_of_another_file_name_it(tmp_path: Path) -> Non
     desk.penguin()
 
     (why,) = told(desk, "why", "x.ndjson")
-    assert "took the place of 3 rows of a.ndjson" in why["answer"]
+    assert "replaced 3 rows of a.ndjson" in why["answer"]
 
 
 # ------------------------------------------------------------------------------ not decided yet

@@ -65,7 +65,7 @@ def test_a_folder_before_the_lookback_is_skipped(desk):
     put(desk.landing.folder, "date=2001-01-01/a.ndjson", b"{}")
     answer = desk.why("date=2001-01-01/a.ndjson")
     assert (answer["state"], answer["reason"]) == ("skipped", "too_old")
-    assert "Unless another program has loaded it already" in answer["next"][0]["advice"]
+    assert "Unless another program has already loaded it" in answer["next"][0]["advice"]
 
 
 def test_a_folder_beyond_the_horizon_is_skipped_unless_its_file_was_read(desk):
@@ -75,7 +75,7 @@ def test_a_folder_beyond_the_horizon_is_skipped_unless_its_file_was_read(desk):
     put(desk.landing.folder, today, b"{}")
     answer = desk.why("date=2001-01-01/a.ndjson")
     assert answer["reason"] == "beyond_horizon"
-    assert "Unless another program has loaded it already" in answer["next"][0]["advice"]
+    assert "Unless another program has already loaded it" in answer["next"][0]["advice"]
     assert desk.state(today) == "waiting"
 
 
@@ -128,7 +128,7 @@ def test_a_bad_file_says_where_it_failed_since_when_and_what_to_do(desk):
     assert (failure["stage"], failure["line"], failure["attempts"]) == ("parse", 2, 1)
     assert failure["since"] == failure["failed_at"]
     assert (failure["entry"], failure["next_try"]) == (1, None)
-    assert "not tried again by itself" in answer["answer"]
+    assert "not retried automatically" in answer["answer"]
     retry = f"blizzard -c {desk.file} dlq retry --file default:bad.ndjson"
     assert answer["next"][0]["commands"] == [retry]
 
@@ -162,7 +162,7 @@ def test_a_failed_file_that_vanished_is_gone_once_that_is_noticed(desk):
     (desk.landing.folder / "bad.ndjson").unlink()
     answer = desk.why("bad.ndjson")
     assert answer["state"] == "failed"
-    assert "It is not in its source at the moment." in answer["answer"]
+    assert "It is not in its source now." in answer["answer"]
     desk.blizzard(later=timedelta(hours=3).total_seconds())
     assert desk.state("default:bad.ndjson") == "failed"
 

@@ -53,7 +53,7 @@ def test_new_content_that_failed_and_was_deleted_is_lost_until_it_is_given_up(tm
     (lake.landing.folder / "a.ndjson").unlink()
     lake.ingest()
     assert lake.states("a.ndjson") == ("failed", "failed", 1)
-    assert "2 rows of what it was before are in the table" in lake.said("a.ndjson")
+    assert "2 rows of its previous content are in the table" in lake.said("a.ndjson")
     assert lake.cli("dlq", "discard", "a.ndjson", "--yes").exit_code == 0
     assert lake.states("a.ndjson") == ("in_table", "discarded", 0)
 

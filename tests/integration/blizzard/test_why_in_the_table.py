@@ -64,7 +64,7 @@ def test_a_file_without_a_row_says_so(desk, body):
     desk.both()
     answer = desk.why("a.ndjson")
     assert (answer["state"], answer["reason"], answer["data_files"]) == ("in_table", "no_rows", [])
-    assert "there is no row in it" in answer["answer"]
+    assert "it gave no row" in answer["answer"]
 
 
 def test_a_file_that_has_left_its_source_is_in_all_the_same(desk):
@@ -73,7 +73,7 @@ def test_a_file_that_has_left_its_source_is_in_all_the_same(desk):
     (desk.landing.folder / "a.ndjson").unlink()
     answer = desk.why("a.ndjson")
     assert (answer["state"], answer["stored"]) == ("in_table", None)
-    assert "It has gone from its source since" in answer["answer"]
+    assert "It has left its source since" in answer["answer"]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_file_that_has_changed_since_says_what_becomes_of_it(desk, on_change, 
     if state == "changed":
         assert f"source.on_change is {on_change}" in answer["answer"]
     else:
-        assert "The rows of the one before stay in the table, too." in answer["answer"]
+        assert "The rows of the previous object stay in the table, too." in answer["answer"]
 
 
 def test_a_held_file_says_why_and_what_can_be_done(desk):
@@ -266,7 +266,7 @@ def test_a_data_file_whose_object_is_gone_says_so(desk):
     name = desk.loses_a_file()
     answer = desk.why(name)
     assert (answer["state"], answer["stored"]) == ("journaled", None)
-    assert "not in the store any more" in answer["answer"]
+    assert "no longer in the store" in answer["answer"]
     assert answer["sources"] == ["default:b.ndjson"]
 
 

@@ -136,6 +136,6 @@ def test_where_a_start_would_be_refused_nothing_is_said_to_wait(desk: OpenTable)
     for name in ("a.ndjson", "b.ndjson"):
         answer = why(desk, name)
         assert (answer["state"], answer["reason"]) == ("waiting", "journal_lost")
-        assert "a start as things are, which would be refused" in answer["answer"]
+        assert "a start would be refused now" in answer["answer"]
         assert "blizzard journal new" in answer["answer"]
         assert answer["running"] is None

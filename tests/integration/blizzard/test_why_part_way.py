@@ -67,7 +67,7 @@ def test_rows_that_an_earlier_journal_has_counted_are_told_as_such(desk):
     rename(desk, "later")
     taken = desk.cli("journal", "new", "--from", "default", "--yes")
     assert taken.exit_code == 0, taken.output
-    told = f"{read} lines of it were read before, under an earlier journal"
+    told = f"{read} lines of it were read under an earlier journal"
 
     failed = why(desk)
     assert (failed["state"], failed["earlier_lines"]) == ("failed", read)
@@ -79,7 +79,7 @@ def test_rows_that_an_earlier_journal_has_counted_are_told_as_such(desk):
     assert (gone["state"], gone["gone"]) == ("discarded", True)
     assert told in gone["answer"]
     (way,) = gone["next"]
-    assert way["advice"] == "Put it back as it was if the rest is wanted; it is then read on."
+    assert way["advice"] == "Put it back unchanged if the rest is wanted; reading then continues."
 
     put_back(desk)
     back = why(desk)
@@ -207,6 +207,6 @@ def test_bad_lines_of_what_was_read_before_are_not_forgotten(tmp_path):
 
     assert (answer["state"], answer["other_bad_lines"]) == ("in_table", 1)
     assert answer["answer"].endswith("1 bad line of what was read of it before is waiting.")
-    assert "The list says which bad lines are waiting, and why." in [
+    assert "The list shows the waiting bad lines and their faults." in [
         way["advice"] for way in answer["next"]
     ]
