@@ -20,7 +20,7 @@ from blizzard.answers.bad_lines import (
 )
 from blizzard.answers.status import SourceStatus
 from blizzard.answers.status_reader import StatusReader
-from blizzard.model.bad_lines import Meant, WaitingFile
+from blizzard.model.bad_lines import SelectedLines, WaitingFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.stores import OpenReader, open_reader
 from blizzard.pipeline_log import PipelineLog
@@ -233,7 +233,7 @@ class BadLineGroups:
                 sample_line=group.sample.line,
                 way_out=_way_out(group, found, self.cli),
             )
-            for group in groups_of(found, Meant(everything=True))
+            for group in groups_of(found, SelectedLines(everything=True))
         ]
 
 

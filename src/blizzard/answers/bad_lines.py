@@ -16,7 +16,7 @@ import pyarrow as pa
 from blizzard.answers.answer import CommandPrefix, WayOut, confirmed
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.journal.source_names import FileUnknown, files_in_full, files_meant
-from blizzard.model.bad_lines import GROUP_DIGITS, LineFault, Meant, WaitingFile, may_have
+from blizzard.model.bad_lines import GROUP_DIGITS, LineFault, SelectedLines, WaitingFile
 from blizzard.model.columns import with_found
 from blizzard.model.event_time import RowPartitions, row_partitions
 from blizzard.model.predicate import Combined, Comparison, Operator, Predicate, PredicateInvalid
@@ -57,13 +57,13 @@ class QuarantineFiles:
     """The current rules."""
     files: tuple[WaitingFile, ...] = ()
 
-    def lines(self, meant: Meant) -> Iterator[tuple[WaitingFile, QuarantinedLine]]:
+    def lines(self, selected: SelectedLines) -> Iterator[tuple[WaitingFile, QuarantinedLine]]:
         """Yield the selected lines in the order in which they were quarantined."""
         for waiting in self.files:
-            if self.store is None or not may_have(waiting, meant):
+            if self.store is None or not selected.may_be_in(waiting):
                 continue
             for line in lines_in(self.store, waiting.file):
-                if meant.takes(line.fault.group, line.key):
+                if selected.includes(line.fault.group, line.key):
                     yield waiting, line
 
 
@@ -102,10 +102,10 @@ class FaultGroup:
     """The first lines, on which settings are tried."""
 
 
-def groups_of(quarantine: QuarantineFiles, meant: Meant) -> list[FaultGroup]:
+def groups_of(quarantine: QuarantineFiles, selected: SelectedLines) -> list[FaultGroup]:
     """Group the selected lines by fault, largest group first."""
     found: dict[LineFault, FaultGroup] = {}
-    for _file, line in quarantine.lines(meant):
+    for _file, line in quarantine.lines(selected):
         group = found.setdefault(line.fault, FaultGroup(line.fault, line))
         group.lines += 1
         group.files.add(line.key)

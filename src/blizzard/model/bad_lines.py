@@ -87,7 +87,7 @@ def fault_of(code: str, field: str | None, expected: str | None, found: str | No
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meant:
+class SelectedLines:
     """The quarantined lines that an operator selects: by group, by source file, or all."""
 
     everything: bool = False
@@ -95,9 +95,14 @@ class Meant:
     sources: frozenset[str] = frozenset()
     """The keys of source files."""
 
-    def takes(self, group: str, source: str) -> bool:
+    def includes(self, group: str, source: str) -> bool:
         """Whether a line is selected, by its group and the key of its source file."""
         return self.everything or group in self.groups or source in self.sources
+
+    def may_be_in(self, waiting: "WaitingFile") -> bool:
+        """Whether a quarantine file may have selected lines."""
+        has_source = any(one.source in self.sources for one in waiting.file.sources)
+        return self.everything or bool(self.groups) or has_source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +110,7 @@ class LineReplay:
     """Lines of a quarantine file to replay."""
 
     file: QuarantineFile
-    meant: Meant
+    selected: SelectedLines
     skips: Mapping[str, SkipRule] = field(default_factory=dict)
     """The skip rules by source."""
     corrected: tuple[bytes, ...] | None = None
@@ -116,9 +121,7 @@ class CorrectionsRefused(LakeError, code="corrections_refused", whose=Whose.USER
     """Corrected lines do not match the selected lines one to one."""
 
 
-def shared_out(
-    counts: Mapping[str, int], corrected: Sequence[bytes]
-) -> dict[str, tuple[bytes, ...]]:
+def divided(counts: Mapping[str, int], corrected: Sequence[bytes]) -> dict[str, tuple[bytes, ...]]:
     """Divide corrected lines among quarantine files by their numbers of selected lines. Pure."""
     empty = next((at for at, text in enumerate(corrected, 1) if not text.strip()), None)
     if empty is not None:
@@ -148,27 +151,21 @@ class WaitingFile:
     """The entry that names the file and the file's index in it, for sorting."""
 
 
-def may_have(waiting: WaitingFile, meant: Meant) -> bool:
-    """Whether a quarantine file may have selected lines. Pure."""
-    has_source = any(one.source in meant.sources for one in waiting.file.sources)
-    return meant.everything or bool(meant.groups) or has_source
-
-
-def meant_by(names: list[str] | None, files: tuple[WaitingFile, ...]) -> Meant:
+def selected_by(names: list[str] | None, files: tuple[WaitingFile, ...]) -> SelectedLines:
     """Return the selection of an operator's names; without names, all lines.
 
     A name is the key of a source file, the path or name of a quarantine file (which selects its
     source files), or a group.
     """
     if names is None:
-        return Meant(everything=True)
+        return SelectedLines(everything=True)
     by_name: dict[str, set[str]] = {}
     for waiting in files:
         file_names = (waiting.file.filename, file_name(waiting.file.filename))
         for one in waiting.file.sources:
             for name in (*file_names, one.source):
                 by_name.setdefault(name, set()).add(one.source)
-    return Meant(
+    return SelectedLines(
         groups=frozenset(name for name in names if name not in by_name),
         sources=frozenset(key for name in names for key in by_name.get(name, ())),
     )

@@ -21,12 +21,12 @@ from blizzard.journal.checks import last_entry
 from blizzard.journal.fence import append_planned, refuse_collected_since
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.standings import PassedOver, nothing_decided
-from blizzard.model.bad_lines import LineReplay, Meant, WaitingFile, may_have, meant_by, shared_out
+from blizzard.model.bad_lines import LineReplay, SelectedLines, WaitingFile, divided, selected_by
 from blizzard.model.event_time import from_path
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.work import WorkUnit
 from blizzard.worker.quarantine.reader import lines_in
-from blizzard.worker.quarantine.writer import without_meant
+from blizzard.worker.quarantine.writer import without_selected
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
@@ -49,7 +49,7 @@ class NotReplayed(LakeError, code="lines_not_replayed", whose=Whose.EXTERNAL, re
 class ReplayPlan:
     """The quarantine files that may contain selected lines, and the state of the journal."""
 
-    meant: Meant
+    selected: SelectedLines
     files: tuple[WaitingFile, ...]
     history: Ledger
     last: StoredEntry | None
@@ -79,7 +79,7 @@ class ReplayPlan:
     def corrections(self, corrected: Sequence[bytes]) -> dict[str, tuple[bytes, ...]]:
         """Assign the corrected lines to quarantine files; raise if the number differs."""
         names = (one.file.filename for one in self.in_place)
-        return shared_out({name: self.counts[name] for name in names}, corrected)
+        return divided({name: self.counts[name] for name in names}, corrected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +115,9 @@ def plan_replay(
     history = read_ledger(store, pipeline, passed_over=rejected)
     last = None if history.sequence < 0 else last_entry(history)
     waiting = history.books.waiting_files()
-    meant = meant_by(names, waiting)
-    files = tuple(one for one in waiting if may_have(one, meant))
-    groups = {one.file.filename: _groups(store, one, meant) for one in files}
+    selected = selected_by(names, waiting)
+    files = tuple(one for one in waiting if selected.may_be_in(one))
+    groups = {one.file.filename: _groups(store, one, selected) for one in files}
     marks = {
         one.entry: found.mark
         for one in files
@@ -125,20 +125,20 @@ def plan_replay(
     }
     vain = rejected(history.journal, marks) if marks and history.journal is not None else {}
     return ReplayPlan(
-        meant=meant,
+        selected=selected,
         files=files,
         history=history,
         last=last,
         counts={name: len(found) for name, found in groups.items()},
-        unknown=meant.groups.difference(*groups.values()),
+        unknown=selected.groups.difference(*groups.values()),
         rejected=frozenset(one.file.filename for one in files if vain.get(one.entry)),
     )
 
 
-def _groups(store: Reader, waiting: WaitingFile, meant: Meant) -> list[str]:
+def _groups(store: Reader, waiting: WaitingFile, selected: SelectedLines) -> list[str]:
     """Return the group of each selected line."""
     lines = lines_in(store, waiting.file)
-    return [line.fault.group for line in lines if meant.takes(line.fault.group, line.key)]
+    return [line.fault.group for line in lines if selected.includes(line.fault.group, line.key)]
 
 
 def table_of(settings: PipelineSettings) -> Snapshot | None:
@@ -154,14 +154,14 @@ def discard(
     if found.last is None or not found.lines:
         return ReplayOutcome(unknown=found.unknown)
     last = found.last.entry
-    resolved = without_meant(store, settings, found.files, found.meant, last, clock=clock)
+    resolved = without_selected(store, settings, found.files, found.selected, last, clock=clock)
 
     def entry(last: StoredEntry) -> Entry:
         return replace(last.successor("discard", clock), resolved=resolved)
 
     number = _append(store, settings.name, found, entry)
     return ReplayOutcome(
-        entry=number, lines=found.lines, unknown=found.unknown, sources=found.meant.sources
+        entry=number, lines=found.lines, unknown=found.unknown, sources=found.selected.sources
     )
 
 
@@ -227,7 +227,7 @@ def replay(
         left=found.lines - sum(one.lines for one in resolved),
         unknown=found.unknown,
         not_in_place=in_vain,
-        sources=found.meant.sources,
+        sources=found.selected.sources,
     )
 
 
@@ -245,7 +245,7 @@ def _units(
             files=(),
             replay=LineReplay(
                 file=waiting.file,
-                meant=found.meant,
+                selected=found.selected,
                 skips=skips,
                 corrected=None if texts is None else texts[waiting.file.filename],
             ),

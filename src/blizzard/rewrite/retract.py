@@ -14,8 +14,7 @@ from blizzard.journal.checks import uris_of
 from blizzard.journal.fence import EntryColumns
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import KnownSources
-from blizzard.model.bad_lines import Meant as MeantLines
-from blizzard.model.bad_lines import WaitingFile, may_have
+from blizzard.model.bad_lines import SelectedLines, WaitingFile
 from blizzard.model.rewriting import DropRows, Rewritten
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.source_rows import (
@@ -36,7 +35,7 @@ from blizzard.rewrite.transaction import (
     table_state,
     tries_again,
 )
-from blizzard.worker.quarantine.writer import without_meant
+from blizzard.worker.quarantine.writer import without_selected
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
@@ -171,13 +170,13 @@ def plan_retraction(
     if not rows_deleted:
         _refuse_indistinct(rows)
     state.refuse_contested(rows.files)
-    lines = MeantLines(sources=meant.keys)
+    lines = SelectedLines(sources=meant.keys)
     return RetractPlan(
         state=state,
         sources=sources,
         meant=meant,
         rows=rows,
-        bad_lines=tuple(one for one in history.books.waiting_files() if may_have(one, lines)),
+        bad_lines=tuple(one for one in history.books.waiting_files() if lines.may_be_in(one)),
         superseded=dict(journals.superseded(state.files.keys())),
         lineage=lineage,
     )
@@ -222,9 +221,9 @@ def retract(
     rows = rows_by_source(plan, rewritten)
     if not replaced and content is None:
         return RewriteDone(found=plan, rewritten=rewritten)
-    lines, last = MeantLines(sources=plan.meant.keys), plan.state.last
+    lines, last = SelectedLines(sources=plan.meant.keys), plan.state.last
     read = None if content is None else {one.key for one in content.records}
-    resolved = without_meant(store, settings, plan.bad_lines, lines, last, clock=clock)
+    resolved = without_selected(store, settings, plan.bad_lines, lines, last, clock=clock)
 
     def entry(now: RetractPlan) -> Entry:
         following = replace(

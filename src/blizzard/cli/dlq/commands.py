@@ -14,7 +14,7 @@ from blizzard.cli.call import PipelineCall
 from blizzard.cli.dlq import resolve_lines
 from blizzard.cli.dlq.resolve_lines import dlq_discard, dlq_replay
 from blizzard.handoff.dead_letters import DeadLetter
-from blizzard.model.bad_lines import Meant, meant_by
+from blizzard.model.bad_lines import SelectedLines, selected_by
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.stores import (
     open_reader,
@@ -69,7 +69,7 @@ def _list(call: PipelineCall, settings: PipelineSettings) -> None:
     for uri in queue.gone:
         print_error(f"warning: {settings.name}: {printable(uri)} is not there any more")
     quarantine = quarantine_of(asked)
-    groups, rules = groups_of(quarantine, Meant(everything=True)), quarantine.rules
+    groups, rules = groups_of(quarantine, SelectedLines(everything=True)), quarantine.rules
     documents = resolve_lines.group_documents(settings, groups, rules)
     call.show(resolve_lines.group_lines(settings, groups, rules, cli), *documents)
 
@@ -93,9 +93,9 @@ def dlq_show(
         settings = scope.settings
         with call.guard(settings.name):
             found, typed = quarantine_of(scope), asked[settings.name]
-            meant = meant_by(list(typed), found.files)
-            lines = [(resolve_lines.uri_of(one, file), one) for file, one in found.lines(meant)]
-            missing = meant.groups - {one.fault.group for _uri, one in lines}
+            selected = selected_by(list(typed), found.files)
+            lines = [(resolve_lines.uri_of(one, file), one) for file, one in found.lines(selected)]
+            missing = selected.groups - {one.fault.group for _uri, one in lines}
             unknown -= {name for key, name in typed.items() if key not in missing}
             documents = (resolve_lines.line_document(uri, one) for uri, one in lines)
             call.show(resolve_lines.bad_lines(settings, lines, limit), *documents)

@@ -271,7 +271,7 @@ def _plan(
         lines=found.lines - in_vain,
         not_in_place=in_vain,
         unknown=found.unknown,
-        sources=found.meant.sources,
+        sources=found.selected.sources,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from blizzard.model.bad_lines import TOO_MANY, Meant, WaitingFile, too_many_message
+from blizzard.model.bad_lines import TOO_MANY, SelectedLines, WaitingFile, too_many_message
 from blizzard.model.settings import PipelineSettings, QuarantineLimits, RollingPolicy
 from blizzard.model.source.file import SourceFile
 from blizzard.model.work import ClosedFile
@@ -190,11 +190,11 @@ def _summaries_of(lines: Iterator[QuarantinedLine]) -> tuple[BadLines, ...]:
     return tuple(found.values())
 
 
-def without_meant(
+def without_selected(
     store: Store,
     settings: PipelineSettings,
     files: tuple[WaitingFile, ...],
-    meant: Meant,
+    selected: SelectedLines,
     last: Entry,
     *,
     clock: Clock,
@@ -211,7 +211,7 @@ def without_meant(
             file = waiting.file
             table = read_table(store, file.filename, file.record_count)
             lines = list(lines_of(table, file.lines_before))
-            keep = [not meant.takes(line.fault.group, line.key) for line in lines]
+            keep = [not selected.includes(line.fault.group, line.key) for line in lines]
             if not all(keep):
                 left = write_waiting(table, lines, file, keep, rest, uploads)
                 gone = keep.count(False)
