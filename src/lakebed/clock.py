@@ -18,12 +18,12 @@ def uuid7(milliseconds: int, random: bytes) -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The time, waiting and new names. It pickles, so that Spark tasks carry their own copy."""
+    """The time, waiting and new ids. It can be pickled: Spark tasks carry their own copy."""
 
     seconds: Callable[[], float] = field(default=time.time)
     randomness: Callable[[int], bytes] = field(default=os.urandom)
     sleep: Callable[[float], object] = field(default=time.sleep)
-    """Waits a number of seconds, as between two attempts."""
+    """Sleeps for a number of seconds."""
 
     def now(self) -> datetime:
         """Return the time, in UTC."""

@@ -17,9 +17,9 @@ from typing import ClassVar
 
 _MISLEADING = (
     r"\x00-\x1f\x7f-\x9f"  # control characters
-    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks of the direction of a text
-    r"\u200b\u2028\u2029\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # what is not to be seen
-    r"\ud800-\udfff"  # no characters at all
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks of text direction
+    r"\u200b\u2028\u2029\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # invisible characters
+    r"\ud800-\udfff"  # surrogates
 )
 HIDDEN = re.compile(f"[{_MISLEADING}]")
 """Characters that mislead a reader or a terminal."""

@@ -120,7 +120,7 @@ class UnknownFields(StrEnum):
     DROP = "drop"
     """Drop and count its value."""
     FAIL = "fail"
-    """Its line is a bad one."""
+    """Its line is bad."""
 
 
 KEEPING = frozenset({UnknownFields.RESCUE, UnknownFields.ADD})
@@ -131,7 +131,7 @@ class OnMismatch(StrEnum):
     """What to do with a value that does not fit the type of its column."""
 
     FAIL = "fail"
-    """Its line is a bad one."""
+    """Its line is bad."""
     RESCUE = "rescue"
     """Keep it as JSON in the column `_rescued`, with null in its column."""
 

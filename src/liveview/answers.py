@@ -76,8 +76,8 @@ class Answers:
     def __init__(self, observer: Observer) -> None:
         self._on = observer
         self._bad_lines = {
-            name: BadLineGroups(look, observer.lake.line(name))
-            for name, look in observer.pipelines.items()
+            name: BadLineGroups(follower, observer.lake.line(name))
+            for name, follower in observer.pipelines.items()
         }
 
     def close(self) -> None:
@@ -116,7 +116,11 @@ class Answers:
         """Return all pipelines and tables."""
         return self._on.overview()
 
-    @route("process", "What this process knows by itself; the other program asks for it", max_age=0)
+    @route(
+        "process",
+        "What this process reports; the other program requests it",
+        max_age=0,
+    )
     def process(self) -> Process:
         """Return what this process reports about itself."""
         return self._on.live.process()
@@ -147,13 +151,13 @@ class Answers:
 
     @route(
         "pipelines/{name}/batches",
-        "Entries of its journal with their books, the newest first",
+        "Entries of its journal with their books, newest first",
         BEFORE,
         LIMIT,
     )
     def batches(self, name: str, *, before: int | None, limit: int) -> Batches:
         """Return a page of journal entries, newest first."""
-        look, view = self._on.pipelines[name], self._on.journal(name)
+        follower, view = self._on.pipelines[name], self._on.journal(name)
         store, last = view.evidence.store, view.status.last_entry
         if store is None or last is None:
             return Batches(batches=[], next_before=None)
@@ -163,7 +167,7 @@ class Answers:
         committed = self._on.committed(name)
         found = []
         for number in numbers:
-            known = look.window.documents.get(number)
+            known = follower.window.documents.get(number)
             batch = _read(journal, number) if known is None else known.batch
             found.append(committed_in(batch, committed.get(number)))
         lowest = numbers[-1] if numbers else 0
@@ -171,7 +175,7 @@ class Answers:
 
     @route(
         "pipelines/{name}/files",
-        "Source files by a part of their names, the newest first",
+        "Source files by part of their names, newest first",
         SEARCH,
         LIMIT,
     )
@@ -212,7 +216,7 @@ class Answers:
 
     @route(
         "pipelines/{name}/days",
-        "What landed in its sources on each day, and what of it is in the table",
+        "The files that landed on each day, and how many of them are in the table",
         DAYS,
         max_age=15.0,
     )
@@ -234,7 +238,7 @@ class Answers:
 
     @route(
         "pipelines/{name}/freshness",
-        "How long files took from their arrival to the Delta commit, over time",
+        "The time from the arrival of files to the Delta commit, over time",
         HOURS,
         POINTS,
         max_age=5.0,
@@ -275,7 +279,7 @@ class Answers:
             note="; ".join(notes) or None,
         )
 
-    @route("tables/{name}/versions", "Versions of a table, the newest first", BEFORE, LIMIT)
+    @route("tables/{name}/versions", "Versions of a table, newest first", BEFORE, LIMIT)
     def versions(self, name: str, *, before: int | None, limit: int) -> Versions:
         """Return a page of table versions, newest first."""
         version = self._on.log(name).version
@@ -342,7 +346,7 @@ def _read(journal: JournalReader, number: int) -> Batch:
     except LakeError as trouble:
         return Batch(entry=number, kind="unknown", error=str(trouble))
     if entry is None:
-        return Batch(entry=number, kind="unknown", error="this entry is not there")
+        return Batch(entry=number, kind="unknown", error="this entry is missing")
     return batch_of(entry)
 
 

@@ -128,7 +128,7 @@ class Documents(Protocol):
         """Return the document of a route as JSON, at most as old as the route allows."""
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Release the threads."""
 
 
 class Api:
@@ -169,7 +169,7 @@ class Api:
             return _refusal(_unavailable(trouble.code, str(trouble), None, after=10))
         except Exception as error:  # noqa: BLE001 - a page must not end a thread of the server
             self._log(request.path, error)
-            message = "a fault of the program; its log has the details"
+            message = "an internal error; the program's log has the details"
             status = HTTPStatus.INTERNAL_SERVER_ERROR
             return _refusal(RequestRefused("internal_error", message, status=status))
 
@@ -177,7 +177,7 @@ class Api:
         if request.method not in METHODS:
             raise RequestRefused(
                 "method_not_allowed",
-                f"the API can only be read, with {' or '.join(METHODS)}",
+                f"the API is read-only; use {' or '.join(METHODS)}",
                 status=HTTPStatus.METHOD_NOT_ALLOWED,
                 headers={"Allow": ", ".join(METHODS)},
             )
@@ -202,14 +202,14 @@ class Api:
                     return _found(self._frame().body)
                 return _found(self._documents.document(route, name, values))
         status = HTTPStatus.NOT_FOUND
-        raise RequestRefused("not_found", "there is nothing here", f"see {OPENAPI}", status)
+        raise RequestRefused("not_found", "there is no such route", f"see {OPENAPI}", status)
 
     def _stream(self, request: Request) -> HttpAnswer:
         if self.streams.full:
             raise _unavailable(
                 "too_many_streams",
-                "as many streams as there may be are open",
-                "close another page, or ask for /api/v1/overview now and then",
+                "the limit of open streams is reached",
+                "close another page, or poll /api/v1/overview",
                 after=30,
             )
         pieces = None if request.method == "HEAD" else self.streams.pieces()

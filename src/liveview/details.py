@@ -21,7 +21,7 @@ class Batch:
 
     entry: int
     kind: str
-    """`unknown` where the entry cannot be read; `error` says why."""
+    """`unknown` if the entry cannot be read; `error` says why."""
     at: str | None = None
     seconds: float | None = None
     files: int = 0
@@ -46,7 +46,7 @@ class Batches:
 
     batches: list[Batch]
     next_before: int | None
-    """Ask with this as `before` for older ones; None where there are none."""
+    """The `before` of the next page; None if there are no older ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,7 +82,7 @@ class DocumentWindow(Generic[Document]):
         self._budget = budget_secs
         self._seconds = seconds
 
-    def look(self, read: Read[Document], last: int, *, since: float) -> None:
+    def update(self, read: Read[Document], last: int, *, since: float) -> None:
         """Read up to the last number, and back to `since` as far as the time budget allows."""
         end = self._seconds() + self._budget
         self.out_of_time = False
@@ -116,7 +116,7 @@ class DocumentWindow(Generic[Document]):
         return [one for one in found if (self._at(one) or 0.0) >= at]
 
     def forget(self) -> None:
-        """Drop everything: another journal or table has taken its place."""
+        """Drop everything: another journal or table has replaced it."""
         self._high = -1
 
     def _forget_before(self, number: int) -> None:
@@ -173,7 +173,7 @@ class PipelineFollower:
             store, name = evidence.store, self.settings.name
             journal = None if store is None else JournalReader(store, name)
             last = -1 if status.last_entry is None else status.last_entry
-            window.look(
+            window.update(
                 lambda number: None if journal is None else facts_of(journal.entry(number)),
                 last,
                 since=since,
@@ -204,14 +204,14 @@ MOST_LINES = 20_000
 class BadLineGroups:
     """A pipeline's groups of waiting bad lines, cached until the set of files changes."""
 
-    look: PipelineFollower
+    follower: PipelineFollower
     cli: CommandPrefix
     _of: tuple[str, ...] | None = None
     _groups: list[BadLineGroup] = field(default_factory=list)
 
     def groups(self, view: PipelineView) -> list[BadLineGroup]:
         """Return the groups, largest first; read nothing if the files are unchanged."""
-        with self.look.lock:
+        with self.follower.lock:
             found = quarantine_of(view.evidence)
         names = tuple(waiting.file.filename for waiting in found.files)
         if names != self._of:
@@ -310,13 +310,13 @@ class TableFollower:
         store, known = self._opened()
         window, since = self.window, self._clock.seconds() - self.window.span_secs
         if store is None or known is None:
-            window.look(lambda number: _version(None, number), -1, since=since)
+            window.update(lambda number: _version(None, number), -1, since=since)
             return ObservedTable()
         if known.id != self._id:
-            # Another table has taken its place.
+            # Another table has replaced it.
             window.forget()
             self._id, self._size = known.id, TableSize()
-        window.look(lambda number: _version(store, number), known.version, since=since)
+        window.update(lambda number: _version(store, number), known.version, since=since)
         return ObservedTable(
             version=known.version,
             facts=known.facts,

@@ -121,7 +121,7 @@ def _troubled(
     bad: Sequence[Summary],
     causes: Sequence[SharedProblem],
 ) -> Headline:
-    """Return what is late, or else who is in trouble and the first cause."""
+    """Return what is late, or else what needs attention and the first cause."""
     health, count = bad[0].health, sum(isinstance(each, PipelineSummary) for each in bad)
     way_out = causes[0].problem.way_out if causes else None
     if causes and all(one.problem.code in LATE for one in causes):

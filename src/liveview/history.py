@@ -294,7 +294,7 @@ def changes_of(commits: Iterable[Commit]) -> list[SchemaChange]:
         after = commit.columns or {}
         count = plural(len(after), "column")
         is_new = commit.version == 0
-        first = f"created with {count}" if is_new else f"wrote the schema anew: {count} since then"
+        first = f"created with {count}" if is_new else f"replaced the schema: {count} since then"
         found += [
             SchemaChange(version=commit.version, at=of_ms(commit.at_ms), what=what)
             for what in ([first] if before is None else _differences(before, after))

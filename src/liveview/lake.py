@@ -88,7 +88,7 @@ class Lake:
         if note is not None:
             return Unreachable(note)
         if address is None:
-            return Unreachable("metrics.enabled is off, so there is nothing to ask")
+            return Unreachable("metrics.enabled is off, so it has no address")
         return fetched(address, self.guard, path, kind, timeout=timeout)
 
 
@@ -99,7 +99,7 @@ def fetched(
     host, _colon, port = address.rpartition(":")
     host = EVERYWHERE.get(host.strip("[]"), host.strip("[]"))
     if not int(port):
-        return Unreachable("its port is chosen when it starts, so it cannot be asked")
+        return Unreachable("its port is chosen when it starts, so its address is not known")
     try:
         with closing(_connection(host, int(port), guard, timeout)) as connection:
             secret = secret_of(guard)
@@ -117,7 +117,7 @@ def fetched(
     except (OSError, http.client.HTTPException):
         return Unreachable(f"no answer at {address}")
     except ValidationError:
-        return Unreachable(f"what answers at {address} is another version, or another program")
+        return Unreachable(f"another version or another program answers at {address}")
 
 
 def _connection(host: str, port: int, guard: Guard, timeout: float) -> http.client.HTTPConnection:

@@ -159,15 +159,15 @@ class Observer:
 
     def journal(self, name: str, span_secs: float = DAY_SECS) -> PipelineView:
         """Return the view of a pipeline's journal, shared by requests until it changes."""
-        look = self.pipelines[name]
-        age = self._answer_age(look.window, span_secs)
-        return self.quick.now(("journal", name), look.view, max_age=age, mark=self.mark(name))
+        follower = self.pipelines[name]
+        age = self._answer_age(follower.window, span_secs)
+        return self.quick.now(("journal", name), follower.view, max_age=age, mark=self.mark(name))
 
     def log(self, name: str, span_secs: float = DAY_SECS) -> ObservedTable:
         """Return the view of a table's log, shared by requests until it changes."""
-        look = self.tables[name]
-        age = self._answer_age(look.window, span_secs)
-        return self.quick.now(("log", name), look.view, max_age=age, mark=self.mark(name))
+        follower = self.tables[name]
+        age = self._answer_age(follower.window, span_secs)
+        return self.quick.now(("log", name), follower.view, max_age=age, mark=self.mark(name))
 
     def committed(self, name: str, span_secs: float = DAY_SECS) -> dict[int, Commit]:
         """Map a pipeline's recent entries to the versions that committed them, where known."""
@@ -253,13 +253,13 @@ class Observer:
         return time.monotonic() + self.patience.first
 
     def _begin_pipeline(self, name: str) -> None:
-        part, look, mark = (
+        part, follower, mark = (
             self._part(PartKind.PIPELINE, name),
             self.pipelines[name],
             self.mark(name),
         )
         last = self.quick.last(("summary", name))
-        age = self._look_age(look.window, reported=part is not None)
+        age = self._view_age(follower.window, reported=part is not None)
         settings, now = self.lake.pipelines[name], self.clock.now()
         if last is not None and any(late_steps(settings, last[0].status, now)):
             # The committing program may not report its changes here.
@@ -274,7 +274,7 @@ class Observer:
             # The process that runs the pipeline reports its own listings.
             self.slow.begin(
                 ("sources", name),
-                look.sources,
+                follower.sources,
                 max_age=self._age(LISTED_SECS if part is None else DAY_AGE_SECS),
                 slow_share=SLOW_SHARE,
             )
@@ -288,12 +288,12 @@ class Observer:
         )
 
     def _begin_table(self, name: str) -> None:
-        look, mark = self.tables[name], self.mark(name)
-        age = self._look_age(look.window, reported=self._part(PartKind.TABLE, name) is not None)
-        self.quick.begin(("log", name), look.view, max_age=age, mark=mark)
+        follower, mark = self.tables[name], self.mark(name)
+        age = self._view_age(follower.window, reported=self._part(PartKind.TABLE, name) is not None)
+        self.quick.begin(("log", name), follower.view, max_age=age, mark=mark)
         self.slow.begin(
             ("status", name),
-            look.status,
+            follower.status,
             max_age=self._age(LISTED_SECS),
             mark=mark,
             slow_share=SLOW_SHARE,
@@ -361,7 +361,7 @@ class Observer:
             self.failed(error)
             return None, of_error(error, f"{what} cannot be read")
 
-    def _awaited(self, key: Hashable, end: float) -> Any:  # noqa: ANN401 - the result of the look
+    def _awaited(self, key: Hashable, end: float) -> Any:  # noqa: ANN401 - any observation
         left = _left(end)
         stale = max(0.0, left - (self.patience.first - self.patience.stale))
         return self.quick.result(key, wait=left, stale_wait=stale)
@@ -384,7 +384,7 @@ class Observer:
         """Scale a maximum age with the number of pipelines and tables."""
         return seconds * max(1.0, max(len(self.pipelines), len(self.tables)) / MANY)
 
-    def _look_age(self, window: DocumentWindow[Any], *, reported: bool) -> float:
+    def _view_age(self, window: DocumentWindow[Any], *, reported: bool) -> float:
         age = self._age(KNOWN_SECS if reported else UNKNOWN_SECS)
         return min(age, GOING_ON_SECS) if window.out_of_time else age
 

@@ -72,19 +72,15 @@ class Parameter:
 
 
 Values = Mapping[str, int | str | None]
-BEFORE = Parameter(
-    name="before", what="only those with lower numbers than this", least=0, most=10**17
-)
-LIMIT = Parameter(name="limit", what="the most that are answered", default=50, least=1, most=500)
-DAYS = Parameter(name="limit", what="how many days", default=31, least=1, most=366)
-HOURS = Parameter(name="hours", what="how far back", default=24, least=1, most=168)
-POINTS = Parameter(name="points", what="how many steps", default=96, least=1, most=1000)
-SEARCH = Parameter(
-    name="search", what="a part of the name; the newest files where it is empty", default=""
-)
+BEFORE = Parameter(name="before", what="only numbers below this one", least=0, most=10**17)
+LIMIT = Parameter(name="limit", what="the maximum number of items", default=50, least=1, most=500)
+DAYS = Parameter(name="limit", what="the number of days", default=31, least=1, most=366)
+HOURS = Parameter(name="hours", what="the number of hours back", default=24, least=1, most=168)
+POINTS = Parameter(name="points", what="the number of time steps", default=96, least=1, most=1000)
+SEARCH = Parameter(name="search", what="part of the name; if empty, the newest files", default="")
 PATH = Parameter(
     name="path",
-    what="the file as SOURCE:PATH; PATH is enough where there is one source",
+    what="the file as SOURCE:PATH; PATH is enough if there is only one source",
     required=True,
 )
 
@@ -145,15 +141,13 @@ def values_of(query: str, parameters: Sequence[Parameter]) -> Values:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=32)
     except (ValueError, UnicodeDecodeError):
-        raise RequestRefused("query_invalid", "the query cannot be read") from None
+        raise RequestRefused("query_invalid", "the query cannot be parsed") from None
     for name, text in pairs:
         if name not in known:
             there = ", ".join(known) or "none"
-            raise RequestRefused(
-                "parameter_unknown", f"there is no such parameter here; there are: {there}"
-            )
+            raise RequestRefused("parameter_unknown", f"unknown parameter; known ones are: {there}")
         if name in values:
-            raise RequestRefused("parameter_repeated", f"{name} is there more than once")
+            raise RequestRefused("parameter_repeated", f"{name} is given more than once")
         values[name] = known[name].value(text)
     for one in parameters:
         if one.required and one.name not in values:
@@ -183,23 +177,23 @@ def _segment(part: str) -> str:
 
 REFERENCE = "#/components/schemas/{model}"
 FAULTS = {
-    "400": "The request has a parameter or a name that it must not have.",
+    "400": "A parameter, or a name in the path, is invalid.",
     "401": "The token is missing or wrong.",
     "404": "There is no pipeline, table or file of this name.",
-    "405": "The API can only be read.",
-    "500": "A fault of the program; its log has the details.",
-    "503": "The answer is not known yet: it is still being read, or a store does not answer.",
+    "405": "The API is read-only.",
+    "500": "An internal error; the program's log has the details.",
+    "503": "The answer is still being read, or a store does not answer.",
 }
 INFO = {
     "title": "blizzard and penguin, live",
     "description": "What both programs are doing, and what they have done. Read-only: "
     "every route takes GET and HEAD. Times are RFC 3339 in UTC, durations are in seconds, "
-    "sizes in bytes. No answer holds anything of the data.",
+    "sizes in bytes. No answer contains rows, lines or values.",
 }
 TOKEN = {
     "type": "http",
     "scheme": "bearer",
-    "description": "Needed where metrics.token or metrics.token_file is set.",
+    "description": "Required if metrics.token or metrics.token_file is set.",
 }
 
 
@@ -246,7 +240,7 @@ def _operation(route: Route) -> dict[str, Any]:
     name = route.path.removeprefix("/api/v1/").replace("/{name}", "").replace("/", "_")
     parameters = [_parameter(one) for one in route.parameters]
     if route.of is not None:
-        described = f"The name of the {route.of[:-1]}, as the overview has it."
+        described = f"The name of the {route.of[:-1]}, as in the overview."
         schema = {"type": "string", "pattern": NAME}
         parameters.insert(0, _described("name", "path", described, schema, required=True))
         name = f"{name}_one" if route.path.endswith("{name}") else name

@@ -98,7 +98,7 @@ def journaled(
 
 
 def stuck_of(found: tuple[PipelineView, PipelineSummary] | None) -> tuple[int, ...]:
-    """Count what keeps a day incomplete: failed files, lost files and held entries."""
+    """Count the failed files, lost files and held entries, which keep a day incomplete."""
     if found is None:
         return ()
     view, summary = found

@@ -21,7 +21,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module has attributes of any type
-    # Every command imports this package: what only callers from Python need is loaded for them.
+    # Every command imports this package, so names for Python callers alone are loaded on demand.
     if name == "__version__":
         from importlib.metadata import version  # noqa: PLC0415
 

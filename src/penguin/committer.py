@@ -20,7 +20,7 @@ from lakebed.storage.objects import ahead
 from lakebed.storage.store import Reader, Store
 from penguin.delta.maintenance import OnDisk
 from penguin.delta.table import Log, WritableTable
-from penguin.held import set_aside
+from penguin.held import record_holds
 from penguin.model.backlog import Position, WaitingEntry
 from penguin.model.commit import Add, CommitPlan
 from penguin.model.settings import TableExists
@@ -131,7 +131,7 @@ class Committer:
         Held files are recorded before the commit, with reasons; the commit is synced to disk before
         the receipts are written.
         """
-        set_aside(self.store, plan.holds, self.clock.now())
+        record_holds(self.store, plan.holds, self.clock.now())
         made = self._decide(plan)
         self._settle(plan, made.version)
         return made
@@ -145,7 +145,7 @@ class Committer:
                 if table is None:
                     self._create(plan, token)
                     continue
-                made = self._standing(plan, table, token)
+                made = self._already_in(plan, table, token)
                 if made is not None:
                     return made
                 if table.facts.shape() != plan.after.shape():
@@ -169,7 +169,7 @@ class Committer:
                 raise
             except CommitUnconfirmed as error:
                 failed = error
-                self.pause(BACKOFF.wait(attempt, self._chance))
+                self.pause(BACKOFF.wait(attempt, self._random))
                 continue
             # It succeeded. The next iteration confirms it by the log.
             failed = None
@@ -188,7 +188,7 @@ class Committer:
     def _overtaken(self) -> PlanOvertaken:
         return PlanOvertaken("the table changed in the meantime; try again", table=self.store.uri)
 
-    def _standing(self, plan: CommitPlan, table: WritableTable, token: str) -> CommitMade | None:
+    def _already_in(self, plan: CommitPlan, table: WritableTable, token: str) -> CommitMade | None:
         """Return the commit that the log already has; None while the plan can still be made."""
         updates = plan.transaction_updates()
         now = (
@@ -253,7 +253,7 @@ class Committer:
         for part in plan.advances:
             self.store.replace(receipt(part.before.pipeline), encode(part.entries[-1].receipt()))
 
-    def _chance(self) -> float:
+    def _random(self) -> float:
         drawn = int.from_bytes(self.clock.randomness(TOKEN_RANDOM_BITS // 8), "big")
         return drawn / (1 << TOKEN_RANDOM_BITS)
 

@@ -56,7 +56,7 @@ class KnownDocuments(Generic[Kind]):
         `unreadable` replaces a document that cannot be decoded or is too large.
         """
 
-        def look(facts: ObjectFacts) -> tuple[ObjectFacts, Kind] | None:
+        def read(facts: ObjectFacts) -> tuple[ObjectFacts, Kind] | None:
             known = self._read.get(facts.path)
             if known is not None and known[0] == facts:
                 return known
@@ -68,9 +68,9 @@ class KnownDocuments(Generic[Kind]):
             except DocumentUnreadable as why:
                 return facts, unreadable(facts.path, why)
 
-        read = {facts.path: answer for facts, answer in ahead(look, listed) if answer is not None}
-        self.asked, self._read = True, read
-        return {path: document for path, (_, document) in read.items()}
+        found = {facts.path: answer for facts, answer in ahead(read, listed) if answer is not None}
+        self.asked, self._read = True, found
+        return {path: document for path, (_, document) in found.items()}
 
 
 def _require_small(facts: ObjectFacts) -> None:
@@ -89,7 +89,7 @@ class HeldFiles:
     stale: tuple[str, ...] = ()
 
 
-def set_aside(store: Store, holds: Iterable[Hold], now: datetime) -> None:
+def record_holds(store: Store, holds: Iterable[Hold], now: datetime) -> None:
     """Record which files a commit is about to hold, and why."""
 
     def write(hold: Hold) -> None:
@@ -114,7 +114,7 @@ def set_aside(store: Store, holds: Iterable[Hold], now: datetime) -> None:
     list(ahead(write, holds))
 
 
-def keep_in_mind(store: Store, files: Iterable[HeldMeta]) -> None:
+def record_discarded(store: Store, files: Iterable[HeldMeta]) -> None:
     """Record which files are about to be discarded: their held metas are deleted with the commit.
 
     These records decide nothing: a file is discarded if its mark in the log says so.

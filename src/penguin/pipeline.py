@@ -20,7 +20,7 @@ from lakebed.storage.remote import is_there
 from lakebed.storage.store import Reader, Store, probe, prove
 from lakebed.telemetry.events import FEW, Emit
 from penguin.announcer import Announcer
-from penguin.backlog.table_view import LookCache, TableView, delete_metas, look
+from penguin.backlog.table_view import LookCache, TableView, delete_metas, inspect
 from penguin.committer import Committer, PlanOvertaken
 from penguin.delta.maintenance import Begin, Maintenance, OnDisk, at_once, beside
 from penguin.delta.table import Log
@@ -159,7 +159,7 @@ class TableRun:
 
     @property
     def stopped(self) -> Mapping[str, Stopped]:
-        """Return the pipelines that cannot go on."""
+        """Return the stopped pipelines."""
         return self._announcer.stopped
 
     @property
@@ -187,7 +187,7 @@ class TableRun:
         search = self._search = self._search or ForeignSearch(
             settings=self.settings, clock=self.clock, on_progress=self._announcer.checked
         )
-        view = look(self.settings, store, log, cache=self._look_cache, search=search)
+        view = inspect(self.settings, store, log, cache=self._look_cache, search=search)
         if view.version is not None:
             self.totals.version = view.version
         self._show_catalog(view.facts)
@@ -221,7 +221,7 @@ class TableRun:
         # Files that do not fit used up this step's reading; others come next.
         worked = proposal.commit is not None or bool(proposal.unfit and view.others.more)
         if self.totals.version is not None:
-            self._maintenance.see_to(log, store, self.totals.version)
+            self._maintenance.start_if_due(log, store, self.totals.version)
         if not worked:
             self._announcer.watch(view, proposal.left_out)
             for stopped in self.stopped.values():
@@ -287,7 +287,7 @@ class TableRun:
             made = committer.carry_out(plan)
         except PlanOvertaken:
             self.emit(PlanSuperseded(table=table))
-            self._look_afresh(plan.table.version)
+            self._count_overtaken(plan.table.version)
             return
         self._conflicts = (None, 0)
         self.totals.version = version = made.version
@@ -343,7 +343,7 @@ class TableRun:
             for ready in advance.entries
         )
 
-    def _look_afresh(self, version: int | None) -> None:
+    def _count_overtaken(self, version: int | None) -> None:
         """Count overtaken plans: drop caches after two at one version, raise after too many."""
         known, times = self._conflicts
         times = times + 1 if version == known else 1

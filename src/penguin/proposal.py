@@ -20,7 +20,7 @@ from penguin.backlog.redo_conflicts import came_back, given_up, put_back
 from penguin.backlog.table_view import TableView
 from penguin.committer import MissingFiles, missing_files
 from penguin.foreign import rules
-from penguin.foreign.search import ForeignFiles, still_there
+from penguin.foreign.search import ForeignFiles, recheck
 from penguin.held import releasable
 from penguin.model.backlog import ForeignFile, LeftOut, PipelineBacklog, WaitingEntry
 from penguin.model.commit import (
@@ -71,7 +71,7 @@ def propose(
         came_back=lambda names: came_back(store, names, view.transactions),
         put_back=lambda entry: put_back(store, entry, facts.version if facts else None),
     )
-    retried = _may_go_in(store, view, view.held if retry is None else retry)
+    retried = _releasable(store, view, view.held if retry is None else retry)
     planned = draft_commit(
         settings, facts, view.backlogs, store, retried, questions=questions, on_progress=on_progress
     )
@@ -86,7 +86,7 @@ def propose(
     )
 
 
-def _may_go_in(
+def _releasable(
     store: Reader, view: TableView, held: tuple[HeldMeta, ...]
 ) -> tuple[Releasable, ...]:
     """Find the entries of held files, except of files that a waiting entry gives up."""
@@ -146,7 +146,7 @@ def join_others(
     """
     if commit is not None and commit.rearranges:
         return CommitProposal(commit=commit)  # A compaction stays alone.
-    there, gone = still_there(store, others)
+    there, gone = recheck(store, others)
     draft = _ForeignDraft(
         settings=settings,
         unused=unused,
@@ -208,7 +208,7 @@ class _ForeignDraft(CommitDraft):
             self.plan.after, made.schema, columns, self.settings, self.unused, floats=False
         )
         if found is None:
-            raise _Unfit("the table is not to be replaced")
+            raise _Unfit("the schema of the table may not be replaced")
         self._take(one, found)
         self.plan.replaces = True
 

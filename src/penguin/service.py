@@ -103,7 +103,7 @@ def commit_tables(
             once=once,
             interval=lambda: table.settings.poll_interval,
             kind=PartKind.TABLE,
-            # The feature in the way may be dropped again, such as a constraint.
+            # An operator may remove the cause, such as a constraint.
             mends=lambda error: may_mend(error) or isinstance(error, TableUnsupported),
         )
 
@@ -168,7 +168,7 @@ def commit(
     """Commit everything that waits for a table, exactly once, and return what was done.
 
     `settings` are further keys of an entry of `tables`: `schema_evolution="strict"`, say.
-    `telemetry` is the section of that name: where traces go, unless OpenTelemetry's variables say.
+    `telemetry` is the section of that name; OpenTelemetry's variables are its defaults.
 
     ConfigInvalid carries all faults of the settings; CommitFailed says why the table could not be
     committed to. Files that do not fit the table are held, which is no error.

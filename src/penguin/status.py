@@ -18,7 +18,7 @@ from lakebed.errors import LakeError
 from lakebed.storage.store import Reader
 from lakebed.telemetry.events import code_of
 from penguin.backlog.redo_conflicts import discarded
-from penguin.backlog.table_view import TableView, look
+from penguin.backlog.table_view import TableView, inspect
 from penguin.catalog.catalog import CatalogConflict, CatalogState, OpenCatalog, state_in
 from penguin.foreign.inspect import ignored_files, why_ignored
 from penguin.foreign.rules import LEFT_ALONE
@@ -61,7 +61,7 @@ def explain(
     may be one that earlier calls have read.
     """
     bound = sys.maxsize if everything else settings.max_files_per_commit
-    view = look(
+    view = inspect(
         replace(settings, max_files_per_commit=bound),
         store,
         log or LogReader(store),

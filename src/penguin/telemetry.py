@@ -72,7 +72,7 @@ METRICS = (
     _counter("penguin_files_held_total", "Files held.", code=HoldCode),
     _counter("penguin_files_released_total", "Held files that were committed."),
     _counter("penguin_promotions_passed_over_total", "Promotions settled without effect."),
-    _counter("penguin_compactions_passed_over_total", "Compactions that gave way to a writer."),
+    _counter("penguin_compactions_passed_over_total", "Compactions settled without effect."),
     _counter("penguin_retractions_passed_over_total", "Retractions settled without effect."),
     _counter("penguin_schema_changes_total", "Commits that changed the table's schema."),
     _counter("penguin_columns_added_total", "Columns added to the table."),
@@ -113,8 +113,8 @@ METRICS = (
         "penguin_files_in_danger", "1 while files have waited so long that VACUUM may delete them."
     ),
     _gauge("penguin_lag_seconds", "Age of the oldest entry journaled but not committed."),
-    _gauge("penguin_catalog_registered", "1 if the catalog says what the table is.", series=()),
-    _counter("penguin_catalog_updates_total", "Times a catalog was table_facts what a table is."),
+    _gauge("penguin_catalog_registered", "1 if the catalog has the table as it is.", series=()),
+    _counter("penguin_catalog_updates_total", "Registrations and updates in a catalog."),
     _counter(
         "penguin_catalog_failures_total",
         "Times a table could not be registered in its catalog.",

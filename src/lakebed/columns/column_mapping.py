@@ -84,7 +84,7 @@ def types_within(
 def rebuilt(
     kind: DeltaType, change: Callable[[DeltaType, FieldPath], DeltaType], path: FieldPath = ()
 ) -> DeltaType:
-    """Apply `change` to each type within a type, innermost first; keys of maps stay."""
+    """Apply `change` to each type within a type, innermost first; map keys are left alone."""
     match kind:
         case {"type": "struct", "fields": fields}:
             inner = [
@@ -113,7 +113,7 @@ class InFiles:
 
 
 ColumnMapping = Mapping[FieldPath, InFiles]
-"""The names and ids in files of a table's fields, at every depth, by display path."""
+"""A table's fields at every depth, by display path, with their names and ids in files."""
 
 
 def mode_of(configuration: Mapping[str, str]) -> str:
@@ -154,7 +154,7 @@ def marked(schema: Mapping[str, Any], columns: ColumnMapping) -> dict[str, Any]:
 
 
 def path_in_files(path: FieldPath, columns: ColumnMapping | None) -> FieldPath:
-    """Return a path in files' names; fields that the table lacks keep their own."""
+    """Return a path as files spell it; fields that the table lacks keep their names."""
     if columns is None:
         return path
     ends = range(1, len(path) + 1)
@@ -166,7 +166,7 @@ def path_in_files(path: FieldPath, columns: ColumnMapping | None) -> FieldPath:
 FIELD_ID = b"PARQUET:field_id"
 """The metadata key of Arrow for a field's id in a Parquet file."""
 MOST_IDS = 1 << 30
-"""Half of Parquet's range of ids, so that numbers above the highest remain free."""
+"""Only half of Parquet's range is used, so that ids above the highest remain free."""
 
 
 @cache
@@ -184,7 +184,7 @@ def with_field_ids(schema: "pa.Schema") -> "pa.Schema":
 
 
 def same_ids(fields: Iterable[Field]) -> Iterator[tuple[str, ...]]:
-    """Yield paths of different fields with the same id; collisions are very rare."""
+    """Yield groups of fields with the same id, by path; collisions are very rare."""
     for _, alike in groupby(sorted(paths_by_id(fields), key=itemgetter(0)), key=itemgetter(0)):
         found = tuple(dict.fromkeys(format_path(path) for _id, path in alike))
         if len(found) > 1:

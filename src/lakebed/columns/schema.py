@@ -31,9 +31,9 @@ class Reading:
     truncate: bool = False
     """Whether to truncate times to microseconds; otherwise finer times do not fit."""
     exact: Annotated[bool, PydanticField(exclude=True)] = False
-    """Whether an integer that a float cannot hold exactly does not fit; otherwise it is rounded.
+    """Whether an integer that a float cannot hold exactly is a mismatch; otherwise it is rounded.
 
-    It is not part of any document: every batch decides anew, by the origin of the field.
+    It is not stored: every batch derives it from the origin of the field.
     """
 
 
@@ -140,7 +140,7 @@ class Field:
 
 def _items(field: Field) -> Field:
     if field.items is None:
-        raise ValueError(f"a {field.type} says what its elements are")
+        raise ValueError(f"a {field.type} must declare its elements")
     return field.items
 
 

@@ -38,7 +38,7 @@ def check_fields(
             yield ConfigFault(
                 (*path, index),
                 f"is nested deeper than {DEEPEST_COLUMN} levels, which readers of Delta tables do "
-                "not bear; declare what is further inside as json",
+                "not support; declare deeper fields as json",
                 near=(),
             )
     for _name, given in sorted(spellings.items()):
@@ -68,7 +68,7 @@ def _check_name(path: KeyPath, one: DeclaredField, above: str) -> Iterator[Confi
             f"[{one.name!r}], a key of schema.fields",
         )
     if not above and one.name.casefold() == RESCUED:
-        yield ConfigFault(path, f"{RESCUED} is the column that keeps what no other column takes")
+        yield ConfigFault(path, f"{RESCUED} is the column of rescued values")
 
 
 def allowed_name(name: str) -> str:
@@ -97,7 +97,7 @@ SINGLE_FORM = ("source", "sink", "schema", "error_handling")
 def check_written(tree: Mapping[str, Any]) -> Iterator[ConfigFault]:
     """Yield faults of the sections' names, independent of faults inside them.
 
-    Pipelines name folders, sources are in the journal: neither may contain a slash or colon.
+    Pipelines name folders, and the journal names sources: neither may contain a slash or colon.
     """
     pipelines = tree.get("pipelines")
     given = [key for key in SINGLE_FORM if tree.get(key) is not None]

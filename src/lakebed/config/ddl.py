@@ -66,7 +66,7 @@ _TOKEN = re.compile(
 )
 
 
-_TOO_DEEP = f"is nested deeper than {DEEPEST_COLUMN} levels, which no column is; declare it as json"
+_TOO_DEEP = f"is nested deeper than the limit of {DEEPEST_COLUMN} levels; declare it as json"
 
 
 def schema_from(text: str) -> list[Declared]:
@@ -94,7 +94,7 @@ def fields_from_json(document: Any, depth: int = 1) -> list[Declared]:  # noqa: 
         raise ValueError('is not a schema of Spark or Delta, which begins {"type": "struct"')
     fields = document.get("fields", [])
     if not isinstance(fields, list):
-        raise ValueError("has fields that are no list")  # noqa: TRY004 - a fault of a file
+        raise ValueError("has fields that are not a list")  # noqa: TRY004 - a fault of a file
     found = []
     for one in fields:
         if not isinstance(one, dict) or not isinstance(one.get("name"), str):
@@ -123,7 +123,7 @@ def _json_type(kind: Any, path: str, depth: int) -> Declared:  # noqa: ANN401
             values = _json_type(value, f"{path}[]", depth + 1)
             nullable = kind.get("valueContainsNull", True)
             return Declared(type="map", values={**values, "nullable": nullable})
-    raise ValueError(f"{path}: has no type that is known")
+    raise ValueError(f"{path}: has no known type")
 
 
 def _plain(name: str, path: str) -> str:
@@ -131,7 +131,7 @@ def _plain(name: str, path: str) -> str:
         return f"decimal({digits[1]},{digits[2] or 0})" if digits[1] else _SPARK_DECIMAL
     found = plain_type(name)
     if found is None:
-        raise ValueError(_of(path, f"the type {name} is not known; {suggestion(name)}"))
+        raise ValueError(_at(path, f"the type {name} is not known; {suggestion(name)}"))
     return found
 
 
@@ -166,10 +166,10 @@ def type_from_ddl(text: str) -> Declared:
 
 def _require_text_keys(key: object, path: str) -> None:
     if key != "string":
-        raise ValueError(_of(path, "the keys of a map are strings in JSON; write map<string, …>"))
+        raise ValueError(_at(path, "the keys of a map are strings in JSON; write map<string, …>"))
 
 
-def _of(path: str, message: str) -> str:
+def _at(path: str, message: str) -> str:
     """Return a message with the path of its field, if it has one."""
     return f"{path}: {message}" if path else message
 
@@ -207,7 +207,7 @@ class _Ddl:
 
     def _type(self, path: str) -> Declared:
         if self._depth == DEEPEST_COLUMN:
-            raise ValueError(_of(path.partition(".")[0].partition("[")[0], _TOO_DEEP))
+            raise ValueError(_at(path.partition(".")[0].partition("[")[0], _TOO_DEEP))
         self._depth += 1
         found = self._named_type(path)
         self._depth -= 1

@@ -259,7 +259,7 @@ def _opened_above(cause: yaml.MarkedYAMLError) -> str:
 
 
 def _is_unclosed_quote(cause: yaml.MarkedYAMLError) -> bool:
-    """Whether the parser reached the end in search of a quote: its start says more."""
+    """Whether a quote is never closed: its start is the better position for the message."""
     return cause.context == _IN_QUOTES and str(cause.problem).startswith("found unexpected")
 
 
@@ -304,7 +304,7 @@ class Merged:
         except OSError as cause:
             raise ValueError(f"{file} cannot be read: {cause.strerror}") from None
         except UnicodeDecodeError:
-            raise ValueError(f"{file} is not text in UTF-8") from None
+            raise ValueError(f"{file} is not UTF-8 text") from None
         # Show it as written: variables may hold secrets.
         self.named[path] = str(beside / str(value_at(self.tree, path)))
         return text

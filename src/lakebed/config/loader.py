@@ -262,7 +262,7 @@ FILE = "configuration.schema.json"
 def schema_text() -> str:
     """Return the JSON Schema by which an editor completes and checks a configuration.
 
-    The closed sets are filled in from the code: a new member needs no new file.
+    Enums are filled in from the code, so a new member needs no change of the file.
     """
     document = json.loads((files(__package__) / FILE).read_text(encoding="utf-8"))
     for name, node in document["$defs"].items():

@@ -44,7 +44,7 @@ def _url(text: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("must be a URL that begins with http:// or https://")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("must not have a password in it; put credentials into the headers")
+        raise ValueError("must not contain a password; put credentials into the headers")
     return text
 
 
@@ -83,7 +83,7 @@ def plain(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
 
 def _without_nul(text: str) -> str:
     if "\0" in text:
-        raise ValueError("must not have a NUL character in it")
+        raise ValueError("must not contain a NUL character")
     return text
 
 
@@ -130,7 +130,7 @@ Megabytes = Annotated[
     AfterValidator(_a_byte_at_least),
 ]
 CatalogName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,128}$")]
-"""Lower case, as Glue, Athena and Hive want it."""
+"""Lower case, as Glue, Athena and Hive require."""
 Location = Annotated[Text, AfterValidator(_without_nul), AfterValidator(location)]
 SourceLocation = Annotated[Text, AfterValidator(_without_nul), AfterValidator(source_location)]
 Prefix = Annotated[Text, AfterValidator(_without_nul), AfterValidator(prefix)]
@@ -142,21 +142,21 @@ LocalFile = Annotated[Text, AfterValidator(_without_nul), AfterValidator(local)]
 
 
 class PartitionBy(Section):
-    """Which folders the table is divided into."""
+    """The partition folders of the table."""
 
     prefix_template: Annotated[Text, AfterValidator(_template)]
     timestamp_field: Text | None = None
 
 
 class PartitionFilter(Section):
-    """Which folders a cold start looks at."""
+    """The folders that a first listing covers."""
 
     prefix_template: Text
     lookback: Count
 
 
 class Discovering(Section):
-    """How late files are found: the same for source files and for scanned Parquet files."""
+    """How late files are found, both source files and scanned Parquet files."""
 
     partition_filter: PartitionFilter | None = None
     late_window_secs: Seconds = 3600
@@ -165,7 +165,7 @@ class Discovering(Section):
 
 
 class SkipRecords(Section):
-    """Which records are no rows: those of which one of these holds."""
+    """Records to skip: those that match any of these rules."""
 
     only_key: list[Text] = []
     with_key: list[Text] = []
@@ -180,7 +180,7 @@ class Notifications(Section):
 
 
 class Source(Discovering):
-    """One place where files of records land."""
+    """A location of source files."""
 
     located = "storage_options", "path"
     path: SourceLocation
@@ -200,7 +200,7 @@ class Source(Discovering):
 
 
 class Compact(Section):
-    """Which small data files are put together, and when a run does that by itself."""
+    """Which small data files are merged, and when a run does so by itself."""
 
     enabled: Flag = False
     every_secs: Seconds = 3600
@@ -239,12 +239,12 @@ class Sink(Section):
 
     @property
     def template(self) -> Template | None:
-        """Return the template of the table's folders, if it is divided into any."""
+        """Return the template of the table's partition folders; None without partitions."""
         return Template.parse(self.partition_by.prefix_template) if self.partition_by else None
 
 
 class ErrorHandling(Section):
-    """What becomes of what cannot be read."""
+    """How unreadable lines and failed files are handled."""
 
     located = "dlq_storage_options", "dlq_path"
     max_failures: CountOrZero = 0
@@ -257,7 +257,7 @@ class ErrorHandling(Section):
 
 
 class PipelineSection(Section):
-    """One pipeline of the general form."""
+    """One pipeline: an entry of `pipelines`."""
 
     source: Source | None = None
     sources: dict[str, Source] = {}
@@ -305,14 +305,14 @@ class TableSection(Discovering):
 
 
 class StorageProfile(Section):
-    """How the stores are reached whose locations begin with a prefix."""
+    """Options for the stores at locations that begin with a prefix."""
 
     prefix: Prefix
     options: dict[str, SecretStr]
 
 
 class Global(Section):
-    """What all pipelines of one process share."""
+    """Settings that all pipelines of a process share."""
 
     total_concurrency: Count | None = None
     poll_jitter_secs: SecondsOrZero = 0
@@ -328,7 +328,7 @@ class Spark(Section):
 
 
 class Metrics(Section):
-    """Where metrics are served, and to whom; `lakebed.config.checks` knows whose is which."""
+    """The addresses and access control of the metrics server; `checks` assigns the addresses."""
 
     enabled: Flag = False
     page: Flag = True

@@ -67,7 +67,7 @@ class DeclaredType(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _take_apart(cls, value: Any) -> Any:  # noqa: ANN401 - any YAML value
+    def _expand(cls, value: Any) -> Any:  # noqa: ANN401 - any YAML value
         return with_parts(value)
 
     @model_validator(mode="after")
@@ -102,7 +102,7 @@ class DeclaredType(Section):
 def with_parts(value: Any) -> Any:  # noqa: ANN401 - any YAML value
     """Expand a declared type with inner types in its name, such as `array<string>`.
 
-    One that cannot be parsed stays as it is: it is reported where the name is.
+    One that cannot be parsed is left alone: validation of the name reports it.
     """
     written = value.get("type") if isinstance(value, Mapping) else None
     if not isinstance(written, str) or "<" not in written:

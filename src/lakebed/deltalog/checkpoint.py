@@ -161,7 +161,7 @@ def is_whole(store: Reader, facts: ObjectFacts) -> bool:
 def read_columns(
     store: Reader, facts: ObjectFacts, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
-    """Read those of some columns that a checkpoint has."""
+    """Read the requested columns that a checkpoint has."""
     try:
         source: Any = _Ranges(store, facts)
         file = pq.ParquetFile(pa.PythonFile(source, mode="r"))
@@ -227,7 +227,7 @@ def _rows(adds: "pa.Array[Any]") -> int | None:
 
 
 class _Ranges:
-    """An object of a store as a file, of which Arrow reads only the ranges of some columns."""
+    """An object of a store as a file, so that Arrow reads only the ranges of some columns."""
 
     closed = False
 

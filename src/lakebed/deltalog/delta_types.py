@@ -1,4 +1,4 @@
-"""Types and fields as the Delta protocol writes them: taken apart, compared, named. Pure."""
+"""Compare and describe types and fields in the form of the Delta protocol. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,15 +19,15 @@ from lakebed.documents.reading import parse_json
 from lakebed.types import FieldType
 
 DeltaSchema = dict[str, Any]
-"""A schema as the Delta protocol writes it."""
+"""A schema in the form of the Delta protocol."""
 
 DeltaField = dict[str, Any]
-"""One field of it."""
+"""One field of a schema."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFacts:
-    """What one snapshot of a table says of itself; `version` is None before it is created."""
+    """A table's definition in one snapshot; `version` is None before the table exists."""
 
     version: int | None
     schema: DeltaSchema
@@ -53,12 +53,12 @@ class TableFacts:
         )
 
     def shape(self) -> tuple[object, ...]:
-        """Return what a plan depends on, so that a plan for another shape is noticed."""
+        """Return the parts that a plan depends on: a plan for another shape is outdated."""
         return self.schema, self.partition_columns, dict(self.configuration)
 
 
 DROPPED_PROPERTY = "penguin.droppedColumns"
-"""The table property that holds what files have and the schema does not show, as a schema."""
+"""The table property with the dropped fields that files still have, as a schema."""
 DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 READ_AS: Mapping[str, frozenset[str]] = {
     "long": frozenset({"integer", "short", "byte"}),
@@ -66,14 +66,14 @@ READ_AS: Mapping[str, frozenset[str]] = {
     "short": frozenset({"byte"}),
     "double": frozenset({"float"}),
 }
-"""For a table's type, the types of files that every reader reads as it."""
+"""By a table's type, the types in files that every reader reads as that type."""
 ADDABLE = frozenset([
     "string", "long", "integer", "short", "byte", "float", "double", "boolean", "timestamp",
     "date", "binary",
 ])  # fmt: skip
-"""Plain types that a change of the schema alone can bring into a table."""
+"""Plain types that a schema change alone can add to a table."""
 NEEDS_FEATURE = {"timestamp_ntz": "timestampNtz"}
-"""Plain types that a table must be made for, with the table feature that says that it is."""
+"""Plain types that need a table feature, with its name."""
 
 
 def kind_of(kind: DeltaType) -> str:
@@ -87,17 +87,17 @@ def by_name(struct: DeltaSchema) -> dict[str, DeltaField]:
 
 
 def nullable_field(name: str, kind: DeltaType) -> DeltaField:
-    """Return a field of a type that may be null."""
+    """Return a nullable field of a type."""
     return {"name": name, "type": kind, "nullable": True, "metadata": {}}
 
 
 def struct_of(fields: Any) -> DeltaSchema:  # noqa: ANN401 - any iterable of fields
-    """Return a struct of these fields, apart from what they were taken from."""
+    """Return a struct with copies of these fields."""
     return {"type": "struct", "fields": deepcopy(list(fields))}
 
 
 def names_in_log(table: TableFacts) -> dict[str, str]:
-    """Return what the log calls the columns of a table that maps them, by what people call them."""
+    """Return the physical names of mapped columns by display name; empty without mapping."""
     if not maps_columns(table.configuration):
         return {}
     return {
@@ -107,7 +107,7 @@ def names_in_log(table: TableFacts) -> dict[str, str]:
 
 
 def dropped_columns(table: TableFacts) -> DeltaSchema | None:
-    """Read what the table remembers of dropped columns; None where it cannot be read."""
+    """Read the dropped fields that a table records; None if they cannot be read."""
     text = table.configuration.get(DROPPED_PROPERTY)
     if text is None:
         return struct_of(())
@@ -132,7 +132,7 @@ def why_no_table(schema: DeltaSchema) -> str | None:
 
 
 def clean(kind: DeltaType) -> DeltaType:
-    """Write a type in the one way that compares: no metadata of fields, no spaces in decimals."""
+    """Return a type in canonical form: no field metadata, no spaces in decimals."""
     return rebuilt(kind, _cleaned)
 
 
@@ -164,7 +164,7 @@ def reads(table: DeltaType, file: DeltaType) -> bool:
 
 
 def type_name(kind: DeltaType) -> str:
-    """Return a type as a person writes it."""
+    """Format a type, as in `array<string>`."""
     if isinstance(kind, str):
         return kind
     if kind["type"] == "struct":
@@ -184,7 +184,7 @@ def features_needed(schema: DeltaSchema) -> frozenset[str]:
 def reasons_against_adding(
     new: DeltaField, shown: str, features: frozenset[str] = frozenset()
 ) -> Iterator[str]:
-    """Yield why a field cannot be added to a table with these features; nothing where it can."""
+    """Yield why a field cannot be added to a table with these features; nothing if it can."""
     kind = type_name(new["type"])
     if not new["nullable"]:
         yield (
@@ -197,7 +197,7 @@ def reasons_against_adding(
 def reasons_against_type(
     kind: DeltaType, shown: str, features: frozenset[str] = frozenset()
 ) -> Iterator[str]:
-    """Yield why a type cannot be brought into a table by a change of its schema alone."""
+    """Yield why a schema change alone cannot add a type to a table."""
     match kind_of(kind):
         case "struct":
             twins: dict[str, str] = {}
@@ -224,7 +224,7 @@ def reasons_against_type(
 
 
 FIELD_TYPES = {kind.delta: kind for kind in reversed(FieldType) if kind.delta}
-"""The type that a column of a Delta type is read as: the first that has it."""
+"""By Delta type, the declared type that a column is read as: the first that has it."""
 
 
 def partition_fields(table: TableFacts) -> dict[str, Field]:

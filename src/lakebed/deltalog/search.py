@@ -107,7 +107,7 @@ class LogSearch:
             return EntryInLog(committed=True)
         first, last = actions.info.range_of("forgotten", pipeline) or (0, -1)
         is_forgotten = first <= sequence <= last
-        if not is_forgotten and not _settles(commit, pipeline, sequence):
+        if not is_forgotten and not _commits_entry(commit, pipeline, sequence):
             return EntryInLog(committed=True)
         return EntryInLog(
             committed=True,
@@ -285,7 +285,7 @@ class LogSearch:
             self._versions |= zip(new, versions, strict=True)
 
 
-def _settles(commit: Commit, pipeline: str, sequence: int) -> bool:
+def _commits_entry(commit: Commit, pipeline: str, sequence: int) -> bool:
     """Whether a version commits an entry: the search may end at a later version."""
     return any(
         settled.pipeline == pipeline and settled.first <= sequence <= settled.last

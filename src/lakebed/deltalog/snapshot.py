@@ -160,8 +160,8 @@ class Snapshot:
             return f"{table_features.APPEND_ONLY} is set: nothing may be removed from the table"
         if table_features.ROW_TRACKING in self.facts.features and self.row_columns is None:
             return (
-                "the table tracks its rows, but does not say in which columns of a file rows keep "
-                f"the ids that they have ({ROW_IDS}, {ROW_VERSIONS}): set delta.enableRowTracking "
+                "the table tracks its rows, but does not name the columns in which files store row "
+                f"ids ({ROW_IDS}, {ROW_VERSIONS}): set delta.enableRowTracking "
                 "with Spark, or use its DELETE or OPTIMIZE on this table"
             )
         return None

@@ -56,7 +56,7 @@ def unsafe_properties(configuration: Mapping[str, str]) -> Iterator[str]:
         elif name == MODE and mode_of(configuration) not in MAPPING_MODES:
             yield f"{name} is {value}, which this version of penguin does not know"
     if is_on(configuration, ROW_TRACKING_SUSPENDED):
-        yield f"{ROW_TRACKING_SUSPENDED} is set: somebody is taking row tracking off the table"
+        yield f"{ROW_TRACKING_SUSPENDED} is set: row tracking is being removed from the table"
 
 
 def unsafe_fields(schema: DeltaSchema, configuration: Mapping[str, str]) -> Iterator[str]:
@@ -93,97 +93,96 @@ class TableFeature:
 
     name: str
     note: str
-    """What penguin does for it and on which condition, or the way out of the refusal."""
+    """What penguin does and on which condition, or the way out of the refusal."""
     appends: bool = True
     reads: bool = True
     """Whether deltalake reads the rows of such a table, for commands that show rows."""
 
 
 FEATURES = (
-    TableFeature(name="appendOnly", note="No file is taken out while `delta.appendOnly` is set."),
-    TableFeature(name=INVARIANTS, note="As long as no column has an invariant."),
-    TableFeature(name="checkConstraints", note="As long as the table has no constraint."),
-    TableFeature(name="generatedColumns", note="As long as no column is generated."),
-    TableFeature(name="allowColumnDefaults", note="As long as no column has a default."),
+    TableFeature(name="appendOnly", note="No file is removed while `delta.appendOnly` is set."),
+    TableFeature(name=INVARIANTS, note="Only while no column has an invariant."),
+    TableFeature(name="checkConstraints", note="Only while the table has no constraint."),
+    TableFeature(name="generatedColumns", note="Only while no column is generated."),
+    TableFeature(name="allowColumnDefaults", note="Only while no column has a default."),
     TableFeature(
         name="changeDataFeed",
         note=(
-            "Readers derive inserts from the files. A file that is replaced shows as deletes of "
-            "its rows and inserts of those that stay."
+            "Readers derive inserts from the files. A replaced file shows as deletes of all of "
+            "its rows and inserts of those that remain."
         ),
     ),
     TableFeature(
         name="columnMapping",
         note=(
-            "blizzard writes files under the names and ids that the table has for its columns. "
-            "Columns are added, renamed and dropped with Spark."
+            "blizzard writes files with the table's physical column names and ids. Add, rename "
+            "and drop columns with Spark."
         ),
     ),
     TableFeature(
         name=DELETION_VECTORS,
         note=(
-            "Vectors are read, never written: a file that is replaced loses the rows that its "
-            "vector deletes, the other files keep their vectors."
+            "Vectors are read, never written: a file that replaces another omits the rows that "
+            "its vector deletes; all other files keep their vectors."
         ),
     ),
-    TableFeature(name="timestampNtz", note="Local times are written as such."),
+    TableFeature(name="timestampNtz", note="Local times are written without a time zone."),
     TableFeature(name=OTHER_CHECKPOINTS, note="Checkpoints of all kinds are read."),
-    TableFeature(name="domainMetadata", note="It stays as it is."),
+    TableFeature(name="domainMetadata", note="It is left unchanged."),
     TableFeature(
         name=CLUSTERING,
         note=(
-            "New files are not clustered; OPTIMIZE does that. No column is dropped. Name the "
-            "clustering columns in `delta.dataSkippingStatsColumns` for files to carry their "
-            "bounds."
+            "New files are not clustered; OPTIMIZE does that. No column is dropped. For bounds of "
+            "the clustering columns, name them in `delta.dataSkippingStatsColumns`."
         ),
     ),
     TableFeature(
         name=ROW_TRACKING,
         note=(
-            "Every row gets an id that no row had before. One that is moved to another file keeps "
-            "its id, and the version that wrote it, as long as the table names the columns for "
-            "both: Spark does so where `delta.enableRowTracking` is set."
+            "Every new row gets a new id. A row that moves to another file keeps its id and its "
+            "commit version if the table names the columns for both, as Spark does when "
+            "`delta.enableRowTracking` is set."
         ),
     ),
     TableFeature(
-        name=IN_COMMIT_TIMESTAMP, note="Every commit is later than the one before, by what it says."
+        name=IN_COMMIT_TIMESTAMP, note="The timestamp of every commit is later than the one before."
     ),
     TableFeature(
         name=TYPE_WIDENING,
         note=(
             "With `schema_evolution: merge`, a column gets the wider type of new files, and the "
-            "change is recorded, as long as `delta.enableTypeWidening` is set."
+            "change is recorded, if `delta.enableTypeWidening` is set."
         ),
         reads=False,
     ),
     TableFeature(
         name=TYPE_WIDENING_PREVIEW,
-        note="Files have the types of now. Types are changed with Spark, which records it.",
+        note="Files have the current types. Change types with Spark, which records the change.",
         reads=False,
     ),
     TableFeature(
         name=CHECKPOINT_PROTECTION,
-        note="Versions of the log that have expired are left to Spark to remove.",
+        note="Expired versions of the log are left for Spark to remove.",
     ),
-    TableFeature(name="vacuumProtocolCheck", note="Asks nothing of a commit.", reads=False),
+    TableFeature(name="vacuumProtocolCheck", note="It does not affect commits.", reads=False),
     TableFeature(
         name="catalogManaged",
         appends=False,
         reads=False,
-        note="A catalog makes its commits. Write to it with an engine that knows the catalog.",
+        note="A catalog makes its commits. Write to it with an engine that supports the catalog.",
     ),
     TableFeature(
         name="coordinatedCommits-preview",
         appends=False,
         note=(
-            "A coordinator makes its commits. Write to it with an engine that knows the "
-            "coordinator, or drop the feature with Spark."
+            "A coordinator makes its commits. Write to it with an engine that supports "
+            "the coordinator, or drop the feature with Spark."
         ),
     ),
     TableFeature(
         name="identityColumns",
         appends=False,
-        note=f"Its values are counted by the writer. {APPENDS_ELSEWHERE}",
+        note=f"The writer must generate its values. {APPENDS_ELSEWHERE}",
     ),
     TableFeature(
         name="icebergCompatV1",
@@ -199,14 +198,14 @@ FEATURES = (
         name="variantType",
         appends=False,
         note=(
-            "No file of blizzard's holds such a type, and its values are shown as bytes. "
+            "blizzard writes no files with such a type, and shows its values as bytes. "
             f"{APPENDS_ELSEWHERE}"
         ),
     ),
     TableFeature(
         name="materializePartitionColumns",
         appends=False,
-        note=f"blizzard's files do not hold partition columns. {APPENDS_ELSEWHERE}",
+        note=f"blizzard's files do not contain partition columns. {APPENDS_ELSEWHERE}",
     ),
 )
 

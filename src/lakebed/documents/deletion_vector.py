@@ -77,7 +77,7 @@ def vector_file(vector: Mapping[str, Any] | None) -> str | None:
     if kind == "p":
         return where
     if kind != "u":
-        raise ValueError(f"a deletion vector is stored as {kind!r}, which no protocol knows")
+        raise ValueError(f"a deletion vector has the unknown storage type {kind!r}")
     folder, name = where[:-ENCODED_UUID], where[-ENCODED_UUID:]
     if len(name) != ENCODED_UUID:
         raise ValueError("the name of a deletion vector's file cannot be read")

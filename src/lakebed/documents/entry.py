@@ -284,7 +284,7 @@ def decode_entry(body: bytes, path: str) -> Entry:
     if not body:
         raise DocumentUnreadable(
             "this journal entry is empty, as a power cut can leave it; restore it from a backup, "
-            f"or continue from the entry before it with {_begins_anew(path)}",
+            f"or continue from the entry before it with {_new_journal(path)}",
             path=path,
         )
     entry = decode(Entry, body, path)
@@ -298,7 +298,7 @@ def decode_entry(body: bytes, path: str) -> Entry:
     return entry
 
 
-def _begins_anew(path: str) -> str:
+def _new_journal(path: str) -> str:
     """Return the command that replaces a journal whose last entry is empty."""
     pipeline = next(iter(path.split("/")[-3:-2]), "PIPELINE")
     how = "--empty" if entry_sequence(path) == 0 else f"--from {pipeline}"
@@ -313,7 +313,7 @@ def decode(kind: type[Document], body: bytes, path: str) -> Document:
     if not body:
         raise DocumentUnreadable(
             "this document is empty, as a power cut can leave it; delete it, and the next start "
-            "writes it anew",
+            "recreates it",
             path=path,
         )
     document = validated(kind, body, path, what="document", remedy="; restore it from a backup")

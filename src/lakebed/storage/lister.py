@@ -23,15 +23,15 @@ class IncrementalLister:
     sorts: bool = False
     """Whether to sort the names of a range in memory: slower, with the same result."""
 
-    def attempt(self, look: Callable[[], Result]) -> Result:
+    def attempt(self, listing: Callable[[], Result]) -> Result:
         """Return the result of a listing; repeat it once with sorting if the store is unordered."""
         try:
-            return look()
+            return listing()
         except ListingUnordered:
             if self.sorts:
                 raise
             self.sorts = True
-            return look()
+            return listing()
 
     def files(
         self,

@@ -204,7 +204,7 @@ class ObjectReader:
     def at_once(self, path: str, *, size: int, etag: str | None) -> bytes | None:
         """Read the listed file at once, if it is small and on a local disk.
 
-        None in any doubt, and for a remote store: `stream` reads the same bytes, or raises.
+        Return None in any doubt, and for a remote store: `stream` reads the same bytes, or raises.
         """
         if self.local_root is None or etag is None or leads_elsewhere(path):
             return None

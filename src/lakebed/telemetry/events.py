@@ -254,7 +254,7 @@ class NextStepDue(Event, level=Level.TRACE):
     seconds: float
     kind: PartKind = PartKind.PIPELINE
 
-    says = "{who}: the next look is in {seconds:took}"
+    says = "{who}: the next poll is in {seconds:took}"
 
 
 class LastStepTaken(Event, level=Level.TRACE):
@@ -290,8 +290,8 @@ class ExportFailed(Event, level=Level.WARN):
     reason: str
 
     says = (
-        "{what} cannot be delivered: {reason}; they are dropped until that works again, and the "
-        "work goes on"
+        "{what} cannot be delivered: {reason}; they are dropped until delivery works again, and "
+        "nothing else is affected"
     )
 
 

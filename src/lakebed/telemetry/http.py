@@ -2,9 +2,9 @@
 
 A connection carries one request. It has one deadline, including handshake and answer, and a limit
 of bytes for the request. The number of connections is limited: one more replaces the connection
-that the server has waited for longest. Requests to the site have fewer places, so that slow answers
-leave room for the pages. In a streamed answer each piece has a deadline of its own. The program
-works in other threads and never waits for a client.
+whose client has kept the server waiting longest. Requests to the site have fewer places, so that
+slow answers leave room for the pages. In a streamed answer each piece has a deadline of its own.
+The program works in other threads and never waits for a client.
 
 The token and the certificate are read when the server starts, so new files take effect after a
 restart. ConfigInvalid names the key and the faulty file, and quotes nothing from it.

@@ -223,11 +223,11 @@ class _Output:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        with _told_apart():
+        with _lost_output():
             return int(self._stream.write(text))
 
     def flush(self) -> None:
-        with _told_apart():
+        with _lost_output():
             self._stream.flush()
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
@@ -235,7 +235,7 @@ class _Output:
 
 
 @contextmanager
-def _told_apart() -> Iterator[None]:
+def _lost_output() -> Iterator[None]:
     try:
         yield
     except OSError as trouble:
@@ -302,7 +302,7 @@ def version_option(name: str) -> Any:  # noqa: ANN401 - what typer.Option gives
 
     def print_version(wanted: bool) -> None:
         if wanted:
-            from importlib.metadata import version  # noqa: PLC0415 - it reads mail, at a price
+            from importlib.metadata import version  # noqa: PLC0415 - it is slow to import
 
             typer.echo(f"{name} {version('blizzard-penguin')}")
             raise typer.Exit

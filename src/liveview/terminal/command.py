@@ -28,9 +28,9 @@ from liveview.observer import Observer
 from liveview.terminal.screen import ORDERS, View, listed, screen
 
 TIMEOUT_SECS = 10.0
-"""A first overview of many pipelines takes a while."""
+"""The first overview of many pipelines takes a while."""
 SETTLE_SECS = 30.0
-NOBODY = "neither program answers, so this is what journals and tables say"
+NOBODY = "neither program answers; this was read from journals and tables"
 KEYS = "↑↓ choose   / filter   s sort by {order}   p pause   q quit"
 TYPING = "filter: {search}_   Enter keeps it, Esc clears it"
 PRESSED = {
@@ -55,8 +55,8 @@ def top(
 ) -> None:
     """Watch all pipelines and tables in the terminal.
 
-    It asks the program that runs, at its metrics address. Where none answers, it reads journals
-    and tables itself. Nothing is written. Without a terminal, and as JSON, it prints once and ends.
+    It asks a running program, at its metrics address. If none answers, it reads journals and
+    tables itself. Nothing is written. Without a terminal, or as JSON, it prints once and exits.
 
     Args:
         pipeline NAME: Show only this pipeline.
@@ -158,7 +158,7 @@ def _watch(feed: Feed, clock: Clock, interval: float) -> None:
     display = Display(console=shown, screen=True, auto_refresh=False, transient=True)
     view = View()
     with _single_keys() as descriptor, display:
-        display.update(Text("Looking …"), refresh=True)
+        display.update(Text("Reading …"), refresh=True)
         try:
             seen, due = feed(), clock.seconds() + interval
             while True:

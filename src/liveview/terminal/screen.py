@@ -232,7 +232,7 @@ def _pane(pipeline: PipelineSummary, now: datetime) -> Iterator[Text]:
     batch = pipeline.current_batch
     if batch is None:
         left = _age(pipeline.next_look_at, now)
-        then = "" if left is None else f"; the next look is in {took(max(0.0, -left))}"
+        then = "" if left is None else f"; the next poll is in {took(max(0.0, -left))}"
         yield Text(f"No batch is running{then}.", "dim")
     else:
         at = next((each.name for each in batch.stages if each.state == "running"), "")

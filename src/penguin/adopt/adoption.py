@@ -125,7 +125,7 @@ def read_record(store: Reader, one: Candidate) -> FileRecord | None:
     if verdict is None:
         return None
     if isinstance(verdict, ForeignFile):
-        # A table of files that are there already requires nothing of them.
+        # A table made from existing files cannot require anything of them.
         schema = rules.as_the_table_sees_it(verdict.schema, {}, None, ())
         verdict = replace(verdict, schema=schema, schema_key=schema_key(schema))
     elif verdict.code == rules.OF_BLIZZARD:
@@ -167,7 +167,7 @@ class Adopter:
         if before is not None:
             return before
         with TemporaryDirectory(prefix="penguin-adopt-") as kept:
-            return self._rounds(Store(kept, StorageOptions()), lambda found, _adds: found)
+            return self._repeated(Store(kept, StorageOptions()), lambda found, _adds: found)
 
     def adopt(self) -> Adoption:
         """Turn the folder into a table if every file fits; otherwise change nothing.
@@ -175,14 +175,14 @@ class Adopter:
         The footer cache stays in the folder then, so that a second attempt reads only changed
         files.
         """
-        found = self._before() or self._rounds(self.store, self._commit)
+        found = self._before() or self._repeated(self.store, self._commit)
         return found if found.version is None else self._finish(found)
 
     def _before(self) -> Adoption | None:
         """Return the earlier adoption of the folder; FolderUnfit for any other table."""
         if not has_log(self.store):
             return None
-        return _as_before(self._first_version()[1])
+        return _already_adopted(self._first_version()[1])
 
     def _first_version(self) -> tuple[str, AdoptedTotals]:
         first = read_first_version(self.store)
@@ -194,7 +194,7 @@ class Adopter:
             )
         return first
 
-    def _rounds(self, keeps: Store, finish: Callable[[Adoption, bytes], Adoption]) -> Adoption:
+    def _repeated(self, keeps: Store, finish: Callable[[Adoption, bytes], Adoption]) -> Adoption:
         """Survey and assemble until no file changes in between."""
         for _ in range(MOST_ROUNDS):
             try:
@@ -208,7 +208,7 @@ class Adopter:
                 if before is not None:
                     return before
         raise FolderUnfit(
-            "files of this folder change all the time; adopt it while nobody writes to it",
+            "files of this folder keep changing; adopt it while no program writes to it",
             folder=self.store.uri,
         )
 
@@ -303,7 +303,7 @@ class Adopter:
             case AlreadyThere():
                 # It may be ours: after a lost response the store retries and finds it.
                 theirs, totals = self._first_version()
-                return replace(found, version=0) if theirs == token else _as_before(totals)
+                return replace(found, version=0) if theirs == token else _already_adopted(totals)
 
     def _check_size(self, size: int, files: int) -> None:
         if size > LARGEST_VERSION:
@@ -338,7 +338,7 @@ def commit_metadata(token: str, totals: AdoptedTotals) -> dict[str, object]:
 
 
 def read_first_version(store: Reader) -> tuple[str, AdoptedTotals] | None:
-    """Return the token and totals of a table's adoption; None where its log has none."""
+    """Return the token and totals of a table's adoption; None if its log has none."""
     facts = store.head(layout.log_version(0))
     if facts is None:
         return None
@@ -356,5 +356,5 @@ def read_first_version(store: Reader) -> tuple[str, AdoptedTotals] | None:
     return None
 
 
-def _as_before(totals: AdoptedTotals) -> Adoption:
+def _already_adopted(totals: AdoptedTotals) -> Adoption:
     return Adoption(version=0, before=True, totals=totals)

@@ -244,6 +244,6 @@ def _may_be_data(path: str) -> bool:
 def _another_table(store: Reader, folder: str, kind: str) -> FolderUnfit:
     return FolderUnfit(
         f"this folder holds {kind}, which may have removed some of its files; adopt a folder "
-        "that holds nothing but the files that are wanted",
+        "with only the wanted files",
         folder=store.describe(folder) if folder else store.uri,
     )

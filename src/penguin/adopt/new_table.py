@@ -58,7 +58,7 @@ PARTITIONS = frozenset(
 )
 """The Delta types that partition columns may have."""
 MOST_BOUNDED = 32
-"""Fields with bounds, unless the configuration names them: Delta's default number."""
+"""The number of fields with bounds unless configured, which is Delta's default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ def _partition_field(
 
 
 def _widest(ours: DeltaSchema, theirs: DeltaSchema) -> DeltaSchema:
-    """Return our schema, with their types where these read files of both."""
+    """Return our schema, with their type for each field where it can read files of both."""
     others = {path: kind for path, kind, _said in types_within(theirs)}
 
     def wider(kind: DeltaType, path: FieldPath) -> DeltaType:
@@ -255,7 +255,7 @@ def decode(body: bytes, path: str) -> list[FileRecord]:
         return [_record(line, schemas) for line in found["files"]]
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, IndexError) as cause:
         raise DocumentUnreadable(
-            "what an earlier run has read cannot be read any more; delete it, and its files are "
+            "the footer cache of an earlier run cannot be read; delete it, and the files are "
             "inspected again",
             path=path,
         ) from cause
@@ -275,7 +275,7 @@ def _records(store: Reader, run: str) -> Iterator[FileRecord]:
         body = store.get(facts.path)
         if body is None:
             raise ObjectMissing(
-                "what an earlier run has read is gone", path=store.describe(facts.path)
+                "the footer cache of an earlier run is gone", path=store.describe(facts.path)
             )
         yield from decode(body, store.describe(facts.path))
 

@@ -128,9 +128,9 @@ def all_journals(store: Reader) -> Iterator[tuple[JournalReader, bool]]:
 def read_journals(
     store: Reader, found: TablePipelines, transactions: Transactions, *, max_files: int
 ) -> tuple[tuple[PipelineBacklog, ...], tuple[Stopped, ...]]:
-    """Read what each pipeline's journal holds past the log, up to a commit's worth of files.
+    """Read each journal's uncommitted entries, up to a commit's worth of files.
 
-    Return the backlogs, and the pipelines that cannot go on.
+    Return the backlogs, and the stopped pipelines.
     """
     backlogs = []
     stopped = list(found.stopped)
@@ -226,7 +226,7 @@ class _CheckedJournal:
 
     def _committed(self, position: Position) -> ReadyEntry:
         """Read the entry that the log says is committed, and verify that it is that one."""
-        assert position.sequence is not None  # noqa: S101 - the caller looked
+        assert position.sequence is not None  # noqa: S101 - the caller checked
         ready = self._read(position.sequence)
         if ready is None:
             raise errors.JournalLost(

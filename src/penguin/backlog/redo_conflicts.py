@@ -146,11 +146,10 @@ def _of_pipeline(
 
 
 def came_back(store: Reader, names: frozenset[str], transactions: Transactions) -> dict[str, str]:
-    """Return how rows of given-up files came into the table again, by file name.
+    """Return how rows of given-up files got back into the table, by file name.
 
     A rewritten file is no longer in the table, but its rows may be: in its successors, unless those
-    were removed too. Where an operator has confirmed that they were deleted, they are not searched
-    for.
+    were removed too. Rows that an operator has confirmed as deleted are not searched for.
     """
     found: dict[str, str] = {}
     log, paths = _followed(store, names)
@@ -234,7 +233,7 @@ class Supersessions:
 
 
 def _replacing(entry: Entry) -> Iterator[str]:
-    """Yield the commands that read again what an entry read in place of other rows."""
+    """Yield the commands that repeat the replacements of an entry."""
     read = [one.key for one in entry.readings if one.supersedes]
     others = [one.key for one in entry.sources if one.retracted and one.key not in read]
     for key in read:

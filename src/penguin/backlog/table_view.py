@@ -35,7 +35,7 @@ FOREIGN = (
     "this table is handed off by its journal; metas of other programs are accepted only where "
     "the hand-off is staging or direct, or where blizzard does not write"
 )
-UNRUNG = "blizzard has not written its metas yet"
+NOT_ANNOUNCED = "blizzard has not written its metas yet"
 
 
 Pending = EntryName | Meta | str
@@ -49,11 +49,11 @@ def read_metas(store: Reader, known: KnownDocuments[Pending]) -> Metas:
     """List the pending metas and read those that are new or changed."""
     odd: dict[str, Pending] = {}
 
-    def tell(name: str, oddity: Oddity) -> None:
+    def note_odd(name: str, oddity: Oddity) -> None:
         if is_meta(name):
             odd[name] = WHY_UNUSABLE[oddity]
 
-    found = {facts.path: facts for facts in objects(store, PENDING, odd=tell)}
+    found = {facts.path: facts for facts in objects(store, PENDING, odd=note_odd)}
     listed = (facts for path, facts in sorted(found.items()) if is_meta(path))
     return odd | known.read(store, listed, _decode, lambda _path, why: why.message)
 
@@ -87,22 +87,23 @@ def handed_off(store: Reader, metas: Metas, view: "TableView") -> "TableView":
     waiting: list[WaitingEntry] = []
     stopped: list[Stopped] = []
     for backlog in view.backlogs:
-        rung = last.get((backlog.pipeline, backlog.position.journal), 0)
-        if rung > backlog.end and store.head(journal_entry(backlog.pipeline, rung)) is None:
+        announced = last.get((backlog.pipeline, backlog.position.journal), 0)
+        entry = journal_entry(backlog.pipeline, announced)
+        if announced > backlog.end and store.head(entry) is None:
             # The entry precedes its meta, so it was in the journal before we read it.
-            stopped.append(_lost(store, backlog, rung))
+            stopped.append(_lost(store, backlog, announced))
             continue
-        unrung = next(_unrung(backlog, rung), None)
-        if unrung is not None:
+        silent = next(_unannounced(backlog, announced), None)
+        if silent is not None:
             waiting.append(
                 WaitingEntry(
                     pipeline=backlog.pipeline,
-                    sequence=unrung.sequence,
-                    reason=UNRUNG,
-                    since=unrung.created,
+                    sequence=silent.sequence,
+                    reason=NOT_ANNOUNCED,
+                    since=silent.created,
                 )
             )
-            backlog = backlog.before(unrung.sequence)  # noqa: PLW2901 - the same backlog, cut
+            backlog = backlog.before(silent.sequence)  # noqa: PLW2901 - the same backlog, cut
         kept.append(backlog)
     return replace(
         view,
@@ -135,7 +136,7 @@ def strays(
     return left
 
 
-def asked_for(metas: Metas) -> dict[str, Meta]:
+def requested(metas: Metas) -> dict[str, Meta]:
     """Return the metas of other programs, by path."""
     return {path: meta for path, meta in metas.items() if isinstance(meta, Meta)}
 
@@ -149,21 +150,21 @@ def _ours(metas: Metas) -> Iterator[EntryName]:
     return (meta for meta in metas.values() if isinstance(meta, EntryName))
 
 
-def _unrung(backlog: PipelineBacklog, rung: int) -> Iterator[Entry]:
+def _unannounced(backlog: PipelineBacklog, announced: int) -> Iterator[Entry]:
     for ready in backlog.entries:
         entry = ready.entry
-        if entry.sequence > rung and entry.files and entry.handoff is Handoff.STAGING:
+        if entry.sequence > announced and entry.files and entry.handoff is Handoff.STAGING:
             yield entry
 
 
-def _lost(store: Reader, backlog: PipelineBacklog, rung: int) -> Stopped:
+def _lost(store: Reader, backlog: PipelineBacklog, announced: int) -> Stopped:
     return Stopped(
         pipeline=backlog.pipeline,
         error=JournalLost(
-            f"entry {rung} was handed off, but the journal does not have it; restore the journal "
-            "from a backup",
+            f"entry {announced} was handed off, but the journal does not have it; restore the "
+            "journal from a backup",
             pipeline=backlog.pipeline,
-            journal=store.describe(journal_entry(backlog.pipeline, rung)),
+            journal=store.describe(journal_entry(backlog.pipeline, announced)),
         ),
     )
 
@@ -197,7 +198,7 @@ class TableView:
 
     @property
     def facts(self) -> TableFacts | None:
-        """Return what the table is; None before it is created."""
+        """Return the table's definition; None before it is created."""
         return None if self.table is None else self.table.facts
 
     @property
@@ -241,7 +242,7 @@ class TableView:
 
 @dataclass(slots=True, kw_only=True)
 class LookCache:
-    """Documents that one inspection leaves to the next: each is read once until it changes."""
+    """Documents cached between inspections: each is read again only after it changes."""
 
     metas: KnownDocuments[Pending] = field(default_factory=KnownDocuments)
     held: KnownDocuments[HeldMeta] = field(default_factory=KnownDocuments)
@@ -249,7 +250,7 @@ class LookCache:
     """The number of the document that says how files are handed off."""
 
 
-def look(
+def inspect(
     settings: TableSettings,
     store: Reader,
     log: LogReader,
@@ -306,7 +307,7 @@ def look(
     if search is not None and hears_others:
         entries = (ready.entry for backlog in backlogs for ready in backlog.entries)
         named = frozenset(file.filename for entry in entries for file in entry.data_files)
-        view = replace(view, others=search.find(store, table, asked_for(metas), named=named))
+        view = replace(view, others=search.find(store, table, requested(metas), named=named))
     return handed_off(store, metas, view) if staged else view
 
 

@@ -26,7 +26,7 @@ class CatalogUnavailable(
 
 
 class CatalogDenied(LakeError, code="catalog_denied", whose=Whose.EXTERNAL):
-    """The catalog refused us: credentials or permissions."""
+    """The catalog denied access: credentials or permissions."""
 
 
 class CatalogMissing(LakeError, code="catalog_missing", whose=Whose.USER):
@@ -133,7 +133,7 @@ def differs(found: TableEntry, want: TableEntry, *, name: str) -> bool:
         )
     if not _is_delta(found):
         raise CatalogConflict(
-            f"the catalog has a table {name} that is no Delta table; drop it there, or set "
+            f"the catalog has a table {name} that is not a Delta table; drop it there, or set "
             "catalog.table to another name"
         )
     given = {key: found.parameters.get(key, "") for key in want.parameters}

@@ -47,8 +47,8 @@ NO_CREDENTIALS = (
     "storage_options, in the environment, or give the machine a role"
 )
 ERRORS: Mapping[AwsFault, tuple[type[LakeError], str]] = {
-    AwsFault.DENIED: (CatalogDenied, "Glue refused us; it takes {permission} [{code}]"),
-    AwsFault.KEYS: (CatalogDenied, "Glue refused us; it takes {permission} [{code}]"),
+    AwsFault.DENIED: (CatalogDenied, "Glue denied access; it requires {permission} [{code}]"),
+    AwsFault.KEYS: (CatalogDenied, "Glue denied access; it requires {permission} [{code}]"),
     AwsFault.NO_KEYS: (CatalogDenied, NO_CREDENTIALS),
     AwsFault.NO_PROFILE: (CatalogDenied, NO_PROFILE),
     AwsFault.SILENT: (CatalogUnavailable, "Glue does not answer [{code}]"),
@@ -116,7 +116,7 @@ class GlueCatalog:
         except _NotInGlue:
             raise CatalogMissing(
                 f"Glue has no database {self._database}; create it (aws glue create-database), or "
-                "correct catalog.database: penguin registers tables and makes no databases"
+                "correct catalog.database: penguin registers tables and creates no databases"
             ) from None
 
     @contextmanager

@@ -141,7 +141,7 @@ class HiveCatalog:
             raise CatalogMissing(
                 f"the metastore has no database {self._database}; create it (CREATE DATABASE "
                 f"{self._database}), or correct catalog.database: penguin registers tables and "
-                "makes no databases"
+                "creates no databases"
             ) from None
 
     @contextmanager

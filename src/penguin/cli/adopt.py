@@ -104,7 +104,7 @@ def _text(uri: str, found: Adoption) -> Iterator[str]:
             yield f"  {title}: {listed}"
     yield from _named(found.totals.empty_files, "without rows, in the table as well")
     yield from _named(found.hidden, "hidden by `_` or `.`, or empty, and left alone")
-    yield from _refused(found.skipped, "left out, as ordered")
+    yield from _refused(found.skipped, "left out by --skip-unreadable")
     yield from _refused(found.troubles, "in the way")
     if found.checkpoint_error is not None:
         yield f"  no checkpoint could be written: {found.checkpoint_error}"

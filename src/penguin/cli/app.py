@@ -48,8 +48,8 @@ def unclaimed(settings: "PenguinSettings") -> "Iterator[str]":
     """Yield a sentence for each configured sink that penguin commits nothing from."""
     for pipeline, uri in settings.unclaimed.items():
         yield (
-            f"pipeline {pipeline} writes to {uri}, which is the table_uri of no table: penguin "
-            "commits nothing from there"
+            f"pipeline {pipeline} writes to {uri}, which is not the table_uri of any table: "
+            "penguin commits nothing from there"
         )
 
 

@@ -1,4 +1,4 @@
-"""`penguin release`, `penguin discard`, `penguin replay` and `penguin forget`: orders."""
+"""`penguin release`, `penguin discard`, `penguin replay` and `penguin forget`."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -110,7 +110,7 @@ def replay(
     """Commit again what the log has lost, or what a RESTORE removed.
 
     Args:
-        rows_missing: Confirm that the rows are missing where the log cannot tell.
+        rows_missing: Confirm that rows are missing if the log cannot tell.
     """
 
     def settle(replay: LogReplay) -> list[str]:
@@ -208,7 +208,7 @@ def _kept(rolled_back: RolledBackPipeline, *, sure: bool) -> list[str]:
 
 
 def _lost(rolled_back: RolledBackPipeline) -> str | None:
-    """Return the entries that the log has lost, in words; None where it has lost none."""
+    """Return the entries that the log has lost, in words; None if it has lost none."""
     first, last = rolled_back.first_lost, rolled_back.receipt.sequence
     if first > last:
         return None
@@ -223,8 +223,7 @@ def _in_doubt(rolled_back: RolledBackPipeline) -> str:
     first, last = rolled_back.evidence.doubtful or (0, 0)
     return (
         f"pipeline {rolled_back.position.pipeline}: of {entries_from(first, last)} the log cannot "
-        "tell whether the rows are in the table; look for them, and add --rows-missing if they "
-        "are not"
+        "tell whether the rows are in the table; check, and add --rows-missing if they are not"
     )
 
 

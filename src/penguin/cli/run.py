@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PenguinSurroundings:
-    """How a run waits and learns of a stop; passed as the context's object."""
+    """How a run waits and is stopped; passed as the context's object."""
 
     stop: Stop = field(default_factory=Stop)
     listen: Callable[[Stop, Emit], None] = stop_on_signals

@@ -108,11 +108,11 @@ def status(call: TableCall) -> None:
         except LakeError as trouble:
             error = sentence(trouble)
         call.show(status_lines(table, found, error), _document(table, found, error))
-        call.fail_if(error or _is_wrong(found))
+        call.fail_if(error or _needs_attention(found))
     call.show(unclaimed(settings))
 
 
-def _is_wrong(found: TableStatus) -> bool:
+def _needs_attention(found: TableStatus) -> bool:
     """Whether the table needs attention."""
     return bool(
         any(one.stopped for one in found.pipelines)
@@ -164,7 +164,7 @@ def status_lines(
 ) -> Iterator[Line]:
     """Yield the state of a table as text."""
     name = table.name
-    yield f"{name}: {error or _standing(table, found)}"
+    yield f"{name}: {error or _headline(table, found)}"
     yield from (f"{name}: {line}" for line in _others(found.others))
     passed = found.others.passed_over
     yield from (f"  {path}" for path in passed.some)
@@ -198,7 +198,7 @@ def status_lines(
             yield from _why_stopped(name, one.stopped)
 
 
-def _standing(table: TableSettings, found: TableStatus) -> str:
+def _headline(table: TableSettings, found: TableStatus) -> str:
     if found.version is None:
         others = found.others
         if found.pipelines or others.pending_files:

@@ -29,7 +29,7 @@ WHY_KEPT = {
     "waiting": "waiting for {their} commit",
     "held": "held by penguin; see penguin held",
     "leftover": "written by blizzard and named by no entry; blizzard gc deletes {them}",
-    "scanned": "penguin finds files here by looking into the folders, and may still commit {them}",
+    "scanned": "penguin scans these folders for files, and may still commit {them}",
     "nested": "in a folder with a Delta log of its own, which is another table",
     "other": "neither Parquet files nor deletion vectors",
 }
@@ -44,7 +44,7 @@ NO_TABLE = {
     "spared": 0,
     "recorded": False,
 }
-"""The report where there is no table yet."""
+"""The report if there is no table yet."""
 
 
 def vacuum(
@@ -114,7 +114,7 @@ def _vacuum_text(table: TableSettings, found: VacuumReport | None, *, sure: bool
         words = WHY_KEPT[why].format(**dict(zip(("they", "them", "their"), it, strict=True)))
         yield f"  kept: {plural(count, 'file')}: {words}"
     if found.spared:
-        yield f"  kept: {plural(found.spared, 'file')} that a commit has put back meanwhile"
+        yield f"  kept: {plural(found.spared, 'file')} that a commit has added again meanwhile"
     if found.failed:
         yield f"  {plural(found.failed, 'file')} could not be deleted: {found.error}; run it again"
 
@@ -213,7 +213,7 @@ def _remedy(one: Damaged, uri: str) -> str:
     if origin is None:
         return (
             f"{RESTORE}; if that is not possible, penguin fsck --repair, and write its rows again "
-            "from where they came"
+            "from their origin"
         )
     if not origin.sources:
         return f"{RESTORE}{older}; its rows cannot be read again"

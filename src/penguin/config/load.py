@@ -40,8 +40,8 @@ def _catalog_faults(path: KeyPath, name: str, given: Catalog | None) -> Iterator
     if given.table is None and not NAME.fullmatch(name):
         yield ConfigFault(
             (*path, "table"),
-            f"is missing, and {name} is no name for a table of a catalog: lower-case letters, "
-            "digits and _",
+            f"is missing, and {name} cannot name a table of a catalog: use only lower-case "
+            "letters, digits and _",
         )
     if given.type is CatalogType.HIVE:
         if given.uri is None or not METASTORE.fullmatch(given.uri):
@@ -56,7 +56,7 @@ def _catalog_faults(path: KeyPath, name: str, given: Catalog | None) -> Iterator
 
 
 def _catalog_settings(document: Document, name: str, table: TableSection) -> CatalogSettings | None:
-    """Return where a table is registered; None if nowhere."""
+    """Return the catalog settings of a table; None without a catalog."""
     given = table.catalog
     if given is None:
         return None

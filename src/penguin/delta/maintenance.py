@@ -180,7 +180,7 @@ class Maintenance:
     _not_due: int | None = None
     """The last version checked and found not due."""
 
-    def see_to(self, log: Log, store: Store, version: int) -> None:
+    def start_if_due(self, log: Log, store: Store, version: int) -> None:
         """Start a checkpoint of the last version if one is due, then remove what has expired.
 
         Only one runs at a time: the next commit after its end checks again.
@@ -213,7 +213,7 @@ class Maintenance:
             table.checkpoint()
             took = self.clock.seconds() - began
             self.emit(CheckpointWritten(table=self.table, version=table.version, seconds=took))
-            if removes_expired(table.facts.configuration) and self._is_time():
+            if removes_expired(table.facts.configuration) and self._is_clean_up_due():
                 self._clean_up(table, store)
         except Exception as error:  # noqa: BLE001 - in a thread of its own it would be lost
             self._not_due = None
@@ -223,7 +223,7 @@ class Maintenance:
             table.release_files()
             self._under_way = False
 
-    def _is_time(self) -> bool:
+    def _is_clean_up_due(self) -> bool:
         now = self.clock.seconds()
         return self._cleaned_up is None or now - self._cleaned_up >= CLEAN_UP_SECS
 
@@ -255,7 +255,7 @@ class Maintenance:
         for part in expired.base.parts:
             if not is_whole(store, part):
                 raise TableUnreadable(
-                    "the checkpoint that should stand for older versions cannot be read",
+                    "the checkpoint that should replace older versions cannot be read",
                     path=store.describe(part.path),
                 )
             store.sync(part.path)

@@ -81,8 +81,8 @@ def _restore(store: Reader, restore: LogActions, back: set[str]) -> Restore:
                 table=store.uri,
             )
         if ours:
-            # Files added since were in the table again, even if removed later. Files that were
-            # only compacted have their rows back in the former files, or get them back with those.
+            # Files added after the RESTORE were in the table again, even if removed since. Files of
+            # a compaction are skipped: the files before it are back, or are added again.
             new = (one for one in actions.adds if one.data_change and one.path not in back)
             commits[version] = {one.path: _added(one, version) for one in new}
     out = _out_after(restore, out)
@@ -105,8 +105,7 @@ def _read(store: Reader, numbers: range) -> Iterator[LogActions]:
     for version, actions in zip(numbers, fetch_actions(store, numbers), strict=False):
         if actions is None:
             raise NothingToReplay(
-                f"version {version} of the log is no longer there, so it is not known what was "
-                "removed",
+                f"version {version} of the log is gone, so it is not known what was removed",
                 table=store.uri,
             )
         yield actions

@@ -103,7 +103,7 @@ class WritableTable(Snapshot):
             if create_version(self.store, known.version + 1, wanted.body(known)):
                 return known.version + 1
             known = self._after_others(known, wanted.transactions)
-        raise CommitUnconfirmed("others commit all the time", table=self.store.uri)
+        raise CommitUnconfirmed("other writers commit all the time", table=self.store.uri)
 
     def _after_others(self, known: "WritableTable", transactions: Pairs) -> "WritableTable":
         """Read the version that another writer committed first, if an append may follow it.
@@ -146,7 +146,7 @@ class WritableTable(Snapshot):
 
     def _too_late(self, number: int) -> CommitUnconfirmed:
         return CommitUnconfirmed(
-            "somebody else committed first", version=number, table=self.store.uri
+            "another writer committed first", version=number, table=self.store.uri
         )
 
     def _require_whole_log(self) -> None:

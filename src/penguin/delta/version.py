@@ -224,5 +224,5 @@ def milliseconds(at: datetime) -> int:
 
 
 def to_json(value: object) -> str:
-    """Write JSON on one line, with characters as they are."""
+    """Encode JSON on one line, without escaping non-ASCII characters."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -30,7 +30,7 @@ class TableWaiting(
 
 
 class TableWatched(TableEvent, says="watching {table_uri} every {every_secs:span}"):
-    """Nothing is left to commit for now; the table's directory is inspected again and again."""
+    """Nothing is left to commit for now; the table's directory is polled."""
 
     table_uri: str
     every_secs: float
@@ -182,7 +182,7 @@ class FilterBoundsOthersOnly(TableEvent):
         )
         return (
             f"{' and '.join(self.keys)}: {holds}; what blizzard has journaled is committed whole, "
-            "whatever folder it is in. To leave old data out, set partition_filter on the source"
+            "in any folder. To leave old data out, set partition_filter on the source"
         )
 
 
@@ -200,14 +200,14 @@ class PipelineStopped(
     """The code that it was stopped for before, if any."""
 
     def measures(self) -> Iterable[Measure]:
-        """Show it, under one code at a time."""
+        """Set the gauge, under one code at a time."""
         for code, value in ((self.code_before, 0), (self.code, 1)):
             if code is not None:
                 labels = {"pipeline": self.pipeline, "code": code}
                 yield self.reading("penguin_pipeline_stopped", value, **labels)
 
     def signs(self) -> Iterable[Sign]:
-        """Report that the table is not well."""
+        """Report that the table is unhealthy."""
         yield Sign(Mark.HALTED, self.part, self.pipeline, self.code, self.error)
 
 
@@ -219,12 +219,12 @@ class PipelineMended(TableEvent, says="pipeline {pipeline} continues"):
     """The code that it was stopped for."""
 
     def measures(self) -> Iterable[Measure]:
-        """Show that it is stopped no longer."""
+        """Reset the gauge."""
         labels = {"pipeline": self.pipeline, "code": self.code}
         yield self.reading("penguin_pipeline_stopped", 0, **labels)
 
     def signs(self) -> Iterable[Sign]:
-        """Report that this one is well again."""
+        """Report that the pipeline is healthy again."""
         yield Sign(Mark.MENDED, self.part, self.pipeline)
 
 
@@ -241,17 +241,17 @@ class FilesWaitTooLong(TableEvent, level=Level.ERROR, says="{danger}"):
         yield self.reading("penguin_files_in_danger", 1)
 
     def signs(self) -> Iterable[Sign]:
-        """Report that the table is not well."""
+        """Report that the table is unhealthy."""
         yield Sign(Mark.HALTED, self.part, VACUUM, "files_wait_too_long", self.sentence())
 
 
-class FilesWaitNoLonger(TableEvent, says="no files have been waiting too long any more"):
-    """No files have been waiting too long any more."""
+class FilesWaitNoLonger(TableEvent, says="no file is waiting too long any more"):
+    """No file is waiting too long any more."""
 
     def measures(self) -> Iterable[Measure]:
         """Show it."""
         yield self.reading("penguin_files_in_danger", 0)
 
     def signs(self) -> Iterable[Sign]:
-        """Report that the table is well again."""
+        """Report that the table is healthy again."""
         yield Sign(Mark.MENDED, self.part, VACUUM)

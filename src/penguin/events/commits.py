@@ -23,7 +23,7 @@ class SettledEntry:
 
 
 class EntriesCommitted(TableEvent):
-    """We committed entries to the Delta log."""
+    """Entries were committed to the Delta log."""
 
     version: int
     entries: int
@@ -121,7 +121,7 @@ class PromotionPassedOver(
     says="the promotion in entry {entry} of pipeline {pipeline} was not applied: {reasons:why}; no "
     "row changed, run blizzard schema promote again",
 ):
-    """A promotion was settled without effect: the table is as it was, and so are its rows."""
+    """A promotion was settled without effect: the table is unchanged."""
 
 
 class RetractionPassedOver(
@@ -147,10 +147,10 @@ class RetractionPassedOver(
 class CompactionPassedOver(
     EntryRejected,
     counts="penguin_compactions_passed_over_total",
-    says="the compaction in entry {entry} of pipeline {pipeline} gave way: {reasons:why}; no file "
-    "changed, the next compaction tries again",
+    says="the compaction in entry {entry} of pipeline {pipeline} was not applied: {reasons:why}; "
+    "no file changed, the next compaction tries again",
 ):
-    """A compaction gave way to another writer: the table is as it was, and so are its rows."""
+    """A compaction was settled without effect: another writer was first, and no file changed."""
 
 
 REJECTED: Mapping[str, type[EntryRejected]] = {
@@ -176,7 +176,7 @@ class CommittedByOther(
 
 
 class PlanSuperseded(
-    TableEvent, level=Level.DEBUG, says="the table changed in the meantime; looking again"
+    TableEvent, level=Level.DEBUG, says="the table changed in the meantime; planning again"
 ):
     """The table changed after the plan was made."""
 
@@ -186,7 +186,7 @@ class PlanSuperseded(
 
 
 class TableRegistered(TableEvent):
-    """A catalog describes a table as it should."""
+    """A table is registered in its catalog."""
 
     catalog: str
     name: str

@@ -101,7 +101,7 @@ def _stored_types(metadata: pq.FileMetaData) -> dict[str, pa.DataType]:
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(body)))
     except (pa.ArrowException, OSError, binascii.Error):
-        return {}  # No reader goes by it then.
+        return {}  # Then no reader uses it.
     return {one.name: one.type for one in schema}
 
 
@@ -258,7 +258,7 @@ def parse_footer(footer: bytes, size: int, where: str) -> Footer:
         metadata = metadata_in(footer)
         schema, reasons = file_schema(metadata)
     except MemoryError:
-        raise  # Arrow's own is among its errors, and says nothing of the file.
+        raise  # ArrowException includes Arrow's own, which says nothing about the file.
     except (pa.ArrowException, OSError, ValueError) as cause:
         raise FileUnfit("the Parquet footer cannot be read", file=where) from cause
     if _end_of_data(metadata) > size - len(footer):
@@ -376,7 +376,7 @@ atexit.register(TRIAL.close)
 
 
 def main() -> None:
-    """Read footers from standard input, each after its length, and answer each that we survived."""
+    """Read footers from standard input, each after its length; answer each one survived."""
     while head := sys.stdin.buffer.read(LENGTH_BYTES):
         footer = sys.stdin.buffer.read(int.from_bytes(head, "little"))
         # The asking process judges the footer itself.

@@ -78,7 +78,7 @@ def list_files(
 ) -> Listed:
     """Carry out a listing plan and classify the names; raise if the listing fails."""
 
-    def look() -> Listed:
+    def listing() -> Listed:
         listed = Listed(files={}, passed_over=set(), unusable={})
 
         def leave_out(name: str, oddity: Oddity) -> None:
@@ -98,11 +98,11 @@ def list_files(
                 listed.passed_over.add(facts.path)
         return listed
 
-    return lister.attempt(look)
+    return lister.attempt(listing)
 
 
 def unnamed(store: Reader, paths: Iterable[str]) -> set[str]:
-    """Return the files, of some by blizzard, that no entry of any pipeline names."""
+    """Return those of some files of blizzard's that no entry of any pipeline names."""
     left = set(paths)
     for pipeline in pipelines(store.folders(OURS)):
         entries = JournalReader(store, pipeline).until_missing(after=0)
@@ -115,7 +115,9 @@ def unnamed(store: Reader, paths: Iterable[str]) -> set[str]:
 Verdict = ForeignFile | LeftOut
 
 
-def look_at(store: Reader, asked: Mapping[str, Meta]) -> tuple[dict[str, Candidate], list[LeftOut]]:
+def find_claimed(
+    store: Reader, asked: Mapping[str, Meta]
+) -> tuple[dict[str, Candidate], list[LeftOut]]:
     """Find the files that metas request; a missing one may still come."""
     there: dict[str, Candidate] = {}
     missing: list[LeftOut] = []
@@ -144,10 +146,10 @@ def verdict_on(store: Reader, one: Candidate) -> Verdict | None:
         return None
     except StoreDenied as denied:
         return leave_out(one, DENIED, denied.message)
-    return _held_against(one, footer)
+    return _compared(one, footer)
 
 
-def _held_against(one: Candidate, footer: "Footer") -> Verdict:
+def _compared(one: Candidate, footer: "Footer") -> Verdict:
     """Compare a footer with the file's meta, if it has one."""
     claim = one.claim
     if footer.ours:

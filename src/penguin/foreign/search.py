@@ -26,8 +26,8 @@ from penguin.foreign import rules
 from penguin.foreign.inspect import (
     Verdict,
     everything,
+    find_claimed,
     list_files,
-    look_at,
     verdict_on,
     what_may_be_new,
 )
@@ -170,7 +170,7 @@ class ForeignSearch:
         known = self._read(store, table)
         done = tuple(path for path, meta in asked.items() if rules.is_settled(meta.filename, known))
         waiting = {path: meta for path, meta in asked.items() if path not in set(done)}
-        claimed, missing = look_at(store, waiting)
+        claimed, missing = find_claimed(store, waiting)
         self._passed = {
             path
             for path in self._passed
@@ -188,7 +188,7 @@ class ForeignSearch:
         found, linked = self._without_links(store, found, known)
         shape = None if table is None else table.facts.shape()
         judged = self._judge(store, found.new, shape)
-        self._go_on(found)
+        self._advance(found)
         files = tuple(one for one in judged if isinstance(one, ForeignFile))
         self._offered = bool(files)
         return ForeignFiles(
@@ -314,7 +314,7 @@ class ForeignSearch:
     def _is_ours(self, one: Candidate) -> bool:
         return self._is_read(one) and rules.is_blizzards(self._verdicts[one.path][1])
 
-    def _go_on(self, found: rules.SortedCandidates) -> None:
+    def _advance(self, found: rules.SortedCandidates) -> None:
         """Raise the watermarks over settled files, and forget these."""
         gone = {one.path for one in found.settled}
         waiting = self._pool.keys() - gone
@@ -362,11 +362,11 @@ def _passed_over(not_taken: set[str], leftover: set[str]) -> PassedOver:
 
 
 def _is_another(known: LogContents, before: LogContents) -> bool:
-    """Whether the log was read anew because it was replaced, as far as e-tags show."""
+    """Whether the log was read again because it was replaced, as far as e-tags show."""
     return known is not before and known.last is not None and known.last.etag is not None
 
 
-def still_there(
+def recheck(
     store: Reader, found: ForeignFiles
 ) -> tuple[tuple[ForeignFile, ...], tuple[LeftOut, ...]]:
     """Check files whose footers were read earlier; return those unchanged, and the others."""
@@ -376,7 +376,7 @@ def still_there(
             return None
         facts = store.head(one.found.path)
         if facts is None:
-            return "it was here and is gone"
+            return "it is gone since it was inspected"
         same = (facts.size, facts.etag) == (one.found.facts.size, one.found.facts.etag)
         return None if same else "it was replaced since it was inspected"
 

@@ -193,7 +193,7 @@ class Candidate:
 
     @property
     def modified(self) -> datetime:
-        """Return its modification time by the store."""
+        """Return its modification time by the store's clock."""
         return self.facts.modified
 
     @property

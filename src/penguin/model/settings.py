@@ -22,7 +22,7 @@ class CatalogSettings:
     uri: str | None = None
     """The address of a Hive metastore."""
     endpoint: str | None = None
-    """The address of Glue, where it is not that of its region."""
+    """The address of Glue; None for that of its region."""
     region: str | None = None
     options: StorageOptions = field(default_factory=StorageOptions)
     """The credentials for the catalog."""
@@ -57,7 +57,7 @@ class TableSettings:
     skipping: SkippingColumns = SkippingColumns.ALL
     """Which columns get bounds that readers skip files by."""
     partition_filter: Window | None = None
-    """The oldest folders of a first listing."""
+    """The folders of a first listing; None for all."""
     late_window: float = 3600.0
     """How many seconds of names below a folder's watermark are listed at every poll."""
     sweep_interval: float = 3600.0
@@ -80,7 +80,7 @@ class PenguinSettings(ProgramSettings):
 
 
 class TableMissing(ObjectMissing):
-    """There is neither a table nor a journal at the place of a table."""
+    """There is neither a table nor a journal at a table's URI."""
 
 
 class TableExists(LakeError, code="table_exists", whose=Whose.EXTERNAL, retryable=True):

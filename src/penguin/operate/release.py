@@ -24,7 +24,7 @@ from penguin.backlog.redo_conflicts import (
 from penguin.backlog.table_view import delete_metas
 from penguin.committer import Committer, PlanOvertaken
 from penguin.delta.table import Log, WritableTable
-from penguin.held import HeldFiles, keep_in_mind, read_held, releasable, sort_out
+from penguin.held import HeldFiles, read_held, record_discarded, releasable, sort_out
 from penguin.model.commit import CommitPlan, TransactionUpdate
 from penguin.model.settings import TableSettings
 from penguin.plan.commit import PlanQuestions
@@ -165,7 +165,7 @@ class HeldFileOperations(TableOperation):
 
     def _note_discarded(self, plan: CommitPlan, held: tuple[HeldMeta, ...]) -> None:
         """Record the discarded files, so that their rows can be reported and read again."""
-        keep_in_mind(self.store, (one for one in held if one.name in plan.discarded))
+        record_discarded(self.store, (one for one in held if one.name in plan.discarded))
 
     def _contested(self, table: WritableTable) -> tuple[ContestedFile, ...]:
         pipelines = read_pipelines(self.store, self.settings.discovery).receipts

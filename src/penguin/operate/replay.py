@@ -29,7 +29,7 @@ from penguin.backlog.redo_conflicts import Supersessions
 from penguin.committer import missing_files
 from penguin.delta.restore import NoRestore, NothingToReplay, Restore, find_restore
 from penguin.delta.table import WritableTable
-from penguin.held import read_entry, read_held, set_aside
+from penguin.held import read_entry, read_held, record_holds
 from penguin.model.backlog import Position, ReadyEntry
 from penguin.model.commit import (
     Add,
@@ -220,12 +220,12 @@ class LogReplay(TableOperation):
                             file=file,
                             entry=EntryName(pipeline, journal, sequence),
                             code=HoldCode.DOCUMENT_UNREADABLE,
-                            reasons=("the log has lost what became of it",),
+                            reasons=("the log has lost the decision on it",),
                         )
 
     def list_again(self, holds: tuple[Hold, ...]) -> None:
         """Write the metas of held files again; the next poll handles them as all others."""
-        set_aside(self.store, holds, self.clock.now())
+        record_holds(self.store, holds, self.clock.now())
 
     def forget_lost(self, rolled_back: RolledBackPipeline) -> int:
         """Skip the lost entries for good, without their rows."""
@@ -264,7 +264,7 @@ class LogReplay(TableOperation):
             numbers = range(rolled_back.first_lost, sequence + 1)
             journal = last.entry.journal
             lost = [self._entry(position.pipeline, journal, number).entry for number in numbers]
-            self._write_down([entry for entry in lost if not entry.replaces], version)
+            self._record_losses([entry for entry in lost if not entry.replaces], version)
             rejected = [entry for entry in lost if entry.replaces and not _is_seen(entry, table)]
         plan = CommitPlan(
             table=facts,
@@ -277,7 +277,7 @@ class LogReplay(TableOperation):
         )
         return self.committer().carry_out(plan).version
 
-    def _write_down(self, lost: list[Entry], version: int) -> None:
+    def _record_losses(self, lost: list[Entry], version: int) -> None:
         """Record which files are left out, as a repair does, for audits."""
         document = Repair(
             version=version,

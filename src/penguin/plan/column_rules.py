@@ -115,8 +115,8 @@ ASK_FOR_MORE = RECORDS_TYPES | {CLUSTERING}
 OF_CHANGES = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 """The columns that readers of the change data feed see beside the table's own."""
 WAY_OUT = (
-    "they were written before the table was changed, or by a program that does not know how it "
-    "calls its columns. Start blizzard anew and have it read the sources again: blizzard redo"
+    "they were written before the table was changed, or by a program that does not know "
+    "its column mapping. Restart blizzard and have it read the sources again: blizzard redo"
 )
 
 
@@ -145,7 +145,7 @@ def reasons_against_rewritten(table: TableFacts, entry: Entry) -> Iterator[str]:
     kept = row_columns(table.configuration) if ROW_TRACKING in table.features else None
     new = entry.data_files[len(entry.files) :]
     if kept is not None and any(file.row_columns != kept for file in new):
-        yield "the table tracks its rows, and did not when the files were written; run it again"
+        yield "row tracking was enabled after the files were written; run it again"
     now = mapping_of(table.schema, table.configuration)
     if now is None:
         return
@@ -264,7 +264,7 @@ def check_rewrites(ready: ReadyEntry) -> None:
                 raise invalid(ready, f"{old.path} is rewritten twice", file)
             goes_for_nothing = not rewrite.new and not (old.left_out or old.deleted)
             if old.size <= 0 or min(old.left_out, old.deleted) < 0 or goes_for_nothing:
-                raise invalid(ready, f"{old.path} goes with {old.left_out} rows", file)
+                raise invalid(ready, f"{old.path} is rewritten without {old.left_out} rows", file)
             seen.add(old.path)
         left, held = rewrite.rows - rewrite.left_out, sum(file.record_count for file in rewrite.new)
         partitions = {tuple(sorted(file.partition_values.items())) for file in rewrite.new}

@@ -1,10 +1,10 @@
 """Delta statistics of a file, for the fields for which a table keeps them. Pure.
 
-A reader may rely on bounds so far that it does not test the rows themselves, and one reader treats
-a missing bound as "no row matches". So a file gets bounds only if every column that the table lists
+A reader may rely on bounds without testing the rows themselves, and one reader treats a missing
+bound as "no row matches". So a file gets bounds only if every column that the table lists
 has one, or is null in every row; otherwise it carries counts alone. That reader does not look into
-structs, so a field of a struct may lack bounds. docs/penguin.md lists which reader errs at which
-version.
+structs, so a field of a struct may lack bounds. docs/penguin.md lists the faulty versions of
+readers.
 """
 
 import json
@@ -130,7 +130,7 @@ class ListedColumns:
         binary. A careful list has no such struct at all.
         """
         if kind_of(kind) == "plain":
-            return ((name,),) if self._is_bounded(kind) and _is_sayable(name) else ()
+            return ((name,),) if self._is_bounded(kind) and _is_portable(name) else ()
         if kind_of(kind) != "struct":
             return ()
         inside = types_within(kind, (name,))
@@ -139,7 +139,7 @@ class ListedColumns:
         fields = {
             (name, *path): one
             for path, one in plain_fields(kind).items()
-            if one not in NEVER_BOUNDED and all(map(_is_sayable, (name, *path)))
+            if one not in NEVER_BOUNDED and all(map(_is_portable, (name, *path)))
         }
         return tuple(fields) if any(map(self._is_bounded, fields.values())) else ()
 
@@ -225,10 +225,10 @@ def _fields_on(listed: Iterable[FieldPath], kinds: Iterable[FieldPath]) -> dict[
 
 def _can_be_listed(name: str, kind: DeltaType) -> bool:
     of = kind_of(kind)
-    return _is_sayable(name) and (of == "struct" or (of == "plain" and kind not in NEVER_BOUNDED))
+    return _is_portable(name) and (of == "struct" or (of == "plain" and kind not in NEVER_BOUNDED))
 
 
-def _is_sayable(name: str) -> bool:
+def _is_portable(name: str) -> bool:
     """Whether every reader parses a name in the list correctly; some split it at dots."""
     return "." not in name and name.isprintable()
 

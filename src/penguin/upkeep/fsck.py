@@ -116,7 +116,7 @@ class FileOrigin:
         if self.kind != "batch":
             return f"{self.kind}, {entry}: not written by a batch"
         if self.replaced:
-            return f"{entry}: another journal has taken the place of that one"
+            return f"{entry}: another journal has replaced that one"
         if self.part_read:
             more = f" and {len(self.part_read) - 1} more" if len(self.part_read) > 1 else ""
             return f"{entry}: {self.part_read[0]}{more} was read over several batches"
@@ -179,7 +179,7 @@ def check(store: Reader) -> Checked:
             suspects.append(action)
     damaged = _still_damaged(store, suspects) if suspects else []
     if damaged:
-        damaged = _named_still(store, tail, damaged)
+        damaged = _still_active(store, tail, damaged)
         _find_versions(store, tail, damaged)
         _find_origins(store, damaged)
     return Checked(
@@ -214,7 +214,7 @@ def _still_damaged(store: Reader, suspects: list[FileAction]) -> list[Damaged]:
     ]
 
 
-def _named_still(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> list[Damaged]:
+def _still_active(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> list[Damaged]:
     """Return the files still in the table: one removed meanwhile may well have been deleted."""
     newest = whole_segment(store).version
     gone = {
@@ -303,7 +303,7 @@ def _read(entry: Entry, unit: str) -> Iterator[str]:
 def _dealt_with(entry: Entry) -> Iterator[str]:
     """Name the source files that an entry read or retracted, and the quarantine files it settled.
 
-    `blizzard redo` reads no work unit again that read them before.
+    `blizzard redo` does not repeat an earlier work unit that read them.
     """
     yield from (record.key for record in entry.sources if record.failure is None)
     yield from (one.old for one in entry.resolved)

@@ -127,8 +127,8 @@ def refuse_unknown(table: Snapshot) -> None:
         reasons.append(f"protocol {protocol.reader}/{protocol.writer}")
     if reasons:
         raise TableUnsupported(
-            "the table has what this version of penguin does not know, so it is not known which "
-            f"files it needs: {'; '.join(reasons)}; use the engine that made the table",
+            "this version of penguin does not support the table, so it cannot tell which files the "
+            f"table needs: {'; '.join(reasons)}; use the engine that made the table",
             table=table.store.uri,
         )
 

@@ -109,7 +109,7 @@ class RepairOrder:
                 why = f"{APPEND_ONLY} is set: nothing may be removed from the table"
                 raise TableUnsupported(why, table=store.uri)
             at = self.clock.now()
-            _write_down(store, planned, table.version + 1, at)
+            _record(store, planned, table.version + 1, at)
             try:
                 table.write_next(
                     NextVersion(
@@ -152,8 +152,8 @@ class RepairOrder:
     def _refuse_nothing_left(self, found: Checked, store: Store) -> None:
         if found.files > MANY and len(found.missing) == found.files and not self.even_all:
             raise RepairRefused(
-                f"none of the table's {found.files} files is there: see that this is the right "
-                "place, and that its folders may be listed; add --all if they are really gone",
+                f"none of the table's {found.files} files is there: check that this is the "
+                "right place and that its folders can be listed; add --all if they are really gone",
                 table=store.uri,
             )
 
@@ -181,14 +181,14 @@ class RepairOrder:
             raise RepairRefused(
                 f"{missing} is missing, and {other}, which was written together with it, is no "
                 "longer in the table as it was written: another program has rewritten or deleted "
-                "some of its rows. Reading their sources again would bring rows twice, and not "
+                "some of its rows. Reading their sources again would duplicate rows, and not "
                 f"doing so would lose those of the missing file; {PUT_BACK}, or restore the table "
                 "to a version before that",
                 table=store.uri,
             )
 
 
-def _write_down(store: Store, planned: Repaired, version: int, at: datetime) -> None:
+def _record(store: Store, planned: Repaired, version: int, at: datetime) -> None:
     """Record the removed files: `blizzard files` does not count them as in the table.
 
     It is written before the version, so that no crash leaves a version without it.

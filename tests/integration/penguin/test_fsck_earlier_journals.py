@@ -45,7 +45,7 @@ def assert_repair_is_refused(desk: Desk, lost: str) -> None:
     assert "blizzard redo --held" not in shown.stdout
     refused = desk.order("fsck", "--repair", "--with-unit", "--yes")
     assert refused.exit_code == 1
-    told = f"{lost} (entry 1 of default: another journal has taken the place of that one)"
+    told = f"{lost} (entry 1 of default: another journal has replaced that one)"
     assert told in refused.output
     assert DeltaTable(str(desk.table)).version() == version
 

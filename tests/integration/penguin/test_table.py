@@ -429,7 +429,7 @@ def test_a_file_is_taken_out_whatever_its_folder_is_called(tmp_path, value):
     now = opened(Log(table.store))
     now.commit((), (("a", 1),), {}, NOW, removes=(first,))
     assert (table.ids(), table.delta().transaction_version("a")) == ([2], 1)
-    with pytest.raises(CommitUnconfirmed, match="somebody else committed first"):
+    with pytest.raises(CommitUnconfirmed, match="another writer committed first"):
         now.commit((), (("a", 2),), {}, NOW, removes=(first,))
     with pytest.raises(CommitUnconfirmed, match="not in the table"):
         opened(Log(table.store)).commit((), (), {}, NOW, removes=(first,))

@@ -339,7 +339,7 @@ def test_versions_of_other_writers_are_put_on_disk_before_older_ones_go(
     keeper = maintenance.Maintenance(
         table="events", checkpoint_interval=1, emit=lambda _event: None, clock=Clock()
     )
-    keeper.see_to(Log(table.store), table.store, 4)
+    keeper.start_if_due(Log(table.store), table.store, 4)
     assert numbers(table) == [4]
     assert f"{4:020d}.json" in before_the_first_removal(calls)
 

@@ -148,5 +148,5 @@ def test_an_empty_document_that_a_start_writes_anew_may_be_deleted(
     kind: type[Any],
 ) -> None:
     """L01: an older power cut has left its name alone."""
-    with pytest.raises(DocumentUnreadable, match="delete it, and the next start writes it anew"):
+    with pytest.raises(DocumentUnreadable, match="delete it, and the next start recreates it"):
         decode(kind, b"", "_blizzard/x.json")

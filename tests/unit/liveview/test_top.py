@@ -36,7 +36,7 @@ def test_the_marked_pipeline_shows_its_batch_and_its_problems() -> None:
     assert "Batch 4,813: 576 files, for 52 s; run: 47% of 6.0 GiB, " in shown
     assert "Yes: all 288 files that landed on 2026-03-13" in shown
     waits = text(samples.busy(CLOCK), View(chosen="orders"))
-    assert "No batch is running; the next look is in 24.0 s." in waits
+    assert "No batch is running; the next poll is in 24.0 s." in waits
     failing = text(samples.busy(CLOCK), View(chosen="payments"), width=200)
     assert all(one.message in failing for one in samples.failing(CLOCK).problems)
 

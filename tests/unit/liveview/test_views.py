@@ -79,7 +79,7 @@ def test_the_first_schema_that_is_known_is_a_change_unless_it_made_the_table():
     ]
     assert [(one.version, one.what) for one in changes_of(versions)] == [
         (31, "added column c: long"),
-        (30, "wrote the schema anew: 2 columns since then"),
+        (30, "replaced the schema: 2 columns since then"),
     ]
     assert since_versions(versions) == {"c": 31}
     made = Commit(version=0, at_ms=0, columns={"a": "long"})

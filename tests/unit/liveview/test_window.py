@@ -30,7 +30,7 @@ class Row:
 def test_a_first_look_reads_a_day_and_not_a_year():
     row = Row(100_000)
     known = window()
-    known.look(row, 99_999, since=99_999 * 3600 - 86_400)
+    known.update(row, 99_999, since=99_999 * 3600 - 86_400)
     assert known.covered
     assert len(row.read) < 100
     assert len(known.since(99_999 * 3600 - 86_400)) == 25
@@ -40,13 +40,13 @@ def test_a_look_that_takes_too_long_goes_on_with_the_next():
     row = Row(1000)
     ticks = iter(range(10_000))
     known = window(budget_secs=2, seconds=lambda: float(next(ticks)))
-    known.look(row, 999, since=0.0)
+    known.update(row, 999, since=0.0)
     assert not known.covered
     assert known.out_of_time
     before = len(known.documents)
     assert 0 < before < 999
     for _ in range(100):
-        known.look(row, 999, since=0.0)
+        known.update(row, 999, since=0.0)
     assert len(known.documents) == 1000
     assert len(row.read) == 1000
 
@@ -54,13 +54,13 @@ def test_a_look_that_takes_too_long_goes_on_with_the_next():
 def test_memory_is_bounded():
     row = Row(1000)
     known = window(most=100)
-    known.look(row, 999, since=0.0)
+    known.update(row, 999, since=0.0)
     assert len(known.documents) <= 100
     assert max(known.documents) == 999
 
 
 def test_a_row_that_begins_anew_is_read_anew():
     known = window()
-    known.look(Row(100), 99, since=0.0)
-    known.look(Row(3), 2, since=0.0)
+    known.update(Row(100), 99, since=0.0)
+    known.update(Row(3), 2, since=0.0)
     assert sorted(known.documents) == [0, 1, 2]

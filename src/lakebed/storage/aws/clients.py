@@ -24,7 +24,7 @@ from botocore.session import Session
 
 from lakebed.storage.options import ANY_REGION
 
-NO_PROFILE = "AWS_PROFILE names a profile that is not there"
+NO_PROFILE = "AWS_PROFILE names a profile that does not exist"
 DENIED_CODES = frozenset(
     {"403", "AccessDenied", "AccessDeniedException", "AllAccessDisabled", "UnauthorizedOperation"}
 )

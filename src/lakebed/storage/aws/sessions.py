@@ -153,7 +153,7 @@ class _Session:
         """Return the keys, and when to ask for them again.
 
         Raise ProfileUnusable if there never were any, KeysLost if there are none any more:
-        somebody may log in again, or the service may recover.
+        an operator may log in again, or the service may recover.
         """
         with self.lock:
             try:

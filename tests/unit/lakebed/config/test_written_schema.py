@@ -105,7 +105,7 @@ def test_a_file_is_named_as_it_is_written(tmp_path: Path) -> None:
     [
         ('{"type": "struct"}', "declares no column"),
         ('{"type": "struct", "fields": []}', "declares no column"),
-        ('{"type": "struct", "fields": null}', "has fields that are no list"),
+        ('{"type": "struct", "fields": null}', "has fields that are not a list"),
         (" \n", "declares no column"),
     ],
 )
