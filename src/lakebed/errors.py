@@ -66,9 +66,9 @@ class LakeError(Exception):
         # A file name must neither look like another line nor control a terminal.
         return self._with({name: printable(value) for name, value in self.facts.items()})
 
-    def after(self, said: str) -> str:
-        """Return the text with only those facts that neither it nor `said` contains."""
-        before = f"{said} {self.message}"
+    def after(self, prefix: str) -> str:
+        """Return the text with only those facts that neither it nor `prefix` contains."""
+        before = f"{prefix} {self.message}"
         facts = {name: printable(value) for name, value in self.facts.items()}
         # A short fact may be part of another word.
         new = {name: text for name, text in facts.items() if len(text) < 4 or text not in before}

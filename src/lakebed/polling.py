@@ -160,7 +160,7 @@ def run_together(
         try:
             error = loop()
         except BaseException as fatal:
-            # A library's panic is no Exception, but must count for the exit code.
+            # A library's panic is not an Exception, but must count for the exit code.
             errors[name] = fatal
             emit(
                 StepFailed(

@@ -184,8 +184,8 @@ class Observer:
         """
         names = [name, self.lake.table_of.get(name, name)]
         called = {*names, *(self.lake.tables[one].name for one in names if one in self.tables)}
-        heard = [one for one in (self.live, self._heard()) if not isinstance(one, Unreachable)]
-        parts: list[Mapping[str, Any]] = [of for one in heard for of in (one.pipelines, one.tables)]
+        found = [one for one in (self.live, self._peer()) if not isinstance(one, Unreachable)]
+        parts: list[Mapping[str, Any]] = [of for one in found for of in (one.pipelines, one.tables)]
         return tuple(each[one].changes for each in parts for one in sorted(called) if one in each)
 
     def reconciled(self, name: str, question: Question) -> Reconciliation:
@@ -199,7 +199,7 @@ class Observer:
                 self._yesterdays[name] = before, yesterday
             return found
 
-    def _heard(self, wait: float = 0.0) -> Process | Unreachable:
+    def _peer(self, wait: float = 0.0) -> Process | Unreachable:
         """Return the other program's report; without `wait`, the last known one."""
         address, note = (one.get(self._other) for one in (self.lake.addresses, self.lake.notes))
         if address is None or note is not None:
@@ -207,7 +207,7 @@ class Observer:
         question, timeout = ("process", self._other), self.patience.other
         is_away = isinstance(self._others.last(question), Unreachable)
         try:
-            heard = self._others.ask(
+            report = self._others.ask(
                 question,
                 lambda: self.lake.ask(self._other, "/api/v1/process", Process, timeout=timeout),
                 max_age=UNREACHABLE_SECS if is_away else MAX_AGE_SECS,
@@ -216,36 +216,36 @@ class Observer:
             )
         except Busy:
             return Unreachable(f"no answer at {address}")
-        if isinstance(heard, Process) and heard.program != self._other:
+        if isinstance(report, Process) and report.program != self._other:
             return Unreachable(f"another program answers at {address}")
-        return heard
+        return report
 
     def _answering(self) -> list[str]:
         """Name the running programs: the other one if it answers, and this one.
 
         A `top` process, which has an empty version, does not count.
         """
-        hears = isinstance(self._heard(), Process)
+        hears = isinstance(self._peer(), Process)
         return [*[self.live.program] * bool(self.live.version), *[self._other] * hears]
 
     def _programs(self) -> list[Program]:
-        heard = self._heard(self.patience.other)
-        both = {self.live.program: self.live, self._other: heard}
+        report = self._peer(self.patience.other)
+        both = {self.live.program: self.live, self._other: report}
         return [self._program(name, both[name]) for name in sorted(both)]
 
-    def _program(self, name: ProgramName, heard: Live | Process | Unreachable) -> Program:
-        if isinstance(heard, Unreachable):
-            return self.lake.unreachable(name, heard.note)
+    def _program(self, name: ProgramName, report: Live | Process | Unreachable) -> Program:
+        if isinstance(report, Unreachable):
+            return self.lake.unreachable(name, report.note)
         return replace(
             self.lake.unreachable(name, None),
             reachable=True,
-            version=heard.version,
-            started_at=heard.started_at,
+            version=report.version,
+            started_at=report.started_at,
         )
 
     def _begin(self, pipelines: Iterable[str], tables: Iterable[str]) -> float:
         """Start observing pipelines and tables; return the deadline for waiting."""
-        self._heard(self.patience.other)
+        self._peer(self.patience.other)
         for name in tables:
             self._begin_table(name)
         for name in pipelines:
@@ -398,10 +398,10 @@ class Observer:
         """Return the report of the process that runs a pipeline or commits to a table."""
         # blizzard names a table that it commits itself by URI if it has no `tables:` entry.
         called = name if kind is PartKind.PIPELINE else self.lake.tables[name].name
-        own, heard = self.live.part(kind, called), self._heard()
-        if own is not None or not isinstance(heard, Process):
+        own, report = self.live.part(kind, called), self._peer()
+        if own is not None or not isinstance(report, Process):
             return own
-        return (heard.pipelines if kind is PartKind.PIPELINE else heard.tables).get(called)
+        return (report.pipelines if kind is PartKind.PIPELINE else report.tables).get(called)
 
 
 def _left(end: float) -> float:

@@ -34,7 +34,7 @@ class CommitResult:
 
     table_uri: str
     version: int | None
-    """The table's version now; None where there is no table yet."""
+    """The table's current version; None before it is created."""
     commits: int
     entries: int
     """Committed batches of blizzard."""

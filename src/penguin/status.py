@@ -199,14 +199,14 @@ def _catalog(
 def _others(shown: NextCommit, store: Reader | None) -> ForeignFilesStatus:
     view, others = shown.view, shown.view.others
     refused = {file.path for file in shown.proposal.left_out}
-    fitting = [file.found for file in others.files if file.found.path not in refused]
+    committable = [file.found for file in others.files if file.found.path not in refused]
     passed_over = others.passed_over
     if store is not None and not view.searched:
         why = why_ignored(view.handoff, declared=view.declared)
         passed_over = ignored_files(store, _named(shown), why)
     return ForeignFilesStatus(
-        pending_files=len(fitting) + others.more,
-        pending_late=sum(candidate.late for candidate in fitting),
+        pending_files=len(committable) + others.more,
+        pending_late=sum(candidate.late for candidate in committable),
         left_out=shown.left_out,
         watermarks=others.watermarks,
         passed_over=passed_over,

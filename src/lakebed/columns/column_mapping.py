@@ -72,8 +72,8 @@ def types_within(
     match kind:
         case {"type": "struct", "fields": fields}:
             for field in fields:
-                said = field.get("metadata") or {}
-                yield from types_within(field["type"], (*path, field["name"]), said)
+                metadata = field.get("metadata") or {}
+                yield from types_within(field["type"], (*path, field["name"]), metadata)
         case {"type": "array", "elementType": element}:
             yield from types_within(element, (*path, ELEMENT))
         case {"type": "map", "keyType": key, "valueType": value}:
@@ -146,8 +146,8 @@ def marked(schema: Mapping[str, Any], columns: ColumnMapping) -> dict[str, Any]:
         fields = []
         for field in kind["fields"]:
             found = columns.get((*above, field["name"]))
-            said = {} if found is None else {COLUMN_ID: found.id, PHYSICAL_NAME: found.name}
-            fields.append({**field, "metadata": {**field["metadata"], **said}})
+            metadata = {} if found is None else {COLUMN_ID: found.id, PHYSICAL_NAME: found.name}
+            fields.append({**field, "metadata": {**field["metadata"], **metadata}})
         return {**kind, "fields": fields}
 
     return cast("dict[str, Any]", rebuilt(schema, mark))

@@ -178,11 +178,11 @@ def key_path(document: Document, section: KeyPath, name: str, options: Options) 
 
 def _merged(profiles: list[StorageProfile], uri: str, own: Options) -> dict[str, SecretStr]:
     place = place_in(uri, own)
-    fitting = [profile for profile in profiles if _fits(profile, place)]
-    if not fitting:
+    matching = [profile for profile in profiles if _fits(profile, place)]
+    if not matching:
         return dict(own)
     given = {meant(name) for name in own}
-    longest = max(fitting, key=lambda profile: _length(profile.prefix))
+    longest = max(matching, key=lambda profile: _length(profile.prefix))
     shared = {name: value for name, value in longest.options.items() if meant(name) not in given}
     return {**shared, **own}
 

@@ -154,7 +154,7 @@ class CommitInfo:
 
     @property
     def at_ms(self) -> int | None:
-        """Return the commit time by the writer's clock; None if it is no valid date."""
+        """Return the commit time by the writer's clock; None if it is not a valid date."""
         at = number_of(self.raw.get("timestamp"))
         return at if at is not None and 0 <= at < LAST_MOMENT else None
 

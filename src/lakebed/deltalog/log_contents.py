@@ -181,7 +181,7 @@ def kept_by_all(configuration: Mapping[str, str]) -> timedelta:
 
 
 SAME_CLOCK = timedelta(minutes=5)
-"""How much the times of a version and of its object may differ if the object is no copy."""
+"""How much the times of a version and of its object may differ if the object is not a copy."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -204,7 +204,7 @@ class LogContents:
     stated_since: datetime | None = None
     """`since` by the versions' own timestamps, later by the largest difference of clocks."""
     same_clock: bool = False
-    """Whether the oldest version's timestamp and the store's agree: the object is no copy."""
+    """Whether the oldest version's timestamp and the store's agree: the object is not a copy."""
     copied: bool = False
     """Whether objects are younger than their versions: their times are those of a copy."""
     last: ObjectFacts | None = None
@@ -307,7 +307,7 @@ class LogContents:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the log is no copy, so that the store's times are those of the versions."""
+        """Whether the log is not a copy: then the store's times are those of the versions."""
         return self.same_clock and not self.copied
 
     def oldest(self, path: str, modified: datetime) -> datetime:

@@ -57,7 +57,7 @@ class Snapshot:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """The table's metadata action, as in the log."""
     transactions: Mapping[str, int] = field(default_factory=dict)
-    """All app transactions except those of single foreign files, of which there may be many."""
+    """All app transactions except those of single foreign files, which may be numerous."""
     domains: Mapping[str, str] = field(default_factory=dict)
     """The configuration of each metadata domain."""
     in_commit_timestamp: int | None = None

@@ -60,7 +60,7 @@ def replaceable(uri: str, options: StorageOptions) -> Snapshot | None:
         if unknown:
             why = (
                 f"it tracks its rows, but {min(unknown)} has no ids for them yet; set "
-                "delta.enableRowTracking with Spark once more"
+                "delta.enableRowTracking with Spark again"
             )
     if why is not None:
         raise TableUnsupported(f"no file of this table can be replaced: {why}", table=uri)

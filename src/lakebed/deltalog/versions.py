@@ -136,7 +136,7 @@ def brought_back(store: Reader, names: Collection[str], since: int, last: int) -
 
 
 def read_commit(version: int, body: bytes) -> Commit:
-    """Summarize one version for display; skip lines that are no actions."""
+    """Summarize one version for display; skip lines that are not actions."""
     return commit_of(read_actions(version, body, DELTA_LOG, lenient=True))
 
 

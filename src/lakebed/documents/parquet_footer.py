@@ -129,7 +129,7 @@ def _column(metadata: pq.FileMetaData, index: int) -> ColumnStatistics | None:
 
 
 def lower_bound(value: object) -> Bound:
-    """Return a text of the least value below which no row lies, or None."""
+    """Return a lower bound of all rows as text, or None."""
     match value:
         case int() | float() if not isinstance(value, bool) and math.isfinite(value):
             return value
@@ -146,7 +146,7 @@ def lower_bound(value: object) -> Bound:
 
 
 def upper_bound(value: object) -> Bound:
-    """Return a text of the greatest value above which no row lies, or None."""
+    """Return an upper bound of all rows as text, or None."""
     match value:
         case str():
             return _cut_above(value)

@@ -53,14 +53,14 @@ def with_region(options: StorageOptions, uri: str) -> StorageOptions:
 
 
 def fault_of(
-    options: Mapping[str, str], said: str, opens: Callable[[Mapping[str, str]], object]
+    options: Mapping[str, str], text: str, opens: Callable[[Mapping[str, str]], object]
 ) -> str:
     """Return which option prevents opening a store, as written, and what to do.
 
     A library does not name an option with an invalid value: it is the one without which the store
     opens. Empty if no single option is to blame.
     """
-    if unknown := _UNKNOWN.search(said):
+    if unknown := _UNKNOWN.search(text):
         name = next(
             (option for option in options if option.lower() == unknown[1].lower()), unknown[1]
         )

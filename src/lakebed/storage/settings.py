@@ -21,7 +21,7 @@ from lakebed.storage.options import SPELLINGS, bare, is_endpoint
 S3_ENDPOINT = "aws_endpoint_url_s3"
 """In the environment it overrides every other endpoint, so libraries get this name, too."""
 RANKED = frozenset({"aws_region", "aws_profile"})
-"""Settings with a conventional order of names, so that two values are no contradiction."""
+"""Settings with a conventional order of names, so two values do not contradict each other."""
 KEYS = ("aws_access_key_id", "aws_secret_access_key")
 ONE_PLACE = frozenset({*KEYS, "aws_session_token", "aws_profile"})
 """Settings that form a key together, so they must come from one source."""
@@ -314,7 +314,7 @@ def _faults(meant: str, value: str) -> Iterator[str]:
     if meant not in OF_LINES and _CONTROL.search(value):
         if value.endswith(("\n", "\r")) and not _CONTROL.search(value.rstrip("\r\n")):
             yield (
-                "it ends with a line break, which is no part of it; remove it (in YAML write the "
+                "it ends with a line break, which is not part of it; remove it (in YAML write the "
                 "value on the line of its key, or with |- instead of |)"
             )
         yield "it has a line break or another control character in it; remove that"

@@ -157,7 +157,7 @@ class Reader(ObjectReader):
         try:
             for path in sort.walk_in_order(root, prefix, after=after, guide=guide):
                 found = self._listed(place, path, guide)
-                # A dangling link is no file. A file that vanished since its folder was read was
+                # A dangling link is not a file. A file that vanished since its folder was read was
                 # removed, but its neighbours are there.
                 if found is not None:
                     yield found

@@ -31,7 +31,7 @@ Value = str | int | float | bool
 BATCH = "batch"
 """The root span of a batch."""
 INTERNAL = 1
-"""The OTLP kind of a span that is no request."""
+"""The OTLP kind of a span that is not a request."""
 FAILED = 2
 """The OTLP status of a failed span."""
 

@@ -109,7 +109,7 @@ class HttpAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request to the site, for a path that is no page."""
+    """A request to the site, for a path that is not a page."""
 
     method: str
     path: str

@@ -130,8 +130,8 @@ class Specs:
         )
         for name, text in (
             ("last_step_timestamp_seconds", "When a step last succeeded, or the program started."),
-            ("disk_free_bytes", "Free space where a local table lies."),
-            ("disk_size_bytes", "Size of the disk where a local table lies."),
+            ("disk_free_bytes", "Free space on the disk of a local table."),
+            ("disk_size_bytes", "Size of the disk of a local table."),
         ):
             yield self.declare(MetricKind.GAUGE, f"{self.program}_{name}", text, series=())
 

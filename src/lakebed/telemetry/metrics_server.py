@@ -73,10 +73,10 @@ class MetricsRegistry:
         ProcessCollector(registry=self._registry)
 
     def begin(self, **labels: str) -> None:
-        """Show every known series of these labels at zero: a rise from nothing is no rise.
+        """Show every known series of these labels at zero, so that its first rise is seen.
 
         `increase()` and `rate()` see changes only after the first sample of a series. One that
-        begins at 1, at the first failure, hides just that failure.
+        begins at 1, with the first failure, hides that failure.
         """
         for name, spec in self._specs.items():
             if not labels.keys() <= set(spec.labels):

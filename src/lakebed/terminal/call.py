@@ -83,11 +83,11 @@ def refuse(text: str, code: int = USAGE) -> NoReturn:
 
 def complain(error: LakeError, who: str = "", shape: LogFormat = LogFormat.TEXT) -> None:
     """Write an error to standard error, a line for each fault."""
-    said = error.after(who)
+    message = error.after(who)
     # A source often has the name of its pipeline, and begins the key of its file.
-    before = f"{who}: " if who and not said.startswith(f"{who}:") else ""
+    before = f"{who}: " if who and not message.startswith(f"{who}:") else ""
     invalid = isinstance(error, ConfigInvalid)
-    faults = error.faults if isinstance(error, ConfigInvalid) else [before + said]
+    faults = error.faults if isinstance(error, ConfigInvalid) else [before + message]
     for fault in faults:
         if shape is LogFormat.TEXT:
             # A fault of a configuration file may take several lines.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 UNBOUNDED = 1_000_000
-"""Width of output that is no terminal: one line per row, for grep and cut."""
+"""Width of output that is not a terminal: one line per row, for grep and cut."""
 GAP = "  "
 FEW = 10
 """How many items text output names; JSON has all."""

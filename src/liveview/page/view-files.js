@@ -158,10 +158,10 @@ export function newest(files) {
 /** Show the state of one file in a sentence and step by step. */
 export function journeyView(ctx) {
   const { name, path } = ctx.route;
-  const told = ctx.overview.pipelines.find((item) => item.name === name);
+  const listed = ctx.overview.pipelines.find((item) => item.name === name);
   const entry = ctx.documents.get(
     `${routes.api("pipelines", name, "file")}${routes.query({ path })}`,
-    told ? `${told.last_entry} ${told.state} ${told.failed_files} ${told.held_entries}` : "",
+    listed ? `${listed.last_entry} ${listed.state} ${listed.failed_files} ${listed.held_entries}` : "",
   );
   const journey = entry.data;
   const steps = journey ? stepsOf(journey, ctx.now) : [];
@@ -201,7 +201,7 @@ export function journeyView(ctx) {
                           "p.step-what",
                           w.words(format.sentence(step.what)),
                           step.entry !== undefined && [" ", w.entryLink(name, step.entry)],
-                          step.version !== undefined && [" ", w.versionLink(told?.table, step.version)],
+                          step.version !== undefined && [" ", w.versionLink(listed?.table, step.version)],
                           h("span.sr", ` (${STEP_WORDS[step.state]})`),
                         ),
                         step.detail && h("p.step-detail", w.words(step.detail)),

@@ -17,19 +17,19 @@ export function title() {
 export function view(ctx) {
   const { overview } = ctx;
   if (!overview.pipelines.length && !overview.tables.length) return [nothingYet()];
-  const said = overview.headline;
+  const headline = overview.headline;
   return [
     h(
       "header.lead",
       { key: "lead" },
       h(
         "h1",
-        { class: `tone-${w.TONE_OF_HEALTH[said.health]}` },
-        w.icon(w.TONE_OF_HEALTH[said.health]),
-        said.text,
+        { class: `tone-${w.TONE_OF_HEALTH[headline.health]}` },
+        w.icon(w.TONE_OF_HEALTH[headline.health]),
+        headline.text,
       ),
-      w.wayOut(said.way_out),
-      said.covers && h("p.caption", w.words(said.covers)),
+      w.wayOut(headline.way_out),
+      headline.covers && h("p.caption", w.words(headline.covers)),
     ),
     problems(ctx),
     figures(ctx),

@@ -24,9 +24,9 @@ export function title(ctx) {
 
 export function view(ctx) {
   const { name } = ctx.route;
-  const told = ctx.overview.pipelines.find((item) => item.name === name);
-  const entry = ctx.documents.get(routes.api("pipelines", name), stampOf(told));
-  const summary = told ?? entry.data?.summary;
+  const listed = ctx.overview.pipelines.find((item) => item.name === name);
+  const entry = ctx.documents.get(routes.api("pipelines", name), stampOf(listed));
+  const summary = listed ?? entry.data?.summary;
   if (!summary) return [h("h1", { key: "title" }, w.name(name)), w.pending(entry, "The pipeline")];
   const detail = entry.data;
   return [

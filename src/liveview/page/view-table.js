@@ -11,9 +11,9 @@ export function title(ctx) {
 
 export function view(ctx) {
   const { name } = ctx.route;
-  const told = ctx.overview.tables.find((item) => item.name === name);
-  const entry = ctx.documents.get(routes.api("tables", name), told ? `${told.version} ${told.health}` : "");
-  const summary = told ?? entry.data?.summary;
+  const listed = ctx.overview.tables.find((item) => item.name === name);
+  const entry = ctx.documents.get(routes.api("tables", name), listed ? `${listed.version} ${listed.health}` : "");
+  const summary = listed ?? entry.data?.summary;
   if (!summary) return [h("h1", { key: "title" }, w.name(name)), w.pending(entry, "The table")];
   const detail = entry.data;
   return [

@@ -112,7 +112,7 @@ class Feed:
 
     def __call__(self) -> ShownOverview:
         """Return the current overview."""
-        found, note = self._seen()
+        found, note = self._overview()
         if self._only is not None:
             pipelines = [each for each in found.pipelines if each.name == self._only]
             tables = [each for each in found.tables if self._only in each.pipelines]
@@ -132,17 +132,17 @@ class Feed:
         if self._observer is not None:
             self._observer.close()
 
-    def _seen(self) -> ShownOverview:
+    def _overview(self) -> ShownOverview:
         silent: list[Program] = []
         for name in get_args(ProgramName):
             answer = self._lake.ask(name, "/api/v1/overview", Overview, timeout=self._timeout)
             if isinstance(answer, Overview):
                 return ShownOverview(answer)
             silent.append(self._lake.unreachable(name, answer.note))
-        found = self._looked().overview()
+        found = self._own_observer().overview()
         return ShownOverview(overview_of(found.at, silent, found.pipelines, found.tables), NOBODY)
 
-    def _looked(self) -> Observer:
+    def _own_observer(self) -> Observer:
         if self._observer is None:
             # This process runs no pipeline, so it reports none.
             live = Live("blizzard", version="", seconds=self._clock.seconds)

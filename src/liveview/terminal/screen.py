@@ -256,8 +256,8 @@ def _shared(found: Sequence[SharedProblem], now: datetime) -> Iterator[Text]:
 
 
 def _problem(whose: str, problem: Problem, now: datetime) -> Iterator[Text]:
-    said = _text(f"{problem.code}: {said_of(problem, now)}", problem.severity)
-    yield Text.assemble(_text(whose, "bold"), "  " if whose else "", said)
+    line = _text(f"{problem.code}: {said_of(problem, now)}", problem.severity)
+    yield Text.assemble(_text(whose, "bold"), "  " if whose else "", line)
     yield from _way_out(problem.way_out)
 
 
@@ -274,9 +274,9 @@ def _table(*titles: str) -> Table:
     return table
 
 
-def _text(said: str, style: str | None = None) -> Text:
+def _text(text: str, style: str | None = None) -> Text:
     """Return printable text in a style, by default that of the state it names."""
-    return Text(printable(said), STYLES.get(said if style is None else style, style or ""))
+    return Text(printable(text), STYLES.get(text if style is None else style, style or ""))
 
 
 def _count(number: int | None, style: str = "") -> Text:

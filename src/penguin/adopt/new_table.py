@@ -147,7 +147,7 @@ def _partition_field(
 
 
 def _widest(ours: DeltaSchema, theirs: DeltaSchema) -> DeltaSchema:
-    """Return our schema, with their type for each field where it can read files of both."""
+    """Return our schema, with their types for fields where those read the files of both."""
     others = {path: kind for path, kind, _said in types_within(theirs)}
 
     def wider(kind: DeltaType, path: FieldPath) -> DeltaType:

@@ -114,7 +114,7 @@ def read_protocol(
         return None, None
     path = store.describe(protocol(number))
     if body is None:
-        raise errors.ObjectMissing("the protocol document is gone again", path=path)
+        raise errors.ObjectMissing("the protocol document has disappeared", path=path)
     return number, decode(DirectoryProtocol, body, path)
 
 

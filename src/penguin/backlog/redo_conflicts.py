@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class FileRewritten(LakeError, code="file_rewritten", whose=Whose.USER):
-    """A file cannot be removed from the table as it was added."""
+    """A file cannot be removed from the table as a whole: it was rewritten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

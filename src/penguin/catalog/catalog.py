@@ -211,7 +211,7 @@ def state_in(
 
 BACKOFF = Backoff(first_secs=10, limit_secs=600)
 CHECK_SECS = 3600.0
-"""Interval between checks of a registered table: somebody may have dropped it."""
+"""Interval between checks of a registered table: it may have been dropped."""
 
 OpenCatalog = Callable[[CatalogSettings], CatalogTable]
 

@@ -95,10 +95,10 @@ def _settled_text(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _show_order(
-    call: TableCall, table: TableSettings, said: list[str], *, done: bool = False
+    call: TableCall, table: TableSettings, lines: list[str], *, done: bool = False
 ) -> None:
-    documents = ({"table": table.name, "done": done, "what": what} for what in said)
-    call.show((f"{table.name}: {what}" for what in said), *documents)
+    documents = ({"table": table.name, "done": done, "what": what} for what in lines)
+    call.show((f"{table.name}: {what}" for what in lines), *documents)
 
 
 def replay(
@@ -114,22 +114,22 @@ def replay(
     """
 
     def settle(replay: LogReplay) -> list[str]:
-        said = []
+        lines = []
         for one in _of(replay.rolled_back(), pipeline):
             if sure:
                 replay.replay_lost(one, rows_missing=rows_missing)
-            said += _replayed(one, sure=sure, rows_missing=rows_missing)
+            lines += _replayed(one, sure=sure, rows_missing=rows_missing)
         if unlisted := replay.unlisted():
             if sure:
                 replay.list_again(unlisted)
             are = is_are(len(unlisted))
-            said.append(
+            lines.append(
                 f"{plural(len(unlisted), 'file')} whose release the log has lost "
                 f"{are if sure else 'would be'} held again"
             )
-        undone = None if said or pipeline is not None else replay.undone()
+        undone = None if lines or pipeline is not None else replay.undone()
         if undone is None:
-            return said
+            return lines
         restore, adds = undone
         files_of = plural(len(adds), "file")
         what = f"{files_of} that version {restore.restored_by} (RESTORE) took out"
@@ -145,14 +145,14 @@ def forget(call: TableCall, pipeline: OnlyPipeline = None, sure: Confirmed = Fal
     """Continue without the rows that the log has lost."""
 
     def settle(replay: LogReplay) -> list[str]:
-        said = []
+        lines = []
         for one in _of(replay.rolled_back(), pipeline):
             version = replay.forget_lost(one) if sure else None
-            said += _kept(one, sure=sure)
+            lines += _kept(one, sure=sure)
             if (lost := _lost(one)) is not None:
                 done = f"{_are(one)} left out (version {version})"
-                said.append(f"{lost} {'would be left out' if version is None else done}")
-        return said
+                lines.append(f"{lost} {'would be left out' if version is None else done}")
+        return lines
 
     _settle_lost(call, settle, nothing=NOTHING_LOST, sure=sure)
 
@@ -161,18 +161,18 @@ def _settle_lost(
     call: TableCall, settle: Callable[[LogReplay], list[str]], *, nothing: str, sure: bool
 ) -> None:
     """Settle every table, and print what was done or would be, or `nothing`."""
-    said_any = False
+    any_lines = False
     for table in call.tables():
         with call.guard(table.name):
             store = open_store(table)
             if store is None:
                 continue
-            said = settle(LogReplay(settings=table, store=store, clock=Clock(), pause=time.sleep))
-            _show_order(call, table, said, done=sure)
-            said_any = said_any or bool(said)
-    if not said_any and call.code == DONE:
+            lines = settle(LogReplay(settings=table, store=store, clock=Clock(), pause=time.sleep))
+            _show_order(call, table, lines, done=sure)
+            any_lines = any_lines or bool(lines)
+    if not any_lines and call.code == DONE:
         call.show([f"nothing to do: {nothing}"])
-    elif said_any and not sure:
+    elif any_lines and not sure:
         call.needs_yes()
 
 
@@ -182,13 +182,13 @@ def _of(found: tuple[RolledBackPipeline, ...], pipeline: str | None) -> list[Rol
 
 def _replayed(rolled_back: RolledBackPipeline, *, sure: bool, rows_missing: bool) -> list[str]:
     """Return what becomes of the entries whose transactions the log has lost."""
-    said = _kept(rolled_back, sure=sure)
+    lines = _kept(rolled_back, sure=sure)
     if (lost := _lost(rolled_back)) is not None:
         done = f"{_are(rolled_back)} committed again by the next poll"
-        said.append(f"{lost} {done if sure else 'would be committed again'}")
+        lines.append(f"{lost} {done if sure else 'would be committed again'}")
         if rolled_back.evidence.doubtful is not None and not (sure or rows_missing):
-            said.append(_in_doubt(rolled_back))
-    return said
+            lines.append(_in_doubt(rolled_back))
+    return lines
 
 
 def _kept(rolled_back: RolledBackPipeline, *, sure: bool) -> list[str]:
@@ -199,12 +199,12 @@ def _kept(rolled_back: RolledBackPipeline, *, sure: bool) -> list[str]:
     what = "is recorded again" if sure else "would be recorded again"
     entries = entries_from(rolled_back.first, last)
     they_are = "it is" if rolled_back.first == last else "they are"
-    said = (
+    lines = (
         f"pipeline {rolled_back.position.pipeline}: the log still knows files of {entries}: "
         f"its transactions were dropped, not the rows. It {what} that {they_are} committed, and "
         "no row is added"
     )
-    return [said]
+    return [lines]
 
 
 def _lost(rolled_back: RolledBackPipeline) -> str | None:

@@ -207,8 +207,8 @@ def _added(known: Snapshot, adds: tuple[Add, ...], *, data_change: bool = True) 
 def _last_row_id(known: Snapshot) -> int:
     """Return the highest row id assigned so far; -1 without one."""
     try:
-        said = known.domains.get(ROWS_DOMAIN)
-        return -1 if said is None else int(parse_json(said)[LAST_ROW_ID])
+        stored = known.domains.get(ROWS_DOMAIN)
+        return -1 if stored is None else int(parse_json(stored)[LAST_ROW_ID])
     except (ValueError, KeyError, TypeError) as cause:
         raise TableUnreadable(f"the domain metadata {ROWS_DOMAIN} cannot be read") from cause
 

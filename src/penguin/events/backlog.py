@@ -102,7 +102,7 @@ class OthersSeen(TableEvent, level=Level.TRACE):
     """The table directory was searched for files that other programs wrote."""
 
     sweep: bool | None
-    """Whether all folders were listed; None where none was."""
+    """Whether all folders were listed; None if none was."""
     listed: int
     waiting: int
     left_out: int

@@ -71,7 +71,7 @@ class ForeignFiles:
     """Files whose footers were read in this inspection."""
     watermarks: Mapping[str, str] = field(default_factory=dict)
     sweep: bool | None = None
-    """Whether all folders were listed; None where none was."""
+    """Whether all folders were listed; None if none was."""
     listed: int = 0
     """How many data files were listed."""
     passed_over: PassedOver = field(default_factory=PassedOver)

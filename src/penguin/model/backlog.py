@@ -23,7 +23,7 @@ from lakebed.storage.options import ObjectFacts
 from lakebed.types import Handoff
 
 Transactions = Callable[[str], int | None]
-"""The version of an app transaction in one snapshot of the log, None where it has none."""
+"""The version of an app transaction in one snapshot of the log; None without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

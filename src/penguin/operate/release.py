@@ -49,7 +49,7 @@ class TableOperation:
         )
 
 
-LOOKS = 5
+MOST_TRIES = 5
 """Attempts before an order gives up on a table that keeps changing."""
 
 
@@ -184,7 +184,7 @@ class HeldFileOperations(TableOperation):
     ) -> tuple[CommitPlan | None, int | None, tuple[HeldMeta, ...]]:
         """Plan and commit; return the plan, its version, and the files held before."""
         committer = self.committer()
-        for _ in range(LOOKS):
+        for _ in range(MOST_TRIES):
             table, held_files = self._look()
             plan = None if table is None else plan_of(table, held_files.held)
             delete_metas(self.store, held_files.stale)
@@ -199,7 +199,7 @@ class HeldFileOperations(TableOperation):
             delete_metas(self.store, tuple(held_meta(name) for name in settled))
             return plan, version, held_files.held
         raise CommitUnconfirmed(
-            f"the table changed {LOOKS} times while it was read; try again",
+            f"the table changed {MOST_TRIES} times while it was read; try again",
             table=self.settings.table_uri,
         )
 

@@ -169,7 +169,7 @@ class LogReplay(TableOperation):
             raise RowsUncertain(
                 "the log no longer has the versions that would show whether the files of "
                 f"entries {doubtful[0]} to {doubtful[1]} were committed: their rows may be in "
-                "the table. Look for them; then pass --rows-missing to commit the entries "
+                "the table. Check that; then pass --rows-missing to commit the entries "
                 "again, or run `penguin forget` to continue without them",
                 pipeline=position.pipeline,
             )

@@ -262,8 +262,8 @@ def check_rewrites(ready: ReadyEntry) -> None:
         for old, file in zip(rewrite.old, rewrite.old_files(), strict=True):
             if old.path in seen:
                 raise invalid(ready, f"{old.path} is rewritten twice", file)
-            goes_for_nothing = not rewrite.new and not (old.left_out or old.deleted)
-            if old.size <= 0 or min(old.left_out, old.deleted) < 0 or goes_for_nothing:
+            has_no_effect = not rewrite.new and not (old.left_out or old.deleted)
+            if old.size <= 0 or min(old.left_out, old.deleted) < 0 or has_no_effect:
                 raise invalid(ready, f"{old.path} is rewritten without {old.left_out} rows", file)
             seen.add(old.path)
         left, held = rewrite.rows - rewrite.left_out, sum(file.record_count for file in rewrite.new)

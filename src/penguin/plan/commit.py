@@ -150,7 +150,7 @@ def empty_plan(table: TableFacts | None) -> CommitPlan:
 
 @dataclass(slots=True, kw_only=True)
 class _EntryDraft(CommitDraft):
-    """A commit of entries; an entry is taken whole, or the draft stays as it was."""
+    """A commit of entries; each is taken whole or not at all."""
 
     questions: PlanQuestions
     lacking: Mapping[str, str]
