@@ -66,7 +66,7 @@ _TOKEN = re.compile(
 )
 
 
-_TOO_DEEP = f"is nested deeper than the limit of {DEEPEST_COLUMN} levels; declare it as json"
+_TOO_DEEP = f"is nested deeper than {DEEPEST_COLUMN} levels, the maximum; declare it as json"
 
 
 def schema_from(text: str) -> list[Declared]:

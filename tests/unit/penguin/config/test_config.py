@@ -247,7 +247,7 @@ def test_its_own_credentials_are_not_mixed_with_those_of_the_table(tmp_path: Pat
         ({"type": "hive", "uri": "thrift://x:9083", "region": "eu"}, "belongs to type glue"),
         ({"uri": "thrift://x:9083"}, "belongs to type hive"),
         ({"database": "Lake"}, "database"),
-        ({"name": "Events-1"}, "no name for a table"),
+        ({"name": "Events-1"}, "cannot name a table"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, given: dict[str, Any], word: str) -> None:
