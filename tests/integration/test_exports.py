@@ -168,7 +168,7 @@ def test_nothing_listens_where_nothing_is_configured(tmp_path: Path):
     ("key", "value", "says"),
     [
         ("otlp_endpoint", "collector:4317", "must be a URL that begins with http"),
-        ("openlineage_url", "https://user:pass@host", "must not have a password"),
+        ("openlineage_url", "https://user:pass@host", "must not contain a password"),
         ("otlp_endpiont", "http://host", "unknown key"),
     ],
 )

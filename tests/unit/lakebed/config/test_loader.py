@@ -434,7 +434,7 @@ def test_a_column_is_not_nested_deeper_than_readers_bear(folder: Path) -> None:
 
 def test_a_location_with_a_nul_character_is_refused(folder: Path) -> None:
     found = faults(folder, 'source: {path: "/in\\0"}')
-    assert any("source.path: must not have a NUL character" in one for one in found), found
+    assert any("source.path: must not contain a NUL character" in one for one in found), found
 
 
 def test_aliases_that_multiply_are_refused(folder: Path) -> None:
