@@ -246,7 +246,7 @@ class SinkSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:
-    """How finely work is cut and how much of it is held in memory; not configurable."""
+    """The sizes of work units and of what is held in memory; not configurable."""
 
     smallest_unit: int = mebibytes(16)
     """Bytes of plain NDJSON below which a task is not worth its overhead."""

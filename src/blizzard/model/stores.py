@@ -1,4 +1,4 @@
-"""Where the stores of a pipeline are, and how they are opened."""
+"""The locations of a pipeline's stores, and functions that open them."""
 
 from collections.abc import Callable
 from typing import TypeVar

@@ -57,7 +57,7 @@ def changed_part_way(record: SourceRecord) -> SourceRecord:
             "content at that time is not, and its current content is not read. If those lines "
             "are still where they were (the file was touched, appended to, or corrected after "
             f"them), blizzard dlq retry --file {record.path} --same-lines reads the others. If "
-            "the file is restored as it was, the rest of it is read. blizzard retract "
+            "the original file is restored, the rest of it is read. blizzard retract "
             f"{record.path} --replace {record.path} puts all of its current content in the place "
             "of the rows that are already in the table; source.on_change: reingest reads all of "
             "it, and those rows stay there, too"
@@ -85,7 +85,7 @@ def gone_part_way(record: SourceRecord) -> SourceRecord:
         record,
         GonePartWay(
             f"it disappeared from its source before all of it was read: {in_the_table(record)}, "
-            "the rest is not. If the file is restored as it was, the rest of it is read; if it "
+            "the rest is not. If the original file is restored, the rest of it is read; if it "
             "comes back as another object that has those lines where they were, blizzard dlq "
             f"retry --file {record.path} --same-lines reads the others. If it never comes back, "
             f"blizzard dlq discard {record.path} --yes gives up the rest"

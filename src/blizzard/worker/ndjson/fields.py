@@ -1,4 +1,4 @@
-"""How declared fields get their values: which members they read, and how values convert. Pure.
+"""The values of declared fields: the members that they read, and their conversion. Pure.
 
 A level is an object: the line itself, or the value of a struct. A field reads the member of its own
 name, or the one at its path, through objects that need not be declared. Conversion depends on the

@@ -1,8 +1,8 @@
 """The fast path: a compiled scan of a whole block, with Arrow converting the tokens.
 
 It is as strict as the exact path and has no error messages: a line whose result it cannot
-guarantee goes to the exact path, and the rows are merged in line order. So one bad line costs one
-slow line, not thousands.
+guarantee goes to the exact path, and the rows are merged in line order. One bad line costs one slow
+line, not thousands.
 """
 
 import re

@@ -113,7 +113,7 @@ class Members:
         left: list[Leftovers],
     ) -> None:
         """Assign tokens to columns and collect the leftovers."""
-        self._leave(page, found, trail, left)
+        self._leftovers(page, found, trail, left)
         for (name, place), inside, tokens in zip(
             self._places, self._inside, found.tokens, strict=True
         ):
@@ -180,7 +180,7 @@ class Members:
         ]
         return Found(tokens, scanned.counts, scanned.others)
 
-    def _leave(self, page: Page, found: Found, trail: Trail, left: list[Leftovers]) -> None:
+    def _leftovers(self, page: Page, found: Found, trail: Trail, left: list[Leftovers]) -> None:
         """Count the values of undeclared members, and keep, drop or refuse them."""
         declared = len(self._places)
         values = found.counts[declared:, ABSENT + 1 : SIZE].sum(axis=1)
