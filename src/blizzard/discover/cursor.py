@@ -1,4 +1,4 @@
-"""The positions from which the next listing of a source begins. Pure; affects only cost.
+"""The positions from which the next listing of a source begins. Pure; they affect only cost.
 
 A source is listed in two ways. A *sweep* lists all of it. A *quick look* lists a few ranges: in
 each folder with an arrival within the late window, the names from the first such arrival on; and

@@ -59,7 +59,7 @@ def bases_of(settings: PipelineSettings, source: SourceSettings) -> Mapping[Fail
     return {
         FailureStage.DISCOVER: _digest([partition, sink.timestamp_field]),
         FailureStage.DECOMPRESS: _digest([compression]),
-        # A compressed file that is mistaken for a plain one also fails here.
+        # A compressed file mistaken for a plain one also fails here.
         FailureStage.PARSE: _digest(
             [
                 *(columns, template, sink.timestamp_field, compression, limits),
@@ -115,8 +115,8 @@ def is_due(
 ) -> bool:
     """Whether a file may be read again: it is partly unread, or its retry delay has passed.
 
-    A failure in the future comes from a clock that was ahead and does not delay a retry. Nor does a
-    requested retry wait.
+    A failure in the future comes from a clock that was ahead and delays no retry; a requested retry
+    never waits.
     """
     at = next_try(known, bases)
     return at is not None and (now >= at or now < known.at or is_asked_for(known, bases))
@@ -151,7 +151,7 @@ def next_try(
     if not failure.retryable:
         return None
     if failure.attempts == 0:
-        return known.at  # It has not failed an attempt, but must be read again.
+        return known.at  # No attempt failed, but it must be read again.
     return known.at + timedelta(seconds=RETRY.wait(failure.attempts, lambda: 1.0))
 
 
@@ -233,7 +233,7 @@ class FileFilter:
         if before.finished is not None and is_same(before.finished, facts):
             return self.done(facts)
         if before.is_rejected:
-            return self._pass_over(facts)  # It would duplicate the rows that it was to replace.
+            return self._pass_over(facts)  # It would duplicate the rows that it should replace.
         # A file without rows has none in the table: its new content is read like a new file.
         is_other = is_cut or (before.finished is not None and not before.finished.empty)
         # The rest of an object whose first lines are in the table is always read.

@@ -230,7 +230,7 @@ class Schedule:
                 return frozenset()  # A stop was asked for.
         found = ahead.found
         if found is None or not ahead.taken <= ahead.journaled:
-            return frozenset()  # It skipped files as done that are not journaled.
+            return frozenset()  # It skipped files that are not journaled after all.
         self._saw(found, ahead.begun)
         self.journaled(ahead.journaled)
         if not self._pace.drain:
@@ -315,8 +315,8 @@ class Schedule:
                 before = self._seen.get(source.name)
                 looked = _with_noticed(looks[source.name], before)
                 self._listers[source.name] = looked.lister
-                # Files of a backlog are read before the next listing, however long the last batch
-                # took: a new sweep would begin with other files.
+                # Files of a backlog are read before the next listing, even if the last batch took
+                # long: a new sweep would begin with other files.
                 more = looked.finding.has_more or (before is not None and before.finding.has_more)
                 self._seen[source.name] = _Seen(
                     finding=looked.finding,

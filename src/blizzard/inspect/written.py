@@ -11,7 +11,7 @@ from lakebed.types import FieldType
 WIDTH = 80
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _NO_TEXT = frozenset(["null", "true", "false", "yes", "no", "on", "off", "y", "n"])
-"""Words that YAML or its readers do not take as text."""
+"""Words that YAML parsers do not read as text."""
 
 
 def scalar(text: str) -> str:
@@ -22,7 +22,7 @@ def scalar(text: str) -> str:
 
 
 def field_line(field: Field) -> str:
-    """Return a field without fields of its own, or a list or map of such, on one line."""
+    """Return a field without inner fields, or a list or map of such, as one line."""
     return f"{{{', '.join(f'{key}: {value}' for key, value in _keys(field, named=True))}}}"
 
 
@@ -54,7 +54,7 @@ def pipeline_lines(
     inline: bool = False,
     bad_lines: bool = False,
 ) -> Iterator[str]:
-    """Yield the lines of a configuration: for both programs, or for one that does everything."""
+    """Yield the lines of a configuration for both programs, or for blizzard alone."""
     programs = "For blizzard alone" if inline else "One file for both programs"
     yield f"# {programs}, generated from {looked_at}."
     yield ""
@@ -66,14 +66,14 @@ def pipeline_lines(
         yield f"  {key}: {value}"
     if form.beside:
         beside = ", ".join(scalar(name) for name in form.beside)
-        yield from _comment("  ", f"What else a document holds is left out: {beside}")
+        yield from _comment("  ", f"Other members of a document are left out: {beside}")
     yield ""
     yield "sink:"
     yield f"  path: {_quoted(table)}"
     if inline:
         yield "  commit: inline"
     if partition is not None:
-        yield "  # Every file lies in such folders, and the table has the same partitions."
+        yield "  # Every file is in such folders, and the table has the same partitions."
         yield "  partition_by:"
         yield f"    prefix_template: {_quoted(partition)}"
     yield ""
@@ -104,7 +104,7 @@ def rotation_remark(renamed: Sequence[str]) -> str:
     gets = "gets another name" if len(renamed) == 1 else "get other names"
     return (
         f"{them} {gets} when the log is rotated, and would be read again under the new name; "
-        "run this once, or have the path name only files that keep their names"
+        "run this once, or let the path match only files that keep their names"
     )
 
 

@@ -235,7 +235,7 @@ def test_a_restore_that_takes_rows_and_brings_others_back_has_taken_all_of_them(
     DeltaTable(str(desk.table)).restore(2)
     (restored,) = told(audited(desk.table))
     assert restored.startswith("rows_removed: version 5 (RESTORE of ")
-    assert restored.endswith("removed 9 rows; penguin replay puts them back, or says what does")
+    assert restored.endswith("removed 9 rows; penguin replay puts them back, or says how to")
 
 
 def test_a_delete_that_is_restored(desk):

@@ -37,7 +37,7 @@ def test_a_table_that_nobody_touched_is_balanced(damage):
 def test_an_edited_entry_is_told_by_the_entry_that_follows_and_by_the_log(damage):
     damage.edit_entry(2, lambda entry: entry.update(run="another"))
     assert told(audit(damage.table)) == [
-        "digest_differs: entry 2 is not the one that was committed: the log keeps another digest",
+        "digest_differs: entry 2 is not the committed one: the log has another digest",
         (
             "chain_broken: entry 3 does not follow entry 2: it names another digest, so one of the "
             "two was changed"
@@ -48,8 +48,8 @@ def test_an_edited_entry_is_told_by_the_entry_that_follows_and_by_the_log(damage
 def test_the_last_entry_is_told_by_the_log_and_the_receipt(damage):
     damage.edit_entry(3, lambda entry: entry.update(created="2020-01-01T00:00:00+00:00"))
     assert told(audit(damage.table)) == [
-        "digest_differs: entry 3 is not the one that was committed: the log keeps another digest",
-        "receipt_differs: entry 3 is not the one that the receipt names: its digest is another",
+        "digest_differs: entry 3 is not the committed one: the log has another digest",
+        "receipt_differs: entry 3 is not the one in the receipt: its digest differs",
     ]
 
 

@@ -181,7 +181,7 @@ def test_a_digest_in_the_log_that_is_another_is_told(damage):
 
     damage.edit_actions(2, "txn", change)
     assert told(audit(damage.table)) == [
-        "digest_differs: entry 2 is not the one that was committed: the log keeps another digest"
+        "digest_differs: entry 2 is not the committed one: the log has another digest"
     ]
 
 

@@ -81,8 +81,8 @@ def test_a_promotion_of_which_only_one_file_took_its_place_is_told(promoted):
     )
     assert told(audited(promoted.table)) == [
         (
-            "promotion_half: 1 of the 2 files of entry 3 took their places; "
-            f"{one['new'][0]['filename']} did not"
+            "promotion_half: 1 of the 2 files of entry 3 were added to the table; "
+            f"{one['new'][0]['filename']} was not"
         )
     ]
 
@@ -95,8 +95,8 @@ def test_a_promotion_whose_old_file_is_still_in_the_table_is_told(promoted):
     damage.without(damage.last, lambda action: action.get("remove", {}).get("path") == old)
     assert told(audited(promoted.table)) == [
         (
-            f"file_committed_twice: entry 3 puts {one['new'][0]['filename']} in the place of "
-            f"{one['old'][0]['path']}, and both are in the table"
+            f"file_committed_twice: entry 3 replaces {one['old'][0]['path']} with "
+            f"{one['new'][0]['filename']}, and both are in the table"
         )
     ]
 

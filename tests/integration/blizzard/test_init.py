@@ -140,7 +140,7 @@ def test_the_forms_of_files_are_written_down(there: Path, tmp_path: Path) -> Non
     assert yaml.safe_load(text)["source"] | {"path": ""} == {
         "path": "", "format": "json", "records": "Records",
     }  # fmt: skip
-    assert "# What else a document holds is left out: next" in text
+    assert "# Other members of a document are left out: next" in text
     put(there, "a.json", {"index": {"_id": "1"}}, {"id": 1})
     text = run(there, "--output", "-").stdout
     assert yaml.safe_load(text)["source"]["skip_records"] == {"only_key": ["index"]}

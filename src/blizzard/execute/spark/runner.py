@@ -309,8 +309,8 @@ class SparkRunner:
 def _reason(text: str) -> str:
     """Return the most informative line of a Java stack trace."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if "Error: " in line or "Exception: " in line]
-    return (telling or lines or ["no reason given"])[-1 if telling else 0][:300]
+    errors = [line for line in lines if "Error: " in line or "Exception: " in line]
+    return (errors or lines or ["no reason given"])[-1 if errors else 0][:300]
 
 
 def _outcomes(answers: Sequence[Row]) -> list[Any]:

@@ -237,7 +237,7 @@ class ExpectedFiles:
             )
         mend = f"restore version {version - 1}, or accept it with blizzard audit --accept"
         if loss.operation == RESTORE:
-            mend = "penguin replay puts them back, or says what does"
+            mend = "penguin replay puts them back, or says how to"
             if not files.isdisjoint(superseding):
                 mend = "blizzard retract --replace puts back those that supersede others"
                 mend += "" if files <= superseding else ", and penguin replay then the others"
@@ -257,8 +257,8 @@ class ExpectedFiles:
             return None
         return _difference(
             FindingKind.FILE_COMMITTED_TWICE,
-            f"entry {step.entry} puts {min(there)} in the place of {step.old}, and both are in the "
-            f"table{self._brought_by(step.old, step)}",
+            f"entry {step.entry} replaces {step.old} with {min(there)}, and both are in the table"
+            f"{self._brought_by(step.old, step)}",
             step,
         )
 
@@ -277,7 +277,7 @@ class ExpectedFiles:
         of = f"{verb} {plural(step.left_out, 'row')} of {step.old}"
         where = "that file is in it again"
         if there != step.old:
-            where = f"files of before came back: {there} is in the table"
+            where = f"earlier files came back: {there} is in the table"
         if there not in lineage.active:
             where = f"they are in {min(lineage.forward(there).active)} now"
         out = "" if step.supersedes else " out of the table"

@@ -101,8 +101,8 @@ class FileBooks:
         if done and len(known) < len(new) and self.log.is_whole:
             lacking = next(path for path in new if not self._is_known(path))
             message = (
-                f"{len(known)} of the {len(new)} files of entry {entry.sequence} took their "
-                f"places; {lacking} did not"
+                f"{len(known)} of the {len(new)} files of entry {entry.sequence} were added to the "
+                f"table; {lacking} was not"
             )
             yield Difference.of(entry, FindingKind.PROMOTION_HALF, message, file=lacking)
 

@@ -262,7 +262,7 @@ class JournalBooks:
         if kept is not None and kept != digest_number(digest):
             yield self._differs(
                 FindingKind.DIGEST_DIFFERS,
-                f"entry {number} is not the one that was committed: the log keeps another digest",
+                f"entry {number} is not the committed one: the log has another digest",
                 number,
                 version=version,
             )
@@ -271,7 +271,7 @@ class JournalBooks:
         if named is not None and is_named and named.digest != digest:
             yield self._differs(
                 FindingKind.RECEIPT_DIFFERS,
-                f"entry {number} is not the one that the receipt names: its digest is another",
+                f"entry {number} is not the one in the receipt: its digest differs",
                 number,
             )
 

@@ -271,7 +271,7 @@ def _lines(file: Beginning) -> _Found:
         return _Found(tuple(found), why_not, is_json=is_json)
     if not found and not file.whole:
         # Such a line may be a document, too.
-        return _Found((), "no line ends within what was read of it; --sample reads more")
+        return _Found((), "no line ends within the bytes read of it; --sample reads more")
     return _Found(tuple(found))
 
 
@@ -303,7 +303,7 @@ def _documents(file: Beginning) -> _Found:
         return _Found(good, f"one of its records is {_kind(other)}, not an object")
     if good or file.whole:
         return _Found(good, None if good else "there is no record in it", cut=cut)
-    return _Found((), "no record ends within what was read of it; --sample reads more")
+    return _Found((), "no record ends within the bytes read of it; --sample reads more")
 
 
 def _not_utf8(wrong: UnicodeDecodeError) -> str:
