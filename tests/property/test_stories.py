@@ -12,8 +12,8 @@ from tests.support.stories import DeltaRs, Story
 
 VERBS = [
     "arrive", "change", "land_only", "batch", "commits", "retracts", "replaces", "erases",
-    "compacts", "replays", "accepts", "restores", "optimizes", "deletes", "updates", "merges",
-    "appends", "checkpoints", "dies", "loses",
+    "compacts", "replays", "accepts", "restores", "optimizes", "deletes", "marks", "updates",
+    "merges", "appends", "checkpoints", "dies", "loses",
 ]  # fmt: skip
 SMALL = st.integers(0, 11)
 STEPS: st.SearchStrategy[Any] = st.lists(
@@ -54,6 +54,12 @@ def story(*steps, provenance=False, on_change="error", inline=False):
 @story(
     ("replaces", 0, 4), ("replaces", 1, 4), ("compacts", 0, 0)
 )  # Two source files that shared a data file, replaced one after the other.
+@story(("marks", 0, 0), ("optimizes", 0, 0))  # Rows deleted in place, and then rewritten.
+@story(
+    ("arrive", 0, 1), ("marks", 4, 0), ("retracts", 2, 0), provenance=True
+)  # The same beside a retracted row.
+@story(("marks", 1, 0), ("marks", 2, 0))  # Two deletions in place of one data file.
+@story(("marks", 1, 0), ("restores", 0, 0), ("marks", 2, 0))
 @settings(
     max_examples=int(os.environ.get("STORIES", "20")),
     deadline=None,

@@ -122,17 +122,18 @@ class JournalEvidence:
         name = layout.file_name(one.path)
         # A released file was committed in a later version than the rest of its entry.
         first = None if name in in_log.held else in_log.version
-        if one.path in lineage.active:
+        active, own = lineage.active.get(one.path), lineage.removed.get(one.path)
+        if active is not None and not active.deletions:
             added = lineage.added(one.path)
             return replace(one, state=FileState.IN_TABLE, version=first if added < 0 else added)
-        if one.path not in lineage.removed:
+        if active is None and own is None:
             return self._aside(one, name, in_log)
-        trace, own = lineage.forward(one.path), lineage.removed[one.path]
+        trace, form = lineage.forward(one.path), active or lineage.past.get(one.path)
         lost = max((*trace.altered, *(version for _name, version in trace.removed)), default=None)
         version = own if lost is None else lost
         by = self.log.commit(version)
         state = FileState.REMOVED
-        if trace.active:
+        if trace.active and (form is None or form.deleted < one.rows):
             state = FileState.REWRITTEN if lost is None else FileState.ALTERED
         elif not trace.altered and all(last in self._takers for last, _version in trace.removed):
             state = FileState.RETRACTED
@@ -158,18 +159,21 @@ class JournalEvidence:
 
         An entry may have removed all of these and kept others, which live on in other files.
         """
-        waiting = [one.path]
+        waiting, is_taken = [one.path], False
         while waiting:
             path = waiting.pop()
             taker = self._takers.get(path)
             if key is None or taker is None:
                 return one
+            is_taken |= key in _retracted(taker) or taker.uri_of(key) in taker.erased
             names = came_for(taker, path)
             new = [file for file in taker.data_files if file.filename in names]
             if not all(file.source_files for file in new):
                 return one
             waiting += [file.filename for file in new if key in file.source_files]
-        return replace(one, state=FileState.RETRACTED)
+        # Rows that were deleted in place before are not in the new files, either.
+        is_gone = one.state in (FileState.REMOVED, FileState.DISCARDED) and not is_taken
+        return one if is_gone else replace(one, state=FileState.RETRACTED)
 
     def _is_accepted(self, removed: Commit | None) -> bool:
         """Whether an operator accepted this removal by another writer."""
@@ -259,17 +263,20 @@ class JournalEvidence:
         }
 
     def altered_sources(self) -> set[str]:
-        """Return the keys of source files with rows in data files that other writers removed.
+        """Return the keys of source files with rows in data files that other writers changed.
 
         For a file that a retraction wrote, this includes the source files that it retracted.
         """
         found, known = set[str](), dict[str, set[str]]()
         lineage = self.log.follow(None)
+        changed = [path for path, file in lineage.active.items() if file.deletions]
         for path, version in lineage.removed.items():
             trace = lineage.forward(path)
             is_moved = not (trace.altered or trace.removed)
-            if version == BEFORE or version in lineage.ours or is_moved:
-                continue
+            is_ours = version in lineage.ours and not trace.altered
+            if not (version == BEFORE or is_ours or is_moved):
+                changed.append(path)
+        for path in changed:
             name = layout.file_name(path)
             if name not in known and layout.file_id(path) is not None:
                 entry = likely_naming(self.journal, name, self.last)

@@ -273,10 +273,10 @@ def taken_out(answer: Answer, cli: CommandPrefix) -> tuple[str, WayOut]:
     """Say what other writers did to the rows of a file, with a way out."""
     files = in_state(answer)
     if answer.state is FileState.ALTERED:
-        word = "its data file was" if len(files) == 1 else "its data files were"
+        of = "its data file" if len(files) == 1 else "its data files"
         since = (
-            f"{word} rewritten since: {removals(files)}. Some of its rows may have been removed "
-            "by that, and the log does not say which"
+            f"rows of {of} were rewritten or deleted since: {removals(files)}. Some of its rows "
+            "may have been removed by that, and the log does not say which"
         )
         return since, WayOut(advice="`blizzard trace` says where a row of the table came from.")
     read, left = row_count(answer), present_count(answer)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from blizzard.answers.answer import Answer, DataFile, FileRetraction, Read, Resolution
+from blizzard.answers.answer import Answer, DataFile, FileRetraction, FileState, Read, Resolution
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.why import NOT_TAKEN, Pipelines
 from blizzard.answers.why import why as answers_to
@@ -140,6 +140,7 @@ def _resolution(one: Resolution) -> str:
 def _data_file(one: DataFile) -> str:
     shared = f", shared by {one.sources:,} source files" if one.sources > 1 else ""
     version = "" if one.version is None else f", version {one.version}"
-    removed = "" if one.removed_version is None else f", removed in version {one.removed_version}"
+    verb = "changed" if one.state is FileState.ALTERED else "removed"
+    removed = "" if one.removed_version is None else f", {verb} in version {one.removed_version}"
     facts = f"{plural(one.rows, 'row')}{shared}, {in_words(one.bytes)}"
     return f"{one.path}: {one.state.value}{version}{removed}; {facts}"

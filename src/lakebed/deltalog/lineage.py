@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
-from lakebed.deltalog.actions import CommitInfo, FileAction, LogActions, LogHistory
+from lakebed.deltalog.actions import CommitInfo, FileAction, FileKey, LogActions, LogHistory
 
 RESTORE = "RESTORE"
 BEFORE = -1
@@ -32,13 +32,21 @@ class Active:
     """The version that added it in its present form."""
     of_others: bool
     """Whether its rows are another writer's own, and come from no other file."""
-    altered_by: int | None = None
-    """The version that deleted rows in place."""
+    deletions: tuple[tuple[int, int], ...] = ()
+    """The versions that deleted rows in place, each with the number of rows deleted by then."""
 
     @property
     def visible(self) -> int | None:
         """Return how many rows readers see; None if unknown."""
         return None if self.rows is None else self.rows - self.deleted
+
+    def since(self, before: "Active | None", version: int) -> "Active":
+        """Return this form of a file with its deletions; a RESTORE may undo some of the earlier."""
+        earlier = () if before is None else before.deletions
+        known = tuple(one for one in earlier if one[1] <= self.deleted)
+        if self.deleted > (known[-1][1] if known else 0):
+            known += ((version, self.deleted),)
+        return replace(self, deletions=known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +118,8 @@ class Lineage:
     sources_of: Callable[[str], frozenset[int] | None] = lambda _name: None
     """Returns the source files with rows in a data file; None if unknown."""
     _values: dict[PartitionKey, PartitionKey] = field(default_factory=dict)
+    _forms: dict[FileKey, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    """The deletions in each form that a file ever had."""
     _traces: dict[str, Trace] = field(default_factory=dict)
 
     @classmethod
@@ -133,7 +143,10 @@ class Lineage:
                 self.removed[remove.path] = BEFORE
             for add in adds:
                 self.removed.pop(add.path, None)
-                self.active[add.path] = self._active(add, BEFORE, of_others=False)
+                new, before = self._active(add, BEFORE, of_others=False), self.active.get(add.path)
+                if before is not None:
+                    new = replace(before, deleted=new.deleted).since(before, BEFORE)
+                self.active[add.path] = new
             return {}
         gone = self._remove(found.version, removes)
         if found.info.is_ours and gone:
@@ -147,8 +160,13 @@ class Lineage:
             file = self._active(add, found.version, of_others=of_others)
             if before is not None and before.written == file.written:
                 gone[add.path] = before  # Re-added, say with other statistics.
-                altered_by = found.version if file.deleted > before.deleted else before.altered_by
-                file = replace(file, of_others=before.of_others, altered_by=altered_by)
+                file = replace(file, of_others=before.of_others).since(before, found.version)
+            elif file.deleted:
+                file = file.since(self.past.get(add.path), BEFORE)
+            if file.deleted:
+                # A RESTORE brings back an earlier form, with the deletions that made it.
+                known = self._forms.setdefault(add.key, file.deletions)
+                file = replace(file, deletions=known)
             self.active[add.path] = file
         if gone and adds and found.info.operation != RESTORE:
             self._rewrite(found, gone)
@@ -303,9 +321,10 @@ class Lineage:
         waiting, seen = [name], {name}
         while waiting:
             current = waiting.pop()
-            if (file := self.active.get(current)) is not None:
+            file = self.active.get(current) or self.past.get(current)
+            altered |= set() if file is None else {by for by, _rows in file.deletions}
+            if current in self.active:
                 active.add(current)
-                altered |= set() if file.altered_by is None else {file.altered_by}
                 continue
             version = self.removed.get(current, BEFORE)
             if ends(current, version):
@@ -377,6 +396,7 @@ class Lineage:
             values=self._values.setdefault(values, values),  # Shared by the files of a partition.
             version=version,
             of_others=of_others,
+            deletions=((BEFORE, add.deleted_rows),) if add.deleted_rows else (),
         )
 
 

@@ -26,8 +26,11 @@ from lakebed.layout import held_transaction, journal_transaction
 from lakebed.seek import seek
 from lakebed.storage.store import Reader
 
-REMOVALS = ("remove.path", "remove.deletionTimestamp", "remove.partitionValues")
-ADDS = ("add.path", "add.partitionValues")
+REMOVALS = (
+    *("remove.path", "remove.deletionTimestamp", "remove.partitionValues"),
+    "remove.deletionVector",
+)
+ADDS = ("add.path", "add.partitionValues", "add.deletionVector")
 GONE = -1
 """Marks a version that was cleaned up: it is older than all others."""
 NEAR = 8
@@ -87,6 +90,8 @@ class LogSearch:
     """The files of the checkpoint, among those looked up."""
     _looked_up: set[str] = field(default_factory=set)
     """The file names that were looked up in the checkpoint."""
+    _has_changed: bool = False
+    """Whether the files with deleted rows were looked up in it, too."""
 
     def entry(self, pipeline: str, journal: str, sequence: int) -> EntryInLog:
         """Return whether an entry is committed, and in which version."""
@@ -154,13 +159,15 @@ class LogSearch:
             return Lineage()
         gone = self._removals()
         names = set(gone) if files is None else set(map(_last, files))
-        if self._lineage is None or not names <= self._looked_up:
+        changed = files is None and not self._has_changed
+        if self._lineage is None or changed or not names <= self._looked_up:
             older, waiting = len(self._older), names
             while waiting:
                 versions = list(self._removing(tail, waiting))
                 waiting = {_last(add.path) for each in versions for add in each.adds} - names
                 names |= waiting
-            new = self._in_checkpoint(tail, names - self._looked_up)
+            new = self._in_checkpoint(tail, names - self._looked_up, changed=changed)
+            self._has_changed |= changed
             self._checkpointed |= {add.path: add for add in new}
             self._looked_up |= names
             if self._lineage is None or older < len(self._older):
@@ -181,7 +188,11 @@ class LogSearch:
         checkpoint = LogActions(version=tail.first - 1, is_checkpoint=True)
         checkpoint.files = [
             *(removal for removal in removals if removal.path not in known),
-            *(add for path, add in self._checkpointed.items() if path not in lineage.active),
+            *(
+                add
+                for path, add in self._checkpointed.items()
+                if path not in lineage.active or lineage.active[path].deleted != add.deleted_rows
+            ),
         ]
         lineage.take(checkpoint)
         for number in self._numbers(tail):
@@ -245,13 +256,15 @@ class LogSearch:
             if abs((at or 0) - at_ms) > CLOCKS_DIFFER_MS:
                 return
 
-    def _in_checkpoint(self, tail: LogSegment, names: set[str]) -> Iterator[FileAction]:
-        """Yield the files of the checkpoint with some names."""
-        if tail.checkpoint is None or not names:
+    def _in_checkpoint(
+        self, tail: LogSegment, names: set[str], *, changed: bool
+    ) -> Iterator[FileAction]:
+        """Yield the files of the checkpoint with some names, and perhaps all with deleted rows."""
+        if tail.checkpoint is None or not (names or changed):
             return
         resolve = path_resolver(self.store)
         for batch in checkpoint_batches(self.store, tail.checkpoint, ADDS):
-            for add in _adds_named(batch, names):
+            for add in _adds_named(batch, names, changed=changed):
                 yield FileAction.of(add, resolve, added=True)
 
     def _tail(self) -> LogSegment | None:
@@ -297,11 +310,17 @@ def _last(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _adds_named(batch: pa.RecordBatch, names: Container[str]) -> Iterator[Mapping[str, Any]]:
-    """Yield the adds with some file names; all others stay columns."""
+def _adds_named(
+    batch: pa.RecordBatch, names: Container[str], *, changed: bool
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the adds with some file names, or with deleted rows; all others stay columns."""
     if "add" not in batch.schema.names:
         return
     adds = batch.column("add")
+    marked: list[bool] = []
+    if changed and adds.type.get_field_index("deletionVector") >= 0:
+        kinds = pc.struct_field(adds, ["deletionVector", "storageType"])
+        marked = kinds.is_valid().to_pylist()
     for place, path in enumerate(pc.struct_field(adds, "path").to_pylist()):
-        if path is not None and _last(unquote(path)) in names:
+        if path is not None and (_last(unquote(path)) in names or (marked and marked[place])):
             yield adds[place].as_py()

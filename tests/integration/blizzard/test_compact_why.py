@@ -56,7 +56,7 @@ def test_rows_beside_others_that_another_writer_deleted_are_not_said_to_be_remov
     told, file = asked(desk, "1.ndjson")
     assert (told["state"], file["state"]) == ("altered", "altered")
     assert (file["replaced_by"], file["removed_version"]) == (None, desk.version)
-    assert "its data file was rewritten since: DELETE" in told["answer"]
+    assert "rows of its data file were rewritten or deleted since: DELETE" in told["answer"]
     assert "may have been removed" in told["answer"]
     (new,) = entries(desk.table)[-1].rewrites[0].new
     assert desk.said("why", str(desk.table / new.filename))["state"] == "altered"

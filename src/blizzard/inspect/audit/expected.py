@@ -166,7 +166,14 @@ class ExpectedFiles:
         """
         lineage = self.log.lineage
         whole: dict[int, dict[str, int]] = {}
-        altered: set[int] = set()
+        # Entries that rewrite a file leave out the rows that were deleted in place before.
+        olds = {step.old: step.version for step in self.steps if step.deleted}
+        altered = {
+            version
+            for path, until in olds.items()
+            for version, _rows in (lineage.past[path].deletions if path in lineage.past else ())
+            if version < until
+        }
         for path, rows in self._expected.items():
             trace = lineage.trace(path)
             if trace.is_unknown:
@@ -188,9 +195,9 @@ class ExpectedFiles:
                 if (left := rows - self._taken_of(path, rows, taken))
             }
             rewrite = lineage.rewrites.get(version) if version in altered else None
-            rewritten = 0 if rewrite is None else max(0, rewrite.lost - self._deleted[version])
-            names = {*files, *(rewrite.removed if rewrite and rewritten else ())}
-            if rows := sum(files.values()) + rewritten:
+            some = 0 if rewrite is None else max(0, rewrite.lost - self._deleted[version])
+            names = {*files, *(rewrite.removed if rewrite and some else ())}
+            if rows := sum(files.values()) + some:
                 yield from self._loss(version, rows, names, superseding)
 
     def _count_given_up(self) -> None:
@@ -364,7 +371,8 @@ class ExpectedFiles:
         lineage = self.log.lineage
         for version in sorted(lineage.forward(path).altered):
             rewrite = lineage.rewrites.get(version)
-            if rewrite and rewrite.lost - self._deleted[version] >= step.left_out:
+            lost = 0 if rewrite is None else rewrite.lost - self._deleted[version]
+            if version > step.version and lost >= step.left_out:
                 return version
         return None
 
