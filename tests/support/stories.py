@@ -211,11 +211,14 @@ class Story(Taken):
         active = sorted(self.active - marked)
         if not active:
             return
-        (self.table / active[which % len(active)]).unlink()
+        file = self.table / active[which % len(active)]
+        body = file.read_bytes()
+        file.unlink()
         self.rows_changed = True
         self.decided |= {number for ids in self.ever.values() for number in ids}
-        if self.order("fsck", "--repair", "--yes").exit_code:
-            self.order("fsck", "--repair", "--rows-lost", "--yes")
+        lost = self.order("fsck", "--repair", "--yes").exit_code
+        if lost and self.order("fsck", "--repair", "--rows-lost", "--yes").exit_code:
+            file.write_bytes(body)  # It says to put the file back.
         if redone % 2:
             self.cli("redo", "--yes")
             self.ingest()
