@@ -206,9 +206,7 @@ class Story(Taken):
 
     def loses(self, which: int, redone: int) -> None:
         """A data file of the table is deleted; fsck repairs the log, and its sources are redone."""
-        # Whether deleted rows are in a lost file cannot be told: fsck asks for a RESTORE.
-        marked = {path for path, add in added(self).items() if "deletionVector" in add}
-        active = sorted(self.active - marked)
+        active = sorted(self.active)
         if not active:
             return
         file = self.table / active[which % len(active)]

@@ -30,6 +30,8 @@ from lakebed.storage.store import Reader
 if TYPE_CHECKING:
     from lakebed.deltalog.search import EntryInLog, LogSearch
 
+CHANGED = (FileState.REMOVED, FileState.DISCARDED, FileState.ALTERED)
+"""The states of data files that another writer changed."""
 MOST_ENTRIES = 100
 """The most entries of one commit to search for a file's replacement."""
 
@@ -171,9 +173,11 @@ class JournalEvidence:
             if not all(file.source_files for file in new):
                 return one
             waiting += [file.filename for file in new if key in file.source_files]
-        # Rows that were deleted in place before are not in the new files, either.
-        is_gone = one.state in (FileState.REMOVED, FileState.DISCARDED) and not is_taken
-        return one if is_gone else replace(one, state=FileState.RETRACTED)
+        if is_taken or one.state not in CHANGED:
+            return replace(one, state=FileState.RETRACTED)
+        # Another writer deleted them before, so they are not in the new files, either.
+        is_accepted = self._is_accepted(self.log.commit(one.removed_version))
+        return replace(one, state=FileState.DISCARDED if is_accepted else FileState.REMOVED)
 
     def _is_accepted(self, removed: Commit | None) -> bool:
         """Whether an operator accepted this removal by another writer."""

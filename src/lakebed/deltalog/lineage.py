@@ -154,23 +154,29 @@ class Lineage:
         # Rows that come from no other file are another writer's own.
         theirs = all(one.of_others for one in gone.values())
         for add in adds:
-            self.removed.pop(add.path, None)
-            before = gone.get(add.path) or self.active.get(add.path)
             of_others = theirs and not found.info.is_ours and (add.data_change or bool(removes))
-            file = self._active(add, found.version, of_others=of_others)
-            if before is not None and before.written == file.written:
-                gone[add.path] = before  # Re-added, say with other statistics.
-                file = replace(file, of_others=before.of_others).since(before, found.version)
-            elif file.deleted:
-                file = file.since(self.past.get(add.path), BEFORE)
-            if file.deleted:
-                # A RESTORE brings back an earlier form, with the deletions that made it.
-                known = self._forms.setdefault(add.key, file.deletions)
-                file = replace(file, deletions=known)
-            self.active[add.path] = file
+            self._add(add, found.version, gone, of_others=of_others)
         if gone and adds and found.info.operation != RESTORE:
             self._rewrite(found, gone)
         return gone
+
+    def _add(
+        self, add: FileAction, version: int, gone: dict[str, Active], *, of_others: bool
+    ) -> None:
+        """Record a file that a version added, perhaps one that it removed as it was before."""
+        self.removed.pop(add.path, None)
+        before = gone.get(add.path) or self.active.get(add.path)
+        file = self._active(add, version, of_others=of_others)
+        if before is not None and before.written == file.written:
+            gone[add.path] = before  # Re-added, say with other statistics.
+            file = replace(file, of_others=before.of_others).since(before, version)
+        elif file.deleted:
+            file = file.since(self.past.get(add.path), BEFORE)
+        if file.deleted:
+            # A RESTORE brings back an earlier form, with the deletions that made it.
+            known = self._forms.setdefault(add.key, file.deletions)
+            file = replace(file, deletions=known)
+        self.active[add.path] = file
 
     def recall(self, adds: Iterable[FileAction]) -> None:
         """Add files of a checkpoint that no folded version names."""

@@ -215,3 +215,84 @@ def test_a_vector_that_cannot_be_read_stops_the_command_by_name(desk: Crowded, d
         desk.erase("id = 1")
     assert isinstance(told.value, VectorUnreadable) is (damage != "gone")
     assert vector.name in str(told.value)
+
+
+def answers(desk: Crowded) -> dict[str, str]:
+    """Return the state of each source file, which `why` and `files` agree on."""
+    found = {}
+    for name in ("a", "b", "c"):
+        (why,) = map(
+            json.loads, desk.cli("why", f"{name}.ndjson", "--output", "json").stdout.splitlines()
+        )
+        (listed,) = map(
+            json.loads, desk.cli("files", f"{name}.ndjson", "--output", "json").stdout.splitlines()
+        )
+        assert listed["state"] == why["state"]
+        found[name] = why["state"]
+    return found
+
+
+def losses(desk: Crowded) -> list[int | None]:
+    """Return the versions whose losses the audit names."""
+    audit = audit_of(sink_location(desk.settings))
+    assert {one.kind for one in audit.differences} <= {FindingKind.ROWS_REMOVED}
+    return [one.version for one in audit.differences]
+
+
+@pytest.mark.parametrize("checkpointed", [False, True])
+def test_what_was_deleted_in_place_is_missed_whatever_rewrites_the_file_since(
+    desk: Crowded, checkpointed: bool
+):
+    desk.penguin()
+    delete(desk, 1)
+    delete(desk, 7, 8)
+    assert answers(desk) == {"a": "altered", "b": "altered", "c": "removed"}
+    if checkpointed:
+        DeltaTable(str(desk.table)).create_checkpoint()
+    assert desk.cli("files", "--check").exit_code == 1
+    DeltaTable(str(desk.table)).optimize.compact()
+    assert ids(desk) == [2, 3, 4, 5, 6] == in_files(desk)
+    assert answers(desk) == {"a": "altered", "b": "altered", "c": "removed"}
+    assert losses(desk) == [3, 4]
+
+
+def test_each_deletion_in_place_of_one_file_is_a_loss_of_its_own(desk: Crowded):
+    desk.penguin()
+    delete(desk, 1)
+    delete_in_place(desk, file_with(desk, 3), [0, 1])
+    assert ids(desk) == [3, 4, 5, 6, 7, 8]
+    assert losses(desk) == [3, 4]
+    for version in ("3", "4"):
+        done = desk.cli("audit", "--accept", version, "--reason", "asked for")
+    assert (done.exit_code, losses(desk)) == (0, [])
+
+
+def test_a_row_deleted_in_place_beside_retracted_ones_is_missed(desk: Crowded):
+    desk.penguin()
+    delete(desk, 1)
+    assert desk.cli("retract", "b.ndjson", "--yes").exit_code == 0
+    desk.penguin()
+    assert ids(desk) == [2, 3, 7, 8]
+    assert answers(desk) == {"a": "altered", "b": "retracted", "c": "in_table"}
+    assert losses(desk) == [3]
+
+
+def test_all_rows_of_a_file_deleted_in_place_beside_retracted_ones_are_missed(desk: Crowded):
+    desk.penguin()
+    delete(desk, 1, 2, 3)
+    assert desk.cli("retract", "b.ndjson", "--yes").exit_code == 0
+    desk.penguin()
+    assert ids(desk) == [7, 8]
+    assert answers(desk) == {"a": "removed", "b": "retracted", "c": "in_table"}
+    assert losses(desk) == [3]
+
+
+def test_a_restore_undoes_a_deletion_in_place_and_another_brings_it_back(desk: Crowded):
+    desk.penguin()
+    delete(desk, 1)
+    DeltaTable(str(desk.table)).restore(2)
+    assert (ids(desk), losses(desk)) == ([1, 2, 3, 4, 5, 6, 7, 8], [])
+    assert answers(desk) == dict.fromkeys("abc", "in_table")
+    DeltaTable(str(desk.table)).restore(3)
+    assert (ids(desk), losses(desk)) == ([2, 3, 4, 5, 6, 7, 8], [3])
+    assert answers(desk) == {"a": "altered", "b": "altered", "c": "in_table"}
