@@ -151,8 +151,17 @@ def row_count(answer: Answer) -> int:
 def present_count(answer: Answer) -> int:
     """Count the rows of the file that are in the table, as far as known."""
     erased = sum(one.rows for one in answer.erased if one.is_done)
-    removed = sum(one.own_rows or 0 for one in answer.data_files if one.state is FileState.REMOVED)
+    out = (FileState.REMOVED, FileState.DISCARDED)
+    removed = sum(one.own_rows or 0 for one in answer.data_files if one.state in out)
     return max(0, row_count(answer) - erased - removed)
+
+
+def rows_gone(answer: Answer) -> str:
+    """Say how many of the rows of a file have been removed: `its rows have` if all."""
+    read, left = row_count(answer), present_count(answer)
+    if not left:
+        return "its rows have"
+    return f"{read - left:,} of its {read:,} rows {'has' if read - left == 1 else 'have'}"
 
 
 def pending(answer: Answer) -> str:
@@ -279,13 +288,11 @@ def taken_out(answer: Answer, cli: CommandPrefix) -> tuple[str, WayOut]:
             "may have been removed by that, and the log does not say which"
         )
         return since, WayOut(advice="`blizzard trace` says where a row of the table came from.")
-    read, left = row_count(answer), present_count(answer)
-    rows = f"{read - left:,} of its {read:,} rows" if left else "its rows"
-    has = "has" if left and read - left == 1 else "have"
-    since = f"{rows} {has} been removed from the table since: {removals(files)}"
+    gone = rows_gone(answer)
+    since = f"{gone} been removed from the table since: {removals(files)}"
     if all(one.removed_by == FORGET for one in files):
         # No earlier version of this log has them.
-        since = f"the log lost that; {rows} {has} been left out of the table: {removals(files)}"
+        since = f"the log lost that; {gone} been left out of the table: {removals(files)}"
         path = answer.path or ""
         again = replacing((path,), path, cli)
         return since, WayOut(advice="Read the file again.", commands=again)

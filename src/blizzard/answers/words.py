@@ -250,9 +250,9 @@ def _discarded(case: Case) -> Words:
     removed = [one for one in aside if one.removed_version is not None]
     if removed:
         return says(
-            f"It was read with {_read_with(case.answer)} and committed, and its rows have been "
-            f"removed from the table since: {phrases.removals(removed)}; an operator has accepted "
-            "that.",
+            f"It was read with {_read_with(case.answer)} and committed, and "
+            f"{phrases.rows_gone(case.answer)} been removed from the table since: "
+            f"{phrases.removals(removed)}; an operator has accepted that.",
             phrases.TIME_TRAVEL,
         )
     files = plural(len(aside), "data file")

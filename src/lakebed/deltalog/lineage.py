@@ -179,10 +179,10 @@ class Lineage:
         self.active[add.path] = file
 
     def recall(self, adds: Iterable[FileAction]) -> None:
-        """Add files of a checkpoint that no folded version names."""
+        """Add files of the checkpoint that no version since has removed."""
         self._traces.clear()
         for add in adds:
-            if add.path not in self.active and self.removed.get(add.path, BEFORE) == BEFORE:
+            if add.path not in self.active and self.removed.get(add.path, BEFORE) < self.first:
                 self.removed.pop(add.path, None)
                 self.active[add.path] = self._active(add, BEFORE, of_others=False)
 

@@ -69,6 +69,23 @@ def test_rows_that_another_engine_deleted_are_not_in_until_it_is_accepted(desk: 
 
 
 @pytest.mark.unbalanced("rows_removed")
+def test_an_accepted_loss_of_some_rows_is_not_one_of_all(desk: Taken) -> None:
+    """A file that was read with two entries has rows in two data files."""
+    desk.land(NAME, {"id": 1}, {"id": "2"})
+    desk.more = {"error_handling": {"on_bad_record": "quarantine"}}
+    desk.configure({"fields": [ID]})
+    desk.ingest()
+    desk.configure({"fields": [ID], "coerce": True})
+    assert desk.cli("dlq", "replay", "--all", "--yes").exit_code == 0
+    desk.penguin()
+    delete(desk, "id = 1")
+    version = str(DeltaTable(str(desk.table)).version())
+    assert "1 of its 2 rows has been removed" in why(desk)["answer"]
+    assert desk.cli("audit", "--accept", version, "--reason", "asked for").exit_code == 0
+    assert "1 of its 2 rows has been removed" in why(desk)["answer"]
+
+
+@pytest.mark.unbalanced("rows_removed")
 def test_the_sentence_of_a_day_warns_of_rows_that_a_rewriting_may_have_removed(desk: Taken) -> None:
     desk.land(NAME, {"id": 1}, {"id": 2}, {"id": 3})
     desk.ingest()
