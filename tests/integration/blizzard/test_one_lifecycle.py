@@ -345,7 +345,7 @@ def test_a_pipeline_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
     done = desk.cli("why", NAME)
     assert done.exit_code == 0, done.output
     assert "in_table" in done.stdout
-    assert "pipeline broken was not asked" in done.stderr
+    assert "pipeline broken was not searched" in done.stderr
     unknown = desk.cli("why", "nothing-like-it")
     assert unknown.exit_code == 1
     assert "pipeline broken" in unknown.output or "cannot be" in unknown.output
