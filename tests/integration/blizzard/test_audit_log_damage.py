@@ -17,7 +17,7 @@ from tests.support.audits import audited as audit
 
 pytestmark = pytest.mark.unbalanced(*FindingKind, UNREADABLE)
 
-MEND = "; restore version 3, or accept it with blizzard audit --accept"
+MEND = "; restore version 3, or accept it with blizzard audit --accept 4 --reason TEXT"
 
 
 @pytest.fixture(scope="module")

@@ -242,7 +242,8 @@ class ExpectedFiles:
                 f", but {plural(document.rows, 'row')} of {plural(len(document.files), 'file')} "
                 "were accepted"
             )
-        mend = f"restore version {version - 1}, or accept it with blizzard audit --accept"
+        accept = f"blizzard audit --accept {version} --reason TEXT"
+        mend = f"restore version {version - 1}, or accept it with {accept}"
         if loss.operation == RESTORE:
             mend = "penguin replay puts them back, or says how to"
             if not files.isdisjoint(superseding):
