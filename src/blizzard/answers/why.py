@@ -193,11 +193,12 @@ def why_data_file(evidence: PipelineEvidence, store: Reader, path: str) -> Answe
         entry = naming_data_file(table.journal, name, table.last)
         if entry is not None:
             return _of_entry(evidence, store, table, entry, name)
-    if not is_path:
+    if facts is None:
+        # A name without its folder may be that of a file in a partition.
         found = path_in_log(evidence, name)
-        if found is None:
+        if found is None and not is_path:
             return None
-        path, facts = found, store.head(found)
+        path, facts = (path, None) if found is None else (found, store.head(found))
     bare, log = _bare(evidence, store, path, facts), evidence.log.search()
     lineage = log.follow([path])
     if path in lineage.active or path in lineage.removed:

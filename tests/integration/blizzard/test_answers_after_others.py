@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakebed.layout import log_version
 from tests.support.promotions import ID
 from tests.support.retractions import Taken
 
@@ -184,3 +186,22 @@ def test_a_data_file_of_another_program_is_found_by_its_name_or_uuid(
     if not is_removed:
         uuid = theirs.removeprefix("part-00001-").removeprefix("part-00000-")[:36]
         assert why(desk, uuid)["path"] == theirs
+
+
+@pytest.mark.parametrize("suffix", ["", ".parquet"])
+def test_a_data_file_of_another_program_in_a_folder_is_found_by_its_bare_name(
+    tmp_path: Path, suffix: str
+) -> None:
+    desk = Taken(tmp_path, {"fields": [ID]})
+    desk.land(NAME, {"id": 1})
+    desk.ingest()
+    name = "0192f0c1-2f3a-7d4e-8a5b-0123456789ab"
+    (desk.table / "d").mkdir()
+    pq.write_table(pa.table({"id": pa.array([5], pa.int64())}), desk.table / f"d/{name}.parquet")
+    size = (desk.table / f"d/{name}.parquet").stat().st_size
+    facts = {"partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": True}
+    add = {"add": {"path": f"d/{name}.parquet", **facts}}
+    desk.store.create(log_version(desk.version + 1), json.dumps(add).encode())
+    answer = why(desk, f"{name}{suffix}")
+    assert (answer["state"], answer["reason"]) == ("foreign", "in_table")
+    assert answer["path"] == f"d/{name}.parquet"
