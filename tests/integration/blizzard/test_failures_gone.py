@@ -68,7 +68,7 @@ def test_a_file_that_is_gone_is_told_and_given_up_by_its_uri(bench, desk):
     assert (why["state"], why["gone"], why["failure"]["entry"]) == ("failed", True, 1)
     again = desk.run("dlq", "retry", "--file", uri)
     assert again.exit_code == 1
-    assert "is not in its source any more" in again.stderr
+    assert "is no longer in its source" in again.stderr
     assert "not among the failed files" not in again.stderr
     both = desk.run("dlq", "discard", "--deleted", "--all")
     assert (both.exit_code, "or --deleted for deleted files" in both.stderr) == (2, True)

@@ -192,7 +192,7 @@ def test_files_that_failed_give_once_its_own_exit_code_and_name_quarantine(tmp_p
     desk.landing.write("bad.ndjson", b'{"id": 1}\n{no\n')
     run = desk.cli("--once")
     assert run.exit_code == 3
-    hint = "1 file failed by a bad line; error_handling.on_bad_record: quarantine would set bad"
+    hint = "1 file failed by a bad line; error_handling.on_bad_record: quarantine would quarant"
     for shown in (run, desk.cli("dlq", "list")):
         assert hint in shown.output
     assert "error_handling:\n        on_bad_record: quarantine" in desk.cli("status").output

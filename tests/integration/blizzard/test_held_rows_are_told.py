@@ -105,7 +105,7 @@ def test_a_log_that_cannot_be_read_hides_nothing_else(desk):
     assert done.exit_code == 1
     assert "last batch 2" in done.stdout
     assert "it is not known what penguin holds" in done.stdout
-    assert "held       not known" in desk.cli("journal", "2").stdout
+    assert "held       unknown" in desk.cli("journal", "2").stdout
 
 
 def test_the_summary_of_a_run_counts_what_is_held(desk):

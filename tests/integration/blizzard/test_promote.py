@@ -225,7 +225,7 @@ def test_a_column_is_added_by_its_type_where_columns_are_added(tmp_path):
         ({"fields": [ID, {**PRICE, "nullable": False}]}, "price", None, "nullable: true"),
         ({"fields": [ID], "unknown_fields": "add"}, "a.b", "int64", "inside a struct"),
         ({"fields": [ID], "unknown_fields": "add"}, "tags[]", "int64", "inside a list"),
-        ({"fields": [ID], "unknown_fields": "add"}, "price", "struct", "not a type"),
+        ({"fields": [ID], "unknown_fields": "add"}, "price", "struct", "not possible here"),
         ({"fields": [ID], "unknown_fields": "add"}, "ID", "int64", "not a name"),
     ],
 )

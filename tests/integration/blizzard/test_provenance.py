@@ -169,7 +169,7 @@ def test_a_column_that_was_found_in_the_data_is_not_taken_over(tmp_path: Path) -
     [
         (
             {"fields": [*FIELDS, {"name": "_File", "type": "string"}], "provenance": ["file"]},
-            "_File is the column that provenance adds; give this one another name",
+            "_File is a provenance column; give this one another name",
         ),
         ({"fields": FIELDS, "provenance": ["file", "file"]}, "names a column twice"),
         ({"fields": FIELDS, "provenance": ["row"]}, "must be file, line, batch or ingested_at"),

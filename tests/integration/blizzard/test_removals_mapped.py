@@ -136,7 +136,7 @@ def test_new_content_takes_the_place_of_rows(desk: Crowded) -> None:
 def test_a_file_that_names_a_column_otherwise_is_not_taken_for_one_without_it() -> None:
     columns: ColumnMapping = {("id",): InFiles("col-1", 1)}
     other = pa.schema([pa.field("x", pa.int64(), metadata={FIELD_ID: b"1"})])
-    with pytest.raises(ColumnsUnknown, match="under another name"):
+    with pytest.raises(ColumnsUnknown, match="under a name that its mapping does not have"):
         logical_schema(other, columns)
     dropped = pa.schema([pa.field("x", pa.int64(), metadata={FIELD_ID: b"7"})])
     assert logical_schema(dropped, columns).names == []

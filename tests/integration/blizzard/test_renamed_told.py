@@ -39,7 +39,7 @@ def test_what_the_earlier_journal_had_read_is_in_the_table(desk: Desk) -> None:
     assert (day["uncounted"], day["rows"]) == (2, 0)
     assert "penguin" not in day["sentence"]
     listed = " ".join(desk.run("dlq", "list", config=config).output.split())
-    assert "1 file failed under the earlier journal and is not below" in listed
+    assert "1 file failed under the earlier journal and is not listed here" in listed
     assert "no failures under this journal" in listed
 
     (desk.landing / "bad.ndjson").unlink()

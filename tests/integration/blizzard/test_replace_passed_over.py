@@ -123,6 +123,6 @@ def test_rows_that_came_back_before_the_commit_are_counted_as_those_that_stay(tm
     assert desk.ids() == [1, 3, 4][: 1 + back]
     answer = said(desk, "why", by)
     old = "the old content" if by == "b.ndjson" else "b.ndjson"
-    there = f"2 rows of {old} stay in the table" if back else f"No row of {old} is in the table"
+    there = f"2 rows of {old} stay in the table" if back else f"No row of {old} is still in"
     assert there in answer["answer"]
     assert (answer["retraction"]["rows"], answer["retraction"]["is_out"]) == (back, not back)

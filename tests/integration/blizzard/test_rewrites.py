@@ -82,7 +82,7 @@ OPERATIONS = {
     "compact": Operation(
         run=lambda desk, runner: desk.compact(runner=runner),
         after=BEFORE,
-        says="gave way",
+        says="was not applied",
         kind="compact",
         shown="rejected in favour of another writer",
     ),

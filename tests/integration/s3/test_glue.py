@@ -150,7 +150,7 @@ def test_what_is_there_under_the_name_is_not_taken_over(
         register(catalog, settings, FACTS, URI)
     plain = {"Name": "events", "StorageDescriptor": {"Location": URI}}
     glue.update_table(DatabaseName="lake", TableInput=plain)
-    with pytest.raises(CatalogConflict, match="no Delta table"):
+    with pytest.raises(CatalogConflict, match="not a Delta table"):
         register(catalog, settings, FACTS, URI)
     assert "Columns" not in described(glue)["StorageDescriptor"]
 

@@ -269,5 +269,5 @@ def test_a_mark_alone_holds_no_record_in_either_format(place: Place, form: Sourc
 def test_what_the_text_shows_to_be_blank_is_held_against_what_is_said_to_be() -> None:
     (decoded,) = Decoder(builders.ID_AND_NAME).decode([b"\n" + good(1) + b"\n"])
     require_explained(decoded)
-    with pytest.raises(Miscounted, match="of 2 lines 1 gave a row and 0 have none"):
+    with pytest.raises(Miscounted, match="of 2 lines, 1 gave a row and 0 gave none"):
         require_explained(replace(decoded, rowless=np.empty(0, np.int64)))
