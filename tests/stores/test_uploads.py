@@ -161,7 +161,7 @@ def test_an_upload_that_goes_on_is_left_alone_whatever_age_is_asked_for(
     assert done[0].exit_code == 0
     if remote.scheme == "s3":
         assert "1 file (" in done[0].output
-        assert "too new to delete" in " ".join(done[0].output.split())
+        assert "too recent to delete" in " ".join(done[0].output.split())
 
 
 def test_a_writer_whose_upload_was_aborted_is_told_so_and_may_try_again(
