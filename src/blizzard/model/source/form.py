@@ -102,8 +102,8 @@ def codec_in(first: bytes, named: Codec) -> Codec:
     """Return the compression by the first bytes of a file, or by its name if they are ambiguous.
 
     No JSON begins like a compressed stream. A file that begins with an object, an array or a
-    record separator is plain, regardless of its name; any other has the compression of its name, and
-    may be corrupt.
+    record separator is plain, regardless of its name; any other has the compression of its
+    name, and may be corrupt.
     """
     if first.startswith(b"{"):
         return Codec.NONE
