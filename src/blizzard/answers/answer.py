@@ -133,13 +133,15 @@ class FileProgress:
 
     committed: int | None
     """The last committed entry; None before the first."""
-    held: frozenset[str] = frozenset()
-    """Keys of files with rows that penguin holds."""
-    discarded: frozenset[str] = frozenset()
+    held: Mapping[str, Collection[int]] = field(default_factory=dict)
+    """By key of a file with rows that penguin holds, the entries that wrote them."""
+    discarded: Mapping[str, Collection[int]] = field(default_factory=dict)
     passed_over: frozenset[int] = frozenset()
     """Entries that penguin rejected."""
     repaired: Mapping[str, int] = field(default_factory=dict)
     """By key, the last entry whose rows of the file a repair took out of the table."""
+    is_of: Callable[[IngestedFile, int], bool] = lambda _done, _entry: True
+    """Whether an entry wrote rows of this content, not of another one of the same name."""
     altered: Mapping[tuple[str, int], FileState] = field(default_factory=dict)
     """States that other writers have caused, by key and entry."""
 
@@ -153,8 +155,12 @@ class FileProgress:
             return FileState.JOURNALED
         if done.entry in self.passed_over:
             return FileState.CHANGED
-        if done.key in self.held or done.key in self.discarded:
-            return FileState.HELD if done.key in self.held else FileState.DISCARDED
+        for entries, aside in (
+            (self.held, FileState.HELD),
+            (self.discarded, FileState.DISCARDED),
+        ):
+            if any(self.is_of(done, entry) for entry in entries.get(done.key, ())):
+                return aside
         state = FileState.RETRACTED if done.retracted and not is_due else FileState.IN_TABLE
         lost = self.repaired.get(done.key)
         is_lost = lost is not None and (done.entry is None or done.entry <= lost)

@@ -25,6 +25,7 @@ from blizzard.journal.checks import (
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import KnownSources
 from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.model.source.file import IngestedFile
 from blizzard.model.stores import (
     OpenReader,
     open_reader,
@@ -229,26 +230,44 @@ class PipelineEvidence:
             errors.append(str(trouble))
         progress = FileProgress(
             committed=committed,
-            held=self._keys_of(aside.held),
-            discarded=self._keys_of(aside.discarded),
+            held=self._entries_of(aside.held),
+            discarded=self._entries_of(aside.discarded),
+            is_of=self._is_of,
             passed_over=frozenset(one.entry for one in history.undecided.passed_over),
             repaired=repaired,
         )
         return progress, tuple(one for one in dict.fromkeys(errors) if one is not None)
 
-    def _keys_of(self, metas: Iterable[HeldMeta]) -> frozenset[str]:
-        """Return the keys of all source files with rows in some data files.
+    def _is_of(self, done: IngestedFile, entry: int) -> bool:
+        """Whether an entry wrote rows of this content, not of another one of the same name."""
+        if done.entry in (None, entry) or self.table is None:
+            return True
+        earlier = (each.file.entry for each in self.history.earlier.get(done.key, ()))
+        ends = [number for number in earlier if number is not None]
+        newest = self.table.journal.entry(done.entry)
+        if newest is not None and newest.kind == "retract":
+            ends.append(done.entry - 1)  # A replacement is read with one entry.
+        first = max((number for number in ends if number < done.entry), default=-1)
+        last = min((number for number in ends if number >= done.entry), default=entry)
+        return first < entry <= last
+
+    def _entries_of(self, metas: Iterable[HeldMeta]) -> dict[str, list[int]]:
+        """Return the entries of data files by the keys of the source files with rows in them.
 
         penguin records them as the entry names them, and also the URI if there is only one.
         """
-        named = {name for meta in metas for name in (*meta.source_files, meta.source_file) if name}
+        named: dict[str, list[int]] = {}
+        for meta in metas:
+            for name in filter(None, {*meta.source_files, meta.source_file}):
+                named.setdefault(name, []).append(meta.entry or 0)
         roots = dict(self.history.source_names)
         roots |= {uri: name for name, uri in self.history.source_uris.items()}
         roots |= {source.uri: source.name for source in self.settings.sources}
         below = {f"{root.rstrip('/')}/": name for root, name in roots.items()}
         below |= {f"{written_out(root).rstrip('/')}/": name for root, name in roots.items()}
-        found = set[str]()
-        for name in named:
+        found: dict[str, list[int]] = {}
+        for name, entries in named.items():
             at = [root for root in below if name.startswith(root)]
-            found |= {f"{below[root]}:{name.removeprefix(root)}" for root in at} or {name}
-        return frozenset(found)
+            for key in {f"{below[root]}:{name.removeprefix(root)}" for root in at} or {name}:
+                found.setdefault(key, []).extend(entries)
+        return found

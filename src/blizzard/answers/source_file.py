@@ -69,6 +69,10 @@ DECISIONS = {
 """Decisions by the reason for not taking a file; for other reasons it is done."""
 
 
+GONE = {FileState.REMOVED, FileState.RETRACTED, FileState.DISCARDED}
+"""The states of data files without rows in the table."""
+
+
 def why_source_file(evidence: PipelineEvidence, source: SourceSettings, path: str) -> Answer:
     """Explain the state of a source file."""
     key = f"{source.name}:{path}"
@@ -161,7 +165,7 @@ def _read_before(evidence: PipelineEvidence, key: str, answer: Answer) -> tuple[
             in_log = table.committed(entry)
             files = [file for file in entry.files if key in file.source_files]
             states = {one.state for one in table.data_files(entry, files, key)}
-            if not states or not states <= {FileState.REMOVED, FileState.RETRACTED}:
+            if not states or not states <= GONE:
                 found += [_read(entry, one, in_log) for one in entry.readings if one.key == key]
     return tuple(found)
 

@@ -127,3 +127,22 @@ def test_whoever_commits_inline_exits_1_while_rows_are_held(desk):
     desk.file.write_text(text.replace("sink:\n", "sink:\n  commit: inline\n"))
     desk.ends_well()
     assert desk.cli("--once").exit_code == 1
+
+
+@pytest.mark.parametrize("on_change", ["reingest", "replace"])
+def test_what_was_discarded_of_earlier_content_is_not_said_of_the_new(tmp_path, on_change):
+    desk = Desk(tmp_path)
+    held = desk.holds_a_file()
+    text = desk.file.read_text()
+    desk.file.write_text(text.replace("\nsink:", f"on_change: {on_change}\nsink:", 1))
+    assert desk.order("discard", held, "--yes").exit_code == 0
+    (before,) = told(desk.cli("why", "b.ndjson", "--output", "json"))
+    assert before["state"] == "discarded"
+    desk.landing.land("b.ndjson", 7)
+    desk.blizzard()
+    desk.penguin()
+    (after,) = told(desk.cli("why", "b.ndjson", "--output", "json"))
+    assert (after["state"], after["read_before"]) == ("in_table", [])
+    (counts,) = told(desk.cli("files", "--output", "json"))
+    (day,) = (group for group in counts["groups"] if group["landed"])
+    assert day["in_table"] == 2
