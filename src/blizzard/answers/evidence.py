@@ -135,7 +135,8 @@ class JournalEvidence:
         version = own if lost is None else lost
         by = self.log.commit(version)
         state = FileState.REMOVED
-        if trace.active and (form is None or form.deleted < one.rows):
+        is_some_left = form is None or form.deleted < one.rows or any(lineage.updated(form))
+        if trace.active and is_some_left:
             state = FileState.REWRITTEN if lost is None else FileState.ALTERED
         elif not trace.altered and all(last in self._takers for last, _version in trace.removed):
             state = FileState.RETRACTED

@@ -272,7 +272,8 @@ class RowSearch:
         around = {_partition(file.partition_values) for file in unnamed.values()}
         is_there = False
         for path, one in journals.written() if unnamed else ():
-            holding = () if path in active else holders(path)
+            is_whole = path in active and active[path].vector is None
+            holding = () if is_whole else holders(path)
             if holding is None or not unnamed.keys().isdisjoint(holding):
                 is_there = True
                 if not one.tells and _partition(one.file.partition_values) in around:

@@ -5,7 +5,7 @@ removes files and brings others back. For commits of penguin, the journal entrie
 files replace which (`journaled`).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
@@ -329,6 +329,9 @@ class Lineage:
             current = waiting.pop()
             file = self.active.get(current) or self.past.get(current)
             altered |= set() if file is None else {by for by, _rows in file.deletions}
+            updated = [new for new in self.updated(file) if new not in seen]
+            waiting += updated
+            seen |= set(updated)
             if current in self.active:
                 active.add(current)
                 continue
@@ -343,6 +346,12 @@ class Lineage:
             waiting += [other for other in following if other not in seen]
             seen |= set(following)
         return Trace(active=frozenset(active), altered=frozenset(altered), removed=frozenset(gone))
+
+    def updated(self, file: Active | None) -> Iterator[str]:
+        """Yield the files that may have updated rows of those that were deleted in place."""
+        for by, _rows in () if file is None else file.deletions:
+            if by in self.rewrites:
+                yield from sorted(self.rewrites[by].added)
 
     def _followed(self, name: str, version: int) -> tuple[list[str], RewritingVersion | None]:
         """Return the files with rows of a removed one, and the version that wrote them.
