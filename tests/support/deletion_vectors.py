@@ -67,9 +67,17 @@ def z85(body: bytes) -> str:
 
 
 def delete_in_place(
-    desk: Desk, path: str, places: Sequence[int], *, inline: bool = False
+    desk: Desk,
+    path: str,
+    places: Sequence[int],
+    *,
+    inline: bool = False,
+    more: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Delete rows of a data file as DELETE does with deletion vectors; return the vector."""
+    """Delete rows of a data file as DELETE does with deletion vectors; return the vector.
+
+    An UPDATE adds `more`, the rows as they are now.
+    """
     body = bitmap(places)
     vector: dict[str, Any] = {"sizeInBytes": len(body), "cardinality": len(places)}
     if inline:
@@ -93,6 +101,7 @@ def delete_in_place(
         }},
         {"remove": gone},
         {"add": {**before, "deletionVector": vector}},
+        *more,
     ]  # fmt: skip
     version = DeltaTable(str(desk.table)).version() + 1
     desk.store.create(log_version(version), "\n".join(map(json.dumps, actions)).encode())

@@ -296,3 +296,22 @@ def test_a_restore_undoes_a_deletion_in_place_and_another_brings_it_back(desk: C
     DeltaTable(str(desk.table)).restore(3)
     assert (ids(desk), losses(desk)) == ([2, 3, 4, 5, 6, 7, 8], [3])
     assert answers(desk) == {"a": "altered", "b": "altered", "c": "in_table"}
+
+
+def test_rows_that_were_updated_in_place_are_not_retracted_as_if_they_were_gone(desk: Crowded):
+    """An UPDATE deletes them from their file, and adds them in one of its own."""
+    desk.penguin()
+    path = file_with(desk, 1)
+    rows = pq.read_table(desk.table / path).slice(0, 1)
+    pq.write_table(rows, desk.table / "updated.parquet")
+    size = (desk.table / "updated.parquet").stat().st_size
+    facts = {"partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": True}
+    stats = json.dumps({"numRecords": 1})
+    new = {"add": {"path": "updated.parquet", "stats": stats, **facts}}
+    delete_in_place(desk, path, [0], more=[new])
+    assert (ids(desk), losses(desk)) == ([1, 2, 3, 4, 5, 6, 7, 8], [])
+    for command in (["retract", "a.ndjson"], ["retract", "a.ndjson", "--replace", "a.ndjson"]):
+        refused = desk.cli(*command, "--yes")
+        assert refused.exit_code == 1, refused.output
+        assert "can no longer be distinguished" in refused.output
+    assert ids(desk) == [1, 2, 3, 4, 5, 6, 7, 8]
