@@ -38,3 +38,11 @@ def put(table, log):
     """Put another log in the place of a table's."""
     shutil.rmtree(log_of(table))
     shutil.copytree(log, log_of(table))
+
+
+def loses(table, happens):
+    """Let something happen, and put the log back as it was before."""
+    backup = table.root.parent / "backup"
+    shutil.copytree(log_of(table), backup)
+    happens()
+    put(table, backup)

@@ -38,6 +38,10 @@ EVENTS = Schema(
 )
 
 
+WIDER = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
+"""The events with one column more."""
+
+
 class Numbered(Schema):
     """A schema whose files carry the ids of fields, as blizzard's do."""
 
@@ -260,6 +264,21 @@ def before_commit(happens: Callable[[], object], *, times: int = 1) -> type[Log]
             super().commit(*given, **named)
 
     return log_of(Interrupted)
+
+
+def after_opening(happens: Callable[[], object], *, turn: int = 1) -> type[Log]:
+    """Return a log to which something happens right after it was opened so many times."""
+    turns = []
+
+    class Overtaken(Log):
+        def open(self) -> WritableTable | None:
+            found = super().open()
+            turns.append(True)
+            if len(turns) == turn:
+                happens()
+            return found
+
+    return Overtaken
 
 
 class LosingTable(WritableTable):

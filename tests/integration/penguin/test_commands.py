@@ -200,6 +200,7 @@ def test_held_says_which_files_wait_for_what(penguin, table):
     other.schema = Schema((*BAD.fields, Field(name="new", type=FieldType.DATE, nullable=False)))
     file = other.batch([{"id": "x", "new": date(2026, 1, 1), "date": "2026-01-01"}]).files[0]
     Penguin(table).drain()
+    assert table.ids() == [1, 2], "others go on"
     done = penguin("held", "--output", "json")
     assert done.exit_code == 1
     (row,) = told(done)

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from deltalake import Field as DeltaField
@@ -10,23 +11,30 @@ from deltalake.schema import PrimitiveType
 from typer.testing import CliRunner
 
 from lakebed.clock import Clock
-from lakebed.columns.schema import Field, Schema
 from lakebed.errors import CommitUnconfirmed
 from lakebed.layout import TablePath, held_meta, held_transaction, outbox
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from lakebed.types import Evolution, FieldType, Handoff
+from lakebed.types import Evolution, Handoff
 from penguin.cli.app import app
 from penguin.committer import NOT_MOVED
 from penguin.delta.table import Log
 from penguin.events.backlog import FilesWaitTooLong
 from penguin.operate.release import HeldFileOperations, NotHeld
 from penguin.pipeline import TableRun
+from tests.support import penguin_commands
 from tests.support.dying import Died, dying, lives
-from tests.support.tables import EVENTS, Penguin, TableDirectory, opened, rows_of
+from tests.support.tables import (
+    EVENTS,
+    WIDER,
+    Penguin,
+    TableDirectory,
+    after_opening,
+    opened,
+    rows_of,
+)
 
 STRICT, MERGE = Evolution.STRICT, Evolution.MERGE
-WIDER = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
 
 
 def penguin(table, mode=STRICT, **more):
@@ -56,27 +64,6 @@ def with_held(table, *ids):
 
 def mark(table, name):
     return opened(Log(table.store)).transaction(held_transaction(name))
-
-
-def test_what_comes_after_a_held_entry_is_committed(table):
-    with_held(table, 2)
-    table.journal().batch(rows_of(3))
-    assert penguin(table).drain().codes == {}
-    assert table.ids() == [1, 3]
-    assert table.receipt().sequence == 3
-
-
-def test_release_puts_a_file_in_once_and_says_what_stays(table):
-    (name,) = with_held(table, 2)
-    assert order(table).release(None).left[0].name == name
-    assert table.ids() == [1]
-    done = order(table, MERGE).release(frozenset({name}))
-    assert [one.name for one in done.done] == [name]
-    assert (table.ids(), mark(table, name)) == ([1, 2], 1)
-    assert table.store.head(held_meta(name)) is None
-    with pytest.raises(NotHeld):
-        order(table, MERGE).release(frozenset({name}))
-    assert penguin(table, MERGE).drain().run.totals.commits == 0
 
 
 def test_a_held_file_that_a_twin_took_and_compacted_is_not_released_again(table):
@@ -129,33 +116,11 @@ def run(table, mode, fate):
 def test_two_releases_at_once_make_one_commit(table):
     """D08: the second finds the mark moved, and adds nothing."""
     (name,) = with_held(table, 2)
-    slow = order(table, MERGE)
-
-    class Overtaken(Log):
-        turns = 0
-
-        def open(self):
-            found = super().open()
-            Overtaken.turns += 1
-            if Overtaken.turns == 1:
-                order(table, MERGE).release(None)
-            return found
-
-    done = replace(slow, open_log=Overtaken).release(None)
+    overtaken = after_opening(lambda: order(table, MERGE).release(None))
+    done = replace(order(table, MERGE), open_log=overtaken).release(None)
     assert done.done == () or done.version is not None
     assert table.ids() == [1, 2]
     assert mark(table, name) == 1
-
-
-def test_a_discarded_file_never_comes_back(table):
-    first, second = with_held(table, 2, 3)
-    done = order(table).discard(frozenset({first}))
-    assert [one.name for one in done.done] == [first]
-    assert (mark(table, first), mark(table, second)) == (2, 0)
-    penguin(table, MERGE).drain()
-    assert table.ids() == [1, 3]
-    with pytest.raises(NotHeld):
-        order(table).discard(frozenset({first}))
 
 
 def test_with_a_file_that_is_gone_its_unit_stays_held_until_it_is_put_back(table):
@@ -340,7 +305,7 @@ def test_files_that_wait_too_long_raise_one_alarm_until_they_are_in(table):
     assert kinds.count("FilesWaitTooLong") == 1
     (alarm,) = (event for event in running.events if isinstance(event, FilesWaitTooLong))
     assert "14 days" in alarm.sentence()
-    table.delta().alter.add_columns([DeltaField("extra", PrimitiveType("string"), nullable=True)])
+    widen(table)
     running.drain()
     assert [type(event).__name__ for event in running.events].count("FilesWaitNoLonger") == 1
 
@@ -350,18 +315,6 @@ class Later(Clock):
 
     def now(self):
         return super().now() + timedelta(days=8)
-
-
-@pytest.fixture
-def cli(table, tmp_path):
-    def invoke(*arguments, mode="strict"):
-        file = tmp_path / "penguin.yaml"
-        file.write_text(
-            f"tables:\n  events:\n    table_uri: {table.root}\n    schema_evolution: {mode}\n"
-        )
-        return CliRunner().invoke(app, [*arguments, "-c", str(file)])
-
-    return invoke
 
 
 def test_a_table_that_cannot_be_read_keeps_nobody_from_releasing_in_another(table, tmp_path):
@@ -380,36 +333,38 @@ def test_a_table_that_cannot_be_read_keeps_nobody_from_releasing_in_another(tabl
     assert "error: torn:" in done.stderr
 
 
-def test_release_and_discard_as_a_user_gives_them(cli, table):
+def test_release_and_discard_as_a_user_gives_them(table):
+    cli = partial(penguin_commands.penguin, table.root)
     first, second = with_held(table, 2, 3)
     assert cli("release").exit_code == 2
     assert "not held: nonsense" in cli("release", "nonsense").stderr
-    refused = cli("release", "--all")
-    assert refused.exit_code == 1
+    refused = cli("release", "--all", schema_evolution="strict")
+    assert (refused.exit_code, table.ids()) == (1, [1])
     assert f"held: {first}" in refused.stdout
     assert "extra: the table does not have it" in refused.stdout
     assert "add --yes" in cli("discard", second).stderr
     assert cli("discard", second, "--yes").exit_code == 0
-    done = cli("release", first, mode="merge")
+    assert (mark(table, first), mark(table, second)) == (0, 2)
+    done = cli("release", first)
     assert (done.exit_code, table.ids()) == (0, [1, 2])
     assert f"released in version {table.versions() - 1}: {first}, 1 row" in done.stdout
+    assert (mark(table, first), table.store.head(held_meta(first))) == (1, None)
     assert cli("held").stdout == "nothing is held\n"
+    for words in (("release", first), ("discard", second, "--yes")):
+        assert "not held" in cli(*words).stderr
+    assert penguin(table, MERGE).drain().run.totals.commits == 0
+    assert table.ids() == [1, 2]
 
 
 def test_a_note_of_a_held_file_that_is_put_back_is_read_by_a_penguin_that_runs(table):
     """HOLES W36: the way out of `document_unreadable`."""
-    table.journal().batch(rows_of(1))
-    strict = {"evolution": Evolution.STRICT}
-    Penguin(table, options=strict).drain()
-    table.journal().schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
-    table.journal().batch(rows_of(2))
-    Penguin(table, options=strict).drain()
+    with_held(table, 2)
     (note,) = (table.root / "_staging/held").iterdir()
     body = note.read_bytes()
     note.write_bytes(body[:20])
-    penguin = Penguin(table, options={"evolution": Evolution.MERGE})
-    assert penguin.step() is False
+    running = penguin(table, MERGE)
+    assert running.step() is False
     assert table.ids() == [1]
     note.write_bytes(body)
-    penguin.drain()
+    running.drain()
     assert table.ids() == [1, 2]

@@ -5,6 +5,7 @@ import os
 import shutil
 import time
 from dataclasses import replace
+from functools import partial
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -19,17 +20,24 @@ from lakebed.types import Evolution, FieldType
 from penguin.cli.app import app
 from penguin.delta.table import Log
 from penguin.operate.replay import LogReplay
-from tests.support.tables import EVENTS, Penguin, TableDirectory, opened, rows_of
+from tests.support.penguin_commands import penguin
+from tests.support.recall import loses
+from tests.support.tables import (
+    EVENTS,
+    WIDER,
+    Penguin,
+    TableDirectory,
+    after_opening,
+    opened,
+    rows_of,
+)
+
+STRICT, MERGE = ({"evolution": mode} for mode in (Evolution.STRICT, Evolution.MERGE))
 
 
 @pytest.fixture
-def cli(table, tmp_path):
-    def invoke(*arguments):
-        file = tmp_path / "penguin.yaml"
-        file.write_text(f"tables:\n  events:\n    table_uri: {table.root}\n")
-        return CliRunner().invoke(app, [*arguments, "-c", str(file)])
-
-    return invoke
+def cli(table):
+    return partial(penguin, table.root)
 
 
 def replay(table):
@@ -44,14 +52,18 @@ def commit(table, *ids):
         Penguin(table).drain()
 
 
+def with_held(table):
+    """Commit a row, and have the file of another one held."""
+    commit(table, 1)
+    table.journal().schema = WIDER
+    table.journal().batch(rows_of(2))
+    Penguin(table, options=STRICT).drain()
+
+
 def restored_from_a_backup(table):
-    """Commit two entries, keep a copy of the log, commit two more, and put the copy back."""
+    """Commit two entries, and two more that the log then loses."""
     commit(table, 1, 2)
-    log = table.root / "_delta_log"
-    shutil.copytree(log, table.root.parent / "backup")
-    commit(table, 3, 4)
-    shutil.rmtree(log)
-    shutil.copytree(table.root.parent / "backup", log)
+    loses(table, lambda: commit(table, 3, 4))
 
 
 def test_a_log_from_a_backup_is_made_whole_by_replay(table, cli):
@@ -96,9 +108,11 @@ def test_what_a_log_has_lost_can_be_left_out(table, cli):
 
 
 def test_a_dropped_table_is_filled_again_or_begun_anew(table, cli):
-    """D16."""
+    """D16: once an operator says which, and not before."""
     commit(table, 1, 2)
     shutil.rmtree(table.root / "_delta_log")
+    assert Penguin(table).drain().codes == {"events": "log_rolled_back"}
+    assert table.versions() == 0
     kept = table.root.parent / "kept"
     shutil.copytree(table.root, kept)
     assert cli("replay", "--yes").exit_code == 0
@@ -127,16 +141,16 @@ def test_a_journal_that_is_not_the_committed_one_is_not_replayed(table, cli):
 def test_a_renewed_journal_of_which_the_log_has_nothing_left_is_replayed(table, cli):
     """D16, L21: the receipt goes on saying that the new journal is wanted."""
     commit(table, 1)
-    log, backup = table.root / "_delta_log", table.root.parent / "backup"
-    shutil.copytree(log, backup)
-    shutil.rmtree(table.root / "_blizzard/events")
-    table.journals.clear()
-    journal = table.journal()
-    wanted = Receipt(journal=journal.id, sequence=0, digest=digest(journal.bodies[0]))
-    table.store.replace(receipt("events"), encode(wanted))
-    commit(table, 2, 3)
-    shutil.rmtree(log)
-    shutil.copytree(backup, log)
+
+    def renew():
+        shutil.rmtree(table.root / "_blizzard/events")
+        table.journals.clear()
+        journal = table.journal()
+        wanted = Receipt(journal=journal.id, sequence=0, digest=digest(journal.bodies[0]))
+        table.store.replace(receipt("events"), encode(wanted))
+        commit(table, 2, 3)
+
+    loses(table, renew)
     assert Penguin(table).drain().codes == {"events": "log_rolled_back"}
     assert cli("replay", "--yes").exit_code == 0
     assert Penguin(table).drain().codes == {}
@@ -145,52 +159,27 @@ def test_a_renewed_journal_of_which_the_log_has_nothing_left_is_replayed(table, 
 
 def test_a_release_that_the_log_has_lost_is_made_again(table, cli):
     """D16: its meta is gone, its mark says held; no row is lost between the two."""
-    commit(table, 1)
-    table.journal().schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
-    table.journal().batch(rows_of(2))
-    strict, merge = ({"evolution": mode} for mode in (Evolution.STRICT, Evolution.MERGE))
-    Penguin(table, options=strict).drain()
-    log, backup = table.root / "_delta_log", table.root.parent / "backup"
-    shutil.copytree(log, backup)
-    Penguin(table, options=merge).drain()
-    shutil.rmtree(log)
-    shutil.copytree(backup, log)
-    assert Penguin(table, options=merge).drain().held == {}
+    with_held(table)
+    loses(table, Penguin(table, options=MERGE).drain)
+    assert Penguin(table, options=MERGE).drain().held == {}
     assert "1 file whose release the log has lost would be held again" in cli("replay").stdout
     assert cli("replay", "--yes").exit_code == 0
-    Penguin(table, options=merge).drain()
+    Penguin(table, options=MERGE).drain()
     assert table.ids() == [1, 2]
     assert cli("replay", "--yes").exit_code == 0
-
-
-def looked_at_before(table, happens):
-    """Return the orders of an operator whose first look at the log is followed by something."""
-    left = [happens]
-
-    class Overtaken(Log):
-        def open(self):
-            found = super().open()
-            while left:
-                left.pop()()
-            return found
-
-    return replace(replay(table), open_log=Overtaken)
 
 
 def test_a_commit_that_is_made_during_the_look_has_not_been_rolled_back(table):
     """D16: receipt, log, journal, in this order: a log that was read first knows less."""
     commit(table, 1)
-    assert looked_at_before(table, lambda: commit(table, 2)).rolled_back() == ()
+    look = replace(replay(table), open_log=after_opening(lambda: commit(table, 2)))
+    assert look.rolled_back() == ()
 
 
 def test_a_release_that_is_made_during_the_look_is_not_lost(table):
-    commit(table, 1)
-    table.journal().schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
-    table.journal().batch(rows_of(2))
-    strict, merge = ({"evolution": mode} for mode in (Evolution.STRICT, Evolution.MERGE))
-    Penguin(table, options=strict).drain()
-    released = looked_at_before(table, lambda: Penguin(table, options=merge).drain())
-    assert released.unlisted() == ()
+    with_held(table)
+    release = Penguin(table, options=MERGE)
+    assert replace(replay(table), open_log=after_opening(release.drain)).unlisted() == ()
     assert table.ids() == [1, 2]
 
 
@@ -272,7 +261,7 @@ def test_what_a_restore_took_out_comes_back_once_when_asked(table, cli):
 def test_columns_that_a_restore_took_away_come_back_with_the_files(table):
     """D14."""
     commit(table, 1)
-    table.journal().schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
+    table.journal().schema = WIDER
     table.journal().batch([{**rows_of(2)[0], "extra": "x"}])
     Penguin(table).drain()
     table.delta().restore(1)
@@ -284,25 +273,8 @@ def test_two_replays_at_once_add_once(table):
     """D08: the second finds the mark moved."""
     commit(table, 1, 2)
     table.delta().restore(1)
-    waiting = replay(table)
-
-    class Overtaken(Log):
-        turns = 0
-
-        def open(self):
-            found = super().open()
-            Overtaken.turns += 1
-            if Overtaken.turns == 3:
-                waiting.replay_undone()
-            return found
-
-    LogReplay(
-        settings=table.settings(),
-        store=table.store,
-        clock=Clock(),
-        pause=lambda _seconds: None,
-        open_log=Overtaken,
-    ).replay_undone()
+    overtaken = after_opening(replay(table).replay_undone, turn=3)
+    replace(replay(table), open_log=overtaken).replay_undone()
     assert table.ids() == [1, 2]
     assert opened(Log(table.store)).transaction("penguin/replay/3") == 2
 
@@ -345,20 +317,21 @@ def test_a_file_that_vacuum_took_is_named(table, cli):
 # ---------------------------------------------------------------------- dropped transactions
 
 
-def drop_transactions(table):
-    """Leave a log whose last checkpoint names no transaction, as another engine may write one."""
+def drop(table, *kinds):
+    """Leave a log that knows no action of these kinds, as another engine may leave one."""
     table.delta().create_checkpoint()
     log = table.root / "_delta_log"
     checkpoint = max(log.glob("*.checkpoint.parquet"))
     rows = pq.read_table(checkpoint)
-    pq.write_table(rows.filter(pc.is_null(rows["txn"])), checkpoint)
-    last = int(checkpoint.name[:20])
-    for version in log.glob("*.json"):
-        if int(version.stem) < last:
-            version.unlink()
-    version = log / f"{last:020d}.json"
-    lines = [line for line in version.read_text().splitlines() if '"txn"' not in line]
-    version.write_text("\n".join(lines) + "\n")
+    for kind in kinds:
+        rows = rows.filter(pc.is_null(rows[kind]))
+    pq.write_table(rows, checkpoint)
+    *before, last = sorted(log.glob("*.json"))
+    for version in before:
+        version.unlink()
+    lines = last.read_text().splitlines()
+    kept = [line for line in lines if not any(f'"{kind}"' in line for kind in kinds)]
+    last.write_text("\n".join(kept) + "\n")
 
 
 def age_the_log(table, days):
@@ -368,11 +341,11 @@ def age_the_log(table, days):
         os.utime(file, (at, at))
 
 
-def compacted_and_dropped(table):
+def compacted_and_dropped(table, *kinds):
     """Commit two entries, let another engine rewrite their files, and drop the transactions."""
     commit(table, 1, 2)
     table.delta().optimize.compact()
-    drop_transactions(table)
+    drop(table, "txn", *kinds)
 
 
 def test_a_log_that_still_knows_the_files_gets_its_transactions_again_and_no_row(table, cli):
@@ -402,16 +375,12 @@ def test_to_forget_what_the_log_still_knows_leaves_no_row_out(table, cli):
     assert table.ids() == [1, 2, 3]
 
 
-def test_of_a_log_that_has_lost_both_each_entry_is_in_once(table, cli, tmp_path):
+def test_of_a_log_that_has_lost_both_each_entry_is_in_once(table, cli):
     """HOLES D23: an old log whose transactions were dropped; what is after it is lost."""
     commit(table, 1, 2)
     table.delta().optimize.compact()
-    log, backup = table.root / "_delta_log", tmp_path / "backup"
-    shutil.copytree(log, backup)
-    commit(table, 3, 4)
-    shutil.rmtree(log)
-    shutil.copytree(backup, log)
-    drop_transactions(table)
+    loses(table, lambda: commit(table, 3, 4))
+    drop(table, "txn")
     age_the_log(table, 2)
     shown = cli("replay")
     assert "still knows files of entries 1 to 2" in shown.stdout
@@ -423,16 +392,7 @@ def test_of_a_log_that_has_lost_both_each_entry_is_in_once(table, cli, tmp_path)
 
 def test_where_the_log_cannot_tell_nothing_is_committed_again_unasked(table, cli):
     """HOLES D23: the files were rewritten, and even their removal is forgotten."""
-    commit(table, 1, 2)
-    table.delta().optimize.compact()
-    drop_transactions(table)
-    log = table.root / "_delta_log"
-    checkpoint = max(log.glob("*.checkpoint.parquet"))
-    rows = pq.read_table(checkpoint)
-    pq.write_table(rows.filter(pc.is_null(rows["remove"])), checkpoint)
-    version = max(log.glob("*.json"))
-    lines = [line for line in version.read_text().splitlines() if '"remove"' not in line]
-    version.write_text("\n".join(lines) + "\n")
+    compacted_and_dropped(table, "remove")
     shown = cli("replay")
     assert "of entries 1 to 2 the log cannot tell" in shown.stdout
     refused = cli("replay", "--yes")
@@ -447,19 +407,15 @@ def test_where_the_log_cannot_tell_nothing_is_committed_again_unasked(table, cli
 
 def test_what_is_held_stays_held_when_its_mark_was_dropped(table, cli):
     """HOLES D23: its note would be taken for one that means nothing, and be deleted."""
-    commit(table, 1)
-    table.journal().schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
-    table.journal().batch(rows_of(2))
+    with_held(table)
     table.journal().schema = EVENTS
-    strict = {"evolution": Evolution.STRICT}
-    Penguin(table, options=strict).drain()
     table.journal().batch(rows_of(3))
-    Penguin(table, options=strict).drain()
-    drop_transactions(table)
+    Penguin(table, options=STRICT).drain()
+    drop(table, "txn")
     assert cli("replay", "--yes").exit_code == 0
-    held = Penguin(table, options=strict).drain().held
+    held = Penguin(table, options=STRICT).drain().held
     assert list(held.values()) == ["schema_refused"]
-    Penguin(table, options={"evolution": Evolution.MERGE}).drain()
+    Penguin(table, options=MERGE).drain()
     assert table.ids() == [1, 2, 3]
 
 
