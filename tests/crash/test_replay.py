@@ -62,12 +62,7 @@ def test_a_discard_that_dies_at_any_call_gives_each_line_up_once(tmp_path: Path)
 
 
 def dies_at_every_call(
-    desk: Replayed,
-    life: Any,
-    *,
-    ids: list[int],
-    waiting: list[bytes],
-    counts: tuple[int, int],
+    desk: Replayed, life: Any, *, ids: list[int], waiting: list[bytes], counts: tuple[int, int]
 ) -> None:
     desk.begin()
     assert (desk.ids(), len(desk.waiting())) == ([1], 3)

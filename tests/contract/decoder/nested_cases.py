@@ -32,10 +32,7 @@ def one(**declared: Any) -> Fields:
     return [{"name": "v", **declared}]
 
 
-ID_AND_TAGS = [
-    {"name": "id", "type": "int64"},
-    {"name": "tags", "type": "list", "items": "string"},
-]
+ID_AND_TAGS = [{"name": "id", "type": "int64"}, {"name": "tags", "type": "list", "items": "string"}]
 USER = one(type="struct", fields=ID_AND_TAGS)
 TAGS = one(type="list", items="string")
 LABELS = one(type="map", values="int32")

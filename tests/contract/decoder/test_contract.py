@@ -132,9 +132,7 @@ def test_the_decoder_keeps_the_contract(case: Case):
 
 
 @pytest.mark.parametrize(
-    "case",
-    [case for case in CASES if not case.only_at_start],
-    ids=lambda case: ascii(case.name),
+    "case", [case for case in CASES if not case.only_at_start], ids=lambda case: ascii(case.name)
 )
 def test_a_line_means_the_same_in_the_middle_of_a_file(case: Case):
     good = (b'{"v":' + GOOD[case.type][0].encode() + b"}\n") * AROUND
@@ -144,9 +142,7 @@ def test_a_line_means_the_same_in_the_middle_of_a_file(case: Case):
 
 
 @pytest.mark.parametrize(
-    "case",
-    [case for case in CASES if len(case.data) < 2000],
-    ids=lambda case: ascii(case.name),
+    "case", [case for case in CASES if len(case.data) < 2000], ids=lambda case: ascii(case.name)
 )
 def test_it_does_not_matter_where_the_bytes_are_cut(case: Case):
     assert outcome(byte_by_byte, case, case.data) == expected(case)

@@ -17,10 +17,7 @@ GOOD = [case for case in CASES if not isinstance(case.expected, Bad)]
 def test_the_fast_path_reads_what_is_good(case: Nested):
     schema = schema_of(DeclaredSchema(fields=case.fields))
     path = FastPath(
-        schema,
-        max_line_bytes=1 << 20,
-        unknown=UnknownFields.RESCUE,
-        on_mismatch=OnMismatch.RESCUE,
+        schema, max_line_bytes=1 << 20, unknown=UnknownFields.RESCUE, on_mismatch=OnMismatch.RESCUE
     )
     lines = [case.line, "{}", case.line]
     data = "".join(line + "\n" for line in lines).encode()

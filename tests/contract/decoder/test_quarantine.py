@@ -22,9 +22,7 @@ NESTED = Schema(
             name="a",
             type=FieldType.LIST,
             items=Field(
-                name="",
-                type=FieldType.STRUCT,
-                fields=(Field(name="b", type=FieldType.DATE),),
+                name="", type=FieldType.STRUCT, fields=(Field(name="b", type=FieldType.DATE),)
             ),
         ),
     )
@@ -76,10 +74,7 @@ def told(bad: BadRecord) -> tuple[str, str | None, str | None, str | None]:
             b'{"id":"\xff"}',
             ("not_utf8", None, "bytes that are not UTF-8 at byte 8 of the line", "UTF-8"),
         ),
-        (
-            b"[" * 600,
-            ("too_deep", None, "values nested more than 500 deep", "at most 500"),
-        ),
+        (b"[" * 600, ("too_deep", None, "values nested more than 500 deep", "at most 500")),
     ],
 )
 def test_a_bad_line_is_set_aside_and_the_others_are_rows(

@@ -126,10 +126,7 @@ def test_a_batch_starts_and_is_complete_with_what_it_read_and_wrote(told: Told, 
         rowCount=3, size=len(ndjson(rows(3))), fileCount=1, producer=PRODUCER
     )
     written = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-        rowCount=3,
-        size=sum(file.size for file in entry.files),
-        fileCount=1,
-        producer=PRODUCER,
+        rowCount=3, size=sum(file.size for file in entry.files), fileCount=1, producer=PRODUCER
     )
     columns = schema_dataset.SchemaDatasetFacet(
         fields=[
@@ -177,9 +174,7 @@ def test_a_batch_that_fails_says_why_and_the_next_try_is_another_run(told: Told,
             inputs=[InputDataset(namespace="file", name=str(tmp_path / "in"))],
             outputs=[
                 OutputDataset(
-                    namespace="file",
-                    name=str(tmp_path / "table"),
-                    facets={"storage": storage()},
+                    namespace="file", name=str(tmp_path / "table"), facets={"storage": storage()}
                 )
             ],
         )
@@ -224,10 +219,7 @@ def test_places_are_named_as_openlineage_names_them(uri: str, namespace: str, na
 def test_nested_columns_are_told_whole():
     columns: list[dict[str, Any]] = [
         {"name": "id", "type": "long"},
-        {
-            "name": "who",
-            "type": {"type": "struct", "fields": [{"name": "name", "type": "string"}]},
-        },
+        {"name": "who", "type": {"type": "struct", "fields": [{"name": "name", "type": "string"}]}},
         {"name": "tags", "type": {"type": "array", "elementType": "string"}},
         {"name": "more", "type": {"type": "map", "keyType": "string", "valueType": "long"}},
     ]

@@ -16,14 +16,7 @@ from lakebed.errors import ObjectMissing, StoreUnavailable
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template
 from lakebed.types import OnChange, UnknownFields
-from tests.support.builders import (
-    Bench,
-    ndjson,
-    pipeline_settings,
-    put,
-    rows,
-    source_settings,
-)
+from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, source_settings
 from tests.support.readers import parquet_ids
 from tests.support.stores import DropsWrites
 
@@ -186,10 +179,7 @@ def test_two_sources_with_equal_names_are_two_files(bench, source, tmp_path):
     put(tmp_path / "other", "a.ndjson", ndjson(rows(2, 2)))
     both = replace(
         bench.settings,
-        sources=(
-            source_settings(source, name="x"),
-            source_settings(tmp_path / "other", name="y"),
-        ),
+        sources=(source_settings(source, name="x"), source_settings(tmp_path / "other", name="y")),
     )
     bench = replace(bench, settings=both)
     drain(bench)

@@ -104,9 +104,7 @@ def test_one_stop_wakes_everybody_who_waits(tmp_path: Path) -> None:
         assert not thread.is_alive()
 
 
-def test_the_note_says_that_a_run_has_ended_also_where_it_ended_in_an_error(
-    tmp_path: Path,
-) -> None:
+def test_the_note_says_that_a_run_has_ended_also_where_it_ended_in_an_error(tmp_path: Path) -> None:
     """So the next start waits for nobody."""
     put(tmp_path / "limited", "bad.ndjson", b"{oops\n")
     run_of(pipeline(tmp_path, "limited", max_failures=1)).run()

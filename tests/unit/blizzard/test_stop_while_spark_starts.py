@@ -121,9 +121,7 @@ def test_a_start_that_a_stop_ends_says_nothing_of_the_archive(
 
     with pytest.raises(PySparkRuntimeError):
         start(
-            LOCAL,
-            stop_requested=lambda: stopping,
-            jvm=Jvm(archive=lambda: archive, launch=launch),
+            LOCAL, stop_requested=lambda: stopping, jvm=Jvm(archive=lambda: archive, launch=launch)
         )
     assert len(launched) == launches
     assert archive.there is stopping

@@ -7,12 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from blizzard.model.settings import (
-    PipelineSettings,
-    QuarantineLimits,
-    SinkSettings,
-    SourceSettings,
-)
+from blizzard.model.settings import PipelineSettings, QuarantineLimits, SinkSettings, SourceSettings
 from blizzard.model.source.form import SkipRule
 from lakebed.columns.schema import Field, Schema
 from lakebed.config.models import (
@@ -118,23 +113,12 @@ READ: dict[str, tuple[Any, Any, Any]] = {
     "sink.compact.quiet_secs": (0, lambda s: sink(s).compact.quiet, 0.0),
     "sink.compact.max_mb": (2, lambda s: sink(s).compact.max_bytes, 2_097_152),
     "schema.fields": (
-        [
-            {"name": "id", "type": "string"},
-            {"name": "at", "type": "timestamp", "nullable": False},
-        ],
+        [{"name": "id", "type": "string"}, {"name": "at", "type": "timestamp", "nullable": False}],
         lambda s: s.pipelines[0].schema,
         Schema((ID, Field(name="at", type=FieldType.TIMESTAMP, nullable=False))),
     ),
-    "schema.on_mismatch": (
-        "rescue",
-        lambda s: s.pipelines[0].on_mismatch,
-        OnMismatch.RESCUE,
-    ),
-    "schema.unknown_fields": (
-        "fail",
-        lambda s: s.pipelines[0].unknown_fields,
-        UnknownFields.FAIL,
-    ),
+    "schema.on_mismatch": ("rescue", lambda s: s.pipelines[0].on_mismatch, OnMismatch.RESCUE),
+    "schema.unknown_fields": ("fail", lambda s: s.pipelines[0].unknown_fields, UnknownFields.FAIL),
     "schema.infer_max_bytes": (9, lambda s: s.pipelines[0].infer_max_bytes, 9),
     "schema.provenance": (
         ["line", "file"],
@@ -147,11 +131,7 @@ READ: dict[str, tuple[Any, Any, Any]] = {
     "error_handling.max_failures": (5, lambda s: s.pipelines[0].max_failures, 5),
     "error_handling.dlq_path": ("s3://b/dlq/", lambda s: s.pipelines[0].dlq_path, "s3://b/dlq"),
     "spark.master": ("local[2]", lambda s: s.spark.master, "local[2]"),
-    "spark.shared_paths": (
-        ["/mnt/lake/"],
-        lambda s: s.spark.shared_paths,
-        ("/mnt/lake",),
-    ),
+    "spark.shared_paths": (["/mnt/lake/"], lambda s: s.spark.shared_paths, ("/mnt/lake",)),
     "spark.line_port": (7078, lambda s: s.spark.line_port, 7078),
     "spark.conf": (
         {"spark.ui.enabled": False, "spark.cores.max": 4},

@@ -82,11 +82,7 @@ def test_a_folder_that_is_there_is_a_folder_whatever_its_name(tmp_path: Path) ->
             {"prefix_template": "region=%s", "lookback": 1},
             "source.partition_filter.prefix_template: 'region=%s' contains no time",
         ),
-        (
-            "source.path",
-            "s3://b/in?sv=2024&sig=x",
-            "source.path: must not hold ? or #",
-        ),
+        ("source.path", "s3://b/in?sv=2024&sig=x", "source.path: must not hold ? or #"),
     ],
 )
 def test_a_source_that_cannot_be_looked_at_as_asked_is_refused(

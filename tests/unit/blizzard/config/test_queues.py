@@ -102,10 +102,7 @@ def test_what_cannot_work_is_refused_in_words(tmp_path: Path, changes: Any, faul
 
 def test_two_pipelines_do_not_share_a_queue(tmp_path: Path):
     each = {
-        name: {
-            **document(path=f"s3://lake/{name}"),
-            "sink": {"path": f"/tables/{name}"},
-        }
+        name: {**document(path=f"s3://lake/{name}"), "sink": {"path": f"/tables/{name}"}}
         for name in ("a", "b")
     }
     (found,) = faults_of(tmp_path, {"pipelines": each})

@@ -16,12 +16,7 @@ from blizzard.cli.app import app
 from blizzard.cli.surroundings import Surroundings
 from blizzard.execute.spark.jvm import Archive, settle, unfinished
 from blizzard.execute.spark.session import Jvm, capped_master, local_cores, start
-from blizzard.model.settings import (
-    PipelineSettings,
-    RollingPolicy,
-    SparkSettings,
-    UploadSettings,
-)
+from blizzard.model.settings import PipelineSettings, RollingPolicy, SparkSettings, UploadSettings
 from blizzard.model.work import TaskLimits, UnitOutcome, Work, WorkUnit
 from lakebed.types import ParquetCodec
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, source_settings
@@ -172,9 +167,7 @@ class Builder:
 def launched(builder: Builder, archive: Archive | None = None) -> Jvm:
     """Return a Java that is never started."""
     return Jvm(
-        archive=lambda: archive,
-        launch=lambda *_: None,
-        session=SimpleNamespace(builder=builder),
+        archive=lambda: archive, launch=lambda *_: None, session=SimpleNamespace(builder=builder)
     )
 
 

@@ -15,15 +15,7 @@ from lakebed.documents.records import FailureStage, SourceRecord
 from lakebed.partition import Template, table_schema
 from lakebed.storage.options import ObjectFacts
 from lakebed.types import OnChange
-from tests.support.builders import (
-    ID_AND_NAME,
-    NOON,
-    facts,
-    failure,
-    known,
-    record,
-    source_settings,
-)
+from tests.support.builders import ID_AND_NAME, NOON, facts, failure, known, record, source_settings
 
 
 def before_of(records: dict[str, UnfinishedFile]) -> dict[str, Before]:
@@ -31,10 +23,7 @@ def before_of(records: dict[str, UnfinishedFile]) -> dict[str, Before]:
     return {
         key: Before(
             finished=IngestedFile(
-                key=key,
-                size=each.record.size,
-                etag=each.record.etag,
-                empty=each.record.gave_no_row,
+                key=key, size=each.record.size, etag=each.record.etag, empty=each.record.gave_no_row
             )
             if each.record.failure is None and each.record.complete
             else None,
@@ -199,11 +188,7 @@ NOTHING = SourceRecord(source="default", path="a.ndjson", size=0, etag="e1")
 @pytest.mark.parametrize("on_change", list(OnChange))
 @pytest.mark.parametrize(
     "before",
-    [
-        NOTHING,
-        replace(NOTHING, size=20),
-        replace(NOTHING, size=3, lines=3, blank=3),
-    ],
+    [NOTHING, replace(NOTHING, size=20), replace(NOTHING, size=3, lines=3, blank=3)],
     ids=["no bytes", "a gzip stream of nothing", "blank lines"],
 )
 def test_a_file_that_gave_no_row_is_read_when_it_has_other_content(before, on_change):
@@ -275,10 +260,7 @@ def test_a_file_that_may_succeed_rests_longer_each_time_and_is_then_taken_again(
 def test_a_file_that_this_run_has_tried_is_not_tried_again():
     before = known(record("a.ndjson", failure=failure(retryable=True)))
     finding = look(
-        facts("a.ndjson"),
-        before=before,
-        tried={"default:a.ndjson"},
-        now=NOON + timedelta(days=1),
+        facts("a.ndjson"), before=before, tried={"default:a.ndjson"}, now=NOON + timedelta(days=1)
     )
     assert (finding.take, finding.count(Reason.FAILED)) == ((), 1)
 

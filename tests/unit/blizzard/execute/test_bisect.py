@@ -101,8 +101,7 @@ def test_a_start_counts_from_the_first_report_of_a_unit_on(tmp_path: Path, repor
     put(tmp_path / "in", "a.ndjson", ndjson(rows(2)))
     made: list[Attempts] = []
     bench = Bench(
-        pipeline_settings(tmp_path / "in", tmp_path / "table"),
-        runner=KilledInTheRun(made, reports),
+        pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=KilledInTheRun(made, reports)
     )
     for _ in range(12):
         made.append(Attempts("default", lambda _event: None, units_report=True))

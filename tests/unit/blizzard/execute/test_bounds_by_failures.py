@@ -33,9 +33,7 @@ def limited(bench: Bench) -> list[SourceRecord]:
     return list(bench.entries()[-1].sources)
 
 
-def test_no_more_files_of_a_unit_fail_than_are_allowed(
-    tmp_path: Path,
-) -> None:
+def test_no_more_files_of_a_unit_fail_than_are_allowed(tmp_path: Path) -> None:
     """HOLES W30: small files that are decoded already included; what succeeded is kept."""
     put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
     for number in range(25):
@@ -99,9 +97,7 @@ def test_a_file_that_fails_again_does_not_count_again(tmp_path: Path) -> None:
     assert ids(bench.table) == [0, 1, 2]
 
 
-def test_tasks_that_run_at_the_same_time_exceed_the_limit_by_one_file_each(
-    tmp_path: Path,
-) -> None:
+def test_tasks_that_run_at_the_same_time_exceed_the_limit_by_one_file_each(tmp_path: Path) -> None:
     """HOLES W30: a task tells of a failure at once, and hears whether another one is allowed."""
     tasks, limit = 4, 3
     hands = Hands()

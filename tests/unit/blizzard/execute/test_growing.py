@@ -81,9 +81,7 @@ def test_only_units_that_met_something_new_run_again(tmp_path: Path) -> None:
     assert bench.said(ColumnsFound) == [ColumnsFound(pipeline="default", columns={"n": "int64"})]
 
 
-def test_a_unit_that_is_split_while_it_runs_again_loses_and_doubles_nothing(
-    tmp_path: Path,
-) -> None:
+def test_a_unit_that_is_split_while_it_runs_again_loses_and_doubles_nothing(tmp_path: Path) -> None:
     for number in range(6):
         lands(tmp_path, f"{number}.ndjson", {"id": number, "n": number})
 

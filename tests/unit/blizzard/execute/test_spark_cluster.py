@@ -227,11 +227,7 @@ def test_a_local_session_of_somebody_else_is_told_to_use_this_python(report: str
 
 @pytest.mark.parametrize(
     ("begun", "workers_come_up", "kind"),
-    [
-        (True, False, WorkersDied),
-        (False, True, WorkersDied),
-        (False, False, RunFailed),
-    ],
+    [(True, False, WorkersDied), (False, True, WorkersDied), (False, False, RunFailed)],
 )
 def test_workers_that_die_before_any_file_is_read_died_of_none(
     begun: bool, workers_come_up: bool, kind: type[LakeError]
@@ -323,9 +319,7 @@ def test_an_executor_with_another_python_says_so_before_it_imports_anything() ->
     )
 
 
-def test_the_page_the_message_and_the_make_target_speak_of_the_same_archive(
-    tmp_path: Path,
-) -> None:
+def test_the_page_the_message_and_the_make_target_speak_of_the_same_archive(tmp_path: Path) -> None:
     example = re.findall(r"```yaml\n(.*?)```", (ROOT / PAGE).read_text(), flags=re.DOTALL)[0]
     file = tmp_path / "cluster.yaml"
     file.write_text(example)

@@ -11,9 +11,7 @@ from blizzard.handoff import dead_letters
 from lakebed.errors import LakeError
 from lakebed.layout import journal_entry
 from lakebed.storage.options import Location, StorageOptions
-from tests.support.builders import (
-    put,
-)
+from tests.support.builders import put
 from tests.support.dead_letters import drain, objects, queue
 
 BAD = b'{"id": "one"}\n'

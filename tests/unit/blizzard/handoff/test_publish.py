@@ -49,8 +49,7 @@ def entry_of(files: int = 2, handoff: Handoff = Handoff.STAGING, **given: object
     known = identity(handoff=handoff)
     named = tuple(
         replace(
-            finished_file(data_file({"date": f"2024-01-0{number + 1}"}, Clock().fresh_id())),
-            size=4,
+            finished_file(data_file({"date": f"2024-01-0{number + 1}"}, Clock().fresh_id())), size=4
         )
         for number in range(files)
     )

@@ -24,21 +24,13 @@ from lakebed.errors import StoreUnavailable
 from lakebed.storage.options import Location, ObjectFacts
 from lakebed.storage.store import Reader
 from tests.support.bucket import Bucket
-from tests.support.builders import (
-    ID_AND_NAME,
-    Hands,
-    failure,
-    record,
-    source_settings,
-)
+from tests.support.builders import ID_AND_NAME, Hands, failure, record, source_settings
 from tests.support.failed import find_failed
 from tests.support.histories import TABLE, Story
 from tests.support.recovery import OFTEN, grow, opened, state
 
 SETTINGS = PipelineSettings(
-    sources=(source_settings("/in"),),
-    sink=SinkSettings(table_uri=TABLE),
-    schema=ID_AND_NAME,
+    sources=(source_settings("/in"),), sink=SinkSettings(table_uri=TABLE), schema=ID_AND_NAME
 )
 
 

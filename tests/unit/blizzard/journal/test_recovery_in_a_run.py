@@ -17,15 +17,7 @@ from lakebed.storage.options import ObjectFacts
 from lakebed.storage.store import Store
 from lakebed.types import OnChange
 from tests.support.bucket import Bucket
-from tests.support.builders import (
-    Bench,
-    gz,
-    ndjson,
-    no_options,
-    pipeline_settings,
-    put,
-    rows,
-)
+from tests.support.builders import Bench, gz, ndjson, no_options, pipeline_settings, put, rows
 from tests.support.recovery import OFTEN, grow, opened
 
 
@@ -65,11 +57,7 @@ def test_a_run_writes_snapshots_and_the_next_ones_ingest_nothing_twice(bench):
     assert bench.said(events.HistoryRebuilt) == []
 
 
-EMPTY = {
-    "bytes.ndjson": b"",
-    "stream.ndjson.gz": gz(b""),
-    "blank.ndjson": b"\n\n",
-}
+EMPTY = {"bytes.ndjson": b"", "stream.ndjson.gz": gz(b""), "blank.ndjson": b"\n\n"}
 
 
 @pytest.mark.parametrize("on_change", [OnChange.ERROR, OnChange.IGNORE])

@@ -8,12 +8,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from blizzard.model.source.forecast import (
-    FULL_ENOUGH,
-    MOST_OVER,
-    PARQUET_PER_NDJSON,
-    Forecast,
-)
+from blizzard.model.source.forecast import FULL_ENOUGH, MOST_OVER, PARQUET_PER_NDJSON, Forecast
 from blizzard.model.source.form import codec_of
 from lakebed.documents.entry import Entry, decode_entry
 from tests.support.builders import entry_body, finished_file, record, source_file

@@ -51,9 +51,7 @@ def account() -> dict[str, str]:
     """Return a service account, whose tokens are given at an address that is not there."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     written = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return {
         "type": "service_account",
@@ -66,10 +64,7 @@ def account() -> dict[str, str]:
 
 def settings(endpoint: str = "https://pubsub.googleapis.com", **options: str) -> QueueSettings:
     return QueueSettings(
-        url=NAME,
-        endpoint=endpoint,
-        service=QueueService.PUBSUB,
-        options=StorageOptions(options),
+        url=NAME, endpoint=endpoint, service=QueueService.PUBSUB, options=StorageOptions(options)
     )
 
 

@@ -116,8 +116,7 @@ def test_a_partition_of_many_rows_whose_texts_are_few_is_written(tmp_path):
     ids, times = pa.nulls(rows, pa.int64()), pa.nulls(rows, FILE.field("ts").type)
     where, rescued = pa.array(["x"] * rows), pa.nulls(rows, pa.string())
     given = pa.record_batch(
-        [ids, times, where, pa.array(texts), rescued],
-        names=["id", "ts", "region", "kind", RESCUED],
+        [ids, times, where, pa.array(texts), rescued], names=["id", "ts", "region", "kind", RESCUED]
     )
 
     (closed,) = [*target.write(given, "s:a"), *target.close()]

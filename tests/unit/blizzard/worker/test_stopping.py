@@ -55,9 +55,7 @@ def test_a_unit_that_starts_after_the_stop_reads_nothing(tmp_path: Path) -> None
     assert (outcome.sources, outcome.files) == ((), ())
 
 
-def test_small_files_in_hand_are_finished_and_the_next_is_not_begun(
-    tmp_path: Path,
-) -> None:
+def test_small_files_in_hand_are_finished_and_the_next_is_not_begun(tmp_path: Path) -> None:
     """A stop waits for no more than the small files that are read together."""
     for name in ("a", "b", "c"):
         put(tmp_path / "in", f"{name}.ndjson", ndjson(rows(3)))

@@ -17,24 +17,11 @@ from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.records import SourceRecord
 from lakebed.storage.store import Reader, Store
-from tests.support.builders import (
-    Bench,
-    ndjson,
-    pipeline_settings,
-    put,
-    rows,
-)
+from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 from tests.support.dying import Died, Fate, dying
 from tests.support.pipelines import pipeline_of
 from tests.support.readers import journaled_ids as ids
-from tests.support.stops import (
-    CUT,
-    NEVER,
-    NOT_BEGUN,
-    UNCUT,
-    Stopped,
-    all_at,
-)
+from tests.support.stops import CUT, NEVER, NOT_BEGUN, UNCUT, Stopped, all_at
 from tests.support.stores import Far, opened_as
 
 ROWS = 2_000
@@ -204,9 +191,7 @@ def test_a_failed_upload_of_a_rest_is_tried_again_and_says_what_is_in_the_table(
     assert ids(tmp_path / "table") == list(range(ROWS))
 
 
-def test_a_file_that_is_replaced_while_it_is_read_is_not_entered_by_a_stop(
-    tmp_path: Path,
-) -> None:
+def test_a_file_that_is_replaced_while_it_is_read_is_not_entered_by_a_stop(tmp_path: Path) -> None:
     """HOLES L32, D17: what stops in good order may have read of two objects as well."""
 
     class Replaced(Far):
