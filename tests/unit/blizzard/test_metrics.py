@@ -140,6 +140,7 @@ class Mends:
 
 
 def test_health_is_503_while_the_source_is_gone_and_200_once_it_is_back(watched, source):
+    """L10: a source that is gone is an error, and no empty one."""
     source.rmdir()
     mends = Mends(watched, source)
     pipeline = watched.pipeline()

@@ -1,7 +1,5 @@
 """Batches from discovery to hand-off, of sources of every kind, in one process."""
 
-import os
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +9,11 @@ from blizzard import events
 from blizzard.handoff.publish import Publisher
 from blizzard.model.settings import SinkSettings
 from blizzard.model.source.form import SourcePattern
-from blizzard.outcomes import TooManyFailures
-from lakebed.errors import ObjectMissing, StoreUnavailable
+from lakebed.errors import StoreUnavailable
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template
 from lakebed.types import OnChange, UnknownFields
-from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, source_settings
+from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 from tests.support.readers import parquet_ids
 from tests.support.stores import DropsWrites
 
@@ -26,53 +23,12 @@ def ids(bench: Bench) -> list[Any]:
     return parquet_ids(bench.entries(), bench.table)
 
 
-def noting(seen: list[Any], look: Callable[[], object]) -> Publisher:
-    """Hand on by noting what an onlooker would see at that moment."""
-
-    def commit() -> int:
-        seen.append(look())
-        return 1
-
-    return Publisher(commit=commit)
-
-
 def drain(bench: Bench) -> list[bool]:
     pipeline = bench.pipeline()
     steps = [pipeline.step()]
     while steps[-1]:
         steps.append(pipeline.step())
     return steps
-
-
-BAD = b'{"id": "one"}\n'
-
-
-def test_an_overwritten_file_is_told_once_and_not_read_again(bench, source):
-    """D15."""
-    put(source, "a.ndjson", ndjson(rows(3)))
-    drain(bench)
-    put(source, "a.ndjson", ndjson(rows(4, 10)))
-    again = bench.again(run_id="run-2")
-    pipeline = again.pipeline()
-    assert [pipeline.step(), pipeline.step()] == [False, False]
-    assert len(again.said(events.SourceFileOverwritten)) == 1
-    assert ids(bench) == [0, 1, 2]
-
-
-def test_as_many_failures_as_allowed_stop_the_pipeline_after_the_rest_is_journaled(bench, source):
-    put(source, "a.ndjson", ndjson(rows(3)))
-    put(source, "bad1.ndjson", BAD)
-    put(source, "bad2.ndjson", BAD)
-    handed_on: list[list[int]] = []
-    strict = replace(
-        bench,
-        settings=replace(bench.settings, max_failures=2),
-        publisher=noting(handed_on, lambda: ids(bench)),
-    )
-    with pytest.raises(TooManyFailures, match="2 source files failed so far"):
-        strict.pipeline().step()
-    assert ids(bench) == [0, 1, 2]
-    assert handed_on[-1] == [0, 1, 2]
 
 
 def test_a_hand_off_that_failed_is_done_again_at_the_next_step(bench, source):
@@ -162,71 +118,34 @@ def test_a_required_partition_value_may_not_be_missing(tmp_path, source):
     assert file.filename.startswith("date=__HIVE_DEFAULT_PARTITION__/")
 
 
-def test_a_source_that_is_gone_is_an_error_and_moves_nothing(bench, source):
-    """L10."""
-    put(source, "a.ndjson", ndjson(rows(3)))
-    drain(bench)
-    (source / "a.ndjson").unlink()
-    source.rmdir()
-    with pytest.raises(ObjectMissing):
-        bench.again(run_id="run-2").pipeline().step()
-    assert len(bench.entries()) == 2
-
-
-def test_two_sources_with_equal_names_are_two_files(bench, source, tmp_path):
-    """D13."""
-    put(source, "a.ndjson", ndjson(rows(2)))
-    put(tmp_path / "other", "a.ndjson", ndjson(rows(2, 2)))
-    both = replace(
-        bench.settings,
-        sources=(source_settings(source, name="x"), source_settings(tmp_path / "other", name="y")),
-    )
-    bench = replace(bench, settings=both)
-    drain(bench)
-    assert ids(bench) == [0, 1, 2, 3]
-    assert drain(bench.again(run_id="run-2")) == [False]
-
-
 def with_source(bench: Bench, **given: Any) -> Bench:
     """Return the same pipeline with another setting of its source."""
     (one,) = bench.settings.sources
     return replace(bench, settings=replace(bench.settings, sources=(replace(one, **given),)))
 
 
-def test_an_overwritten_file_is_ingested_again_where_that_is_asked_for_and_the_entry_says_so(
-    bench, source
+@pytest.mark.parametrize(
+    ("on_change", "told", "more"),
+    [
+        (OnChange.ERROR, 1, []),
+        (OnChange.IGNORE, 0, []),
+        (OnChange.REINGEST, 0, [10, 11, 12, 13]),
+    ],
+)
+def test_an_overwritten_file_is_told_once_or_passed_over_or_ingested_again_as_asked_for(
+    bench, source, on_change, told, more
 ):
     """D15: the old rows stay."""
     put(source, "a.ndjson", ndjson(rows(3)))
     drain(bench)
     put(source, "a.ndjson", ndjson(rows(4, 10)))
-    again = with_source(bench.again(run_id="run-2"), on_change=OnChange.REINGEST)
-    assert drain(again) == [True, False]
-    assert ids(bench) == [0, 1, 2, 10, 11, 12, 13]
-    assert [each.reingested for entry in bench.entries() for each in entry.sources] == [False, True]
-    assert again.said(events.SourceFileOverwritten) == []
-
-
-def test_an_overwritten_file_is_passed_over_without_a_word_where_that_is_asked_for(bench, source):
-    """D15."""
-    put(source, "a.ndjson", ndjson(rows(3)))
-    drain(bench)
-    put(source, "a.ndjson", ndjson(rows(4, 10)))
-    again = with_source(bench.again(run_id="run-2"), on_change=OnChange.IGNORE)
-    assert drain(again) == [False]
-    assert (again.said(events.SourceFileOverwritten), ids(bench)) == ([], [0, 1, 2])
-
-
-def test_a_file_that_may_still_be_written_waits_and_is_taken_when_it_is_old_enough(bench, source):
-    put(source, "a.ndjson", ndjson(rows(3)))
-    put(source, "b.ndjson.tmp", ndjson(rows(3, 3)))
-    os.utime(source / "a.ndjson", (bench.hands.at, bench.hands.at))
-    pipeline = with_source(bench, min_age=60).stepping()
-    bench.hands.at += 59
-    assert not pipeline.step()
-    bench.hands.at += 1
-    assert pipeline.step()
-    assert ids(bench) == [0, 1, 2]
+    again = with_source(bench.again(run_id="run-2"), on_change=on_change)
+    pipeline = again.stepping()
+    assert [pipeline.step() for _ in range(3)] == [bool(more), False, False]
+    assert ids(bench) == [0, 1, 2, *more]
+    records = [each for entry in bench.entries() for each in entry.sources]
+    assert [each.reingested for each in records] == [False, True][: 1 + bool(more)]
+    assert len(again.said(events.SourceFileOverwritten)) == told
 
 
 def test_a_late_file_is_read(bench, source):

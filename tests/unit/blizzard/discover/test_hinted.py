@@ -203,22 +203,16 @@ def test_names_that_no_sweep_takes_are_not_even_asked_for(site: Site, name: str)
     assert (site.deleted(), site.counted()) == (1, {"not_matched": 1})
 
 
-def test_the_pattern_holds_for_hinted_files(tmp_path: Path):
-    site = Site(tmp_path, pattern=split("/x/app-*.ndjson")[1])
-    site.land("app-1.ndjson", "web-1.ndjson")
-    site.hint("app-1.ndjson", "web-1.ndjson")
-    assert site.step()
-    assert site.ingested() == ["app-1.ndjson"]
-    assert site.counted() == {"taken": 1, "not_matched": 1}
-
-
-@pytest.mark.parametrize("rule", ["horizon", "lookback"])
-def test_folders_that_are_too_old_are_so_for_hints_too(tmp_path: Path, rule: str):
-    given: dict[str, Any] = {rule: Window.parse("date=%Y-%m-%d", 2)}
+@pytest.mark.parametrize("rule", ["horizon", "lookback", "pattern"])
+def test_rules_for_names_and_folders_hold_for_hints_too(tmp_path: Path, rule: str):
+    window, pattern = Window.parse("date=%Y-%m-%d", 2), split("/x/*/a*.ndjson")[1]
+    given: dict[str, Any] = {rule: pattern if rule == "pattern" else window}
     # Since when a source is read is taken from the times of the journal's files, too.
     site = Site(tmp_path, at=time.time() + 1, **given)
     today = site.bench.hands.clock.now().date()
     new, old = (f"date={today - timedelta(days=age)}/a.ndjson" for age in (0, 30))
+    if rule == "pattern":
+        old = new.replace("/a.", "/b.")
     site.land(new, old)
     site.hint(new, old)
     assert site.step()
@@ -226,28 +220,19 @@ def test_folders_that_are_too_old_are_so_for_hints_too(tmp_path: Path, rule: str
     assert site.counted() == {"taken": 1, "not_matched": 1}
 
 
-def test_a_file_that_is_too_young_is_taken_as_soon_as_it_is_not(tmp_path: Path):
+@pytest.mark.parametrize(("age", "left"), [(10, 20), (-HOUR, 30)])
+def test_a_file_that_is_too_young_is_taken_as_soon_as_it_is_not(
+    tmp_path: Path, age: float, left: float
+):
+    """A store whose clock is ahead keeps no hinted file waiting."""
     site = Site(tmp_path, min_age=30.0)
     site.land("a.ndjson")
-    at = site.bench.hands.at - 10
+    at = site.bench.hands.at - age
     os.utime(site.root / "a.ndjson", (at, at))
     site.hint("a.ndjson")
     assert not site.step()
-    assert site.pipeline.until_next_look() == pytest.approx(20)
-    site.bench.hands.at += 21
-    assert site.step()
-    assert site.ingested() == ["a.ndjson"]
-
-
-def test_a_store_whose_clock_is_ahead_keeps_no_hinted_file_waiting(tmp_path: Path):
-    site = Site(tmp_path, min_age=30.0)
-    site.land("a.ndjson")
-    at = site.bench.hands.at + HOUR
-    os.utime(site.root / "a.ndjson", (at, at))
-    site.hint("a.ndjson")
-    assert not site.step()
-    assert site.pipeline.until_next_look() == pytest.approx(30)
-    site.bench.hands.at += 31
+    assert site.pipeline.until_next_look() == pytest.approx(left)
+    site.bench.hands.at += left + 1
     assert site.step()
     assert site.ingested() == ["a.ndjson"]
 

@@ -240,7 +240,10 @@ def test_to_drain_a_source_it_is_looked_at_once_for_each_batch(tmp_path: Path) -
 
 
 def test_a_source_that_one_batch_empties_is_looked_at_once(tmp_path: Path) -> None:
-    """However many names it has: what lands later is for the next run."""
+    """However many names it has: what lands later is for the next run.
+
+    D13: and a file of the same name in another source is another file.
+    """
     sources = sources_of(tmp_path, once=True, a=10, b=10)
     for number in range(5):
         sources.land(f"a/{number}.ndjson")

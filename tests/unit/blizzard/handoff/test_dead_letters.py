@@ -99,13 +99,9 @@ def test_a_batch_writes_one_object_and_its_entry_names_it_by_its_uri(bench, sour
 
 NOT_COMPRESSED: dict[str, tuple[str, bytes]] = {
     "truncated gzip": ("a.ndjson.gz", gz(LONG)[:-20]),
-    "gzip without its end": ("a.ndjson.gz", gz(GOOD)[:-1]),
-    "corrupt gzip": ("a.ndjson.gz", flipped(gz(LONG))),
     "empty gzip": ("a.ndjson.gz", b""),
     "no gzip at all": ("a.ndjson.gz", b"id,name\n1,x\n"),
-    "truncated zstd": ("a.ndjson.zst", MAGIC.compress(LONG)[:-20]),
     "corrupt zstd": ("a.ndjson.zst", flipped(MAGIC.compress(LONG))),
-    "empty zstd": ("a.ndjson.zst", b""),
 }
 NOT_PARSED: dict[str, tuple[str, bytes, str, int, str | None]] = {
     "not JSON": ("a.ndjson", GOOD + b"{oops}\n", "not_json", 4, None),

@@ -1,7 +1,7 @@
 """Files that cannot be read and uploads that are refused: what their dead letters say."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,29 +14,6 @@ from tests.support.runner import FaultyRunner, InProcessRunner
 from tests.support.stores import Far
 
 GOOD = ndjson(rows(3))
-
-
-class Meddling(InProcessRunner):
-    """Something happens to the files after they were listed and before they are read."""
-
-    def __init__(self, meddle: Callable[[], object]) -> None:
-        super().__init__()
-        self.meddle = meddle
-
-    def run(self, units, work):
-        self.meddle()
-        return super().run(units, work)
-
-
-def test_a_file_that_is_replaced_while_it_is_read_is_told(bench, source):
-    """D17."""
-    put(source, "a.ndjson", GOOD)
-    replaced = Meddling(lambda: put(source, "a.ndjson", ndjson(rows(5))))
-    drain(replace(bench, runner=replaced))
-    assert next((line["stage"], line["code"]) for line in lines(bench)) == (
-        "download",
-        "object_changed",
-    )
 
 
 class Refuses(Far):

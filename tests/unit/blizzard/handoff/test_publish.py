@@ -37,10 +37,6 @@ from tests.support.stores import local
 from tests.support.tables import TableDirectory, commit_table, rows_of
 
 
-def yes(_entry: Entry) -> bool:
-    return True
-
-
 def no(_entry: Entry) -> bool:
     return False
 
@@ -100,16 +96,15 @@ def test_a_meta_says_what_the_protocol_asks_for_and_which_entry_it_rings_for(
     }
 
 
-def test_metas_of_a_committed_entry_are_not_written_again(tmp_path: Path) -> None:
-    """D11: penguin has committed it and deleted them."""
-    assert Publisher(is_committed=yes).publish(local(tmp_path), entry_of(), redo=True) == HandedOn()
+@pytest.mark.parametrize("handoff", [Handoff.STAGING, Handoff.DIRECT])
+def test_of_a_committed_entry_no_meta_is_written_again_and_nothing_moved(
+    tmp_path: Path, handoff: Handoff
+) -> None:
+    """D11: penguin has deleted the metas; VACUUM may have taken the files since (D09)."""
+    publisher = Publisher(is_committed=lambda _entry: True)
+    entry = entry_of(handoff=handoff)
+    assert publisher.publish(local(tmp_path), entry, redo=True) == HandedOn()
     assert metas(tmp_path) == []
-
-
-def test_of_a_committed_entry_nothing_is_moved(tmp_path: Path) -> None:
-    """Its files may be gone since: OPTIMIZE and VACUUM took them (D09)."""
-    entry = entry_of(handoff=Handoff.DIRECT)
-    assert Publisher(is_committed=yes).publish(local(tmp_path), entry, redo=True) == HandedOn()
 
 
 def test_a_file_that_is_in_neither_place_stops_the_hand_off(tmp_path: Path) -> None:

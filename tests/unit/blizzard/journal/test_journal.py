@@ -72,20 +72,15 @@ def test_a_failure_is_counted_over_batches_and_runs(tmp_path):
 
 
 def test_a_lost_answer_is_taken_for_our_own_write(tmp_path):
-    """L24."""
+    """L24: of the first entry, and of a later one."""
     store = LosesAnswers(str(tmp_path), no_options(), make_folder=True)
-    store.lost = 0
     journal = opened(store)
     store.lost = 1
     journal.append((record("a"),), FILES)
     journal.append((record("b"),), ())
-    assert [entry.sequence for entry in entries(tmp_path)] == [0, 1, 2]
-
-
-def test_the_lost_answer_of_the_first_entry_is_taken_for_our_own_too(tmp_path):
-    """L24."""
-    journal = opened(LosesAnswers(str(tmp_path), no_options(), make_folder=True))
-    assert [entry.journal for entry in entries(tmp_path)] == [journal.id]
+    assert [(entry.sequence, entry.journal) for entry in entries(tmp_path)] == [
+        (number, journal.id) for number in range(3)
+    ]
 
 
 def test_a_write_that_never_arrived_is_repeated_with_the_same_bytes(tmp_path):
@@ -151,7 +146,7 @@ def test_a_refused_write_stays_in_doubt_until_it_is_settled(tmp_path):
 # ------------------------------------------------------------------------------ two runs
 
 
-def test_of_two_runs_one_stops_and_says_who_the_other_is(tmp_path):
+def test_of_two_runs_one_stops_for_good_and_says_who_the_other_is(tmp_path):
     """D07."""
     one, other = opened(local(tmp_path)), opened(local(tmp_path), run="run-2")
     one.append((record("a"),), FILES)
@@ -160,19 +155,11 @@ def test_of_two_runs_one_stops_and_says_who_the_other_is(tmp_path):
     assert "run run-1" in str(caught.value)
     assert "entry 1" in str(caught.value)
     assert not caught.value.retryable
+    with pytest.raises(JournalConflict):
+        other.settle()
+    with pytest.raises(JournalConflict):
+        other.append((record("a"),), ())
     assert [file.filename for entry in entries(tmp_path) for file in entry.files] == ["x.parquet"]
-
-
-def test_a_run_that_lost_stays_stopped(tmp_path):
-    """D07."""
-    one, other = opened(local(tmp_path)), opened(local(tmp_path), run="run-2")
-    one.append((record("a"),), FILES)
-    for _ in range(2):
-        with pytest.raises(JournalConflict):
-            other.append((record("a"),), ())
-        with pytest.raises(JournalConflict):
-            other.settle()
-    assert len(entries(tmp_path)) == 2
 
 
 def test_two_runs_that_open_a_new_journal_do_not_both_have_it(tmp_path):
@@ -241,32 +228,27 @@ def receipt(root: Path, sequence: int, journal: str) -> None:
     local(root).replace(layout.receipt("default"), body)
 
 
-def test_a_journal_that_was_rolled_back_is_noticed_by_the_receipt(tmp_path):
+@pytest.mark.parametrize(
+    ("sequence", "journal", "gone", "says"),
+    [
+        (2, None, (2,), "entry 2"),
+        (2, "j", (0, 1, 2), "journal"),
+        (1, "another", (), "another"),
+    ],
+    ids=["rolled back", "deleted", "of another journal"],
+)
+def test_a_journal_that_is_not_that_of_its_receipt_is_noticed(
+    tmp_path, sequence, journal, gone, says
+):
     """L21."""
     three_entries(tmp_path)
-    receipt(tmp_path, 2, entries(tmp_path)[0].journal)
-    path_of(tmp_path, 2).unlink()
-    with pytest.raises(JournalLost, match="entry 2"):
-        opened(local(tmp_path), run="run-2")
-
-
-def test_a_journal_that_was_deleted_is_noticed_by_the_receipt(tmp_path):
-    """L21."""
-    three_entries(tmp_path)
-    receipt(tmp_path, 2, "j")
-    for number in range(3):
+    before = entries(tmp_path)
+    receipt(tmp_path, sequence, journal or before[0].journal)
+    for number in gone:
         path_of(tmp_path, number).unlink()
-    with pytest.raises(JournalLost):
+    with pytest.raises(JournalLost, match=says):
         opened(local(tmp_path), run="run-2")
-    assert entries(tmp_path) == []
-
-
-def test_a_receipt_of_another_journal_is_noticed(tmp_path):
-    """L21."""
-    three_entries(tmp_path)
-    receipt(tmp_path, 1, "another")
-    with pytest.raises(JournalLost, match="another"):
-        opened(local(tmp_path), run="run-2")
+    assert entries(tmp_path) == before[: len(before) - len(gone)]
 
 
 def test_a_receipt_that_cannot_be_read_stops_the_run(tmp_path):

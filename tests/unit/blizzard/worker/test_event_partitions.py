@@ -90,15 +90,6 @@ def test_the_timestamp_stays_in_the_file_and_the_partition_column_does_not(place
     assert pq.ParquetFile(place.table / file.filename).schema_arrow.names == ["id", "ts"]
 
 
-def test_an_output_names_its_one_source_and_no_other(place):
-    put(place.source, "a.ndjson", ndjson([row(1), row(2, 2)]))
-    put(place.source, "b.ndjson", ndjson([row(3, 2)]))
-    sources = {file.partition_values["date"]: file for file in place.run().files}
-    assert sources["2024-01-01"].source_file == f"{place.source}/a.ndjson"
-    assert sources["2024-01-02"].source_file is None
-    assert sources["2024-01-02"].source_files == ("default:a.ndjson", "default:b.ndjson")
-
-
 @pytest.mark.parametrize("budget", [10, 10**9])
 def test_a_file_that_fails_leaves_nothing_in_any_partition(place, budget):
     """L15: small ones are not written before their last line, large ones are forgotten."""
@@ -163,19 +154,21 @@ def test_the_line_is_known_where_records_were_passed_over_before_it(place):
     assert (failure.code, failure.line) == ("partition_value_too_long", 3)
 
 
+def run_by(root: Path, template: str) -> Bench:
+    """Run one batch whose rows give their partitions by a template."""
+    settings = pipeline_settings(
+        root / "in", root / "table", template=template, timestamp_field="ts", schema=DECLARED
+    )
+    bench = Bench(settings)
+    assert bench.pipeline().step()
+    return bench
+
+
 def test_of_a_template_the_rows_give_what_they_can_and_the_path_the_rest(tmp_path):
     """L08, L18: late rows go to their own day, whatever folder their file came in."""
     body = ndjson([row(1, 9), row(2, 1)])
     put(tmp_path / "in", "tenant=a%2Fb/date=2024-01-09/x.ndjson", body)
-    settings = pipeline_settings(
-        tmp_path / "in",
-        tmp_path / "table",
-        template="date=%Y-%m-%d/tenant=%s/region=%s",
-        timestamp_field="ts",
-        schema=DECLARED,
-    )
-    bench = Bench(settings)
-    assert bench.pipeline().step()
+    bench = run_by(tmp_path, "date=%Y-%m-%d/tenant=%s/region=%s")
     entry = bench.entries()[-1]
     assert entry.partition_columns == ("date", "tenant", "region")
     assert sorted(file.filename.rpartition("/")[0] for file in entry.files) == [
@@ -187,30 +180,14 @@ def test_of_a_template_the_rows_give_what_they_can_and_the_path_the_rest(tmp_pat
 def test_files_of_all_folders_share_a_unit_where_only_rows_give_partitions(tmp_path):
     for day in range(1, 6):
         put(tmp_path / "in", f"date=2024-01-{day:02}/x.ndjson", ndjson([row(day, 1)]))
-    settings = pipeline_settings(
-        tmp_path / "in",
-        tmp_path / "table",
-        template="date=%Y-%m-%d",
-        timestamp_field="ts",
-        schema=DECLARED,
-    )
-    bench = Bench(settings)
-    assert bench.pipeline().step()
+    bench = run_by(tmp_path, "date=%Y-%m-%d")
     (file,) = bench.entries()[-1].files
     assert (file.record_count, dict(file.partition_values)) == (5, {"date": "2024-01-01"})
 
 
 def test_rows_without_a_timestamp_are_kept_and_told(tmp_path):
     put(tmp_path / "in", "x.ndjson", ndjson([row(1), {"id": 2}, {"id": 3, "ts": None}]))
-    settings = pipeline_settings(
-        tmp_path / "in",
-        tmp_path / "table",
-        template="date=%Y-%m-%d/hour=%H",
-        timestamp_field="ts",
-        schema=DECLARED,
-    )
-    bench = Bench(settings)
-    assert bench.pipeline().step()
+    bench = run_by(tmp_path, "date=%Y-%m-%d/hour=%H")
     (told,) = (event for event in bench.events if isinstance(event, RowsWithoutTime))
     assert told == RowsWithoutTime(pipeline="default", entry=1, field="ts", rows=2)
     assert told.sentence() == "default: batch 1: 2 rows without ts went into the null partition"

@@ -169,23 +169,18 @@ def test_files_that_come_out_of_the_parser_otherwise_than_counted_fail(
     assert set(failed(outcome)) >= wrong.get(fault, {"a.ndjson", "b.ndjson"})
 
 
-def test_a_small_file_that_changed_since_it_was_listed_is_left(place: Place) -> None:
+def test_small_files_that_changed_or_vanished_since_they_were_listed_fail_alone(
+    place: Place,
+) -> None:
+    """D17, L05."""
     for number in range(5):
         put(place.source, f"{number}.ndjson", ndjson(rows(2, number)))
     files = listed(place.source)
     put(place.source, "2.ndjson", ndjson(rows(3, 50)))
-    outcome = place.run(files)
-    assert {path: code for path, (_stage, code) in failed(outcome).items()} == {
-        "2.ndjson": "object_changed"
-    }
-    assert len(place.ids(outcome)) == 8
-
-
-def test_a_small_file_that_cannot_be_read_fails_alone(place: Place) -> None:
-    for number in range(5):
-        put(place.source, f"{number}.ndjson", ndjson(rows(2, number)))
-    files = listed(place.source)
     (place.source / "3.ndjson").unlink()
     outcome = place.run(files)
-    assert set(failed(outcome)) == {"3.ndjson"}
-    assert len(place.ids(outcome)) == 8
+    assert failed(outcome) == {
+        "2.ndjson": ("download", "object_changed"),
+        "3.ndjson": ("download", "object_missing"),
+    }
+    assert len(place.ids(outcome)) == 6

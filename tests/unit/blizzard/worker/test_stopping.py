@@ -88,22 +88,6 @@ def test_a_large_file_is_journaled_part_way_and_gone_on_with(large: Path) -> Non
     assert not bench.again().pipeline().step()
 
 
-CUT = Sizing(smallest_unit=20_000, units_per_core=3)
-
-
-def test_a_large_plain_file_is_read_in_parts_each_line_once(tmp_path: Path) -> None:
-    """One record in the books, rows and lines added up (L15)."""
-    put(tmp_path / "in", "large.ndjson", ndjson(rows(20_000)) + b"\n\n")
-    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table", sizing=CUT))
-    bench.pipeline().step()
-    (record,) = bench.entries()[1].sources
-
-    assert len(bench.entries()[1].files) > 3
-    assert (record.lines, record.blank, record.rows) == (20_002, 2, 20_000)
-    assert {file.unit for file in bench.entries()[1].files} == {record.unit}
-    assert ids(tmp_path / "table") == list(range(20_000))
-
-
 def test_a_part_of_a_file_that_was_replaced_is_a_change_of_the_file(tmp_path: Path) -> None:
     """Two byte ranges of two different objects never make one file (D17)."""
     put(tmp_path / "in", "a.ndjson", ndjson(rows(3_000)))

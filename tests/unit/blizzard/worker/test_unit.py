@@ -39,14 +39,6 @@ def test_a_file_alone_in_its_output_is_named_by_its_uri(place):
     assert file.source_file == f"{place.source}/sub/a.ndjson"
 
 
-def test_a_file_without_rows_is_done_and_gives_no_output(place):
-    put(place.source, "empty.ndjson", b"")
-    put(place.source, "blank.ndjson", b"\n\n")
-    outcome = place.run()
-    assert outcome.files == ()
-    assert failed(outcome) == {}
-
-
 def test_large_files_have_outputs_of_their_own(place):
     put(place.source, "a.ndjson", ndjson(rows(3)))
     put(place.source, "b.ndjson", ndjson(rows(3, 10)))

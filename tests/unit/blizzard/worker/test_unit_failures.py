@@ -80,20 +80,6 @@ def test_a_large_file_that_fails_forgets_its_own_outputs_only(place):
     assert left > {file.filename for file in outcome.files}
 
 
-@pytest.mark.parametrize("budget", [10, 10**9])
-def test_an_upload_that_fails_fails_every_source_of_its_files(place, budget):
-    """L03."""
-    put(place.source, "a.ndjson", ndjson(rows(10)))
-    put(place.source, "b.ndjson", ndjson(rows(10, 10)))
-    refuses = RefusesUploads(place.table, StoreDenied("refused"))
-    sizing = Sizing(decoded_budget=budget)
-    outcome = place.run(stores=lambda shared: With(shared, refuses), sizing=sizing)
-    assert outcome.files == ()
-    assert failed(outcome) == dict.fromkeys(
-        ("a.ndjson", "b.ndjson"), (FailureStage.UPLOAD, "store_denied")
-    )
-
-
 def test_an_upload_that_fails_leaves_the_files_of_other_outputs_alone(place):
     """L03."""
     put(place.source, "a.ndjson", ndjson(rows(10)))

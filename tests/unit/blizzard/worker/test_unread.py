@@ -63,7 +63,7 @@ def test_what_each_part_has_read_is_kept_and_the_rest_is_read_by_the_next_run(
 def test_a_stop_in_every_run_comes_to_the_end_and_to_every_row_once(
     tmp_path: Path, seed: int
 ) -> None:
-    """HOLES L32: each run gets further, wherever it is stopped, blank lines and a mark included."""
+    """HOLES L32, L15: each run gets further, with blank lines and a mark, too."""
     chance = random.Random(seed)
     body = b"".join(
         line + b"\n" * chance.choice((0, 0, 1, 3))
