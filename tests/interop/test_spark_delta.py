@@ -220,14 +220,7 @@ def _float32(value: float) -> float:
     return float(pa.scalar(value, pa.float32()).as_py())
 
 
-STATES = [
-    as_written,
-    checkpointed,
-    merged,
-    overwritten,
-    compacted_by_deltalake,
-    compacted_by_spark,
-]
+STATES = [as_written, checkpointed, merged, overwritten, compacted_by_deltalake, compacted_by_spark]
 
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)

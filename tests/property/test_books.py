@@ -86,8 +86,7 @@ def or_error(ask: Callable[[], object]) -> object:
 
 @settings(max_examples=30, deadline=None)
 @given(
-    st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 8)), max_size=14),
-    st.integers(1, 5),
+    st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 8)), max_size=14), st.integers(1, 5)
 )
 @example([step for step in EVERYTHING if step[0] != "closed"], 2)
 @example(EVERYTHING, 3)

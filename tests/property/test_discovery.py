@@ -137,11 +137,7 @@ class World:
             failed = failure(retryable=True) if how == "fail some" and place % 3 == 0 else None
             records.append(
                 SourceRecord(
-                    source="default",
-                    path=file.path,
-                    size=file.size,
-                    etag=file.etag,
-                    failure=failed,
+                    source="default", path=file.path, size=file.size, etag=file.etag, failure=failed
                 )
             )
         self.journal.append(tuple(records), (finished_file(),))
@@ -277,12 +273,7 @@ def test_a_backlog_is_read_once_and_none_of_it_waits_for_what_arrives_later(
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.lists(
-        st.dictionaries(KEYS, st.integers(0, 9), min_size=1, max_size=20),
-        max_size=12,
-    )
-)
+@given(st.lists(st.dictionaries(KEYS, st.integers(0, 9), min_size=1, max_size=20), max_size=12))
 def test_segments_answer_as_a_dictionary_does(writes):
     """D01: the newest word on a name counts, in whichever segments it stands."""
     store = Bucket()

@@ -253,10 +253,7 @@ def test_a_damaged_footer_is_an_error_and_no_crash(
     put(tmp_path, "a.parquet", body)
     facts = store.head("a.parquet")
     assert facts is not None
-    is_told(
-        lambda: footer_of(store, facts),
-        lambda: read_footer(store, facts),
-    )
+    is_told(lambda: footer_of(store, facts), lambda: read_footer(store, facts))
 
 
 def test_a_footer_that_ends_the_process_of_its_reader_is_left_out(tmp_path: Path):

@@ -268,8 +268,7 @@ def _duck_found(made: Made, path: tuple[str, ...], sign: str, value: Any) -> lis
         asked = f"CAST(? AS {kind})" if kind else "?"
         given = f"{value:f}" if kind else value
         found = connection.execute(
-            f"SELECT id FROM rows WHERE {column} {sign} {asked}",
-            [given],
+            f"SELECT id FROM rows WHERE {column} {sign} {asked}", [given]
         ).fetchall()
     return sorted(number for (number,) in found)
 

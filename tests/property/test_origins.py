@@ -96,10 +96,7 @@ def stamped_origins(table: Path) -> list[tuple[str, int]]:
 # A failure is small enough as it is found, and a smaller one takes minutes to find.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 COLUMNS = Schema(
-    (
-        Field(name="id", type=FieldType.INT64),
-        Field(name="at", type=FieldType.TIMESTAMP),
-    )
+    (Field(name="id", type=FieldType.INT64), Field(name="at", type=FieldType.TIMESTAMP))
 )
 LINES = st.sampled_from(["row", "row", "row", "row", "blank", "spaces", "filtered"])
 FILES = st.lists(

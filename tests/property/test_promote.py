@@ -67,10 +67,7 @@ def fields(draw):
 
 def decoded(schema, body, lines):
     path = ExactPath(
-        schema,
-        max_line_bytes=1 << 20,
-        unknown=UnknownFields.RESCUE,
-        on_mismatch=OnMismatch.RESCUE,
+        schema, max_line_bytes=1 << 20, unknown=UnknownFields.RESCUE, on_mismatch=OnMismatch.RESCUE
     )
     return path.read(Block(text=body, first_line=1, lines=lines)).batch
 

@@ -162,10 +162,7 @@ ODD_SPACE = "found white space that JSON does not allow"
                 "expected a string in base64 in which those bits are zero"
             ),
         ),
-        (
-            '{"binary":"aGk"}',
-            "found a string, expected a string in canonical base64 with padding",
-        ),
+        ('{"binary":"aGk"}', "found a string, expected a string in canonical base64 with padding"),
     ],
 )
 def test_the_kind_of_what_was_found_is_told(line: str, message: str):
@@ -177,11 +174,7 @@ def test_the_kind_of_what_was_found_is_told(line: str, message: str):
 
 @pytest.mark.parametrize(
     ("line", "hint"),
-    [
-        ('{"ID":1}', " but ID (names are case-sensitive)"),
-        ('{"di":1}', ""),
-        ("{}", ""),
-    ],
+    [('{"ID":1}', " but ID (names are case-sensitive)"), ('{"di":1}', ""), ("{}", "")],
 )
 def test_a_required_field_that_is_spelled_in_another_case_is_named(line: str, hint: str):
     """HOLES W44: the field is there, for all that a person sees."""

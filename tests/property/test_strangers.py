@@ -10,15 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.foreign import Directory
-from tests.support.removals import (
-    HOUR,
-    RETENTION,
-    date_last,
-    scan,
-    take_out,
-    trim,
-    write_version,
-)
+from tests.support.removals import HOUR, RETENTION, date_last, scan, take_out, trim, write_version
 
 FOLDERS = ["date=2023-12-25/hour=05", "date=2023-12-31/hour=23", "date=2024-01-01/hour=00"]
 STEPS: st.SearchStrategy[Any] = st.lists(

@@ -245,9 +245,7 @@ def test_the_library_is_told_to_write_nothing_to_the_terminal(service: tuple[str
 def test_no_secret_of_a_subscription_is_printed_logged_or_written(lake: GoogleLake, shape: str):
     """HOLES W17: a key that is refused by somebody who repeats it, and a text that is no key."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     account = {
         "type": "service_account",

@@ -67,9 +67,7 @@ def self_signed() -> tuple[bytes, bytes]:
         .sign(key, hashes.SHA256())
     )
     secret = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return secret, signed.public_bytes(serialization.Encoding.PEM)
 

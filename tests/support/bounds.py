@@ -12,8 +12,7 @@ FOR_EVER = 10**9
 
 
 SMALL_PIECES = Sizing(
-    decoded_budget=2_000,
-    decoding=DecodeLimits(max_combined=1, short_bytes=600, block_bytes=700),
+    decoded_budget=2_000, decoding=DecodeLimits(max_combined=1, short_bytes=600, block_bytes=700)
 )
 """Short files are read one by one, and those with more than some lines are called large."""
 

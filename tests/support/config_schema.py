@@ -43,10 +43,7 @@ SECTIONS: dict[str, type[Section]] = {
 
 VARIABLE = {"type": "string", "pattern": r"\$\{"}
 TYPE = {
-    "anyOf": [
-        {"enum": []},
-        {"type": "string", "pattern": r"^(decimal|dec|numeric) *\(|<|\$\{"},
-    ]
+    "anyOf": [{"enum": []}, {"type": "string", "pattern": r"^(decimal|dec|numeric) *\(|<|\$\{"}]
 }
 WRITTEN_IN_SHORT = {"DeclaredItems"}
 """Sections for which a plain type may stand."""

@@ -45,11 +45,7 @@ class Forgetful(Taken):
     def held(self, where: str, found: ErasePlan | None = None) -> StillHeld:
         """Find who still holds rows for which a condition holds, after a look at the table."""
         return still_held(
-            self.store,
-            self.settings,
-            parse(where),
-            found or self.meant(where),
-            open_reader,
+            self.store, self.settings, parse(where), found or self.meant(where), open_reader
         )
 
     def said(self, *arguments: str) -> dict[str, Any]:

@@ -83,9 +83,5 @@ class Mortal(OpenTable):
 
     def collect(self) -> None:
         collect(
-            self.store,
-            "default",
-            self.named_by_the_log,
-            clock=Clock(),
-            older_than=timedelta(0),
+            self.store, "default", self.named_by_the_log, clock=Clock(), older_than=timedelta(0)
         )

@@ -78,10 +78,7 @@ class Taken(Rescued):
         runner = around.get("runner", InProcessRunner())
         emit = around.get("emit", lambda _event: None)
         pipeline = pipeline_of(
-            self.settings,
-            runner,
-            emit=emit,
-            open_sink=around.get("open_sink", open_sink),
+            self.settings, runner, emit=emit, open_sink=around.get("open_sink", open_sink)
         )
         while pipeline.step():
             pass
@@ -101,12 +98,7 @@ class Taken(Rescued):
         """Put the rows of a source file in the place of others, without penguin's commit."""
         settings, store = self.settings, around.get("store", self.store)
         runner = around.get("runner", InProcessRunner())
-        ingest = Ingest(
-            settings=settings,
-            runner=runner,
-            of_table=lambda: None,
-            clock=self.clock,
-        )
+        ingest = Ingest(settings=settings, runner=runner, of_table=lambda: None, clock=self.clock)
         (new,) = self.keys(by, listing=True)
         old = self.keys(*names, listing=True)
         keys, file = exchange_of(store, settings, old, new, open_reader, now=self.clock.now())

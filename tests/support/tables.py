@@ -310,12 +310,7 @@ def opened(log: Log) -> WritableTable:
 
 
 def commit_table(
-    settings: TableSettings,
-    store: Store,
-    emit: Emit,
-    clock: Clock,
-    *,
-    pipeline: str | None = None,
+    settings: TableSettings, store: Store, emit: Emit, clock: Clock, *, pipeline: str | None = None
 ) -> int:
     """Commit everything that waits for one table, as a process that has just begun."""
     run = TableRun(settings=settings, emit=emit, clock=clock, open_store=lambda: store)

@@ -298,11 +298,7 @@ def troubles() -> dict[str, Trouble]:
             setup=_short_retention,
         ),
         "no version is taken": _trouble(
-            _no_version_is_taken,
-            "PenguinFailing",
-            "PenguinStuck",
-            "PenguinLate",
-            setup=_refusing,
+            _no_version_is_taken, "PenguinFailing", "PenguinStuck", "PenguinLate", setup=_refusing
         ),
         "checkpoints fail": _trouble(
             _files_land, "PenguinCheckpointsFailing", setup=_no_checkpoints

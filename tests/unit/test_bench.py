@@ -10,14 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench import figures, growth, hard, page, plots, race, scaling
-from bench.arithmetic import (
-    ROLLING,
-    TB,
-    Limits,
-    Load,
-    batches_of,
-    upload_of,
-)
+from bench.arithmetic import ROLLING, TB, Limits, Load, batches_of, upload_of
 from bench.compaction import DAYS, results
 from bench.figures import Assumptions, Prices
 from bench.section import DOCS

@@ -23,12 +23,7 @@ from blizzard.worker.output.parquet import RollingWriter
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt, digest, encode
-from lakebed.errors import (
-    DocumentUnreadable,
-    LakeError,
-    NoExclusiveCreate,
-    StoreUnavailable,
-)
+from lakebed.errors import DocumentUnreadable, LakeError, NoExclusiveCreate, StoreUnavailable
 from lakebed.polling import Stop, run_step
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader

@@ -49,7 +49,5 @@ def _flow(random: Random) -> Record:
 
 
 VPC_FLOWS = Kind(
-    name="vpc flow logs",
-    records=vpc_flows,
-    written=as_lines("flow-00.json", "flow-01.json.gz"),
+    name="vpc flow logs", records=vpc_flows, written=as_lines("flow-00.json", "flow-01.json.gz")
 )

@@ -28,11 +28,7 @@ def _event(random: Random, number: int) -> Record:
     event: Record = {
         "id": str(38_000_000_000 + number),
         "type": f"{kind}Event",
-        "actor": {
-            **_account(random, login),
-            "display_login": login,
-            "gravatar_id": "",
-        },
+        "actor": {**_account(random, login), "display_login": login, "gravatar_id": ""},
         "repo": {
             "id": random.randrange(10**9),
             "name": repository,

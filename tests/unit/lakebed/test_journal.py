@@ -79,9 +79,7 @@ def test_a_gap_is_an_error_after_what_comes_before_it(store: Store) -> None:
     assert numbers(journal.until_missing(-1)) == [0]
 
 
-def test_an_entry_that_is_written_between_the_read_and_the_listing_is_read(
-    tmp_path: Path,
-) -> None:
+def test_an_entry_that_is_written_between_the_read_and_the_listing_is_read(tmp_path: Path) -> None:
     class OthersWrite(Store):
         def objects(self, *given: Any, **named: Any) -> Iterator[ObjectFacts]:
             write(self, 1, 2)
@@ -91,9 +89,7 @@ def test_an_entry_that_is_written_between_the_read_and_the_listing_is_read(
     assert numbers(journal.entries()) == [0, 1, 2]
 
 
-def test_an_entry_that_is_listed_and_not_there_is_worth_another_try(
-    tmp_path: Path,
-) -> None:
+def test_an_entry_that_is_listed_and_not_there_is_worth_another_try(tmp_path: Path) -> None:
     journal = write(Forgets(str(tmp_path), StorageOptions()), 0)
     path = layout.journal_entry("events", 0)
     for ask in (journal.last, lambda: list(journal.entries()), lambda: journal.listed(0)):
@@ -144,9 +140,7 @@ def test_whoever_asks_for_full_paths_is_told_the_uri_of_what_is_damaged(store: S
 
 
 @pytest.mark.parametrize("kind", [Receipt, DirectoryProtocol])
-def test_an_empty_document_that_a_start_writes_anew_may_be_deleted(
-    kind: type[Any],
-) -> None:
+def test_an_empty_document_that_a_start_writes_anew_may_be_deleted(kind: type[Any]) -> None:
     """L01: an older power cut has left its name alone."""
     with pytest.raises(DocumentUnreadable, match="delete it, and the next start recreates it"):
         decode(kind, b"", "_blizzard/x.json")

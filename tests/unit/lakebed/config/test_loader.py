@@ -178,10 +178,7 @@ INDENTED = "is this line indented like those that it belongs to?"
         ),
         ("sink:\n  path: 'x\n  a: 1\n", f"a.yaml:2:9: {UNCLOSED}"),
         ('sink:\n  path: "x\n---\na: 1', f"a.yaml:2:9: {UNCLOSED}"),
-        (
-            "a: b: c",
-            f"a.yaml:1:5: mapping values are not allowed here; {QUOTED}",
-        ),
+        ("a: b: c", f"a.yaml:1:5: mapping values are not allowed here; {QUOTED}"),
         (
             "sink:\n\tpath: x",
             "a.yaml:2:1: a tab, which YAML does not allow here; indent with spaces, not a tab",

@@ -245,8 +245,7 @@ def test_a_key_without_a_value_counts_as_not_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [("true", True), ("FALSE", False), ("yes", None), ("1", None), ("", None)],
+    ("text", "expected"), [("true", True), ("FALSE", False), ("yes", None), ("1", None), ("", None)]
 )
 def test_a_flag_is_true_or_false_and_nothing_else(tmp_path: Path, text: str, expected: Any) -> None:
     document = with_value("metrics.enabled", text)

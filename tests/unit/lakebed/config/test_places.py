@@ -85,10 +85,7 @@ def test_every_usual_form_is_understood(written: str, canonical: str, opened: st
         ),
         ("s3://lake//src", "must not have two slashes in a row"),
         ("s3://lake/a//src/", "must not have two slashes in a row"),
-        (
-            "az://lake.blob.core.windows.net/c/in",
-            "write abfss://c@lake.dfs.core.windows.net/in",
-        ),
+        ("az://lake.blob.core.windows.net/c/in", "write abfss://c@lake.dfs.core.windows.net/in"),
         ("https://lake.blob.core.windows.net/c/in?sig=canary", "must not hold ? or #"),
         ("http://me:canary@minio/b", "AWS_ENDPOINT: http://minio and"),
         ("https://me:canary@minio/b", "must not hold a password"),

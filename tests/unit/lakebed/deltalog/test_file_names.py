@@ -31,10 +31,7 @@ INSIDE = "date=2024-01-01/a b#1?.parquet"
         ("s3://bucket", "s3://bucket/"),
         ("gs://bucket/events", "gs://bucket/events/"),
         ("az://container/events", "az://container/events/"),
-        (
-            "az://container/events",
-            "abfss://container@account.dfs.core.windows.net/events/",
-        ),
+        ("az://container/events", "abfss://container@account.dfs.core.windows.net/events/"),
         (
             "abfss://container@account.dfs.core.windows.net/events",
             "wasbs://container@account.blob.core.windows.net/events/",

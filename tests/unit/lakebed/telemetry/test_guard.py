@@ -105,10 +105,7 @@ def test_metrics_need_the_token_and_a_probe_gets_one_word(tmp_path: Path):
     ("content", "fault"),
     [
         (None, "cannot read {file}: No such file or directory"),
-        (
-            b"",
-            "the token in {file} must have at least 16 characters, in ASCII and without spaces",
-        ),
+        (b"", "the token in {file} must have at least 16 characters, in ASCII and without spaces"),
         (
             b"canary words that have spaces",
             "the token in {file} must have at least 16 characters, in ASCII and without spaces",

@@ -84,8 +84,7 @@ def test_an_error_that_ended_it_is_never_forgotten():
 
 
 @pytest.mark.parametrize(
-    ("interval", "patience"),
-    [(10.0, STUCK_AFTER_POLLS * 10.0), (0.1, STUCK_AFTER_SECS)],
+    ("interval", "patience"), [(10.0, STUCK_AFTER_POLLS * 10.0), (0.1, STUCK_AFTER_SECS)]
 )
 def test_it_is_stuck_when_no_step_ends_for_many_polls_but_never_before_a_minute(interval, patience):
     health = Watched(interval).hears(WELL).after(patience)

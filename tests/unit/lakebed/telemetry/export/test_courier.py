@@ -127,10 +127,7 @@ def test_nobody_listening_is_told_without_the_address_or_a_secret():
 
 
 def test_a_server_that_is_slow_takes_no_longer_than_it_may():
-    with (
-        receiving(holds=threading.Event()) as receiver,
-        pytest.raises(OSError, match="timed out"),
-    ):
+    with receiving(holds=threading.Event()) as receiver, pytest.raises(OSError, match="timed out"):
         post(ExportTarget(what="traces", url=receiver.url), b"{}", seconds=0.1)
     with receiving(status=500) as receiver, pytest.raises(DeliveryRefused, match="HTTP 500"):
         post(ExportTarget(what="traces", url=receiver.url), b"{}")
@@ -243,8 +240,7 @@ def test_the_variables_of_opentelemetry_count_with_their_headers():
 
 
 @pytest.mark.parametrize(
-    ("variable", "value"),
-    [("OTEL_SDK_DISABLED", "true"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")],
+    ("variable", "value"), [("OTEL_SDK_DISABLED", "true"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]
 )
 def test_variables_that_ask_for_something_else_are_not_used(variable: str, value: str):
     environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4317", variable: value}
