@@ -212,8 +212,8 @@ def _remedy(one: Damaged, uri: str) -> str:
         return f"{RESTORE}{older}"
     if origin is None:
         return (
-            f"{RESTORE}; if that is not possible, penguin fsck --repair, and write its rows again "
-            "from their origin"
+            f"{RESTORE}{older}; if that is not possible, penguin fsck --repair --rows-lost, and "
+            "write its rows again from their origin"
         )
     if not origin.sources:
         return f"{RESTORE}{older}; its rows cannot be read again"
@@ -276,6 +276,11 @@ def _repair_lines(found: Repaired, planned: bool) -> Iterator[str]:
         for source in lost:
             yield Verbatim(f"    blizzard retract {source} --replace {source} --yes")
         yield "  rows of them that were erased come back with it: erase them again"
+    if count := sum(not one.rewritten and one.origin is None for one in found.lost):
+        yield f"  rows of {plural(count, 'file')} of other programs are lost with that"
+    if found.version is not None and any(one.rewritten for one in found.lost):
+        yield "  other programs had moved rows to some of them; accept the loss:"
+        yield Verbatim(f"    blizzard audit --accept {found.version} --reason TEXT")
 
 
 def _damaged_lines(one: Damaged, uri: str) -> Iterator[str]:

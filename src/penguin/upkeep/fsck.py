@@ -180,6 +180,7 @@ def check(store: Reader) -> Checked:
     damaged = _still_damaged(store, suspects) if suspects else []
     if damaged:
         damaged = _still_active(store, tail, damaged)
+        _count_rows(store, tail, damaged)
         _find_versions(store, tail, damaged)
         _find_origins(store, damaged)
     return Checked(
@@ -223,6 +224,14 @@ def _still_active(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> li
         for action in version.removes
     }
     return [file for file in damaged if file.action.key not in gone]
+
+
+def _count_rows(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> None:
+    """Read the row counts of files that the checkpoint names."""
+    uncounted = {one.action.key: one for one in damaged if one.action.rows is None}
+    for action in active_files(store, tail, counted=True) if uncounted else ():
+        if action.key in uncounted:
+            uncounted[action.key].action = action
 
 
 def _find_versions(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> None:

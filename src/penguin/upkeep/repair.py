@@ -134,15 +134,16 @@ class RepairOrder:
     def _accept(self, store: Store, done: Repaired) -> None:
         """Record that the rows are lost by order, so that the books balance and show it.
 
-        If this fails, `blizzard audit --accept` does the same.
+        If this fails, `blizzard audit --accept` does the same, and so must an operator for files
+        into which another program moved rows: the audit counts these by their first files.
         """
-        if not done.lost or done.version is None:
+        if not done.lost or done.version is None or any(file.rewritten for file in done.lost):
             return
         document = Accepted(
             version=done.version,
             operation=REPAIR,
             writer=WRITER,
-            rows=sum(file.origin.rows for file in done.lost if file.origin is not None),
+            rows=sum(file.action.visible_rows or 0 for file in done.lost),
             files=tuple(sorted(file.path for file in done.lost)),
             reason="penguin fsck --repair --rows-lost",
             created=self.clock.now().isoformat(),
@@ -208,8 +209,8 @@ def _record(store: Store, planned: Repaired, version: int, at: datetime) -> None
 
 
 def is_read_again(one: Damaged) -> bool:
-    """Whether `blizzard redo` can read a file's rows again, or the file is foreign."""
-    return one.origin is None or one.origin.why_lost is None
+    """Whether `blizzard redo` can read a file's rows again."""
+    return one.origin is not None and one.origin.why_lost is None
 
 
 def refuse_deleted_rows(missing: tuple[Damaged, ...], lost: list[Damaged], table: str) -> None:
@@ -245,12 +246,15 @@ def refuse_unknown(lost: list[Damaged], table: str) -> None:
 
 def refuse_rewritten(lost: list[Damaged], table: str) -> None:
     """Raise if a missing file has rows that `blizzard redo` cannot read again. Pure."""
-    names = [f"{file.path} ({file.origin.why_lost})" for file in lost if file.origin is not None]
+    names = [
+        f"{file.path} ({file.origin.why_lost if file.origin else 'no entry names it'})"
+        for file in lost
+    ]
     if names:
         raise RepairRefused(
             f"blizzard redo cannot read these rows again: {first_of(names)}. Taking "
             f"them out would lose them; {PUT_BACK}. If that is not possible, --rows-lost takes "
-            "them out all the same and names the source files that have rows in them",
+            "them out all the same and says where to read them again",
             table=table,
         )
 

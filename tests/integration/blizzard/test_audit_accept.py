@@ -1,19 +1,31 @@
 """`blizzard audit --accept`: a known loss is accepted, and exactly that one."""
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
+from typer.testing import CliRunner, Result
 
+from blizzard.cli.audit import accept
 from blizzard.repair.gc import collect
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.deltalog.files import named_files
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
+from lakebed.units import plural
+from penguin.cli.app import app as penguin_app
+from tests.support.adoptions import ParquetFolder
 from tests.support.audits import assert_balanced, audited, told
 from tests.support.desk import Desk
+from tests.support.foreign import Directory
 
+Committed = Callable[[Path], Path]
 ACCEPT = ("audit", "--accept", "3", "--reason", "GDPR request 17")
 
 
@@ -145,3 +157,86 @@ def test_a_document_that_cannot_be_read_is_an_error_and_accepts_nothing(desk: De
     done = desk.cli("audit")
     assert done.exit_code == 2
     assert "delete it and accept the version again" in done.stderr
+
+
+def handed_off(folder: Path) -> Path:
+    directory = Directory(folder)
+    for number in (1, 2):
+        directory.file(number, 10 + number, folder="")
+        directory.penguin().drain()
+    return folder
+
+
+def adopted(folder: Path) -> Path:
+    files = ParquetFolder(folder)
+    for number in (1, 2):
+        files.file(f"part-{number}.parquet", [number, 10 + number])
+    files.adopt()
+    return folder
+
+
+def accept_loss(table: Path) -> None:
+    (loss,) = audited(table).losses
+    given = replace(loss, reason="not needed", created="2026-01-01T00:00:00+00:00")
+    accept(Store(str(table), StorageOptions()), given)
+
+
+def one_row(table: str) -> pa.Table:
+    return DeltaTable(table).to_pyarrow_table().slice(0, 1)
+
+
+@pytest.mark.parametrize("committed", [handed_off, adopted])
+@pytest.mark.parametrize(
+    ("removes", "rows"),
+    [
+        (lambda table: DeltaTable(table).delete("id in (1, 11)"), 2),
+        (lambda table: DeltaTable(table).delete("id = 1"), 1),
+        (lambda table: (DeltaTable(table).optimize.compact(), DeltaTable(table).delete()), 4),
+        (lambda table: write_deltalake(table, one_row(table), mode="overwrite"), 4),
+    ],
+    ids=["file", "row", "all_after_optimize", "overwrite"],
+)
+def test_files_of_other_programs_that_penguin_committed_are_expected(
+    tmp_path: Path, committed: Committed, removes: Callable[[str], object], rows: int
+) -> None:
+    """No entry names them, but penguin did commit them."""
+    table = committed(tmp_path / "table")
+    assert_balanced(table)
+    removes(str(table))
+    (found,) = audited(table).differences
+    assert (found.kind, f"removed {plural(rows, 'row')}" in found.message) == ("rows_removed", True)
+    accept_loss(table)
+    (loss,) = assert_balanced(table).accepted
+    assert loss.rows == rows
+
+
+@pytest.mark.parametrize("committed", [handed_off, adopted])
+def test_a_missing_file_of_another_program_is_taken_out_only_by_order(
+    tmp_path: Path, committed: Committed
+) -> None:
+    table = committed(tmp_path / "table")
+    before = set(DeltaTable(str(table)).file_uris())
+    write_deltalake(str(table), one_row(str(table)), mode="append")
+    (appended,) = {*DeltaTable(str(table)).file_uris()} - before
+    version = DeltaTable(str(table)).version()
+    for path in (appended, min(before)):
+        Path(path).unlink()
+
+    file = tmp_path / "penguin.yaml"
+    file.write_text(f"tables: {{events: {{table_uri: {table}}}}}")
+
+    def fsck(*options: str) -> Result:
+        return CliRunner().invoke(penguin_app, ["fsck", "-c", str(file), *options])
+
+    refused = fsck("--repair", "--yes")
+    assert (refused.exit_code, "no entry names it" in refused.output) == (1, True)
+    assert DeltaTable(str(table)).version() == version
+    done = fsck("--repair", "--rows-lost", "--yes")
+    assert "rows of 2 files of other programs are lost with that" in done.stdout
+    (loss,) = assert_balanced(table).accepted
+    assert (loss.rows, loss.version) == (3, version + 1)
+    (table / layout.accepted(loss.version)).unlink()
+    (found,) = audited(table).differences
+    assert (found.kind, "removed 3 rows" in found.message) == ("rows_removed", True)
+    accept_loss(table)
+    assert_balanced(table)

@@ -420,7 +420,7 @@ def test_a_loss_that_was_not_written_down_can_be_accepted_later(tmp_path: Path) 
     assert desk.order("fsck", "--repair", "--rows-lost", "--yes").exit_code == 0
     version = DeltaTable(str(desk.table)).version()
     (desk.table / accepted(version)).unlink()
-    assert [one.kind for one in desk.audited().differences] == ["file_removed"]
+    assert [one.kind for one in desk.audited().differences] == ["rows_removed"]
     words = ("audit", "--accept", str(version), "--reason", "the disk died")
     assert desk.cli(*words).exit_code == 0
     (loss,) = desk.audited().accepted
@@ -475,7 +475,7 @@ def test_the_audit_misses_rows_that_another_program_had_rewritten(tmp_path: Path
     DeltaTable(str(desk.table)).optimize.compact()
     (lost,) = desk.active
     (desk.table / lost).unlink()
-    assert desk.order("fsck", "--repair", "--yes").exit_code == 0
+    assert desk.order("fsck", "--repair", "--rows-lost", "--yes").exit_code == 0
     (found,) = desk.audited().differences
     assert (found.kind, f"removed {before} rows" in found.message) == ("rows_removed", True)
     version = DeltaTable(str(desk.table)).version()
@@ -496,7 +496,7 @@ def test_rows_that_went_with_a_file_of_another_program_are_nowhere_said_to_be_th
         DeltaTable(str(desk.table)).optimize.z_order(["id"])
     (lost,) = desk.active
     (desk.table / lost).unlink()
-    assert desk.order("fsck", "--repair", "--yes").exit_code == 0
+    assert desk.order("fsck", "--repair", "--rows-lost", "--yes").exit_code == 0
     version = DeltaTable(str(desk.table)).version()
     for source in ("0.ndjson", "2.ndjson"):
         told = desk.cli("why", source).stdout
@@ -511,7 +511,7 @@ def test_rows_may_be_in_the_other_file_of_two_that_another_program_wrote(tmp_pat
     desk = crowded(tmp_path, files=3)
     lost, _ = rewritten_as_two(desk.table)
     (desk.table / lost).unlink()
-    assert desk.order("fsck", "--repair", "--yes").exit_code == 0
+    assert desk.order("fsck", "--repair", "--rows-lost", "--yes").exit_code == 0
     assert "Some of its rows may have been removed" in desk.cli("why", "0.ndjson").stdout
 
 

@@ -5,12 +5,12 @@ followed through the log separately, so rows restored by a RESTORE never offset 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from blizzard.inspect.audit.findings import AbsentFile, Difference, FindingKind, Supersession
 from blizzard.inspect.audit.log_books import REPAIR, LogBooks
-from lakebed.deltalog.lineage import BEFORE, RESTORE
+from lakebed.deltalog.lineage import BEFORE, RESTORE, Active
 from lakebed.documents.entry import Entry
 from lakebed.documents.losses import Accepted
 from lakebed.documents.records import FinishedFile
@@ -83,6 +83,14 @@ class ExpectedFiles:
             self.absent[path] = AbsentFile(
                 entry.pipeline, entry.sequence, file.record_count, origins
             )
+
+    def add_foreign(self, is_expected: Callable[[str, Active], bool]) -> None:
+        """Expect the rows of unnamed files that penguin committed or took out."""
+        lineage = self.log.lineage
+        deleted = {path: one for path, one in lineage.active.items() if one.deleted}
+        for path, one in (lineage.past | deleted).items():
+            if (path not in lineage.active or one.deleted) and is_expected(path, one):
+                self.absent[path] = AbsentFile(None, None, one.rows or 0)
 
     def give_up(self, path: str, rows: int) -> None:
         """Expect no row of a file that was given up."""
@@ -181,7 +189,7 @@ class ExpectedFiles:
             altered |= trace.altered
             is_whole = not (trace.active or trace.altered)
             for last, version in trace.removed:
-                if version in self.log.ours and last == path:
+                if version in self.log.ours and version not in self.log.repairs and last == path:
                     continue  # It is reported as a file that penguin removed.
                 one = lineage.past.get(last)
                 lost = whole.setdefault(version, {})
@@ -244,6 +252,8 @@ class ExpectedFiles:
             )
         accept = f"blizzard audit --accept {version} --reason TEXT"
         mend = f"restore version {version - 1}, or accept it with {accept}"
+        if loss.operation == REPAIR:
+            mend = f"put the files back and restore version {version - 1}, or {accept}"
         if loss.operation == RESTORE:
             mend = "penguin replay puts them back, or says how to"
             if not files.isdisjoint(superseding):

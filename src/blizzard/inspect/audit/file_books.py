@@ -17,10 +17,9 @@ from blizzard.inspect.audit.findings import (
     why_not_held,
 )
 from blizzard.inspect.audit.journal_books import JournalBooks
-from blizzard.inspect.audit.log_books import REPAIR, LogBooks
+from blizzard.inspect.audit.log_books import LogBooks
 from lakebed.deltalog.lineage import BEFORE, Active
 from lakebed.documents.entry import Entry
-from lakebed.documents.losses import Accepted
 from lakebed.documents.pending_meta import HeldState
 from lakebed.documents.records import FinishedFile
 from lakebed.layout import (
@@ -109,9 +108,10 @@ class FileBooks:
     def finish(self) -> Iterator[Difference]:
         """Yield differences beyond single entries: unnamed files and unexplained removals."""
         self.places.settle()
+        self._expected.add_foreign(self._is_foreign_of_ours)
         taken_out = {step.old: step for step in self._expected.steps}
         superseded = self._expected.supersede(self.named)
-        unexplained: dict[int, dict[str, AbsentFile]] = {}
+        differences = [*self._expected.differences()]
         missing: dict[str, int] = {}
         for path, one in self._expected.absent.items():
             removed, step = self.log.removed.get(path, BEFORE), taken_out.get(path)
@@ -125,39 +125,16 @@ class FileBooks:
             elif path in superseded:
                 self.places.put(FilePlace.GIVEN_UP, one.rows)
             elif removed != BEFORE:
-                unexplained.setdefault(removed, {})[path] = one
+                is_accepted = removed in self.log.applied
+                self.places.put(FilePlace.GIVEN_UP if is_accepted else FilePlace.NOWHERE, one.rows)
+                if removed not in self.log.repairs:
+                    yield _removed(removed, path, one)
             else:
                 missing[path] = one.rows
                 self.places.put(FilePlace.UNKNOWN, one.rows)
-        for version, files in unexplained.items():
-            yield from self._removed(version, files)
         yield from self._missing(missing)
-        yield from self._expected.differences()
+        yield from differences
         yield from self._unnamed()
-
-    def _removed(self, version: int, files: dict[str, AbsentFile]) -> Iterator[Difference]:
-        """Report files that penguin removed without an entry; a repair may be accepted."""
-        rows = sum(one.rows for one in files.values())
-        loss = Accepted(
-            version=version,
-            operation=REPAIR,
-            writer=self.log.repairs.get(version),
-            rows=rows,
-            files=tuple(sorted(files)),
-        )
-        accepted = version in self.log.repairs and self.log.accepts(loss)
-        for path, one in files.items():
-            self.places.put(FilePlace.GIVEN_UP if accepted else FilePlace.NOWHERE, one.rows)
-            if not accepted:
-                yield Difference(
-                    kind=FindingKind.FILE_REMOVED,
-                    message=f"version {version} of penguin's removed {path} of entry {one.entry} "
-                    f"with {plural(one.rows, 'row')}, and no entry says why",
-                    pipeline=one.pipeline,
-                    entry=one.entry,
-                    version=version,
-                    file=path,
-                )
 
     def _missing(self, missing: dict[str, int]) -> Iterator[Difference]:
         """Compare removals before the known history with what was added instead."""
@@ -204,6 +181,13 @@ class FileBooks:
                 found = found.plus(one.visible)
         return found
 
+    def _is_foreign_of_ours(self, path: str, one: Active) -> bool:
+        """Whether penguin committed another program's file, or took it out by a repair."""
+        if path in self.named:
+            return False
+        is_repaired = one.of_others and self.log.removed.get(path) in self.log.repairs
+        return is_repaired or self._is_adopted(path)
+
     def _is_adopted(self, path: str) -> bool:
         """Whether penguin committed another program's file, singly or with its folder."""
         if foreign_transaction(path) in self.log.transactions:
@@ -211,8 +195,7 @@ class FileBooks:
         at, scanned = named_at(path), self.log.transactions.get(SCANNED_TRANSACTION)
         if at is not None and scanned is not None and at <= scanned:
             return True
-        one = self.log.active.get(path)
-        return one is not None and one.version in self.log.adoptions
+        return path in self.log.adopted
 
     def _unnamed(self) -> Iterator[Difference]:
         """Yield unnamed files in penguin's commits, and copies of named ones."""
@@ -334,3 +317,17 @@ class FileBooks:
         for reason in why_not_held(entry.table_schema, entry.partition_columns, shape):
             message = f"entry {entry.sequence} and the table at version {version}: {reason}"
             yield Difference.of(entry, FindingKind.SCHEMA_DIFFERS, message, version=version)
+
+
+def _removed(version: int, path: str, one: AbsentFile) -> Difference:
+    """Report a file that penguin removed without an entry."""
+    of = "of another program" if one.entry is None else f"of entry {one.entry}"
+    return Difference(
+        kind=FindingKind.FILE_REMOVED,
+        message=f"version {version} of penguin's removed {path} {of} "
+        f"with {plural(one.rows, 'row')}, and no entry says why",
+        pipeline=one.pipeline,
+        entry=one.entry,
+        version=version,
+        file=path,
+    )

@@ -209,8 +209,9 @@ def steps_of(entry: Entry, version: int) -> Iterator[Supersession]:
 class AbsentFile:
     """A committed file that is not in the table, or not with all of its rows."""
 
-    pipeline: str
-    entry: int
+    pipeline: str | None
+    entry: int | None
+    """The entry that named it; None for another program's file."""
     rows: int
     origins: Mapping[str, int] = field(default_factory=dict)
     """Its rows by source file, if it has several."""

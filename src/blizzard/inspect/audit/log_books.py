@@ -57,8 +57,8 @@ class LogBooks:
     """A description of the entries settled by each file-changing version of penguin."""
     repairs: dict[int, str | None] = field(default_factory=dict)
     """The versions that removed missing files, with their writers."""
-    adoptions: set[int] = field(default_factory=set)
-    """The versions that adopted existing files."""
+    adopted: set[str] = field(default_factory=set)
+    """The files of adopted folders."""
     shapes: list[TableFacts] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
     accepted: Mapping[int, Accepted] = field(default_factory=dict)
@@ -82,11 +82,17 @@ class LogBooks:
         return self.lineage.removed
 
     def accepts(self, loss: Accepted) -> bool:
-        """Whether an operator accepted a loss; otherwise record it."""
+        """Whether an operator accepted a loss; otherwise record it.
+
+        Some of the rows that a repair took out may have been read again since.
+        """
         document = self.accepted.get(loss.version)
-        if document is not None and (document.rows, document.files) == (loss.rows, loss.files):
-            self.applied.add(loss.version)
-            return True
+        if document is not None:
+            rows, files = document.rows - loss.rows, {*document.files} - {*loss.files}
+            is_rest = loss.version in self.repairs and {*loss.files} <= {*document.files}
+            if (rows >= 0 and is_rest) or (rows, files) == (0, set()):
+                self.applied.add(loss.version)
+                return True
         self.losses.append(loss)
         return False
 
@@ -141,7 +147,7 @@ class LogBooks:
         if found.info.operation == REPAIR:
             self.repairs[found.version] = found.info.writer
         if found.info.note.get("step") == ADOPTION_STEP:
-            self.adoptions.add(found.version)
+            self.adopted.update(one.path for one in found.adds)
         if found.files:
             ranges = (
                 f"{entries_from(one.first, one.last)} of {name}" for (name, _id), one in settled
