@@ -69,7 +69,7 @@ KEYS = {
     """,
     "blizzard files": """
         pipeline table_uri by groups[name landed in_table journaled held discarded failed waiting
-        changed retracted removed altered deleted lost in_part not_applied overwritten bytes
+        changed retracted removed altered deleted lost in_part cut_off not_applied overwritten bytes
         rows quarantined_lines uncounted complete standing sentence] left_out passed_over errors
     """,
     "blizzard files a.ndjson": """

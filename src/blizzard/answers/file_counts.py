@@ -12,6 +12,7 @@ from typing import Literal
 from blizzard.answers.answer import DONE, LANDED, NOT_APPLIED, FileStanding, FileState
 from blizzard.answers.entries import MOST_PARTS, reading
 from blizzard.discover.finding import SkipSummary
+from blizzard.model.source.part_way import ChangedPartWay
 from lakebed.documents.entry import Entry
 from lakebed.journal import JournalReader
 from lakebed.seek import seek
@@ -49,6 +50,8 @@ class DayOrPartition:
     """Failed files that are no longer in their source, so they can never be read."""
     in_part: int = 0
     """Deleted or overwritten files of which only a part was read."""
+    cut_off: int = 0
+    """Discarded files whose name another object took before they were read to their end."""
     not_applied: int = 0
     """Changed files whose replacement penguin rejected, so the old rows are in the table."""
     overwritten: int = 0
@@ -86,6 +89,8 @@ class DayOrPartition:
         self.deleted += one.deleted
         self.lost += one.lost
         self.in_part += one.in_part and (one.deleted or one.overwritten)
+        is_cut_off = one.state is FileState.DISCARDED and one.reason == ChangedPartWay.code
+        self.cut_off += is_cut_off
         self.not_applied += one.reason == NOT_APPLIED
         self.overwritten += one.overwritten
         self.quarantined_lines += one.quarantined_lines
@@ -113,7 +118,7 @@ class DayOrPartition:
 
 
 COUNTED = (
-    "landed", "bytes", "deleted", "lost", "in_part", "not_applied", "overwritten",
+    "landed", "bytes", "deleted", "lost", "in_part", "cut_off", "not_applied", "overwritten",
     "quarantined_lines",
 )  # fmt: skip
 
@@ -208,11 +213,15 @@ def _sentence(group: DayOrPartition, *, so_far: bool) -> str:
     if rows and group.uncounted:
         of = f"{group.uncounted:,} read under an earlier journal, which counted their rows"
         rows = f" ({of})" if group.uncounted == group.landed else f"{rows} ({of})"
-    aside = _counts(group.states, _ASIDE)
-    by_hand = " by an operator" if group.retracted or group.discarded else ""
+    discarded = group.discarded - group.cut_off
+    aside = _counts({**group.states, FileState.DISCARDED: discarded}, _ASIDE)
+    by_hand = " by an operator" if group.retracted or discarded else ""
     but = f"; {aside}{by_hand}" if aside else ""
-    if group.in_part:
-        but += f" (of {group.in_part:,} a part is in the table)"
+    if in_part := group.in_part - group.cut_off:
+        but += f" (of {in_part:,} a part is in the table)"
+    if group.cut_off:
+        were = "was" if group.cut_off == 1 else "were"
+        but += f"; {group.cut_off:,} {were} overwritten before all of it was read"
     return f"{what} is complete: {files}{rows}, {in_words(group.bytes)}{but}{bad}"
 
 

@@ -4,6 +4,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from tests.integration.blizzard.test_part_way import NAME
 from tests.integration.blizzard.test_retract_passed_over import gone, ids
 from tests.support.compactions import crowded
 from tests.support.desk import Desk
+from tests.support.pipelines import pipeline_of
 from tests.support.promotions import ID
 from tests.support.retractions import Taken
+from tests.support.stops import CUT, all_at
 
 __all__ = ["gone"]
 BAD = '{"id": "no number"}'
@@ -148,6 +151,20 @@ def test_the_part_of_a_given_up_file_is_counted_beside_what_is_read_whole(
     (why,) = told(desk, "why", NAME)
     assert (why["state"], rows_of(why)) == ("in_table", len(ids(desk)) - 3)
     assert desk.cli("files", "--check").exit_code == 0
+
+
+def test_the_rest_of_a_file_that_was_overwritten_is_not_said_to_be_an_operators_decision(
+    tmp_path: Path,
+) -> None:
+    desk = reingesting(tmp_path)
+    desk.landing.land(NAME, 200)
+    assert pipeline_of(replace(desk.settings, sizing=CUT), all_at(30)).step()
+    desk.penguin()
+    desk.land(NAME, {"id": 1})
+    desk.ingest()
+    (group,) = told(desk, "files")[0]["groups"]
+    assert (group["discarded"], group["in_part"], group["cut_off"]) == (1, 1, 1)
+    assert group["sentence"].endswith("; 1 was overwritten before all of it was read")
 
 
 # ------------------------------------------------------------------------------ bad lines
