@@ -1,13 +1,17 @@
 """What the documents promise of penguin, told with real penguins that are killed and started."""
 
+import json
 import signal
 import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner, Result
 
 from blizzard.config import load as blizzard_config
 from lakebed.clock import Clock
+from penguin.cli.app import app
+from penguin.cli.run import PenguinSurroundings
 from tests.support.builders import Hands
 from tests.support.foreign import Directory
 from tests.support.landing import Landing, config
@@ -17,12 +21,18 @@ from tests.support.readers import ids
 from tests.support.runner import InProcessRunner
 
 NOT_YET = 0.2
+UNHEARD = PenguinSurroundings(listen=lambda *_given: None)
+"""Signals are for pytest; penguin runs in this process where nobody kills it."""
 
 
 def blizzard(file: Path) -> None:
     """Let blizzard read what is there. Its own story is told elsewhere, so it needs no Spark."""
     for settings in blizzard_config.load([file], [], {}).pipelines:
         pipeline_of(settings, InProcessRunner()).step()
+
+
+def penguin(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [*map(str, arguments)], obj=UNHEARD)
 
 
 def dies(tmp_path: Path, method: str, when: str, match: str) -> dict[str, object]:
@@ -48,8 +58,9 @@ def test_penguin_is_down_while_blizzard_goes_on(tmp_path: Path) -> None:
         landing.land(f"{number}.ndjson", 5)
         blizzard(file)
     assert len(ids(tmp_path / "table")) == 5
-    ended = run("penguin", "-c", file, "--once", "--output", "json")
-    assert (ended.code, ended.results[0]["commits"], ended.results[0]["entries"]) == (0, 1, 5)
+    ended = penguin("-c", file, "--once", "--output", "json")
+    result = json.loads(ended.stdout)
+    assert (ended.exit_code, result["commits"], result["entries"]) == (0, 1, 5)
     assert ids(tmp_path / "table") == landing.ids
 
 
@@ -69,8 +80,8 @@ def test_killed_after_the_commit_and_before_the_metas_are_deleted(
     )  # fmt: skip
     assert ended.code == -signal.SIGKILL
     assert ids(tmp_path / "table") == landing.ids
-    again = run("penguin", "-c", file, "--once", "--output", "json")
-    assert (again.code, again.results[0]["commits"]) == (0, 0)
+    again = penguin("-c", file, "--once", "--output", "json")
+    assert (again.exit_code, json.loads(again.stdout)["commits"]) == (0, 0)
     assert list(pending.iterdir()) == []
     assert ids(tmp_path / "table") == landing.ids
 
@@ -84,13 +95,12 @@ def test_a_partial_file_and_a_whole_one_that_nobody_announced(tmp_path: Path) ->
     torn = table.root / table.file(3)
     body = torn.read_bytes()
     torn.write_bytes(body[: len(body) // 2])
-    ended = run("penguin", "-c", file, "--once")
+    ended = penguin("-c", file, "--once")
     assert table.ids() == [1, 2]
-    assert torn.name in ended.err
-    held = run("penguin", "status", "-c", file)
-    assert held.code == 1
+    assert torn.name in ended.stderr
+    assert penguin("status", "-c", file).exit_code == 1
     torn.write_bytes(body)
-    assert run("penguin", "-c", file, "--once").code == 0
+    assert penguin("-c", file, "--once").exit_code == 0
     assert table.ids() == [1, 2, 3]
 
 
@@ -107,5 +117,5 @@ def test_killed_anywhere_in_a_scan_commit_files_are_in_once(tmp_path: Path) -> N
             doom=dies(tmp_path, "penguin.delta.table:WritableTable.commit", when, ""),
         )  # fmt: skip
         assert ended.code == -signal.SIGKILL
-    assert run("penguin", "-c", file, "--once").code == 0
+    assert penguin("-c", file, "--once").exit_code == 0
     assert table.ids() == [0, 1]

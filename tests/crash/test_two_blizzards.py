@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner, Result
 
+from blizzard.cli.app import app
+from blizzard.cli.surroundings import Surroundings
 from blizzard.journal.lease import LeaseRecord, read_lease
 from tests.support.landing import Landing, config
 from tests.support.processes import Ended, finish, run, start
 from tests.support.readers import ids
+from tests.support.runner import inside
 from tests.support.stores import local
 
 PATIENCE = 240
@@ -67,6 +71,12 @@ def is_dead(process: "subprocess.Popen[str]") -> bool:
     return process.poll() is not None
 
 
+def in_this_process(*arguments: object) -> Result:
+    """Run a blizzard that nobody stops and that starts no Spark."""
+    around = Surroundings(listen=lambda *_given: None, make_runner=inside)
+    return CliRunner().invoke(app, [*map(str, arguments)], obj=around)
+
+
 def said(ended: Ended) -> str:
     return f"{ended.code}: {ended.out}\n{ended.err}"
 
@@ -77,12 +87,12 @@ def test_a_second_blizzard_is_told_and_the_first_goes_on(tmp_path: Path, begin: 
     file = config(tmp_path)
     first = begin("-c", file, doom=SLOW_BEAT)
     wait_for(lambda: is_writing(tmp_path, first), "the first has begun")
-    second = run("blizzard", "-c", file, "--once", "--output", "json")
+    second = in_this_process("-c", file, "--once", "--output", "json")
 
-    assert second.code == 1, said(second)
-    assert f"process {first.pid}" in second.err
-    assert "[journal_conflict]" in second.err
-    assert second.results[0]["error"]
+    assert second.exit_code == 1, second.output
+    assert f"process {first.pid}" in second.stderr
+    assert "[journal_conflict]" in second.stderr
+    assert json.loads(second.stdout)["error"]
     assert is_writing(tmp_path, first)
     first.send_signal(signal.SIGTERM)
     ended = finish(first)
@@ -100,11 +110,11 @@ def test_after_a_kill_the_next_blizzard_starts_at_once(tmp_path: Path, begin: St
     wait_for(lambda: is_writing(tmp_path, first), "the first has begun")
     first.kill()
     first.wait(PATIENCE)
-    second = run("blizzard", "-c", file, "--once")
+    second = in_this_process("-c", file, "--once")
 
-    assert second.code == 0, said(second)
-    assert "its process is gone" in second.err
-    assert "watching for" not in second.err
+    assert second.exit_code == 0, second.output
+    assert "its process is gone" in second.stderr
+    assert "watching for" not in second.stderr
 
 
 def test_a_signal_ends_the_watch_at_once(tmp_path: Path, begin: Start) -> None:

@@ -151,11 +151,11 @@ def test_without_its_package_a_queue_is_refused_with_the_way_out(
     assert source(settings_of(tmp_path, minimal())).notifications is None
 
 
-def test_the_programs_run_without_these_packages():
-    """They are imported when a queue is opened, and not before."""
+def test_the_programs_run_without_these_packages_and_without_the_compiler():
+    """They are imported when a queue is opened or a row is read, and not before."""
     code = (
         "import sys\n"
-        "for name in ('botocore', 'azure', 'google', 'grpc'): sys.modules[name] = None\n"
+        "for name in ('botocore', 'azure', 'google', 'grpc', 'numba'): sys.modules[name] = None\n"
         "import blizzard.cli.run.command, penguin.cli.app, penguin.pipeline"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -24,8 +24,8 @@ from tests.support.site import HOUR, QUICK, SECOND, Backlog, Site, flat, taken
 def by_day(count: int) -> list[str]:
     return [
         f"date={2000 + day // 300}-{day % 300:03d}/{number:08d}.ndjson"
-        for day in range(count // 500)
-        for number in range(500)
+        for day in range(count // 250)
+        for number in range(250)
     ]
 
 
@@ -49,7 +49,7 @@ def idle_poll(names: list[str]) -> tuple[dict[str, int], dict[str, int], int]:
 @pytest.mark.parametrize("layout", [flat, by_day])
 def test_an_idle_poll_costs_the_same_with_a_hundred_times_the_history(layout):
     """One listing of one page, no read of the table, and the memory of a page at most. W18."""
-    small, large = idle_poll(layout(500)), idle_poll(layout(50_000))
+    small, large = idle_poll(layout(250)), idle_poll(layout(25_000))
     assert small[:2] == large[:2] == ({"list": 1}, {})
     assert large[2] <= small[2] + 100_000
     assert small[2] < 2_000_000
@@ -96,12 +96,12 @@ def test_a_look_that_fills_a_batch_lists_no_more_than_its_page():
 
 
 def test_a_sweep_of_a_long_history_reads_the_known_names_once_in_large_pieces():
-    site = Site(flat(40_000))
+    site = Site(flat(20_000))
     site.finish_all()
     site.table.requests.clear()
     assert site.look().take == ()
-    assert site.bucket.requests == {"list": 40}
-    assert site.table.requests["get"] <= 40_000 // (segments.BLOCK * segments.AHEAD) + 3
+    assert site.bucket.requests == {"list": 20}
+    assert site.table.requests["get"] <= 20_000 // (segments.BLOCK * segments.AHEAD) + 3
 
 
 def test_a_new_file_costs_a_few_blocks_of_the_known_names_and_no_sweep():

@@ -273,18 +273,18 @@ def test_too_few_open_files_are_named_with_the_way_out(
 FAULTS = """
 import resource, sys
 import numpy as np
-from blizzard.execute.spark.daemon import keep_freed_memory
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 if sys.argv[1] == "keeps":
+    from blizzard.execute.spark.daemon import keep_freed_memory
     keep_freed_memory()
-for _ in range(3):  # what the first batches take is never there before
+for _ in range(2):  # what the first batches take is never there before
     arrays = [np.ones(size << 20, np.uint8) for size in (1, 2, 4, 4, 8, 8, 8)]
     del arrays
 before = faults()
-for _ in range(4):
+for _ in range(3):
     arrays = [np.ones(size << 20, np.uint8) for size in (1, 2, 4, 4, 8, 8, 8)]
     del arrays
 print(faults() - before)

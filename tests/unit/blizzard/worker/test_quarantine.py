@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from blizzard.execute.merge import SettledBatch, settle
-from blizzard.model.settings import QuarantineLimits, RollingPolicy, Sizing
+from blizzard.model.settings import DecodeLimits, QuarantineLimits, RollingPolicy, Sizing
 from blizzard.model.source.file import SourceFile, cut
 from blizzard.model.work import UnitOutcome, Work
 from blizzard.worker.download import OpenedStores
@@ -64,16 +64,17 @@ def test_small_files_share_a_quarantine_file_and_each_is_counted_in_it(place: Pl
 
 
 def test_a_large_file_is_not_held_until_its_end(place: Place) -> None:
-    put(place.source, "a.ndjson", text(mixed(120_000, 2)))
+    put(place.source, "a.ndjson", text(mixed(40_000, 2)))
     put(place.source, "b.ndjson", text([bad(-1)]))
-    outcome = read(place, sizing=Sizing(decoded_budget=1), rolling=RollingPolicy(file_size=240_000))
+    sizing = Sizing(decoded_budget=1, decoding=DecodeLimits(block_bytes=100_000))
+    outcome = read(place, sizing=sizing, rolling=RollingPolicy(file_size=80_000))
 
     large, small = outcome.sources
-    assert (large.rows, large.quarantined) == (60_000, 60_000)
+    assert (large.rows, large.quarantined) == (20_000, 20_000)
     own = [file for file in outcome.quarantine if file.unit == large.unit]
     assert len(own) > 1
     assert [one.source for file in own for one in file.sources] == ["default:a.ndjson"] * len(own)
-    assert [row["line"] for row in aside(place.table, own)] == list(range(2, 120_001, 2))
+    assert [row["line"] for row in aside(place.table, own)] == list(range(2, 40_001, 2))
     assert [file.sources[0].first for file in own] == [
         aside(place.table, [file])[0]["line"] for file in own
     ]

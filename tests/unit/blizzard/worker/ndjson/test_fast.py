@@ -290,12 +290,6 @@ def test_what_was_compiled_is_compiled_anew_where_a_part_of_it_has_changed(tmp_p
         assert run.stdout == f"{21 * factor}\n"
 
 
-def test_the_command_line_does_not_bring_the_compiler_along():
-    code = "import sys, blizzard.cli.run.command; print('numba' in sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "False\n"
-
-
 def test_a_user_who_wants_nothing_compiled_means_code_of_his_own():
     code = (
         "from blizzard.worker.ndjson.compiled.fast import FastPath\n"
