@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import count
+from urllib.parse import quote
 
 from lakebed.storage import remote
 from lakebed.storage.options import StorageOptions
@@ -56,6 +57,13 @@ def make_bucket(address: str) -> str:
     name = f"bucket-{next(_names)}"
     urllib.request.urlopen(urllib.request.Request(f"{address}/{name}", method="PUT")).close()
     return name
+
+
+def put_key(address: str, bucket: str, key: str, body: bytes = b"") -> None:
+    """Put an object under any name, also one that a store's library would not take."""
+    url = f"{address}/{bucket}/{quote(key)}"
+    kind = {"Content-Type": "application/octet-stream"}
+    urllib.request.urlopen(urllib.request.Request(url, body, kind, method="PUT")).close()
 
 
 def open_uploads(address: str, bucket: str) -> int:

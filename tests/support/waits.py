@@ -13,12 +13,12 @@ def at_once(_seconds: float) -> None:
     """Be over."""
 
 
-def until(holds: Callable[[], object]) -> None:
-    """Wait until something holds; fail after some minutes."""
+def until(holds: Callable[[], object], *, every: float = 0.01) -> None:
+    """Wait until something holds, which is looked at every so often; fail after some minutes."""
     end = time.monotonic() + 300
     while not holds():
         assert time.monotonic() < end
-        time.sleep(0.01)
+        time.sleep(every)
 
 
 def hurried(*, hours: float = 0.0) -> Clock:

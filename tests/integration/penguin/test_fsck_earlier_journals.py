@@ -20,13 +20,9 @@ PARTS = ("source", "sink", "schema", "error_handling")
 def with_a_past(folder: Path) -> tuple[Desk, str]:
     """Return a table of two batches, and the data file of the first."""
     desk = Desk(folder)
-    desk.landing.land("a.ndjson", 5)
-    desk.blizzard()
-    desk.penguin()
+    desk.arrives("a.ndjson", 5)
     (first,) = desk.table.glob("*.parquet")
-    desk.landing.land("b.ndjson", 5)
-    desk.blizzard()
-    desk.penguin()
+    desk.arrives("b.ndjson", 5)
     return desk, first.name
 
 

@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -14,9 +13,8 @@ from lakebed.deltalog.actions import LogHistory
 from lakebed.deltalog.tables import whole_log
 from lakebed.errors import TableUnreadable
 from lakebed.storage.options import StorageOptions
+from tests.support.checkpoints import SIDECAR, in_parts, with_sidecar
 from tests.support.tables import Penguin, TableDirectory, rows_of
-
-SIDECAR = "016ae953-37a9-438e-8683-9a9a4a79a395"
 
 
 @pytest.fixture
@@ -105,13 +103,7 @@ def test_a_checkpoint_alone_is_enough(table):
 
 def test_a_checkpoint_in_parts_counts_once_all_of_them_are_there(table):
     table.delta().create_checkpoint()
-    (whole,) = log(table).glob("*.checkpoint.parquet")
-    rows = pq.read_table(whole)
-    half = len(rows) // 2
-    for number, part in enumerate((rows.slice(0, half), rows.slice(half)), start=1):
-        name = whole.name.replace(".parquet", f".{number:010d}.{2:010d}.parquet")
-        pq.write_table(part, whole.with_name(name))
-    whole.unlink()
+    in_parts(table.root)
     (log(table) / "_last_checkpoint").unlink()
     clean(table, *range(6))
     found = books(table)
@@ -123,24 +115,11 @@ def test_a_checkpoint_in_parts_counts_once_all_of_them_are_there(table):
 @pytest.mark.parametrize("name", ["checkpoint", f"checkpoint.{SIDECAR}"])
 def test_a_checkpoint_with_sidecars_is_read_whole(table, name):
     table.delta().create_checkpoint()
-    (whole,) = log(table).glob("*.checkpoint.parquet")
-    rows = pq.read_table(whole)
-    files = rows.filter(pa.compute.is_valid(rows["add"].combine_chunks()))
-    others = rows.filter(pa.compute.is_null(rows["add"].combine_chunks())).drop_columns("sidecar")
-    (log(table) / "_sidecars").mkdir()
-    target = log(table) / "_sidecars" / f"{SIDECAR}.parquet"
-    pq.write_table(files.select(["add"]), target)
-    told = [{"path": target.name}] + [None] * (len(others) - 1)
-    kind = pa.struct([("path", pa.string())])
-    whole.unlink()
-    pq.write_table(
-        others.append_column("sidecar", pa.array(told, kind)),
-        whole.with_name(whole.name.replace("checkpoint", name)),
-    )
+    sidecar = with_sidecar(table.root, name)
     clean(table, *range(6))
     found = books(table)
     assert (len(found.active), found.totals().rows, len(found.transactions)) == (6, 12, 3)
-    target.unlink()
+    sidecar.unlink()
     with pytest.raises(TableUnreadable, match="names a file that is gone"):
         books(table)
 

@@ -7,16 +7,16 @@ from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakebed.errors import CommitUnconfirmed
-from lakebed.layout import DELTA_LOG
+from lakebed.layout import DELTA_LOG, log_version
 from penguin.delta.table import Log, WritableTable
 from penguin.events.backlog import FilesLeftOut, FilesPassedOver
 from penguin.events.commits import PlanSuperseded
 from penguin.status import explain
+from tests.support.checkpoints import with_sidecar
 from tests.support.foreign import DAY, Directory, Visitor
 from tests.support.removals import (
     HOUR,
@@ -168,20 +168,13 @@ def test_a_look_without_a_commit_reads_the_same(table):
     assert [one.some for one in penguin.told(FilesPassedOver)] == [(gone,)]
 
 
-def absolute_names(table: Directory, path: str) -> list[str]:
-    root = str(table.root.absolute())
-    return [f"file://{root}/{path}", f"file:{root}/{path}", f"{root}/{path}"]
-
-
-@pytest.mark.parametrize("form", range(3))
+@pytest.mark.parametrize("form", ["file://{}", "file:{}", "{}"])
 def test_a_file_that_the_log_names_by_its_whole_path_is_known(table, form):
     """HOLES D21"""
     begin(table)
     gone = table.file(2)
-    name = absolute_names(table, gone)[form]
-    size = (table.root / gone).stat().st_size
-    told = {"path": name, "size": size, "partitionValues": {"date": "2024-01-01"}}
-    write_version(table, {"add": {**told, "modificationTime": 0, "dataChange": True}})
+    name = form.format(f"{table.root.absolute()}/{gone}")
+    add(table, gone, name=name)
     write_version(table, {"remove": {"path": name, "dataChange": True, "deletionTimestamp": 1}})
     penguin = table.penguin().drain()
     assert (table.ids(), left_out(penguin)) == ([1], {})
@@ -246,39 +239,11 @@ def test_a_checkpoint_with_sidecars_under_the_classic_name_is_read_whole(table):
         add(table, path)
     remove(table, gone)
     table.delta().create_checkpoint()
-    with_sidecar(table)
+    with_sidecar(table.root)
+    for version in range(table.delta().version()):
+        (table.root / log_version(version)).unlink()
     for path in (gone, stays):
         table.meta(path)
     table.penguin().drain()
     assert table.ids() == [1, 3]
     assert len(table.delta().get_add_actions().column("path")) == 2
-
-
-def with_sidecar(table: Directory) -> None:
-    """Move the files of a checkpoint into a sidecar, as the second kind of checkpoint has them."""
-    log = table.root / DELTA_LOG
-    (classic,) = log.glob("*.checkpoint.parquet")
-    whole = pq.read_table(classic)
-    is_file = pa.compute.or_(
-        pa.compute.is_valid(whole["add"]), pa.compute.is_valid(whole["remove"])
-    )
-    side = whole.filter(is_file).select(["add", "remove"])
-    (log / "_sidecars").mkdir()
-    target = log / "_sidecars" / "016ae953-37a9-438e-8683-9a9a4a79a395.parquet"
-    pq.write_table(side, target)
-    rest = whole.filter(pa.compute.invert(is_file))
-    kind = whole.schema.field("sidecar").type
-    told = {
-        "path": target.name,
-        "sizeInBytes": target.stat().st_size,
-        "modificationTime": 0,
-        "tags": None,
-    }
-    line = dict.fromkeys(whole.schema.names) | {
-        "sidecar": {field.name: told.get(field.name) for field in kind}
-    }
-    more = pa.Table.from_pylist([line], schema=whole.schema)
-    pq.write_table(pa.concat_tables([rest, more]), classic)
-    for version in log.glob("*.json"):
-        if int(version.stem) < int(classic.name[:20]):
-            version.unlink()

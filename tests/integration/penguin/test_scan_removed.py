@@ -10,7 +10,6 @@ from uuid import uuid4
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, WriterProperties, write_deltalake
-from deltalake.transaction import AddAction, RemoveAction
 
 from lakebed.deltalog.files import read_log
 from lakebed.deltalog.snapshot import LogReader
@@ -19,6 +18,7 @@ from penguin.events.backlog import FilesLeftOut, FilesPassedOver
 from tests.support.builders import NOON
 from tests.support.change_files import write_changes
 from tests.support.foreign import DAY, Directory
+from tests.support.removals import add, remove
 
 HOUR = 3600.0
 
@@ -144,8 +144,7 @@ def test_a_table_that_stands_in_the_place_of_another_is_not_taken_for_it(table, 
 def test_files_that_another_engine_removed_stay_out_while_the_log_remembers(table):
     table.file(1)
     table.penguin().drain()
-    foreign = add_by_another_engine(table, 2)
-    remove_by_another_engine(table, foreign)
+    remove(table, add_by_another_engine(table, 2))
     table.penguin().drain()
     table.delta().create_checkpoint()
     clean_up(table)
@@ -160,7 +159,7 @@ def test_a_file_older_than_what_the_log_remembers_is_told_and_not_committed(tabl
     table.penguin(properties=forgetful).drain()
     table.hands.at += 1
     foreign = add_by_another_engine(table, 2)
-    remove_by_another_engine(table, foreign, at=1)
+    remove(table, foreign, days_ago=10_000)
     add_by_another_engine(table, 5)
     table.delta().create_checkpoint()
     clean_up(table)
@@ -180,8 +179,7 @@ def test_an_old_file_is_committed_where_every_version_is_left_to_tell(table):
     table.file(1)
     table.penguin(properties=forgetful, checkpoint_interval=1).drain()
     old = NOON.timestamp() - 900 * 24 * HOUR
-    foreign = add_by_another_engine(table, 2)
-    remove_by_another_engine(table, foreign)
+    remove(table, add_by_another_engine(table, 2))
     table.delta().create_checkpoint()
     table.file(3, age=900 * 24 * HOUR, modified=old)
     table.penguin().drain()
@@ -212,8 +210,7 @@ def test_beside_such_checkpoints_removals_are_known_by_their_versions(table):
     """HOLES D09: the version that added the file is gone, the one that removed it is there."""
     table.file(1)
     table.penguin().drain()
-    foreign = add_by_another_engine(table, 2)
-    remove_by_another_engine(table, foreign)
+    remove(table, add_by_another_engine(table, 2))
     checkpoint_of_another_kind(table, first=3)
     penguin = table.penguin().drain()
     assert (table.ids(), penguin.told(FilesLeftOut)) == ([1], [])
@@ -235,18 +232,8 @@ def test_files_that_another_engine_writes_to_the_table_are_known(table):
 
 def add_by_another_engine(table: Directory, number: int) -> str:
     path = table.file(number)
-    delta = table.delta()
-    size = (table.root / path).stat().st_size
-    add = AddAction(path, size, {"date": "2024-01-01"}, 0, True, "{}")
-    delta.create_write_transaction([add], "append", delta.schema(), partition_by=["date"])
+    add(table, path)
     return path
-
-
-def remove_by_another_engine(table: Directory, path: str, *, at: int | None = None) -> None:
-    delta = table.delta()
-    now = time.time_ns() // 1_000_000
-    remove = RemoveAction(path, data_change=True, deletion_timestamp=now if at is None else at)
-    delta.create_write_transaction([remove], "append", delta.schema(), partition_by=["date"])
 
 
 def checkpoint_of_another_kind(table: Directory, *, first: int) -> None:

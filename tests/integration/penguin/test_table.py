@@ -40,14 +40,16 @@ def write_log(table, *, protocol, configuration=None, field_metadata=None, field
     write_first(table.store, protocol, [field, *fields], configuration, adds=adds)
 
 
-CLASSIC = {"minReaderVersion": 1, "minWriterVersion": 2}
+def legacy(reader, writer):
+    return {"minReaderVersion": reader, "minWriterVersion": writer}
+
+
+CLASSIC = legacy(1, 2)
 
 
 def test_a_directory_without_a_log_has_no_table(table):
+    """Nor has one with what a killed creator left behind."""
     assert Log(table.store).open() is None
-
-
-def test_what_a_killed_creator_left_behind_is_no_table(table):
     (table.root / "_delta_log").mkdir()
     (table.root / f"_delta_log/{0:020d}.json#1").write_text("{}")
     assert Log(table.store).open() is None
@@ -267,45 +269,26 @@ def test_a_table_that_could_not_be_written_is_not_created(table, name, value):
     assert not (table.root / "_delta_log").exists()
 
 
+MAPS, POSITIVE = "delta.columnMapping", "delta.constraints.positive"
+COMPUTED, INVARIANTS = "delta.generationExpression", "delta.invariants"
+
+
 @pytest.mark.parametrize(
-    ("name", "log"),
+    ("name", "protocol", "configuration", "metadata"),
     [
-        ("identityColumns", {"protocol": protocol_of("identityColumns")}),
-        ("something-new", {"protocol": protocol_of("something-new")}),
-        ("writer version 6", {"protocol": {"minReaderVersion": 2, "minWriterVersion": 6}}),
-        (
-            "delta.columnMapping",
-            {
-                "protocol": {"minReaderVersion": 2, "minWriterVersion": 5},
-                "configuration": {"delta.columnMapping.mode": "name"},
-                "field_metadata": {"delta.columnMapping.physicalName": "col-1"},
-            },
-        ),
-        (
-            "delta.constraints.positive",
-            {
-                "protocol": {"minReaderVersion": 1, "minWriterVersion": 3},
-                "configuration": {"delta.constraints.positive": "id > 0"},
-            },
-        ),
-        (
-            "delta.generationExpression",
-            {
-                "protocol": {"minReaderVersion": 1, "minWriterVersion": 4},
-                "field_metadata": {"delta.generationExpression": "1"},
-            },
-        ),
-        (
-            "delta.invariants",
-            {
-                "protocol": CLASSIC,
-                "field_metadata": {"delta.invariants": '{"expression":{"expression":"id>0"}}'},
-            },
-        ),
+        ("identityColumns", protocol_of("identityColumns"), {}, {}),
+        ("something-new", protocol_of("something-new"), {}, {}),
+        ("writer version 6", legacy(2, 6), {}, {}),
+        (MAPS, legacy(2, 5), {f"{MAPS}.mode": "name"}, {f"{MAPS}.physicalName": "col-1"}),
+        (POSITIVE, legacy(1, 3), {POSITIVE: "id > 0"}, {}),
+        (COMPUTED, legacy(1, 4), {}, {COMPUTED: "1"}),
+        (INVARIANTS, CLASSIC, {}, {INVARIANTS: '{"expression":{"expression":"id>0"}}'}),
     ],
 )
-def test_a_table_that_cannot_be_written_safely_is_refused_by_name(table, name, log):
-    write_log(table, **log)
+def test_a_table_that_cannot_be_written_safely_is_refused_by_name(
+    table, name, protocol, configuration, metadata
+):
+    write_log(table, protocol=protocol, configuration=configuration, field_metadata=metadata)
     before = sorted(table.root.rglob("*"))
     with pytest.raises(TableUnsupported, match=name):
         Log(table.store).open()
@@ -337,14 +320,7 @@ def test_an_invariant_of_a_nested_field_is_seen_too(table, wrap):
 
 @pytest.mark.parametrize(
     "protocol",
-    [
-        CLASSIC,
-        {"minReaderVersion": 1, "minWriterVersion": 4},
-        protocol_of("appendOnly", "invariants"),
-        protocol_of("changeDataFeed"),
-        protocol_of(reader=["deletionVectors"]),
-        protocol_of(reader=["timestampNtz"]),
-    ],
+    [CLASSIC, legacy(1, 4), protocol_of("appendOnly"), protocol_of(reader=["deletionVectors"])],
 )
 def test_a_table_that_can_be_written_safely_is_written(table, protocol):
     write_log(table, protocol=protocol)
@@ -355,13 +331,8 @@ def test_a_table_that_can_be_written_safely_is_written(table, protocol):
 
 
 def test_a_checkpoint_keeps_the_deletion_vectors_of_others(table):
-    vector = {
-        "storageType": "u",
-        "pathOrInlineDv": "vBn[lx{q8@P<9BNH/isA",
-        "offset": 1,
-        "sizeInBytes": 36,
-        "cardinality": 2,
-    }
+    told = {"storageType": "u", "pathOrInlineDv": "vBn[lx{q8@P<9BNH/isA", "offset": 1}
+    vector = {**told, "sizeInBytes": 36, "cardinality": 2}
     other = {
         "path": "x.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1,
         "dataChange": True, "stats": '{"numRecords":9}', "deletionVector": vector,

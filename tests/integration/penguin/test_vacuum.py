@@ -5,6 +5,7 @@ import os
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -14,7 +15,7 @@ from lakebed.layout import log_version, outbox, pending_meta
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.types import Handoff
-from penguin.upkeep.vacuum import KeptReason, VacuumOrder, VacuumRefused
+from penguin.upkeep.vacuum import KeptReason, VacuumRefused, VacuumReport
 from tests.support.change_files import BOTH, write_changes
 from tests.support.desk import Desk
 from tests.support.dying import Died, dying, lives
@@ -42,20 +43,38 @@ def active(table: TableDirectory) -> set[str]:
     return {uri.split(root)[-1] for uri in table.delta().file_uris()}
 
 
+def looked(table: TableDirectory, **given: Any) -> VacuumReport:
+    """Return what would be deleted."""
+    seen = order(table.settings(), **given).look(table.store)
+    assert seen is not None
+    return seen
+
+
+def carried_out(table: TableDirectory, store: Store | None = None, **given: Any) -> VacuumReport:
+    """Delete what may be deleted, which a look beforehand would not notice."""
+    done = order(table.settings(), **given).carry_out(store or table.store)
+    assert done is not None
+    return done
+
+
 def test_files_that_were_compacted_before_the_retention_are_deleted(table: TableDirectory) -> None:
+    """Without an order nothing is deleted or written, and the history says what was done."""
+    before = {path: path.stat().st_mtime_ns for path in table.root.rglob("*")}
+    seen = looked(table)
+    assert (seen.files, seen.bytes > 0) == (2, True)
+    assert {path: path.stat().st_mtime_ns for path in table.root.rglob("*")} == before
     done = vacuumed(table.settings(), table.store)
     assert done.files == 2
     assert data(table.root) == active(table)
     assert table.ids() == [1, 2]
-
-
-def test_without_an_order_nothing_is_deleted_or_written(table: TableDirectory) -> None:
-    before = {path: path.stat().st_mtime_ns for path in table.root.rglob("*")}
-    seen = order(table.settings()).look(table.store)
-    assert seen is not None
-    assert seen.files == 2
-    assert seen.bytes > 0
-    assert {path: path.stat().st_mtime_ns for path in table.root.rglob("*")} == before
+    end, start = table.delta().history(2)
+    assert done.recorded
+    assert (start["operation"], end["operation"]) == ("VACUUM START", "VACUUM END")
+    assert start["operationMetrics"]["numFilesToDelete"] == "2"
+    assert end["operationParameters"]["status"] == "COMPLETED"
+    assert end["operationMetrics"]["numDeletedFiles"] == "2"
+    assert carried_out(table).files == 0
+    assert table.delta().history(1)[0]["operation"] == "VACUUM END"
 
 
 def test_what_a_version_within_the_retention_refers_to_stays(tmp_path: Path) -> None:
@@ -66,9 +85,7 @@ def test_what_a_version_within_the_retention_refers_to_stays(tmp_path: Path) -> 
     grow_old(table.root, 15)
     table.delta().optimize.compact()
     grow_old(table.root, 13)
-    done = order(table.settings()).carry_out(table.store)
-    assert done is not None
-    assert done.files == 0
+    assert carried_out(table).files == 0
     # Time travel to the version before the removal, which is what was there two weeks ago.
     travelled = table.delta()
     travelled.load_as_version(2)
@@ -199,10 +216,8 @@ def test_less_than_the_table_says_is_refused(table: TableDirectory) -> None:
     assert vacuumed(table.settings(), table.store).files == 0
     with pytest.raises(VacuumRefused, match="keeps files for 30 days"):
         order(table.settings(), older_than=timedelta(days=14)).look(table.store)
-    forced = order(table.settings(), older_than=timedelta(days=14), ignore_retention=True)
-    done = forced.carry_out(table.store)
-    assert done is not None
-    assert done.files == 2
+    forced = carried_out(table, older_than=timedelta(days=14), ignore_retention=True)
+    assert forced.files == 2
 
 
 def test_a_retention_that_nobody_can_read_deletes_nothing(table: TableDirectory) -> None:
@@ -218,24 +233,8 @@ def test_a_clock_of_ours_that_is_ahead_makes_no_file_older(tmp_path: Path) -> No
     table.journal().batch(rows_of(1))
     Penguin(table).drain()
     table.store.replace("date=2026-01-01/orphan.parquet", b"x")
-    done = order(table.settings(), clock=later(30)).carry_out(table.store)
-    assert done is not None
+    done = carried_out(table, clock=later(30))
     assert (done.files, done.kept) == (0, {KeptReason.YOUNG: 1})
-
-
-def test_the_history_says_what_was_done(table: TableDirectory) -> None:
-    done = vacuumed(table.settings(), table.store)
-    end, start = table.delta().history(2)
-    assert done.recorded
-    assert (start["operation"], end["operation"]) == ("VACUUM START", "VACUUM END")
-    assert start["operationMetrics"]["numFilesToDelete"] == "2"
-    assert (end["operationParameters"]["status"], end["operationMetrics"]["numDeletedFiles"]) == (
-        "COMPLETED",
-        "2",
-    )
-    again = order(table.settings()).carry_out(table.store)
-    assert again is not None
-    assert (again.files, table.delta().history(1)[0]["operation"]) == (0, "VACUUM END")
 
 
 def test_deletion_vectors_that_are_referred_to_stay(table: TableDirectory) -> None:
@@ -246,13 +245,8 @@ def test_deletion_vectors_that_are_referred_to_stay(table: TableDirectory) -> No
     last = table.delta().version()
     text = (table.root / log_version(last)).read_text()
     add = next(json.loads(line) for line in text.splitlines() if '"add"' in line)["add"]
-    kept = {
-        "storageType": "u",
-        "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
-        "offset": 4,
-        "sizeInBytes": 40,
-        "cardinality": 6,
-    }
+    told = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4}
+    kept = {**told, "sizeInBytes": 40, "cardinality": 6}
     lines = [
         {"remove": {"path": add["path"], "deletionTimestamp": 1, "dataChange": True}},
         {"add": {**add, "deletionVector": kept}},
@@ -260,11 +254,10 @@ def test_deletion_vectors_that_are_referred_to_stay(table: TableDirectory) -> No
     body = "".join(json.dumps(line) + "\n" for line in lines)
     (table.root / log_version(last + 1)).write_text(body)
     grow_old(table.root, 30)
-    seen = order(table.settings()).look(table.store)
-    assert seen is not None
-    assert f"ab/{vector}" not in seen.some
-    assert vector.replace("d2c6", "d2c7") in seen.some
-    assert add["path"] not in seen.some
+    some = looked(table).some
+    assert f"ab/{vector}" not in some
+    assert vector.replace("d2c6", "d2c7") in some
+    assert add["path"] not in some
 
 
 def test_a_feature_that_nobody_here_knows_deletes_nothing(table: TableDirectory) -> None:
@@ -302,9 +295,7 @@ def test_what_is_restored_meanwhile_stays(table: TableDirectory) -> None:
                 found = super().get(path)
             return found
 
-    store = Restored(str(table.root), StorageOptions())
-    done = order(table.settings()).carry_out(store)
-    assert done is not None
+    done = carried_out(table, Restored(str(table.root), StorageOptions()))
     assert done.deleted
     assert (done.spared, done.files) == (2, 0)
     assert table.ids() == [1, 2]
@@ -320,8 +311,7 @@ def test_what_cannot_be_deleted_is_told_and_deleted_later(table: TableDirectory)
                 raise StoreDenied("access was refused", path=path)
             super().delete(path)
 
-    done = order(table.settings()).carry_out(Denies(str(table.root), StorageOptions()))
-    assert done is not None
+    done = carried_out(table, Denies(str(table.root), StorageOptions()))
     assert done.deleted
     assert (done.failed, done.files) == (1, 1)
     assert "refused" in (done.error or "")
@@ -354,22 +344,14 @@ def test_a_path_with_an_upper_case_scheme_is_referred_to(table: TableDirectory) 
 
 
 def test_as_many_versions_are_counted_as_can_be_read(table: TableDirectory) -> None:
-    def counted(**given: timedelta) -> int:
-        seen = order(table.settings(), **given).look(table.store)
-        assert seen is not None
-        return seen.versions
-
     every = table.delta().version() + 1
-    assert counted(older_than=timedelta(days=14)) == 1
-    assert counted(older_than=timedelta(days=16)) == every
-    assert counted(older_than=timedelta(days=10_000_000)) == every
+    for days, counted in ((14, 1), (16, every), (10_000_000, every)):
+        assert looked(table, older_than=timedelta(days=days)).versions == counted
 
 
 def test_the_command_says_what_it_kept_and_refuses_an_age_of_no_file(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    desk.landing.land("a.ndjson", 5)
-    desk.blizzard()
-    desk.penguin()
+    desk.arrives("a.ndjson", 5)
     count = DeltaTable(str(desk.table)).version() + 1
     shown = desk.order("vacuum")
     assert "there is nothing to delete" in shown.stdout
@@ -417,10 +399,7 @@ def test_two_at_once_are_as_good_as_one(table: TableDirectory) -> None:
                 order(table.settings()).carry_out(table.store)
             super().delete(path)
 
-    done = VacuumOrder(settings=table.settings()).carry_out(
-        Overtaken(str(table.root), StorageOptions())
-    )
-    assert done is not None
+    done = carried_out(table, Overtaken(str(table.root), StorageOptions()))
     assert done.deleted
     assert done.failed == 0
     assert data(table.root) == active(table)

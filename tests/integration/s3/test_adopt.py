@@ -1,7 +1,6 @@
 """Folders of a bucket become tables; files of a table below another are told apart."""
 
 import io
-import urllib.request
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +15,7 @@ from penguin.adopt.adoption import Adopter
 from penguin.adopt.folder import Wanted
 from penguin.model.settings import TableSettings
 from penguin.upkeep.vacuum import NestedTables
-from tests.support.s3 import options, store
+from tests.support.s3 import options, put_key, store
 
 FILES = 9
 
@@ -45,8 +44,7 @@ def test_a_bucket_is_read_by_one_range_a_file_and_listed_twice(s3, bucket, proxy
     large = parquet(*range(100, 50_100))
     opened.create("date=2024-01-01/large.parquet", large)
     opened.create("_temporary/0/part.parquet", b"unfinished")
-    marker = f"{s3}/{bucket}/table/date=2024-01-02/"
-    urllib.request.urlopen(urllib.request.Request(marker, b"", method="PUT")).close()
+    put_key(s3, bucket, "table/date=2024-01-02/")
     found = adopter(store(proxy.address, uri), infer_types=True).adopt()
     assert (found.version, found.totals.files, found.totals.rows) == (0, FILES, 50_008)
     assert set(found.hidden) == {"_temporary/", "date=2024-01-02"}

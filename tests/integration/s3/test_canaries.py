@@ -1,6 +1,7 @@
 """Secrets wherever they can be given; then every byte that was written or printed is searched."""
 
 import os
+import re
 import subprocess
 import sys
 import traceback
@@ -24,12 +25,12 @@ from lakebed.telemetry.settings import Guard
 from penguin.cli import app as penguin_cli
 from penguin.cli.run import PenguinSurroundings
 from penguin.config import load as penguin_config
-from tests.integration.s3.test_pipeline import Lake
 from tests.support.builders import ndjson, rows
 from tests.support.faulty import Fault, Refuse, Request
 from tests.support.ports import reserved_pair
 from tests.support.runner import inside
 from tests.support.s3 import KEY, QUICK, SECRET
+from tests.support.s3_lake import Lake
 from tests.support.scrape import Pages
 from tests.support.waits import Hurry
 
@@ -73,6 +74,9 @@ def configured(lake: Lake, **more: Any) -> Path:
     return file
 
 
+STATUSES = (400, 403, 404, 500)
+
+
 class Told:
     """Everything that two programs say, in whatever way."""
 
@@ -112,16 +116,20 @@ def test_no_canary_is_printed_logged_or_written_by_any_command(
     told = Told(file, shape)
     troubled.land("good.ndjson", ndjson(rows(3)))
     troubled.land("bad.ndjson", b'{"id": "one"}\n')
-    troubled.land("s403.ndjson", ndjson(rows(1, 100)))
+    for status in STATUSES:
+        troubled.land(f"s{status}.ndjson", ndjson(rows(1, 100)))
 
     def gossiping(request: Request) -> Fault | None:
-        return Refuse(403, GOSSIP) if "s403" in request.path else None
+        said = (status for status in STATUSES if f"s{status}" in request.path)
+        status = next(said, None) if request.method == "GET" else None
+        return None if status is None else Refuse(status, GOSSIP)
 
     told.blizzard("--dry-run", logs=True)
     proxy.rule = gossiping
     told.blizzard("--once", logs=True)
     told.penguin("--dry-run", logs=True)
     told.penguin("--once", logs=True)
+    assert (troubled.ids(), len(troubled.letters())) == ([0, 1, 2], len(STATUSES))
     commands = [
         ("status",),
         ("audit", "--deep"),
@@ -149,7 +157,7 @@ def test_no_canary_is_printed_logged_or_written_by_any_command(
     for load in (blizzard_config.load, penguin_config.load):
         told.texts.append(repr(load([file], [], os.environ)))
     assert found_in(told.texts) == []
-    assert "store_denied" in "".join(told.texts)
+    assert {"store_denied", "store_unavailable"} <= set(re.findall(r"store_\w+", str(told.texts)))
     bucket = troubled.store()
     stored = {facts.path: bucket.get(facts.path) or b"" for facts in bucket.objects()}
     assert any("quarantine" in path for path in stored)

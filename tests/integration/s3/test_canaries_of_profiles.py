@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,20 +10,18 @@ import pytest
 import yaml
 
 from tests.integration.s3.test_canaries import GOSSIP, SESSION, Told, found_in, quick, troubled
-from tests.integration.s3.test_pipeline import Lake
 from tests.support.builders import ndjson, rows
 from tests.support.faulty import Refuse
 from tests.support.s3 import KEY, SECRET
+from tests.support.s3_lake import Lake
 
 __all__ = ["quick", "troubled"]
 
 WORDS = "canary-words-of-a-program"
 PROGRAM = f"""
-import pathlib, sys
-print({WORDS!r}, file=sys.stderr)
-if pathlib.Path(sys.argv[0] + ".fails").exists():
-    sys.exit({WORDS!r})
-print(pathlib.Path(sys.argv[0] + ".json").read_text())
+echo {WORDS} >&2
+if [ -e "$0.fails" ]; then exit 1; fi
+cat "$0.json"
 """
 
 
@@ -43,7 +40,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "program.json").write_text(json.dumps(document))
     (tmp_path / ".aws").mkdir()
     (tmp_path / ".aws/config").write_text(
-        f"[profile leads]\ncredential_process = {sys.executable} -S {program}\n"
+        f"[profile leads]\ncredential_process = /bin/sh {program}\n"
     )
     return program
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,16 @@ from lakebed.documents.entry import Entry, decode_entry
 from lakebed.layout import entry_sequence, journal_folder
 from lakebed.polling import Stop
 from lakebed.telemetry.events import Event, StepFinished
+from tests.support import waits
 from tests.support.builders import ndjson, rows
 from tests.support.ports import reserved_port
 from tests.support.queues import Aws, aws, counted, queue_settings, s3_body
 from tests.support.runner import inside
 from tests.support.s3 import options, store
-from tests.support.waits import until
 
 HOUR = 3600
+until = partial(waits.until, every=0.1)
+"""Asks moto's server, which has other things to do."""
 
 
 def short(settings: QueueSettings) -> SqsQueue:

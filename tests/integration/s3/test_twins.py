@@ -4,8 +4,6 @@ import json
 import threading
 from collections import Counter
 
-import pytest
-
 from lakebed.clock import Clock
 from lakebed.deltalog.tables import preview
 from lakebed.storage.options import StorageOptions
@@ -17,6 +15,7 @@ from tests.support.s3 import options, store
 from tests.support.tables import TableDirectory, rows_of
 
 ENTRIES = 5
+PENGUINS = 3
 
 
 def upload(folder, opened):
@@ -26,8 +25,7 @@ def upload(folder, opened):
             opened.create(str(path.relative_to(folder)), path.read_bytes())
 
 
-@pytest.mark.parametrize("penguins", [2, 3])
-def test_penguins_at_once_commit_each_file_once_on_s3(s3, bucket, tmp_path, penguins):
+def test_penguins_at_once_commit_each_file_once_on_s3(s3, bucket, tmp_path):
     """HOLES D08, W12: they also race to create the table; entries and other programs' files."""
     local = TableDirectory(tmp_path / "table", handoff=Handoff.DIRECT)
     for number in range(ENTRIES):
@@ -39,7 +37,7 @@ def test_penguins_at_once_commit_each_file_once_on_s3(s3, bucket, tmp_path, peng
     opened = store(s3, uri)
     upload(local.root, opened)
     given = StorageOptions(options(s3))
-    gate = threading.Barrier(penguins, timeout=300)
+    gate = threading.Barrier(PENGUINS, timeout=300)
     troubles: list[BaseException] = []
     runs = [
         TableRun(
@@ -50,7 +48,7 @@ def test_penguins_at_once_commit_each_file_once_on_s3(s3, bucket, tmp_path, peng
             clock=Clock(),
             open_store=lambda: store(s3, uri),
         )
-        for _ in range(penguins)
+        for _ in range(PENGUINS)
     ]
 
     def commit(run):

@@ -2,138 +2,80 @@
 
 import json
 from collections import Counter
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from typer.testing import CliRunner
 
-from blizzard.cli.app import app
-from blizzard.config import load as blizzard_config
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.fence import identity_of
 from blizzard.journal.journal import Journal
-from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.layout import entry_sequence
-from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import Store
-from penguin.config import load as penguin_config
 from tests.support.builders import ndjson, record, rows
 from tests.support.faulty import Proxy
-from tests.support.pipelines import pipeline_of
-from tests.support.runner import InProcessRunner
-from tests.support.s3 import options
-from tests.support.tables import commit_table
+from tests.support.s3_lake import Lake
 
-ORPHAN = "018cc4e5-2200-7000-8000-000000000001.parquet"
+DAY = "date=2024-01-01"
+ORPHAN = f"{DAY}/018cc4e5-2200-7000-8000-000000000001.parquet"
 
 
-@dataclass
-class Lake:
-    """A source and a table on S3; the questions go through a proxy that counts requests."""
+class Asked(Lake):
+    """A source and a table on S3, and questions whose requests a proxy counts."""
 
-    bucket: str
-    address: str
     proxy: Proxy
-    folder: Path
-
-    def config(self, address: str) -> Path:
-        access = options(address)
-        fields = [{"name": "id", "type": "int64"}, {"name": "name", "type": "string"}]
-        table = f"s3://{self.bucket}/table"
-        document = {
-            "source": {"path": f"s3://{self.bucket}/in", "storage_options": access},
-            "sink": {"path": table, "storage_options": access},
-            "schema": {"fields": fields},
-            "tables": {"t": {"table_uri": table, "storage_options": access}},
-        }
-        file = self.folder / "pipeline.yaml"
-        file.write_text(yaml.safe_dump(document))
-        return file
-
-    @property
-    def settings(self) -> PipelineSettings:
-        return blizzard_config.load([self.config(self.address)], [], {}).pipelines[0]
-
-    def store(self, folder: str) -> Store:
-        return Store(f"s3://{self.bucket}/{folder}", StorageOptions(options(self.address)))
-
-    def land(self, name: str, body: bytes) -> None:
-        self.store("in").replace(name, body)
-
-    def blizzard(self) -> None:
-        pipeline = pipeline_of(self.settings, InProcessRunner())
-        while pipeline.step():
-            pass
-
-    def penguin(self) -> None:
-        (table,) = penguin_config.load([self.config(self.address)], [], {}).tables
-        commit_table(table, self.store("table"), lambda _event: None, Clock())
 
     def why(self, name: str) -> dict[str, Any]:
         self.proxy.record.clear()
-        command = ["why", name, "-c", str(self.config(self.proxy.address)), "--output", "json"]
-        done = CliRunner().invoke(app, command)
+        done = self.blizzard("why", name, "--output", "json")
         assert done.exit_code == 0, done.output
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
 
 
 @pytest.fixture
-def lake(s3, bucket, proxy, tmp_path) -> Lake:
-    return Lake(bucket, s3, proxy, tmp_path)
+def lake(s3, bucket, proxy, tmp_path) -> Asked:
+    lake = Asked(bucket, proxy.address, s3, tmp_path)
+    lake.proxy = proxy
+    return lake
 
 
 def test_a_file_is_followed_from_its_bucket_into_the_table(lake):
-    uri = f"s3://{lake.bucket}/in/a.ndjson"
+    """And what was not read, or is named by no entry, says why."""
+    uri = f"s3://{lake.bucket}/in/{DAY}/a.ndjson"
     assert lake.why(uri)["state"] == "missing"
     lake.land("a.ndjson", ndjson(rows(3)))
-    answer = lake.why(uri)
-    assert answer["state"] == "waiting"
-    lake.blizzard()
+    assert lake.why(uri)["state"] == "waiting"
+    lake.land("_hidden/a.ndjson", b"{}")
+    lake.land("bad.ndjson", b"{nope\n")
+    lake.drain()
     assert lake.why(uri)["state"] == "journaled"
-    lake.penguin()
+    answer = lake.why(f"s3://{lake.bucket}/in/{DAY}/_hidden/a.ndjson")
+    assert (answer["state"], answer["reason"]) == ("skipped", "hidden")
+    answer = lake.why("bad.ndjson")
+    assert (answer["state"], answer["failure"]["line"]) == ("failed", 1)
+    lake.commit()
     answer = lake.why(uri)
     assert (answer["state"], answer["read"][0]["version"]) == ("in_table", 1)
     (file,) = answer["data_files"]
     data = lake.why(f"s3://{lake.bucket}/table/{file['path']}")
-    assert (data["state"], data["sources"]) == ("in_table", ["default:a.ndjson"])
-    lake.land("a.ndjson", ndjson(rows(4)))
-    assert lake.why(uri)["state"] == "changed"
-
-
-def test_what_is_not_read_says_why(lake):
-    lake.land("_hidden/a.ndjson", b"{}")
-    lake.land("bad.ndjson", b"{nope\n")
-    lake.blizzard()
-    answer = lake.why(f"s3://{lake.bucket}/in/_hidden/a.ndjson")
-    assert (answer["state"], answer["reason"]) == ("skipped", "hidden")
-    answer = lake.why("bad.ndjson")
-    assert (answer["state"], answer["failure"]["line"]) == ("failed", 1)
-
-
-def test_a_file_that_no_entry_names_is_an_orphan(lake):
-    lake.land("a.ndjson", ndjson(rows(3)))
-    lake.blizzard()
-    lake.penguin()
+    assert (data["state"], data["sources"]) == ("in_table", [f"default:{DAY}/a.ndjson"])
     table = lake.store("table")
-    (written,) = (one.path for one in table.objects() if one.path.endswith(".parquet"))
-    table.create(ORPHAN, table.get(written) or b"")
+    table.create(ORPHAN, table.get(file["path"]) or b"")
     assert lake.why(f"s3://{lake.bucket}/table/{ORPHAN}")["state"] == "orphan"
+    table.delete(ORPHAN)
+    lake.store("in").replace(f"{DAY}/a.ndjson", ndjson(rows(4)))
+    assert lake.why(uri)["state"] == "changed"
 
 
 @pytest.mark.unbalanced("books_differ")
 def test_a_long_history_is_not_read_for_one_file(lake):
     """No more requests after 12,000 names than after a few: no scan of entries, and no listing."""
     lake.land("a.ndjson", ndjson(rows(3)))
-    lake.blizzard()
-    lake.penguin()
+    lake.drain()
+    lake.commit()
     lake.why("a.ndjson")
     few = len(lake.proxy.record)
-    store, settings = lake.store("table"), lake.settings
+    store, settings = lake.store("table"), lake.pipeline().settings
     history = read_ledger(store, "default")
     journal = Journal(store, identity_of(settings, "run-2"), history, Clock())
     journal.open_with(lambda: True)
