@@ -111,7 +111,7 @@ def test_failures_are_recorded_below_the_table_or_where_it_is_said(lake):
 # ------------------------------------------------------------------------------ trouble
 
 
-FAULTS = {
+FAULTS: dict[str, tuple[Fault, str]] = {
     "answers-500": (Refuse(500), "store_unavailable"),
     "denied": (Refuse(403), "store_denied"),
     "missing": (Refuse(404), "object_missing"),
