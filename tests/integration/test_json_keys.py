@@ -17,8 +17,9 @@ from tests.unit.test_completion import ONE_OF_MANY
 KEYS = {
     "blizzard status": """
         pipeline table_uri handoff journal last_entry committed_entry uncommitted_entries
-        receipt_fits last_batch(entry kind at run files failed rows parquet_files parquet_bytes
-        gone) last_written(entry kind at run files failed rows parquet_files parquet_bytes gone)
+        receipt_fits lost_entry last_batch(entry kind at run files failed rows parquet_files
+        parquet_bytes gone) last_written(entry kind at run files failed rows parquet_files
+        parquet_bytes gone)
         writer(run host process since state seen) sources[source uri pending_files pending_bytes
         oldest_pending lag_secs failed_files failed_for_good next_try lost_files failures[path stage
         code message line field attempts since failed_at entry next_try lines_in_table]

@@ -133,6 +133,8 @@ class FileProgress:
 
     committed: int | None
     """The last committed entry; None before the first."""
+    lost: int | None = None
+    """The last committed entry by the receipt, if the log has lost its version."""
     held: Mapping[str, Collection[int]] = field(default_factory=dict)
     """By key of a file with rows that penguin holds, the entries that wrote them."""
     discarded: Mapping[str, Collection[int]] = field(default_factory=dict)
@@ -246,6 +248,12 @@ class WayOut:
         yield from () if self.advice is None else (self.advice,)
         below = (*(self.yaml or "").splitlines(), *self.commands)
         yield from (f"  {line}" for line in below)
+
+
+def committed_again(cli: CommandPrefix) -> WayOut:
+    """Return how to commit entries again whose versions the log has lost."""
+    advice = "Commit again what the log has lost; penguin forget continues without it."
+    return WayOut(advice=advice, commands=confirmed(f"{cli.penguin} replay"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

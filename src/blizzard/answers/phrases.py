@@ -19,6 +19,7 @@ from blizzard.answers.answer import (
 )
 from blizzard.discover.finding import Reason
 from blizzard.model.settings import PipelineSettings, RollingPolicy, SourceSettings
+from lakebed.deltalog.lineage import RESTORE
 from lakebed.deltalog.versions import FORGET, REPAIR
 from lakebed.errors import printable
 from lakebed.types import OnChange
@@ -164,6 +165,12 @@ def rows_gone(answer: Answer) -> str:
     return f"{read - left:,} of its {read:,} rows {'has' if read - left == 1 else 'have'}"
 
 
+def uncommitted(answer: Answer) -> Iterator[int]:
+    """Yield the entries with uncommitted rows of a file."""
+    every: list[Read | Resolution] = [*answer.read, *replays(answer)]
+    yield from (one.entry for one in every if not one.committed)
+
+
 def pending(answer: Answer) -> str:
     """Name which rows of a file wait to be committed: those of some entries, or all."""
     every: list[Read | Resolution] = [*answer.read, *replays(answer)]
@@ -278,8 +285,8 @@ def removals(files: Iterable[DataFile]) -> str:
     return "; ".join(sorted({removal(one) for one in files}))
 
 
-def taken_out(answer: Answer, cli: CommandPrefix) -> tuple[str, WayOut]:
-    """Say what other writers did to the rows of a file, with a way out."""
+def taken_out(answer: Answer, cli: CommandPrefix) -> tuple[str, *tuple[WayOut, ...]]:
+    """Say what other writers did to the rows of a file, with ways out."""
     files = in_state(answer)
     if answer.state is FileState.ALTERED:
         of = "its data file" if len(files) == 1 else "its data files"
@@ -299,7 +306,16 @@ def taken_out(answer: Answer, cli: CommandPrefix) -> tuple[str, WayOut]:
     if all((one.removed_by or "").startswith(REPAIR) for one in files):
         # The data files were gone before, so no earlier version shows the rows.
         return since, read_again(answer, cli)
-    return since, TIME_TRAVEL
+    if any((one.removed_by or "").startswith(RESTORE) for one in files):
+        advice = "Put back what the RESTORE removed."
+        return (
+            since,
+            TIME_TRAVEL,
+            WayOut(advice=advice, commands=confirmed(f"{cli.penguin} replay")),
+        )
+    versions = sorted({one.removed_version for one in files if one.removed_version is not None})
+    accept = (f"{cli.blizzard} audit --accept {one} --reason TEXT" for one in versions)
+    return since, TIME_TRAVEL, WayOut(advice="Accept it if it was intended.", commands=(*accept,))
 
 
 TIME_TRAVEL = WayOut(advice="Time travel to an earlier version shows them, until VACUUM.")

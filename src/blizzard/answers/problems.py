@@ -5,7 +5,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
-from blizzard.answers.answer import CommandPrefix, Health, Problem, WayOut, confirmed
+from blizzard.answers.answer import (
+    CommandPrefix,
+    Health,
+    Problem,
+    WayOut,
+    committed_again,
+    confirmed,
+)
 from blizzard.answers.status import POLLS, PipelineStatus, SourceStatus, commit_patience
 from blizzard.journal.lease import Life
 from blizzard.model.settings import PipelineSettings
@@ -115,6 +122,14 @@ def _of_journal(status: PipelineStatus, cli: CommandPrefix, dry_run: WayOut) -> 
             message=f"entry {status.committed_entry} is committed, but the journal does not have "
             "it as it was",
             way_out=dry_run,
+        )
+    if status.lost_entry is not None:
+        known = "none is" if status.committed_entry is None else f"entry {status.committed_entry}"
+        yield error_found(
+            code="log_rolled_back",
+            message=f"entry {status.lost_entry} is committed by the receipt, but by the Delta log "
+            f"{known}: the log was rolled back, or the table was replaced",
+            way_out=committed_again(cli),
         )
     for one in status.held:
         files, rows = plural(one.files, "data file"), plural(one.rows, "row")

@@ -49,6 +49,8 @@ class LastCommitted:
     entry: int | None = None
     unsure: str | None = None
     receipt_fits: bool = True
+    lost: int | None = None
+    """The last committed entry by the receipt, if the log has lost its version."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +203,9 @@ class PipelineEvidence:
             return LastCommitted(number, unsure, receipt_fits=False)
         try:
             journal, name = history.journal, self.settings.name
-            return LastCommitted(None if journal is None else committed(name, journal))
+            last = None if journal is None else committed(name, journal)
+            is_lost = receipt is not None and receipt.sequence > (last or 0)
+            return LastCommitted(last, lost=receipt.sequence if receipt and is_lost else None)
         except LakeError as unread:
             return LastCommitted(None if receipt is None else receipt.sequence, str(unread))
 
@@ -219,7 +223,8 @@ class PipelineEvidence:
             # Inherited knowledge was committed by the earlier journal.
             committed = max(committed or 0, history.awaits)
         if committed is None:
-            return FileProgress(committed=None), () if unsure is None else (unsure,)
+            unknown = () if unsure is None else (unsure,)
+            return FileProgress(committed=None, lost=last.lost), unknown
         aside = read_aside(table.store, self.settings.name, table.log.fates)
         errors = [aside.error, unsure]
         repaired: dict[str, int] = {}
@@ -230,6 +235,7 @@ class PipelineEvidence:
             errors.append(str(trouble))
         progress = FileProgress(
             committed=committed,
+            lost=last.lost,
             held=self._entries_of(aside.held),
             discarded=self._entries_of(aside.discarded),
             is_of=self._is_of,

@@ -115,7 +115,14 @@ def why_source_file(evidence: PipelineEvidence, source: SourceSettings, path: st
         answer = replace(answer, running=is_running(evidence))
     now, cli = evidence.clock.now(), evidence.cli
     answer = worded(
-        Case(answer=answer, settings=evidence.settings, source=source, now=now, cli=cli)
+        Case(
+            answer=answer,
+            settings=evidence.settings,
+            source=source,
+            now=now,
+            cli=cli,
+            lost=progress.lost,
+        )
     )
     doubt = "".join(f" This is not known for sure: {one}." for one in unsure)
     return replace(answer, answer=f"{answer.answer}{doubt}")

@@ -87,6 +87,8 @@ class PipelineStatus:
     uncommitted_entries: int
     receipt_fits: bool
     """False if the receipt names an entry that the journal does not have."""
+    lost_entry: int | None
+    """The last committed entry by the receipt, if the log has lost its version."""
     last_batch: EntrySummary | None
     last_written: EntrySummary | None
     """The last entry of any kind."""

@@ -365,6 +365,7 @@ def pipeline_status(
         committed_entry=last.entry,
         uncommitted_entries=uncommitted,
         receipt_fits=last.receipt_fits,
+        lost_entry=last.lost,
         last_batch=sums.last_batch,
         last_written=sums.last_written,
         writer=writer,

@@ -1,6 +1,6 @@
 """The sentences of answers about source files, and what to do next. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -12,8 +12,10 @@ from blizzard.answers.answer import (
     REDO,
     Answer,
     CommandPrefix,
+    DataFile,
     FileState,
     WayOut,
+    committed_again,
     confirmed,
 )
 from blizzard.answers.phrases import ways_of_waiting
@@ -45,6 +47,8 @@ WAYS = {
 
 FILE_MISSING = "file_missing"
 """The code of a held file whose object is missing."""
+SCHEMA_REFUSED = "schema_refused"
+"""The code of a held file whose columns do not fit the table."""
 NOT_DONE = (FileState.FAILED, FileState.WAITING)
 """States of a file that has yet to be read from its source."""
 PUT_BACK = WayOut(advice="Put it back if its rows are wanted; it is then read like a new file.")
@@ -59,6 +63,8 @@ class Case:
     source: SourceSettings
     now: datetime
     cli: CommandPrefix
+    lost: int | None = None
+    """The last committed entry by the receipt, if the log has lost its version."""
 
     @property
     def file(self) -> str:
@@ -165,6 +171,16 @@ def _waiting(case: Case) -> Words:
     if taken is not None and taken.is_not_applied and not taken.others:
         sentence, _way = phrases.not_applied(case.answer, taken, case.cli)
         return sentence, way("The next run tries again.")
+    if case.answer.reason == Reason.CHANGED.value and case.source.on_change is OnChange.REPLACE:
+        files = case.answer.data_files
+        now = "It is another object now, which replaces its earlier rows once"
+        if held := [one for one in files if one.state is FileState.HELD]:
+            sentence = (
+                f"{now} penguin does not hold {plural(len(held), 'data file')} of it any more."
+            )
+            return sentence, *_release_or_discard(case, held)
+        if any(one.state is FileState.JOURNALED for one in files):
+            return f"{now} penguin has committed those.", run_penguin(case.cli)
     policy, running = case.settings.sink.rolling, case.answer.running
     sentence = phrases.waits(case.answer, case.source, policy, case.now)
     return sentence, *ways_of_waiting(case.cli, running=running)
@@ -216,6 +232,9 @@ def _changed(case: Case) -> Words:
 def _uncommitted(case: Case) -> Words:
     which, until = phrases.pending(case.answer), phrases.until_then(case.answer)
     read = f"It was read with {_read_with(case.answer)}, and {which} not in the table yet"
+    if case.lost and min(phrases.uncommitted(case.answer), default=case.lost + 1) <= case.lost:
+        lost = "its commit was lost: the Delta log was rolled back, or the table was replaced"
+        return f"{read}; {lost}.{until}", committed_again(case.cli)
     if case.settings.sink.commit is CommitMode.INLINE:
         once = way("Run blizzard.", f"{case.cli.start('blizzard')} --once")
         return f"{read}: blizzard commits it with its next batch.{until}", once
@@ -231,18 +250,28 @@ def run_penguin(cli: CommandPrefix) -> WayOut:
 def _held(case: Case) -> Words:
     answer, aside = case.answer, phrases.in_state(case.answer)
     reasons = "; ".join(sorted({reason for one in aside for reason in one.reasons}))
-    mend = "Change the schema or the table so that it fits; then release it."
-    if all(one.code == FILE_MISSING for one in aside):
-        mend = "Put the missing data file back as it was written; then release it."
-    ids = " ".join(file_name(one.path) for one in aside)
+    again = phrases.read_again(answer, case.cli)
+    if all(one.code == SCHEMA_REFUSED for one in aside):
+        again = replace(again, advice="Or fix the schema first, and read the file again.")
     return says(
         f"It was read with {_read_with(answer)}, but "
         f"penguin holds {plural(len(aside), 'data file')} of it: "
         f"{reasons or 'penguin held shows why'}.",
-        way(mend, f"{case.cli.penguin} release {ids}"),
-        way("Or discard it.", *confirmed(f"{case.cli.penguin} discard {ids}")),
-        phrases.read_again(answer, case.cli),
+        *_release_or_discard(case, aside),
+        again,
     )
+
+
+def _release_or_discard(case: Case, aside: Sequence[DataFile]) -> Iterator[WayOut]:
+    """Yield the ways out for data files that penguin holds."""
+    codes, ids = {one.code for one in aside}, " ".join(file_name(one.path) for one in aside)
+    mend = "Change the table so that it fits; then release it."
+    if codes == {SCHEMA_REFUSED}:
+        mend = "Change the table, or schema_evolution, so that it fits; then release it."
+    if codes == {FILE_MISSING}:
+        mend = "Put the missing data file back as it was written; then release it."
+    yield way(mend, f"{case.cli.penguin} release {ids}")
+    yield way("Or discard it.", *confirmed(f"{case.cli.penguin} discard {ids}"))
 
 
 def _discarded(case: Case) -> Words:
@@ -265,15 +294,15 @@ def _discarded(case: Case) -> Words:
 
 def _removed(case: Case) -> Words:
     answer, taken = case.answer, case.answer.retraction
-    since, way_out = phrases.taken_out(answer, case.cli)
+    since, *ways = phrases.taken_out(answer, case.cli)
     sentence = f"It was read with {_read_with(answer)} and committed, and {since}."
     if taken is None or not (taken.replaced and taken.came_back):
-        return sentence, way_out
+        return sentence, *ways
     rows = plural(taken.rows, "row")
     path = answer.path or ""
     return says(
         f"{sentence} {rows} of {phrases.replaced(taken)} {is_are(taken.rows)} in it again.",
-        way_out,
+        *ways,
         way(
             "Replace them again.",
             *phrases.replacing(taken.others or (path,), path, case.cli),

@@ -136,7 +136,8 @@ class WatchedPipelines:
         except LakeError as trouble:
             self.call.at_least(exit_code_of(trouble))
             return ShownStatus(settings, trouble, cli)
-        self.call.fail_if(refusal or not found.receipt_fits or found.aside_error is not None)
+        is_lost = found.lost_entry is not None or not found.receipt_fits
+        self.call.fail_if(refusal or is_lost or found.aside_error is not None)
         self.call.fail_if(any(one.error for one in found.sources))
         problems = of_pipeline(
             settings,
