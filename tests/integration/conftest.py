@@ -5,7 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.faulty import Proxy, in_front_of
+from tests.support.remembered import remember
 from tests.support.s3 import make_bucket, moto
+
+remember()
 
 
 @pytest.fixture(scope="session")

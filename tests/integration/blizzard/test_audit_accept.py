@@ -67,8 +67,18 @@ def test_an_accepted_deletion_is_listed_apart_and_the_table_is_balanced(desk: De
 
 
 @pytest.mark.unbalanced("rows_removed")
-def test_what_is_deleted_after_that_is_a_difference_again(desk: Desk) -> None:
+def test_it_outlives_a_clean_up_is_no_pipeline_and_accepts_no_later_deletion(desk: Desk) -> None:
     desk.cli(*ACCEPT)
+    collect(
+        desk.store,
+        "default",
+        lambda: named_files(str(desk.table), desk.sink.storage_options),
+        clock=Clock(),
+        older_than=timedelta(0),
+    )
+    assert layout.pipelines(desk.store.folders(layout.OURS)) == ["default"]
+    found = assert_balanced(desk.table)
+    assert [one.version in found.applied for one in found.accepted] == [True]
     delete(desk, *DeltaTable(str(desk.table)).to_pyarrow_table()["id"].to_pylist()[:1])
     assert [one.version for one in audited(desk.table).differences] == [4]
 
@@ -117,36 +127,18 @@ def test_it_holds_once_the_log_has_been_cleaned_up(desk: Desk) -> None:
     unseen.write_bytes(body)
 
 
-def test_it_outlives_a_clean_up_and_is_no_pipeline(desk: Desk) -> None:
-    desk.cli(*ACCEPT)
-    collect(
-        desk.store,
-        "default",
-        lambda: named_files(str(desk.table), desk.sink.storage_options),
-        clock=Clock(),
-        older_than=timedelta(0),
-    )
-    assert layout.pipelines(desk.store.folders(layout.OURS)) == ["default"]
-    found = assert_balanced(desk.table)
-    assert [one.version in found.applied for one in found.accepted] == [True]
-
-
 @pytest.mark.unbalanced("rows_removed")
-@pytest.mark.parametrize(
-    ("options", "code", "fault"),
-    [
-        (("--accept", "3"), 2, "--accept VERSION and --reason TEXT belong together"),
-        (("--accept", "3", "--reason", " "), 2, "VERSION and --reason TEXT belong together"),
-        (("--reason", "why"), 2, "--accept VERSION and --reason TEXT belong together"),
+def test_what_is_not_clear_or_not_there_is_refused(desk: Desk) -> None:
+    together = "VERSION and --reason TEXT belong together"
+    for options, code, fault in (
+        (("--accept", "3"), 2, f"--accept {together}"),
+        (("--accept", "3", "--reason", " "), 2, together),
+        (("--reason", "why"), 2, f"--accept {together}"),
         (("--accept", "2", "--reason", "why"), 1, "version 2 has no difference of kind rows_"),
-    ],
-)
-def test_what_is_not_clear_or_not_there_is_refused(
-    desk: Desk, options: tuple[str, ...], code: int, fault: str
-) -> None:
-    done = desk.cli("audit", *options)
-    assert done.exit_code == code
-    assert fault in done.stderr
+    ):
+        done = desk.cli("audit", *options)
+        assert done.exit_code == code, options
+        assert fault in done.stderr, options
     assert not (desk.table / "_blizzard" / "_accepted").exists()
 
 
