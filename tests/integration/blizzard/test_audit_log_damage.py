@@ -108,8 +108,10 @@ def test_what_the_log_says_otherwise_of_a_file_is_told_by_the_entry_and_the_foot
         (
             {"partitionValues": {"date": None}},
             [
-                f"file_partition_differs: entry 2 says of {path}: date=2024-01-01; the log says "
-                "date=null"
+                (
+                    f"file_partition_differs: entry 2 says of {path}: date=2024-01-01; the log "
+                    "says date=null"
+                )
             ],
         ),
     ):

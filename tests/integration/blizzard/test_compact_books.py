@@ -40,13 +40,25 @@ def every_origin(ids):
     return {number: (f"{number // 2}.ndjson", 1 + number % 2) for number in ids}
 
 
-def test_trace_finds_the_line_of_every_row(desk):
+def test_trace_why_and_the_journal_know_what_was_compacted(desk):
     desk.tidy()
-    assert len(desk.active) == 1
+    (new,) = desk.active
     assert origins(desk) == every_origin(range(10))
+    told = desk.said("why", desk.uri("1.ndjson"))
+    (file,) = told["data_files"]
+    assert (file["state"], file["replaced_by"]) == ("rewritten", new)
+    told = desk.said("why", str(desk.table / new))
+    assert told["state"] == "in_table"
+    assert sorted(told["sources"]) == [f"in:{number}.ndjson" for number in range(5)]
+    old = desk.said("why", str(desk.table / entries(desk.table)[1].files[0].filename))
+    assert (old["state"], new in old["answer"]) == ("rewritten", True)
+    shown = desk.cli("journal", "show", str(entries(desk.table)[-1].sequence)).stdout
+    assert "5 data files into 1 data file" in shown
+    assert "5 data files with 10 rows" in shown
+    assert "compact" in desk.cli("journal").stdout
 
 
-def test_a_source_file_is_taken_back_out_of_a_compacted_file(desk):
+def test_source_files_are_taken_back_out_of_compacted_files_again_and_again(desk):
     desk.tidy()
     done = desk.take_back("2.ndjson")
     assert done.rows == {"in:2.ndjson": 2}
@@ -54,11 +66,6 @@ def test_a_source_file_is_taken_back_out_of_a_compacted_file(desk):
     assert amounts(desk) == {"in_table": 8, "replaced": 18, "retracted": 2}
     assert origins(desk) == every_origin(desk.ids())
     assert desk.take_back("2.ndjson").entry is None
-
-
-def test_rows_are_taken_back_again_after_another_compaction(desk):
-    desk.tidy()
-    desk.take_back("2.ndjson")
     for number in range(5, 12):
         desk.land(f"{number}.ndjson", {"id": 2 * number, "user": f"user-{2 * number}"})
         desk.ingest()
@@ -80,48 +87,14 @@ def test_rows_are_erased_from_a_compacted_file_and_counted_by_their_source_files
     assert origins(desk) == every_origin(desk.ids())
 
 
-def test_why_names_the_file_that_has_the_rows_now(desk):
-    desk.tidy()
-    (new,) = desk.active
-    told = desk.said("why", desk.uri("1.ndjson"))
-    (file,) = told["data_files"]
-    assert (file["state"], file["replaced_by"]) == ("rewritten", new)
-    told = desk.said("why", str(desk.table / new))
-    assert told["state"] == "in_table"
-    assert sorted(told["sources"]) == [f"in:{number}.ndjson" for number in range(5)]
-    old = desk.said("why", str(desk.table / entries(desk.table)[1].files[0].filename))
-    assert (old["state"], new in old["answer"]) == ("rewritten", True)
-
-
-def test_a_compaction_that_gave_way_is_told_as_such(desk):
+def test_a_compaction_that_gave_way_is_told_as_such(tmp_path):
+    desk = crowded(tmp_path)
     desk.compact()
     desk.optimize()
     desk.penguin()
-    assert desk.ids() == list(range(10))
     (new,) = entries(desk.table)[-1].rewrites[0].new
     assert desk.said("why", str(desk.table / new.filename))["state"] == "discarded"
-    shown = desk.cli("journal", "show", str(entries(desk.table)[-1].sequence)).stdout
-    assert "rejected in favour of another writer" in shown
     assert amounts(desk) == {"removed_by_others": 10}
-    garbage = desk.cli("gc", "--delete", "--older-than", "0s")
-    assert garbage.exit_code == 0, garbage.output
-    assert not (desk.table / new.filename).exists()
-    assert desk.ids() == list(range(10))
-
-
-def test_garbage_collection_leaves_a_compaction_alone_that_waits(desk):
-    desk.compact()
-    assert desk.cli("gc", "--delete", "--older-than", "0s").exit_code == 0
-    desk.penguin()
-    assert (len(desk.active), desk.ids()) == (1, list(range(10)))
-
-
-def test_the_journal_shows_what_was_compacted(desk):
-    desk.tidy()
-    shown = desk.cli("journal", "show", str(entries(desk.table)[-1].sequence)).stdout
-    assert "5 data files into 1 data file" in shown
-    assert "5 data files with 10 rows" in shown
-    assert "compact" in desk.cli("journal").stdout
 
 
 def test_a_column_is_promoted_in_a_compacted_file_and_back(tmp_path):
@@ -139,24 +112,11 @@ def test_a_column_is_promoted_in_a_compacted_file_and_back(tmp_path):
     desk.tidy()
     assert len(desk.active) == 1
     assert desk.column("price") == [(Decimal(f"{n}.50"), None) for n in range(8)]
+    assert {key: name for key, (name, _line) in origins(desk).items()} == {
+        number: f"{number}.ndjson" for number in range(8)
+    }
     desk.take_back("1.ndjson", "6.ndjson")
     assert desk.ids() == [0, 2, 3, 4, 5, 7]
-
-
-def test_a_promoted_file_is_compacted_with_the_origins_of_the_one_before(tmp_path):
-    desk = crowded(tmp_path, {"fields": [ID]}, files=0)
-    for number in range(4):
-        desk.land(f"{number}.ndjson", {"id": number, "price": number + 0.5})
-        desk.ingest()
-    desk.configure({"fields": [ID, PRICE]})
-    desk.promote("price")
-    desk.penguin()
-    assert len(desk.active) == 4
-    desk.tidy()
-    assert len(desk.active) == 1
-    assert {key: name for key, (name, _line) in origins(desk).items()} == {
-        number: f"{number}.ndjson" for number in range(4)
-    }
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["one file", "several"])

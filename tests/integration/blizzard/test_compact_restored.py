@@ -52,6 +52,7 @@ def test_a_restore_that_undid_a_compaction_and_nothing_else_needs_no_replay(desk
 
 @pytest.mark.unbalanced("rows_back")
 def test_erased_rows_that_came_back_with_files_of_before_a_compaction_are_reported(desk):
+    """An erasure of other rows does not hide them."""
     before = desk.version
     desk.tidy()
     desk.forget("id <= 1")
@@ -60,6 +61,9 @@ def test_erased_rows_that_came_back_with_files_of_before_a_compaction_are_report
     assert kinds(desk) == {"rows_back"}
     desk.tidy()
     assert desk.ids() == list(range(6))
+    assert kinds(desk) == {"rows_back"}
+    desk.forget("id = 2 or id = 3")
+    assert desk.ids() == [0, 1, 4, 5]
     assert kinds(desk) == {"rows_back"}
 
 
@@ -134,18 +138,6 @@ def test_a_refused_replay_names_the_erasure_among_batches_of_the_same_version(de
     restore(desk, before)
     told = " ".join(desk.order("replay", "--yes").output.split())
     assert f"version {before + 1}, erase (entry 5 of pipeline default), changed rows" in told
-
-
-@pytest.mark.unbalanced("rows_back")
-def test_an_erasure_of_other_rows_does_not_hide_those_that_came_back(desk):
-    before = desk.version
-    desk.tidy()
-    desk.forget("id <= 1")
-    restore(desk, before)
-    desk.tidy()
-    desk.forget("id = 2 or id = 3")
-    assert desk.ids() == [0, 1, 4, 5]
-    assert kinds(desk) == {"rows_back"}
 
 
 @pytest.mark.unbalanced("rows_back")

@@ -82,9 +82,15 @@ def test_compacted_rows_that_another_writer_compacted_are_in_the_table(desk):
 
 
 @pytest.mark.unbalanced("rows_back")
-@pytest.mark.parametrize("compacts", [False, True], ids=["as they were", "compacted again"])
-@pytest.mark.parametrize("past", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("how", ["retract", "erase"])
+@pytest.mark.parametrize(
+    ("how", "past", "compacts"),
+    [
+        ("retract", False, False),
+        ("retract", True, True),
+        ("erase", False, True),
+        ("erase", True, False),
+    ],
+)
 def test_rows_that_came_back_past_a_compaction_are_told_as_such(desk, how, past, compacts):
     before = desk.version
     desk.tidy()

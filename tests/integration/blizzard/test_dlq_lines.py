@@ -36,6 +36,7 @@ def printed(desk: OpenTable, *command: str) -> list[dict[str, Any]]:
 
 
 def test_lines_with_the_same_fault_are_a_group_the_largest_first(desk: OpenTable) -> None:
+    """Its name is the same in every run, and keys keep their order."""
     wrong, tags = printed(desk, "dlq", "list")
 
     assert (wrong["code"], wrong["field"]) == ("wrong_type", "id")
@@ -44,35 +45,22 @@ def test_lines_with_the_same_fault_are_a_group_the_largest_first(desk: OpenTable
     assert wrong["sample"]["path"] == f"{desk.landing.folder}/a.ndjson"
     assert (wrong["sample"]["line"], wrong["sample"]["raw"]) == (2, '{"id": "x"}')
     assert (tags["field"], tags["lines"], tags["files"]) == ("tags[]", 2, 2)
-
-
-def test_the_keys_are_kept_in_their_order(desk: OpenTable) -> None:
-    row = printed(desk, "dlq", "list")[0]
     (line,) = printed(desk, "dlq", "show", "a.ndjson")[:1]
-
-    assert " ".join(row) == "pipeline group code field expected found lines files fix sample"
-    assert list(row["sample"]) == list(line)
+    assert " ".join(wrong) == "pipeline group code field expected found lines files fix sample"
+    assert list(wrong["sample"]) == list(line)
     assert (
         " ".join(line)
         == "path line offset size raw raw_base64 code message field expected found group"
     )
-
-
-def test_a_group_has_the_same_name_in_every_run(desk: OpenTable) -> None:
-    before = [row["group"] for row in printed(desk, "dlq", "list")]
-    desk.land("c.ndjson", {"id": "more"})
-    desk.ingest()
-
-    assert [row["group"] for row in printed(desk, "dlq")] == before
-
-
-def test_a_person_is_shown_the_groups_and_where_to_look(desk: OpenTable) -> None:
     told = desk.cli("dlq", "list").stdout
-
     assert "pipeline default: no failures" in told
     assert "pipeline default: 5 bad lines are in quarantine, in 2 groups" in told
     assert "3 lines of 2 files: id: found a string, expected an integer (int64)" in told
     assert 'for example default:a.ndjson, line 2: {"id": "x"}' in told
+    desk.land("c.ndjson", {"id": "more"})
+    desk.ingest()
+    names = [wrong["group"], tags["group"]]
+    assert [row["group"] for row in printed(desk, "dlq")] == names
 
 
 def test_show_prints_the_lines_of_a_group_or_of_a_file(desk: OpenTable) -> None:
@@ -91,19 +79,14 @@ def test_show_prints_the_lines_of_a_group_or_of_a_file(desk: OpenTable) -> None:
     assert "... and 2 more; --limit shows more" in told
 
 
-def test_what_is_not_waiting_is_told(desk: OpenTable) -> None:
+def test_what_is_not_waiting_is_told_and_no_number(desk: OpenTable) -> None:
     found = desk.cli("dlq", "show", "c.ndjson", "b.ndjson")
-
     assert found.exit_code == 1
     assert "error: no bad lines of c.ndjson are waiting" in found.stderr
-
-
-@pytest.mark.parametrize("verb", ["replay", "discard"])
-def test_of_what_is_not_waiting_no_number_is_told(desk: OpenTable, verb: str) -> None:
-    found = desk.cli("dlq", verb, "nowhere.ndjson")
-
-    assert (found.exit_code, found.stdout) == (1, "")
-    assert "error: no bad lines of nowhere.ndjson are waiting" in found.stderr
+    for verb in ("replay", "discard"):
+        found = desk.cli("dlq", verb, "nowhere.ndjson")
+        assert (found.exit_code, found.stdout) == (1, "")
+        assert "error: no bad lines of nowhere.ndjson are waiting" in found.stderr
 
 
 def test_bytes_that_are_no_text_are_printed_all_the_same(desk: OpenTable) -> None:
@@ -118,28 +101,19 @@ def test_bytes_that_are_no_text_are_printed_all_the_same(desk: OpenTable) -> Non
 
 
 @pytest.mark.unbalanced("quarantine_gone")
-@pytest.mark.parametrize(
-    "order", [["list"], ["show", "b.ndjson"], ["replay", "--all"], ["discard", "--all"]]
-)
-def test_a_quarantine_file_that_is_gone_is_an_error(desk: OpenTable, order: list[str]) -> None:
-    for path in (desk.table / "_blizzard/default/quarantine").iterdir():
-        path.unlink()
-    found = desk.cli("dlq", *order)
-
-    assert found.exit_code == 1
-    assert "a file with bad lines is gone" in found.stderr
-
-
-@pytest.mark.unbalanced("quarantine_gone")
-def test_a_quarantine_file_that_is_damaged_is_an_error_and_not_balanced(desk: OpenTable) -> None:
-    for path in (desk.table / "_blizzard/default/quarantine").iterdir():
-        path.write_bytes(b"PAR1" + bytes(path.stat().st_size - 8) + b"PAR1")
+def test_a_quarantine_file_that_is_damaged_or_gone_is_an_error(desk: OpenTable) -> None:
+    (path,) = (desk.table / "_blizzard/default/quarantine").iterdir()
+    path.write_bytes(b"PAR1" + bytes(path.stat().st_size - 8) + b"PAR1")
     found = desk.cli("dlq", "list")
-
     assert found.exit_code == 1
     assert "this is not a Parquet file; restore it from a backup" in found.stderr
     assert audited(desk.table, deep=False).is_balanced
     assert all("its footer cannot be read" in one for one in told(audited(desk.table)))
+    path.unlink()
+    for order in (["list"], ["show", "b.ndjson"], ["replay", "--all"], ["discard", "--all"]):
+        found = desk.cli("dlq", *order)
+        assert found.exit_code == 1, order
+        assert "a file with bad lines is gone" in found.stderr, order
 
 
 def test_a_new_journal_goes_on_with_the_lines_that_wait(desk: OpenTable) -> None:

@@ -62,28 +62,30 @@ def does(desk: OpenTable, *command: str) -> str:
 
 
 def test_what_can_be_read_now_becomes_rows_and_the_rest_waits_on(desk: OpenTable) -> None:
+    """To do it twice changes nothing; gc takes what waits no longer."""
     told = does(desk, "replay", "--all", "--yes")
     assert "3 lines became rows" in told
     assert "2 lines still cannot be read and keep waiting" in told
     assert ids(desk) == [1]
+    assert "0 lines became rows" in does(desk, "replay", "--all", "--yes")
+    assert len(entries(desk.table)) == 3
     desk.penguin()
 
     assert ids(desk) == [1, 2, 3, 5]
     shown = " ".join(desk.cli("journal", "show", "2").stdout.split())
     assert "entry 2 (replay)" in shown
     assert "resolves 3 bad lines of 1 quarantine file" in shown
-    assert waiting(desk) == ['{"id":', '{"id": "x"}']
     assert counts(desk) == {"waiting": 2, "replayed": 3, "discarded": 0}
+    found = desk.cli("dlq", "show", "a.ndjson", "b.ndjson", "--output", "json")
+    assert [
+        (json.loads(line)["path"].rpartition("/")[2], json.loads(line)["line"])
+        for line in found.stdout.splitlines()
+    ] == [("a.ndjson", 3), ("b.ndjson", 2)]
 
-
-def test_doing_it_twice_changes_nothing(desk: OpenTable) -> None:
-    does(desk, "replay", "--all", "--yes")
-    before = len(entries(desk.table))
-    told = does(desk, "replay", "--all", "--yes")
-    desk.penguin()
-
-    assert "0 lines became rows" in told
-    assert len(entries(desk.table)) == before
+    log = lambda: named_files(str(desk.table), desk.sink.storage_options)  # noqa: E731
+    gone = collect(desk.store, "default", log, clock=Clock(), older_than=timedelta(0)).pieces
+    assert [one.kind for one in gone].count(GarbageKind.QUARANTINE) == 1
+    assert waiting(desk) == ['{"id":', '{"id": "x"}']
     assert ids(desk) == [1, 2, 3, 5]
 
 
@@ -119,46 +121,15 @@ def test_a_group_can_be_discarded_and_never_comes_back(desk: OpenTable) -> None:
     assert (waiting(desk), counts(desk)["waiting"]) == ([], 0)
 
 
-@pytest.mark.parametrize("command", ["replay", "discard"])
-def test_without_yes_nothing_is_done(desk: OpenTable, command: str) -> None:
+def test_without_yes_nothing_is_done(desk: OpenTable) -> None:
     before = len(entries(desk.table))
-    told = desk.cli("dlq", command, "--all")
-    unclear = desk.cli("dlq", command)
-
-    assert (told.exit_code, unclear.exit_code) == (1, 2)
-    assert "5 lines would be" in told.stdout
-    assert "add --yes to do it" in told.stdout
+    for command in ("replay", "discard"):
+        told = desk.cli("dlq", command, "--all")
+        unclear = desk.cli("dlq", command)
+        assert (told.exit_code, unclear.exit_code) == (1, 2)
+        assert "5 lines would be" in told.stdout
+        assert "add --yes to do it" in told.stdout
     assert len(entries(desk.table)) == before
-
-
-def test_lines_keep_their_place_while_others_leave(desk: OpenTable) -> None:
-    does(desk, "replay", "--all", "--yes")
-    found = desk.cli("dlq", "show", "a.ndjson", "b.ndjson", "--output", "json")
-
-    assert [
-        (json.loads(line)["path"].rpartition("/")[2], json.loads(line)["line"])
-        for line in found.stdout.splitlines()
-    ] == [("a.ndjson", 3), ("b.ndjson", 2)]
-
-
-def test_what_waits_no_longer_is_collected_and_the_rest_stays(desk: OpenTable) -> None:
-    does(desk, "replay", "--all", "--yes")
-    desk.penguin()
-    log = desk.sink.storage_options
-
-    def collected() -> list[str]:
-        found = collect(
-            desk.store,
-            "default",
-            lambda: named_files(str(desk.table), log),
-            clock=Clock(),
-            older_than=timedelta(0),
-        )
-        return [one.path for one in found.pieces if one.kind is GarbageKind.QUARANTINE]
-
-    assert len(collected()) == 1
-    assert waiting(desk) == ['{"id":', '{"id": "x"}']
-    assert ids(desk) == [1, 2, 3, 5]
 
 
 def test_a_unit_whose_lines_were_replayed_is_not_read_again(tmp_path: Path) -> None:
@@ -212,18 +183,6 @@ def test_a_replay_is_handed_off_whatever_the_hand_off_of_batches_is(
         (3, "2024-01-02"),
         (4, "2024-01-03"),
     ]
-
-
-def test_inline_the_replay_is_committed_at_once(tmp_path: Path) -> None:
-    desk = OpenTable(
-        tmp_path / "desk", {"fields": [ID]}, error_handling=QUARANTINE, commit="inline"
-    )
-    desk.land("a.ndjson", {"id": 1}, {"id": "2"})
-    assert desk.cli("--once").exit_code == 0
-    configure(desk, coerce=True)
-    does(desk, "replay", "--all", "--yes")
-
-    assert ids(desk) == [1, 2]
 
 
 def test_values_without_a_column_are_rescued_and_the_table_keeps_the_column(
@@ -299,17 +258,14 @@ def test_corrected_lines_take_the_place_of_bad_ones_one_for_one(desk: OpenTable)
     assert "/a.ndjson, line 3\n" in desk.cli("trace", "--where", "id = 20").output
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
+def test_corrected_lines_that_do_not_match_change_nothing(desk: OpenTable) -> None:
+    fixed = desk.folder / "fixed.ndjson"
+    for text, why in (
         ('{"id": 1}\n', "1 corrected line for 2 bad lines; write one for each line"),
         ('{"id": 1}\n\n{"id": 2}\n', "line 2 of the corrected lines is empty"),
-    ],
-)
-def test_corrected_lines_that_do_not_match_change_nothing(desk, text, why) -> None:
-    fixed = desk.folder / "fixed.ndjson"
-    fixed.write_text(text)
-    for sure in ([], ["--yes"]):
-        done = desk.cli("dlq", "replay", "b.ndjson", "--from", str(fixed), *sure)
-        assert (done.exit_code, why in done.output) == (1, True), done.output
+    ):
+        fixed.write_text(text)
+        for sure in ([], ["--yes"]):
+            done = desk.cli("dlq", "replay", "b.ndjson", "--from", str(fixed), *sure)
+            assert (done.exit_code, why in done.output) == (1, True), done.output
     assert counts(desk) == {"waiting": 5, "replayed": 0, "discarded": 0}

@@ -6,14 +6,11 @@ from datetime import timedelta
 import pytest
 
 from blizzard.handoff.publish import CommitsBehind
-from blizzard.model.settings import SinkSettings
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt, encode
 from lakebed.errors import LakeError
 from lakebed.layout import journal_entry, receipt
-from lakebed.partition import Template
-from lakebed.types import Handoff
 from penguin.pipeline import InlineCommitter
 from tests.support.builders import Bench, Hands, ndjson, put, rows, tree
 from tests.support.commands import WIDTH, Desk, told
@@ -174,15 +171,3 @@ def test_a_journal_that_only_the_log_knows_of_is_not_promised_either(desk):
     assert done.exit_code == 1
     assert "its journal is gone" in done.stderr
     assert "blizzard journal new" in done.stderr
-
-
-def test_the_partition_of_a_table_decides_the_units(desk):
-    sink = SinkSettings(table_uri=str(desk.table), template=Template.parse("date=%Y-%m-%d"))
-    put(desk.landing, "date=2024-01-01/a.ndjson", ndjson(rows(2)))
-    bench = desk.bench(sink=sink)
-    bench.pipeline().step()
-    assert bench.entries()[-1].handoff is Handoff.JOURNAL
-    desk.sink = PARTITIONED
-    (plan,) = told(desk.run("--dry-run", "--output", "json"))
-    assert (plan["entry"], plan["units"]) == (2, [])
-    assert [one["reason"] for one in plan["not_taken"]] == ["ingested"]

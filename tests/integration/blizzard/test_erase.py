@@ -2,12 +2,10 @@
 
 import pytest
 
-from blizzard.model.predicate import PredicateInvalid
 from blizzard.rewrite.transaction import PromotionWaits
 from tests.support.builders import entries
 from tests.support.erasures import FIELDS, USER, Forgetful, landed
 from tests.support.promotions import ID, PRICE
-from tests.support.runner import RewriteRace
 
 PARTITIONED = {"partition_by": {"prefix_template": "date=%Y-%m-%d"}}
 
@@ -82,11 +80,6 @@ def test_twice_is_as_once_and_waits_for_penguin(desk):
     assert desk.erase("user = 'x'").entry is None
     desk.forget("user = 'y'")
     assert desk.ids() == [4, 7]
-
-
-def test_a_condition_on_a_column_that_is_not_there_is_refused(desk):
-    with pytest.raises(PredicateInvalid, match="there is no column name"):
-        desk.erase("name = 'x'")
 
 
 def test_rows_in_partitions_go_by_a_partition_and_by_nested_fields(tmp_path):
@@ -223,14 +216,3 @@ def test_why_knows_of_an_erasure_after_the_source_was_moved(desk):
     assert "It is in the table: 1 row from 3 lines" in why["answer"]
     desk.forget("user = 'y'")
     assert [one["rows"] for one in desk.said("why", "a.ndjson")["erased"]] == [2, 1]
-
-
-def test_rows_that_came_while_an_erasure_ran_go_with_the_next_one(desk):
-    def runs():
-        desk.land("e.ndjson", {"id": 8, "user": "x"})
-        desk.blizzard()
-
-    desk.forget("user = 'x'", runner=RewriteRace(after=runs))
-    assert desk.ids() == [2, 4, 7, 8]
-    desk.forget("user = 'x'")
-    assert desk.ids() == [2, 4, 7]

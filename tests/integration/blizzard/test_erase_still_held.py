@@ -11,6 +11,7 @@ from tests.support.erasures import FIELDS, Forgetful, landed
 from tests.support.retractions import overtaken
 
 X = "user = 'x'"
+YOURSELF = "search the source files for the value yourself"
 QUARANTINE = {"error_handling": {"on_bad_record": "quarantine"}}
 
 
@@ -49,6 +50,8 @@ def test_old_files_are_named_until_a_vacuum_then_the_sources_are_left(desk):
     assert "no row in the table matches" in text
     assert "2 source files" in text
     assert "would bring the rows back" in text
+    assert (left["sources_unknown"], left["possible_sources"]) == (0, [])
+    assert YOURSELF not in text
 
 
 def test_what_penguin_has_not_committed_yet_is_told(desk):
@@ -175,9 +178,6 @@ def test_source_files_of_which_the_table_has_not_all_rows_are_named_as_not_searc
     assert "1 source file failed, so not searched: delete it, or erase again after it has" in shown
 
 
-YOURSELF = "search the source files for the value yourself"
-
-
 def update(desk):
     table = DeltaTable(str(desk.table))
     table.update(updates={"id": "id + 100"}, predicate=X)
@@ -226,9 +226,3 @@ def test_rows_that_say_where_they_came_from_are_known(tmp_path):
     left = desk.held(X)
     assert sum(one.rows for one in left.sources) == 4
     assert (left.sources_unknown, left.possible_sources) == (0, ())
-
-
-def test_where_every_row_is_known_nothing_is_said_of_unknown_ones(desk):
-    left = desk.said("erase", "--where", X)
-    assert (left["sources_unknown"], left["possible_sources"]) == (0, [])
-    assert YOURSELF not in " ".join(desk.cli("erase", "--where", X).output.split())

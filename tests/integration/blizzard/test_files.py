@@ -87,19 +87,15 @@ def test_the_last_days_are_told_newest_first_and_older_ones_are_counted(desk):
     lands(desk, "c.ndjson", day="2023-01-01")
 
     found = asks(desk)
+    none = of_day(desk)
+    output = said(desk, "--day", BEFORE)[1]
 
     assert [group.name for group in found.groups] == [TODAY, BEFORE]
     assert found.left_out == 1
     assert "2024-05-02 so far" in found.groups[0].sentence
-
-
-def test_a_day_without_files_is_told_when_it_is_asked_for(desk):
-    desk.landing.folder.mkdir(parents=True)
-
-    found = of_day(desk)
-
-    assert (found.landed, found.complete) == (0, False)
-    assert found.sentence == f"no file of {YESTERDAY} has landed yet"
+    assert (none.landed, none.complete) == (0, False)
+    assert none.sentence == f"no file of {YESTERDAY} has landed yet"
+    assert "2 files landed on other days, not counted here" in output
 
 
 def test_a_failed_file_and_one_that_changed_are_missing(desk):
@@ -137,16 +133,6 @@ def test_files_that_were_deleted_since_are_counted_by_the_day_they_were_read(des
     assert (gone.landed, gone.in_table, gone.deleted, gone.rows) == (2, 2, 2, 9)
 
 
-def test_rows_that_penguin_holds_are_missing_until_they_are_settled(desk):
-    desk.holds_a_file()
-    day = landed_on(desk.landing.folder / "b.ndjson")
-
-    found = asks(desk, days=(day,), prefix="b.").groups[0]
-
-    assert (found.landed, found.held, found.complete) == (1, 1, False)
-    assert found.sentence == f"{day} is incomplete: penguin holds rows of 1 of 1 file"
-
-
 def test_files_that_share_a_held_data_file_are_all_missing(desk):
     """penguin's note of such a file has no URI of one source, only what the entry names."""
     lands(desk, "a.ndjson", 3)
@@ -161,6 +147,7 @@ def test_files_that_share_a_held_data_file_are_all_missing(desk):
     found = of_day(desk)
 
     assert (found.landed, found.in_table, found.held, found.complete) == (3, 1, 2, False)
+    assert found.sentence == f"{YESTERDAY} is incomplete: penguin holds rows of 2 of 3 files"
 
 
 def test_a_retracted_file_is_settled_and_told_apart(tmp_path):
@@ -200,18 +187,6 @@ def test_a_prefix_and_a_partition_narrow_the_question(tmp_path):
         ("date=2024-04-01", 2, 3),
     ]
     assert [(each.name, each.in_table) for each in one] == [("date=2024-04-02", 1)]
-
-
-def test_a_source_that_cannot_be_listed_leaves_every_day_undecided(desk):
-    lands(desk, "a.ndjson")
-    desk.blizzard()
-    desk.penguin()
-    desk.landing.folder.rename(desk.folder / "elsewhere")
-
-    found = asks(desk, days=(YESTERDAY,))
-
-    assert found.errors
-    assert found.groups[0].complete is None
 
 
 def test_names_in_segments_are_gone_through_like_those_in_memory(desk):
@@ -270,27 +245,22 @@ def test_the_command_answers_for_a_day_in_words_and_by_its_exit_code(desk):
     assert f"{YESTERDAY} is complete: 1 file, 3 rows" in done
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [("--day", TODAY), ("--day", YESTERDAY, "--day", TODAY), ("nosuch/",), ("--partition", "x")],
-)
-def test_what_no_file_has_landed_of_is_not_in(desk, asked):
+def test_what_no_file_has_landed_of_is_not_in(desk):
     lands(desk, "a.ndjson", 3)
     desk.blizzard()
     desk.penguin()
-
-    code, output = said(desk, *asked, "--check")
-
-    assert code == 1, output
-    assert "has landed yet" in output
-    assert said(desk, *asked)[0] == 0
+    for asked in (
+        ("--day", TODAY),
+        ("--day", YESTERDAY, "--day", TODAY),
+        ("nosuch/",),
+        ("--partition", "x"),
+    ):
+        code, output = said(desk, *asked, "--check")
+        assert code == 1, output
+        assert "has landed yet" in output
+        assert said(desk, *asked)[0] == 0
+    assert "no file of partition x has landed yet" in " ".join(output.split())
     assert said(desk, "a.ndjson", "--day", YESTERDAY, "--check")[0] == 0
-
-
-def test_files_of_other_days_are_not_said_to_be_earlier(desk):
-    lands(desk, "a.ndjson", day=TODAY)
-    output = said(desk, "--day", BEFORE)[1]
-    assert "1 file landed on other days, not counted here" in output
 
 
 def test_the_command_lists_files_by_path_and_by_state(desk):
@@ -356,20 +326,29 @@ def test_a_path_that_no_file_has_says_where_it_was_looked_for(desk):
     assert "/elsewhere is in none of the sources: " in refused
 
 
-def test_a_day_that_is_none_and_a_path_of_no_source_are_refused(desk):
+def test_a_day_a_path_and_a_state_that_are_none_are_refused(desk):
     desk.landing.folder.mkdir(parents=True)
     for wrong in (("--day", "2024-02-30"), ("--day", "20240201"), ("s3://elsewhere/x",)):
         code, output = said(desk, *wrong)
         assert code == 2, (wrong, output)
+    code, output = said(desk, "--state", "foo")
+    assert code == 2
+    shown = " ".join(output.split())
+    assert "'foo' is not a state of files that landed; choose from" in shown
+    assert all(state in shown for state in LANDED)
+    assert "orphan" not in shown
 
 
-def test_a_source_that_cannot_be_listed_is_told_and_hides_nothing(desk):
+def test_a_source_that_cannot_be_listed_leaves_every_day_undecided(desk):
     lands(desk, "a.ndjson")
     desk.blizzard()
     desk.landing.folder.rename(desk.folder / "elsewhere")
 
+    found = asks(desk, days=(YESTERDAY,))
     code, output = said(desk, "--day", YESTERDAY)
 
+    assert found.errors
+    assert found.groups[0].complete is None
     assert code == 1
     assert "is not known: not every source can be listed" in output
 
@@ -389,18 +368,3 @@ def test_names_whose_suffix_is_not_read_are_counted_by_files_and_status(desk):
     assert told(found["passed_over"]) == counted
     for command in ("status", "files"):
         assert "2 names ignored: not named like NDJSON" in desk.cli(command).output
-
-
-def test_a_state_that_no_file_lists_is_refused_with_those_that_can_be_asked_for(desk):
-    done = desk.cli("files", "--state", "foo")
-    assert done.exit_code == 2
-    shown = " ".join(done.output.split())
-    assert "'foo' is not a state of files that landed; choose from" in shown
-    assert all(state in shown for state in LANDED)
-    assert "orphan" not in shown
-
-
-def test_where_nothing_landed_the_message_names_what_was_asked_for(desk):
-    desk.landing.folder.mkdir(exist_ok=True)
-    shown = " ".join(desk.cli("files", "--partition", "date=2024").output.split())
-    assert "no file of partition date=2024 has landed yet" in shown

@@ -50,15 +50,13 @@ def test_a_file_that_failed_and_was_deleted_keeps_its_day_open(lost):
     )
     code, output = said(lost, "--day", YESTERDAY, "--check")
     assert code == 1, output
-    (row,) = map(json.loads, said(lost, "--state", "failed", "--output", "json")[1].splitlines())
-    assert (row["path"], row["reason"], row["deleted"]) == ("bad.ndjson", "not_json", True)
-
-
-def test_a_snapshot_keeps_what_was_lost(lost):
+    refused = lost.cli("dlq", "discard", "a.ndjson", "--yes")
+    assert (refused.exit_code, "a.ndjson" in refused.output) == (1, True)
     writer = SnapshotWriter(store=lost.store, pipeline="default", clock=lost.clock)
     writer.write(read_ledger(lost.store, "default"))
-
     assert of_day(lost).lost == 1
+    (row,) = map(json.loads, said(lost, "--state", "failed", "--output", "json")[1].splitlines())
+    assert (row["path"], row["reason"], row["deleted"]) == ("bad.ndjson", "not_json", True)
 
 
 @pytest.mark.parametrize("named", ["bad.ndjson", "--deleted"])
@@ -67,6 +65,9 @@ def test_an_operator_accepts_that_a_deleted_file_never_comes(lost, named):
     assert plan.exit_code == 1
     assert "1 source file that failed and is gone would be discarded" in plan.output
     assert of_day(lost).complete is False
+    why = lost.cli("why", "bad.ndjson").output
+    assert "it was never loaded, and its day is not complete" in " ".join(why.split())
+    assert "dlq discard default:bad.ndjson --yes" in why
 
     done = lost.cli("dlq", "discard", named, "--yes", "--output", "json")
 
@@ -77,6 +78,8 @@ def test_an_operator_accepts_that_a_deleted_file_never_comes(lost, named):
     assert (found.complete, found.rows, found.uncounted) == (True, 3, 0)
     assert found.sentence.endswith("; 1 was discarded by an operator")
     assert said(lost, "--day", YESTERDAY, "--check")[0] == 0
+    why = lost.cli("why", "bad.ndjson").output
+    assert "an operator has given it up" in " ".join(why.split())
     count = len(entries(lost.table))
     assert lost.cli("dlq", "discard", "--deleted", "--yes").exit_code == 0
     assert len(entries(lost.table)) == count
@@ -95,24 +98,6 @@ def test_a_file_that_was_given_up_and_comes_back_is_read(lost):
 
     found = of_day(lost)
     assert (found.landed, found.in_table, found.rows, found.complete) == (2, 2, 5, True)
-
-
-def test_a_name_that_was_not_lost_cannot_be_given_up(lost):
-    refused = lost.cli("dlq", "discard", "a.ndjson", "--yes")
-
-    assert refused.exit_code == 1
-    assert "a.ndjson" in refused.output
-    assert of_day(lost).lost == 1
-
-
-def test_why_says_that_a_lost_file_was_never_loaded_and_the_way_out(lost):
-    before = lost.cli("why", "bad.ndjson").output
-    lost.cli("dlq", "discard", "bad.ndjson", "--yes")
-    after = lost.cli("why", "bad.ndjson").output
-
-    assert "it was never loaded, and its day is not complete" in " ".join(before.split())
-    assert "dlq discard default:bad.ndjson --yes" in before
-    assert "an operator has given it up" in " ".join(after.split())
 
 
 # ------------------------------------------------------------------------- overwritten

@@ -51,8 +51,10 @@ def audited(desk: Desk) -> str:
 def test_the_rows_of_a_file_that_waits_in_part_are_those_in_the_table(begun):
     assert 0 < rows_in_table(begun) < 200
     assert fits(begun).waiting == 1
+    assert f"1 source file: {rows_in_table(begun)} lines" in audited(begun)
     reads_a_part(begun)
     assert fits(begun).waiting == 1
+    assert f"1 source file: {rows_in_table(begun)} lines" in audited(begun)
 
     listed = json.loads(begun.cli("files", NAME, "--output", "json").stdout)
     assert (listed["state"], listed["in_part"], listed["entry"]) == ("waiting", True, 2)
@@ -60,6 +62,7 @@ def test_the_rows_of_a_file_that_waits_in_part_are_those_in_the_table(begun):
     begun.penguin()
     done = fits(begun)
     assert (done.in_table, done.rows, done.complete) == (1, 200, True)
+    assert "1 source file: 200 lines" in audited(begun)
 
 
 def test_the_rows_of_a_file_that_failed_part_way_are_those_in_the_table(begun):
@@ -81,17 +84,6 @@ def test_the_rows_of_a_file_that_failed_part_way_are_those_in_the_table(begun):
     assert begun.cli("dlq", "discard", NAME, "--yes").exit_code == 0
     begun.penguin()
     assert (fits(begun).discarded, fits(begun).complete) == (1, True)
-
-
-def test_a_file_that_failed_without_a_part_in_the_table_has_no_rows(tmp_path):
-    desk = Desk(tmp_path / "both")
-    lands(desk, "a.ndjson", 3)
-    desk.landing.write("bad.ndjson", b"{nope\n")
-    dated(desk, "bad.ndjson", YESTERDAY)
-    desk.blizzard()
-    desk.penguin()
-
-    assert (fits(desk).failed, fits(desk).rows) == (1, 3)
 
 
 def test_bad_lines_that_wait_are_counted_until_they_are_dealt_with(tmp_path):
@@ -153,12 +145,3 @@ def test_a_changed_file_is_told_every_way_out_and_its_content_takes_the_place(be
     begun.penguin()
     assert fits(begun).rows == 201
     assert "no file is in a failed state now" in begun.cli("dlq", "list").stdout
-
-
-def test_an_audit_counts_a_file_of_which_a_part_is_in_the_table_once(begun):
-    assert f"1 source file: {rows_in_table(begun)} lines" in audited(begun)
-    reads_a_part(begun)
-    assert f"1 source file: {rows_in_table(begun)} lines" in audited(begun)
-    begun.blizzard()
-    begun.penguin()
-    assert "1 source file: 200 lines" in audited(begun)

@@ -66,16 +66,6 @@ class Two(OpenTable):
         return blizzard_config.load([self.file], [], {}).pipelines[0].sink
 
 
-def test_two_pipelines_that_add_one_column_as_one_type_both_come_in(tmp_path):
-    desk = Two(tmp_path, ADD)
-    desk.land("a/1.ndjson", {"id": 1, "n": 1})
-    desk.land("b/1.ndjson", {"id": 2, "n": 2})
-    desk.write("a")
-    desk.write("b")
-    desk.penguin()
-    assert desk.rows() == [{"id": 1, "n": 1}, {"id": 2, "n": 2}]
-
-
 def test_of_two_types_for_one_column_the_first_stays_and_a_redo_brings_the_other_in(tmp_path):
     """Nothing is lost: what does not fit the column of the table is in `_rescued` in the end."""
     desk = Two(tmp_path, ADD)

@@ -2,7 +2,6 @@
 
 import copy
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from lakebed.types import FieldType
 from tests.support.real_data.kind import Kind
 from tests.support.real_data.kinds import KINDS
 from tests.support.real_data.oracle import RESCUED, differences, records_in, rescued
-from tests.support.real_data.whole_way import Arrived, arrived, configured
+from tests.support.real_data.whole_way import arrived, configured
 from tests.support.runner import InProcessRunner
 
 SEED = 14
@@ -32,6 +31,7 @@ def test_every_value_of_the_files_is_in_the_table(kind: Kind, tmp_path: Path) ->
     assert (
         ("access.json.log gets another name" in told) if kind.name == "nginx access" else not told
     )
+    has_the_form_and_times_of_its_kind(kind, file)
     found = arrived(file, InProcessRunner())
     records = list(records_in(kind, kind.files(SEED, SIZE)))
     assert len(records) == SIZE
@@ -42,18 +42,15 @@ def test_every_value_of_the_files_is_in_the_table(kind: Kind, tmp_path: Path) ->
     assert homeless <= {EMPTY}
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_every_value_is_in_the_table_after_a_look_at_little(kind: Kind, tmp_path: Path) -> None:
-    """HOLES W34: fields that were not seen get columns, values of another type are rescued."""
-    file, _told = configured(kind, tmp_path, SEED, SIZE, "--sample", str(LITTLE))
-    found = arrived(file, InProcessRunner())
-    records = list(records_in(kind, kind.files(SEED, SIZE)))
-    assert not differences(records, found.rows, found.way)
+TIMES = {
+    "tweets": {"created_at": "%a %b %d %H:%M:%S %z %Y"},
+    "vpc flow logs": {"start": "epoch_s"},
+    "nginx access": {"time_local": "%d/%b/%Y:%H:%M:%S %z", "msec": "epoch_s"},
+}
+"""Times that are no ISO 8601, by the kind of the files."""
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_the_form_of_the_files_is_recognised(kind: Kind, tmp_path: Path) -> None:
-    file, _told = configured(kind, tmp_path, SEED, SIZE)
+def has_the_form_and_times_of_its_kind(kind: Kind, file: Path) -> None:
     (settings,) = load([file], [], {}).pipelines
     form = settings.sources[0].form
     assert form.is_documents == (kind.source.get("format") == "json")
@@ -61,26 +58,19 @@ def test_the_form_of_the_files_is_recognised(kind: Kind, tmp_path: Path) -> None
     seen = set(form.skip.only_key) if form.skip else set()
     assert bool(seen) == ("skip_records" in kind.source)
     assert seen <= set(kind.source.get("skip_records", {"only_key": []})["only_key"])
+    for path, written in TIMES.get(kind.name, {}).items():
+        column = dict(walk(settings.schema.fields))[path]
+        assert column.type is FieldType.TIMESTAMP
+        assert column.reading.formats == (written,)
 
 
-@pytest.mark.parametrize(
-    ("name", "path", "form"),
-    [
-        ("tweets", "created_at", "%a %b %d %H:%M:%S %z %Y"),
-        ("vpc flow logs", "start", "epoch_s"),
-        ("nginx access", "time_local", "%d/%b/%Y:%H:%M:%S %z"),
-        ("nginx access", "msec", "epoch_s"),
-    ],
-)
-def test_times_that_are_no_iso_8601_are_times(
-    name: str, path: str, form: str, tmp_path: Path
-) -> None:
-    kind = next(kind for kind in KINDS if kind.name == name)
-    file, _told = configured(kind, tmp_path, SEED, SIZE)
-    (settings,) = load([file], [], {}).pipelines
-    column = dict(walk(settings.schema.fields))[path]
-    assert column.type is FieldType.TIMESTAMP
-    assert column.reading.formats == (form,)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_value_is_in_the_table_after_a_look_at_little(kind: Kind, tmp_path: Path) -> None:
+    """HOLES W34: fields that were not seen get columns, values of another type are rescued."""
+    file, _told = configured(kind, tmp_path, SEED, SIZE, "--sample", str(LITTLE))
+    found = arrived(file, InProcessRunner())
+    records = list(records_in(kind, kind.files(SEED, SIZE)))
+    assert not differences(records, found.rows, found.way)
 
 
 Rows = list[dict[str, Any]]
@@ -128,16 +118,12 @@ def one_row_less(rows: Rows) -> None:
     rows.pop()
 
 
-@pytest.fixture(scope="module")
-def events(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], Arrived]:
+def test_no_difference_goes_unseen(tmp_path: Path) -> None:
     kind = next(kind for kind in KINDS if kind.name == "github events")
-    file, _told = configured(kind, tmp_path_factory.mktemp("events"), SEED, SIZE)
-    return list(records_in(kind, kind.files(SEED, SIZE))), arrived(file, InProcessRunner())
-
-
-@pytest.mark.parametrize(
-    "harm",
-    [
+    file, _told = configured(kind, tmp_path, SEED, SIZE)
+    records = list(records_in(kind, kind.files(SEED, SIZE)))
+    found = arrived(file, InProcessRunner())
+    for harm in (
         changed,
         moved_by_a_microsecond,
         lost,
@@ -148,13 +134,8 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], Arrived
         one_row_twice,
         one_row_more,
         one_row_less,
-    ],
-)
-def test_no_difference_goes_unseen(
-    events: tuple[list[Any], Arrived], harm: Callable[[Rows], None]
-) -> None:
-    records, found = events
-    rows = copy.deepcopy(found.rows)
-    assert not differences(records, rows, found.way)
-    harm(rows)
-    assert differences(records, rows, found.way)
+    ):
+        rows = copy.deepcopy(found.rows)
+        assert not differences(records, rows, found.way)
+        harm(rows)
+        assert differences(records, rows, found.way), harm

@@ -24,14 +24,29 @@ def desk(tmp_path) -> Desk:
     return desk
 
 
-@pytest.mark.parametrize(("name", "printed"), NAMES.items())
-def test_why_prints_a_name_in_one_line_and_takes_it_as_it_was_printed(desk, name, printed):
-    for asked in (printed, f"default:{printed}", str(desk.landing.folder / printed), name):
-        said = desk.cli("why", asked)
-        assert said.exit_code == 0, said.output
-        assert said.output.splitlines()[0].endswith(printed), asked
+def test_why_and_files_print_a_name_in_one_line_and_take_it_as_it_was_printed(desk):
+    for name, printed in NAMES.items():
+        for asked in (printed, f"default:{printed}", str(desk.landing.folder / printed), name):
+            said = desk.cli("why", asked)
+            assert said.exit_code == 0, said.output
+            assert said.output.splitlines()[0].endswith(printed), asked
+            assert "\u202e" not in said.output
+            assert "in_table" in said.output
+        said = desk.cli("files", printed)
+        assert sum(printed in line for line in said.output.splitlines()) == 1
         assert "\u202e" not in said.output
-        assert "in_table" in said.output
+        assert json.loads(desk.cli("files", printed, "--output", "json").output)["path"] == name
+
+
+def test_a_file_that_really_has_a_backslash_comes_first_and_a_failed_one_is_retried(desk):
+    desk.landing.land("a\\nb.ndjson", 3)
+    desk.landing.write("bad\n.ndjson", b"{nope\n")
+    desk.blizzard()
+
+    answer = json.loads(desk.cli("why", "a\\nb.ndjson", "--output", "json").output)
+    assert answer["path"] == "a\\nb.ndjson"
+    assert "bad\\n.ndjson" in desk.cli("dlq", "list").output
+    assert desk.cli("dlq", "retry", "--file", "bad\\n.ndjson").exit_code == 0
 
 
 def test_why_finds_files_beside_such_a_name_by_a_part_of_theirs(desk):
@@ -43,37 +58,6 @@ def test_why_finds_files_beside_such_a_name_by_a_part_of_theirs(desk):
     assert "no file with 'nosuch' in its name is known" in " ".join(unknown.output.split())
     assert desk.cli("why", "plai").output.splitlines()[0].endswith("plain.ndjson")
     assert desk.cli("why", "c\\nd.nd").output.splitlines()[0].endswith("c\\nd.ndjson")
-
-
-@pytest.mark.parametrize(("name", "printed"), NAMES.items())
-def test_files_lists_a_name_in_one_line_and_takes_it_as_it_was_printed(desk, name, printed):
-    said = desk.cli("files", printed)
-    (row,) = (
-        json.loads(line)
-        for line in desk.cli("files", printed, "--output", "json").output.splitlines()
-    )
-
-    assert sum(printed in line for line in said.output.splitlines()) == 1
-    assert "\u202e" not in said.output
-    assert row["path"] == name
-
-
-def test_a_file_that_really_has_a_backslash_comes_first(desk):
-    desk.landing.land("a\\nb.ndjson", 3)
-    desk.blizzard()
-
-    assert (
-        json.loads(desk.cli("why", "a\\nb.ndjson", "--output", "json").output)["path"]
-        == "a\\nb.ndjson"
-    )
-
-
-def test_a_failed_file_is_retried_by_its_printed_name(desk):
-    desk.landing.write("bad\n.ndjson", b"{nope\n")
-    desk.blizzard()
-
-    assert "bad\\n.ndjson" in desk.cli("dlq", "list").output
-    assert desk.cli("dlq", "retry", "--file", "bad\\n.ndjson").exit_code == 0
 
 
 ODD = "day=1/orders-\u202e1.ndjson"

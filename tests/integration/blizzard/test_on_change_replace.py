@@ -139,18 +139,6 @@ def test_content_that_fails_leaves_the_old_rows_and_is_told_as_failed(desk, cont
     balanced(desk)
 
 
-def test_bad_lines_of_the_old_content_go_and_those_of_the_new_wait(tmp_path):
-    desk = Taken(tmp_path, {"fields": [ID]}, source=REPLACE, more=QUARANTINE)
-    desk.land("a.ndjson", {"id": 1}, {"id": "old"})
-    desk.ingest()
-    desk.land("a.ndjson", {"id": 2}, {"id": "new"}, {"id": "newer"})
-    desk.ingest()
-    assert desk.ids() == [2]
-    status = json.loads(desk.cli("status", "--output", "json").stdout)
-    assert (status["quarantine"]["waiting"], status["quarantine"]["discarded"]) == (2, 1)
-    balanced(desk)
-
-
 def test_rows_that_cannot_be_told_apart_any_more_fail_the_file_and_change_nothing(tmp_path):
     desk = Taken(tmp_path, {"fields": [ID]}, source=REPLACE)
     for number, name in enumerate(("a", "b"), start=1):
@@ -192,22 +180,4 @@ def test_the_command_line_does_it_too_and_commits_inline(tmp_path):
     assert done.exit_code == 0, done.output
     assert desk.ids() == [2]
     assert load([desk.file], [], {}).pipelines[0].sources[0].on_change.value == "replace"
-    balanced(desk)
-
-
-def test_gc_deletes_what_was_given_up_and_nothing_else(desk):
-    desk.land("c.ndjson", {"id": 4})
-    desk.ingest()
-    desk.land("b.ndjson", {"id": 20})
-    desk.blizzard()
-    given_up = [desk.table / file.filename for file in entries(desk.table)[-1].data_files]
-    desk.optimize()
-    desk.penguin()
-    desk.land("a.ndjson", {"id": 10})
-    desk.ingest()
-    assert all(path.exists() for path in given_up)
-    found = desk.cli("gc", "--older-than", "0s", "--delete")
-    assert found.exit_code == 0, found.output
-    assert not any(path.exists() for path in given_up)
-    assert sorted(desk.ids()) == [4, 10, 20], "replaced once more"
     balanced(desk)

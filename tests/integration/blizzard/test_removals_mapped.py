@@ -79,8 +79,12 @@ def is_as_the_table_says(desk: Crowded) -> None:
     assert desk.audited().is_balanced
 
 
-def test_rows_of_a_source_are_taken_back(desk: Crowded) -> None:
+def test_rows_of_a_source_are_traced_and_taken_back(desk: Crowded) -> None:
     before = whole(desk)
+    assert desk.meant("user = 'c1'").files == (), "the name in files means no column"
+    shown = desk.cli("trace", "--where", "user = 'u11'", "--output", "json")
+    assert shown.exit_code == 0, shown.output
+    assert f"{DAY}/b.ndjson" in shown.stdout
     desk.take_back(f"{DAY}/a.ndjson")
     assert in_files(desk) == rows(10, 11, 12)
     assert whole(desk) == before[3:]
@@ -103,16 +107,6 @@ def test_rows_are_erased_by_the_names_that_people_see(desk: Crowded, where: str)
     is_as_the_table_says(desk)
     # The old file, which nobody needs, still holds them, and its columns are known.
     assert [one.rows for one in desk.held(where).data_files] == [1]
-
-
-def test_a_condition_by_the_name_in_files_holds_for_no_row(desk: Crowded) -> None:
-    assert desk.meant("user = 'c1'").files == ()
-
-
-def test_a_row_is_traced(desk: Crowded) -> None:
-    shown = desk.cli("trace", "--where", "user = 'u11'", "--output", "json")
-    assert shown.exit_code == 0, shown.output
-    assert f"{DAY}/b.ndjson" in shown.stdout
 
 
 def test_a_column_that_the_table_has_is_filled(desk: Crowded) -> None:

@@ -47,15 +47,22 @@ def test_new_content_takes_the_place_of_the_old_in_one_version(tmp_path):
     desk.land("b.ndjson", {"id": 30}, {"id": 40}, {"id": 50})
     done = desk.replace("b.ndjson", by="b.ndjson")
     assert dict(done.rows) == {"in:b.ndjson": 2}
+    assert why(desk, "b.ndjson")["state"] == "journaled"
     desk.penguin()
     assert desk.version == before + 1
     assert sorted(desk.ids()) == [1, 2, 30, 40, 50]
     assert sorted(desk.ids(before)) == [1, 2, 3, 4]
     assert balanced(desk) == {"in_table": 5, "replaced": 2, "retracted": 2}
-    desk.ingest()
-    assert sorted(desk.ids()) == [1, 2, 30, 40, 50]
     (told, *_others) = DeltaTable(str(desk.table)).history(1)
     assert told["penguin"]["retracted"] == {"rows": 2}
+    answer = why(desk, "b.ndjson")
+    assert (answer["state"], answer["read"][0]["rows"]) == ("in_table", 3)
+    assert "replaced 2 rows of its earlier content" in answer["answer"]
+    assert answer["retraction"]["replaced"]
+    desk.writes_a_snapshot()
+    assert why(desk, "b.ndjson")["state"] == "in_table"
+    desk.ingest()
+    assert sorted(desk.ids()) == [1, 2, 30, 40, 50]
 
 
 def test_a_data_file_with_no_other_rows_goes_for_the_new_one(tmp_path):
@@ -120,44 +127,34 @@ def test_bad_lines_of_the_old_content_are_given_up_and_those_of_the_new_wait(tmp
     assert (found["totals"]["files"], found["totals"]["lines"]) == (2, 5)
 
 
-@pytest.mark.parametrize("content", ["not json", "", '{"id": "bad"}'])
-def test_content_that_cannot_come_in_leaves_the_old_rows(tmp_path, content):
+def test_content_that_cannot_come_in_leaves_the_old_rows(tmp_path):
+    """Nor what is not there, or not committed yet."""
     desk = landed(tmp_path, {"fields": [ID]}, more=QUARANTINE)
-    desk.land("b.ndjson", content)
     before = desk.version, len(entries(desk.table))
-    with pytest.raises(ContentNotRead, match="nothing was changed"):
-        desk.replace("b.ndjson", by="b.ndjson")
+    for content in ("not json", "", '{"id": "bad"}'):
+        desk.land("b.ndjson", content)
+        with pytest.raises(ContentNotRead, match="nothing was changed"):
+            desk.replace("b.ndjson", by="b.ndjson")
+    with pytest.raises(ObjectMissing, match="no source has a file"):
+        desk.replace("a.ndjson", by="in:nowhere.ndjson")
     desk.penguin()
     assert (desk.version, len(entries(desk.table))) == before
     assert desk.ids() == [1, 2, 3, 4]
-
-
-def test_what_is_not_there_or_not_committed_changes_nothing(tmp_path):
-    desk = landed(tmp_path)
-    with pytest.raises(ObjectMissing, match="no source has a file"):
-        desk.replace("a.ndjson", by="in:nowhere.ndjson")
     desk.land("c.ndjson", {"id": 5})
     desk.blizzard()
     with pytest.raises(SourceNotRetractable, match="run penguin first"):
         desk.replace("c.ndjson", by="a.ndjson")
 
 
-def test_the_same_content_again_changes_no_row(tmp_path):
+def test_rows_that_were_taken_back_come_again_with_their_own_file(tmp_path):
+    """And the same content in the place of itself changes no row."""
     desk = landed(tmp_path)
+    desk.take_back("b.ndjson")
     for _time in range(2):
         desk.replace("b.ndjson", by="b.ndjson")
         desk.penguin()
         assert sorted(desk.ids()) == [1, 2, 3, 4]
     assert balanced(desk)["in_table"] == 4
-
-
-def test_rows_that_were_taken_back_come_again_with_their_own_file(tmp_path):
-    desk = landed(tmp_path)
-    desk.take_back("b.ndjson")
-    desk.replace("b.ndjson", by="b.ndjson")
-    desk.penguin()
-    assert sorted(desk.ids()) == [1, 2, 3, 4]
-    assert balanced(desk) == {"in_table": 4, "replaced": 2, "retracted": 2}
 
 
 def test_an_entry_that_cannot_be_applied_adds_nothing_and_can_be_done_again(tmp_path):
@@ -211,21 +208,6 @@ def test_a_schema_that_the_table_refuses_leaves_the_old_rows(tmp_path):
     balanced(desk)
 
 
-def test_why_and_trace_lead_to_the_new_content(tmp_path):
-    desk = landed(tmp_path)
-    desk.land("b.ndjson", {"id": 30})
-    desk.replace("b.ndjson", by="b.ndjson")
-    answer = why(desk, "b.ndjson")
-    assert answer["state"] == "journaled"
-    desk.penguin()
-    answer = why(desk, "b.ndjson")
-    assert (answer["state"], answer["read"][0]["rows"]) == ("in_table", 1)
-    assert "replaced 2 rows of its earlier content" in answer["answer"]
-    assert answer["retraction"]["replaced"]
-    desk.writes_a_snapshot()
-    assert why(desk, "b.ndjson")["state"] == "in_table"
-
-
 def test_a_batch_that_reads_the_same_file_meanwhile_gives_way(tmp_path):
     desk = landed(tmp_path)
     desk.land("c.ndjson", {"id": 9})
@@ -244,6 +226,11 @@ def test_a_batch_that_reads_the_same_file_meanwhile_gives_way(tmp_path):
 
 def test_the_command_shows_first_and_then_does_it(tmp_path):
     desk = landed(tmp_path, {"fields": [ID]})
+    desk.land("c.ndjson", "{nope")
+    desk.ingest()
+    shown = " ".join(desk.cli("retract", "b.ndjson", "--replace", "c.ndjson").output.split())
+    assert "in:c.ndjson failed before: " in shown
+    assert "[not_json]; if it fails again, the old rows stay" in shown
     desk.land("b.ndjson", {"id": 30})
     shown = desk.cli("retract", "b.ndjson", "--replace", "b.ndjson")
     assert shown.exit_code == 1
@@ -255,12 +242,3 @@ def test_the_command_shows_first_and_then_does_it(tmp_path):
     assert (row["replaced_by"], row["new_rows"], row["rows"]) == ("in:b.ndjson", 1, 2)
     desk.penguin()
     assert sorted(desk.ids()) == [1, 2, 30]
-
-
-def test_the_preview_says_that_the_new_file_failed_before(tmp_path):
-    desk = landed(tmp_path)
-    desk.land("c.ndjson", "{nope")
-    desk.ingest()
-    shown = " ".join(desk.cli("retract", "b.ndjson", "--replace", "c.ndjson").output.split())
-    assert "in:c.ndjson failed before: " in shown
-    assert "[not_json]; if it fails again, the old rows stay" in shown

@@ -142,10 +142,25 @@ def shown(desk: Crowded, *words: str) -> Any:
     return json.loads(desk.cli("journal", *words, "--output", "json").stdout.splitlines()[0])
 
 
-@each_operation
-@pytest.mark.parametrize("handoff", ["journal", "staging", "direct"])
-def test_every_hand_off_takes_it(tmp_path: Path, name: str, handoff: str) -> None:
-    desk, operation = begun(tmp_path, name, handoff=handoff)
+def and_of_commands(first: Any, *others: Any) -> Any:
+    """Every operation with the first circumstance, every command with the others.
+
+    `on_change` writes the entry that replacing by hand does.
+    """
+    return pytest.mark.parametrize(
+        ("name", "given"),
+        [
+            (name, one)
+            for one in (first, *others)
+            for name in OPERATIONS
+            if one is first or name != "on_change"
+        ],
+    )
+
+
+@and_of_commands("journal", "staging", "direct")
+def test_every_hand_off_takes_it(tmp_path: Path, name: str, given: str) -> None:
+    desk, operation = begun(tmp_path, name, handoff=given)
     operation.run(desk, InProcessRunner())
     assert seen(desk) == BEFORE
     assert "waits" in desk.cli("journal", "list").stdout
@@ -166,18 +181,17 @@ def test_a_table_from_which_nothing_may_be_removed_is_refused(tmp_path: Path, na
         operation.run(desk, InProcessRunner())
 
 
-@each_operation
-@pytest.mark.parametrize("other", [optimize, delete, becomes_append_only])
+@and_of_commands(optimize, delete, becomes_append_only)
 @pytest.mark.unbalanced("rows_removed")
 def test_another_program_that_comes_before_penguin_wins(
-    tmp_path: Path, name: str, other: Callable[[Crowded], None]
+    tmp_path: Path, name: str, given: Callable[[Crowded], None]
 ) -> None:
     """The table stays as it is, the new files are garbage, and the command can be run again."""
     desk, operation = begun(tmp_path, name)
     operation.run(desk, InProcessRunner())
     *_others, entry = entries(desk.table)
     number, files = str(entry.sequence), {file.filename for file in entry.data_files}
-    other(desk)
+    given(desk)
     left = seen(desk)
     assert garbage(desk) == (set(), set()), "penguin has yet to decide"
     (told,) = desk.events_of_penguin(EntryRejected)
@@ -197,10 +211,10 @@ def test_another_program_that_comes_before_penguin_wins(
     done = desk.cli("gc", "--delete", "--older-than", "0s", "--output", "json")
     assert {one["path"] for one in json.loads(done.stdout)["pieces"]} == files
     assert not any((desk.table / one).exists() for one in files)
-    if other is not becomes_append_only:
+    if given is not becomes_append_only:
         operation.run(desk, InProcessRunner())
         desk.penguin()
-        assert seen(desk) == [row for row in operation.after if row[0] != 1 or other is optimize]
+        assert seen(desk) == [row for row in operation.after if row[0] != 1 or given is optimize]
 
 
 @each_operation
