@@ -65,8 +65,10 @@ def test_the_last_entry_is_told_by_the_log_and_the_receipt(damage):
         (
             3,
             Path.unlink,
-            "entry_missing: the log says that entry 3 is committed, but the journal ends with "
-            "entry 2",
+            (
+                "entry_missing: the log says that entry 3 is committed, but the journal ends with "
+                "entry 2"
+            ),
         ),
     ],
 )
@@ -146,8 +148,10 @@ B = "default:date=2024-01-01/b.ndjson"
         (
             2,
             {"blank": 2},
-            f"books_differ: entry 2: {B} has 7 lines, of which 7 rows, 2 blank, 0 filtered and 0 "
-            "quarantined",
+            (
+                f"books_differ: entry 2: {B} has 7 lines, of which 7 rows, 2 blank, 0 filtered and 0 "
+                "quarantined"
+            ),
         ),
         (
             2,
@@ -157,8 +161,10 @@ B = "default:date=2024-01-01/b.ndjson"
         (
             3,
             {"skipped": 10},
-            "books_differ: entry 3: default:date=2024-01-02/c.ndjson goes on after 10 lines, but "
-            "earlier entries have read none",
+            (
+                "books_differ: entry 3: default:date=2024-01-02/c.ndjson goes on after 10 lines, but "
+                "earlier entries have read none"
+            ),
         ),
         (
             3,
