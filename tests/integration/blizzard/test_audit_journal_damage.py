@@ -149,8 +149,8 @@ B = "default:date=2024-01-01/b.ndjson"
             2,
             {"blank": 2},
             (
-                f"books_differ: entry 2: {B} has 7 lines, of which 7 rows, 2 blank, 0 filtered and 0 "
-                "quarantined"
+                f"books_differ: entry 2: {B} has 7 lines, of which 7 rows, 2 blank, 0 filtered "
+                "and 0 quarantined"
             ),
         ),
         (
@@ -162,8 +162,8 @@ B = "default:date=2024-01-01/b.ndjson"
             3,
             {"skipped": 10},
             (
-                "books_differ: entry 3: default:date=2024-01-02/c.ndjson goes on after 10 lines, but "
-                "earlier entries have read none"
+                "books_differ: entry 3: default:date=2024-01-02/c.ndjson goes on after 10 lines, "
+                "but earlier entries have read none"
             ),
         ),
         (

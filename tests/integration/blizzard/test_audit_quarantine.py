@@ -118,17 +118,6 @@ def test_a_replay_with_other_rows_than_lines_is_told(desk: Replayed) -> None:
     ]
 
 
-def test_rows_of_lines_that_were_replayed_say_where_they_stood(desk: Replayed) -> None:
-    desk.replay()
-    replayed = entries(desk.table)[2]
-    found = {
-        (file.source_files[run.source], run.first, run.rows)
-        for file in replayed.files
-        for run in file.runs
-    }
-    assert found == {(f"default:{FIRST}/a.ndjson", 2, 1), (f"default:{SECOND}/b.ndjson", 1, 1)}
-
-
 def test_a_record_of_a_document_is_named_by_its_number(tmp_path: Path) -> None:
     desk = Replayed(tmp_path / "desk", handoff=Handoff.JOURNAL, inlined=False)
     document = yaml.safe_load(desk.file.read_text())
@@ -151,6 +140,12 @@ def test_columns_of_provenance_name_the_line_that_was_set_aside(tmp_path: Path) 
     desk.file.write_text(yaml.safe_dump(document))
     desk.begin()
     desk.replay()
+    found = {
+        (file.source_files[run.source], run.first, run.rows)
+        for file in entries(desk.table)[2].files
+        for run in file.runs
+    }
+    assert found == {(f"default:{FIRST}/a.ndjson", 2, 1), (f"default:{SECOND}/b.ndjson", 1, 1)}
     desk.live(Fate.none())
     landing = desk.settings.sources[0].uri
     assert [(row["id"], row["_file"], row["_line"]) for row in desk.rows()] == [

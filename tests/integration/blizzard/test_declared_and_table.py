@@ -17,7 +17,6 @@ from penguin.config import load as penguin_config
 from tests.support.builders import tree
 from tests.support.commands import told
 from tests.support.desk import Desk
-from tests.support.readers import ids
 from tests.support.runner import InProcessRunner
 
 IN_WORDS = "name: the table has type string, the files have type long"
@@ -93,14 +92,6 @@ def test_of_a_penguin_that_is_configured_elsewhere_only_what_no_mode_lets_in_is_
     desk.declare("small", "int64")
     desk.landing.write("b.ndjson", b'{"id": 1, "small": 7}\n')
     assert start(desk, table_of=lambda _name: None).error is None
-
-
-def test_a_table_that_is_not_there_yet_takes_what_is_declared(tmp_path):
-    desk = Desk(tmp_path)
-    desk.landing.land("a.ndjson", 5)
-    assert start(desk).error is None
-    desk.penguin()
-    assert ids(desk.table) == desk.landing.ids
 
 
 @pytest.mark.unbalanced("unreadable")

@@ -112,13 +112,6 @@ def test_a_retraction_counts_and_writes_the_rows_that_are_left(desk: Crowded) ->
     assert desk.take_back("b.ndjson").entry is None
 
 
-def test_a_source_whose_rows_are_all_deleted_has_none_to_take_back(desk: Crowded) -> None:
-    delete(desk, 1, 2, 3)
-    assert desk.retract("a.ndjson").entry is None
-    delete(desk, 7, 8)
-    assert desk.retract("c.ndjson").entry is None
-
-
 def test_an_erasure_also_clears_files_of_rows_that_were_deleted_before(desk: Crowded) -> None:
     delete(desk, 2, 5)
     found = desk.forget("id = 2 or id = 3").found
@@ -246,6 +239,7 @@ def test_what_was_deleted_in_place_is_missed_whatever_rewrites_the_file_since(
     desk.penguin()
     delete(desk, 1)
     delete(desk, 7, 8)
+    assert desk.retract("c.ndjson").entry is None, "none of its rows is left to take back"
     assert answers(desk) == {"a": "altered", "b": "altered", "c": "removed"}
     if checkpointed:
         DeltaTable(str(desk.table)).create_checkpoint()
@@ -267,23 +261,16 @@ def test_each_deletion_in_place_of_one_file_is_a_loss_of_its_own(desk: Crowded):
     assert (done.exit_code, losses(desk)) == (0, [])
 
 
-def test_a_row_deleted_in_place_beside_retracted_ones_is_missed(desk: Crowded):
+@pytest.mark.parametrize(("deleted", "state"), [((1,), "altered"), ((1, 2, 3), "removed")])
+def test_rows_deleted_in_place_beside_retracted_ones_are_missed(
+    desk: Crowded, deleted: tuple[int, ...], state: str
+):
     desk.penguin()
-    delete(desk, 1)
+    delete(desk, *deleted)
     assert desk.cli("retract", "b.ndjson", "--yes").exit_code == 0
     desk.penguin()
-    assert ids(desk) == [2, 3, 7, 8]
-    assert answers(desk) == {"a": "altered", "b": "retracted", "c": "in_table"}
-    assert losses(desk) == [3]
-
-
-def test_all_rows_of_a_file_deleted_in_place_beside_retracted_ones_are_missed(desk: Crowded):
-    desk.penguin()
-    delete(desk, 1, 2, 3)
-    assert desk.cli("retract", "b.ndjson", "--yes").exit_code == 0
-    desk.penguin()
-    assert ids(desk) == [7, 8]
-    assert answers(desk) == {"a": "removed", "b": "retracted", "c": "in_table"}
+    assert ids(desk) == [one for one in (1, 2, 3, 7, 8) if one not in deleted]
+    assert answers(desk) == {"a": state, "b": "retracted", "c": "in_table"}
     assert losses(desk) == [3]
 
 

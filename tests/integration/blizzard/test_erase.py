@@ -22,7 +22,9 @@ def amounts(desk):
 
 
 def test_rows_go_in_one_version_and_the_books_balance(desk):
+    """Trace and why know the rows that stay and those that went, also from a snapshot."""
     before = desk.version
+    desk.writes_a_snapshot()
     done = desk.forget("user = 'x'", reason="case 17")
     assert (done.found.rows, desk.ids(), desk.version) == (4, [2, 4, 7], before + 1)
     assert amounts(desk) == {"in_table": 3, "replaced": 2, "retracted": 4}
@@ -33,6 +35,22 @@ def test_rows_go_in_one_version_and_the_books_balance(desk):
     assert last.erased == {desk.uri(name): count for name, count in rows.items()}
     assert [one.new for one in last.rewrites].count(()) == 1
     assert desk.ids(before) == [1, 2, 3, 4, 5, 6, 7]
+
+    for number, name, line in ((2, "a.ndjson", 2), (4, "b.ndjson", 1)):
+        traced = desk.said("trace", "--where", f"id = {number}")
+        assert (traced["source"], traced["line"]) == (desk.uri(name), line)
+    why = desk.said("why", "a.ndjson")
+    assert [(one["entry"], one["rows"]) for one in why["erased"]] == [(4, 2)]
+    assert "2 of its rows were erased in entry 4" in why["answer"]
+    assert "It is in the table: 1 row from 3 lines" in why["answer"]
+    assert "1 of its rows was erased in entry 4" in desk.said("why", "c.ndjson")["answer"]
+    assert desk.said("why", "d.ndjson")["erased"] == []
+    assert "4 rows of 3 source files" in desk.cli("journal", "show", "4").output
+    desk.writes_a_snapshot()
+    desk.land("e.ndjson", {"id": 8, "user": "y"})
+    desk.ingest()
+    assert desk.said("status")["erased_rows"] == 4
+    assert [one["rows"] for one in desk.said("why", "b.ndjson")["erased"]] == [1]
 
 
 def test_the_condition_is_written_nowhere(tmp_path):
@@ -128,23 +146,6 @@ def test_rows_of_another_pipeline_of_the_table_go_and_stay_its_own(tmp_path, nam
     assert desk.ids() == [2, 7]
 
 
-def test_trace_and_why_know_the_rows_that_stay_and_those_that_went(desk):
-    desk.forget("user = 'x'")
-    traced = desk.said("trace", "--where", "id = 2")
-    assert (traced["source"], traced["line"]) == (desk.uri("a.ndjson"), 2)
-    traced = desk.said("trace", "--where", "id = 4")
-    assert (traced["source"], traced["line"]) == (desk.uri("b.ndjson"), 1)
-    why = desk.said("why", "a.ndjson")
-    assert [(one["entry"], one["rows"]) for one in why["erased"]] == [(4, 2)]
-    assert "2 of its rows were erased in entry 4" in why["answer"]
-    assert "It is in the table: 1 row from 3 lines" in why["answer"]
-    assert "1 of its rows was erased in entry 4" in desk.said("why", "c.ndjson")["answer"]
-    assert desk.said("why", "d.ndjson")["erased"] == []
-    assert desk.said("status")["erased_rows"] == 4
-    shown = desk.cli("journal", "show", "4")
-    assert "4 rows of 3 source files" in shown.output
-
-
 @pytest.mark.parametrize("source", [{}, {"on_change": "replace"}], ids=["retract", "on_change"])
 def test_content_read_after_an_erasure_has_all_its_rows(tmp_path, source):
     desk = landed(tmp_path, source=source)
@@ -190,16 +191,6 @@ def test_a_file_that_others_rewrite_before_the_commit_leaves_the_table_as_it_is(
     assert "run blizzard erase again" in " ".join(desk.cli("journal", "show", "4").output.split())
     desk.forget("user = 'x'")
     assert desk.ids() == [2, 4, 7]
-
-
-def test_a_snapshot_knows_it(desk):
-    desk.writes_a_snapshot()
-    desk.forget("user = 'x'")
-    desk.writes_a_snapshot()
-    desk.land("e.ndjson", {"id": 8, "user": "y"})
-    desk.ingest()
-    assert desk.said("status")["erased_rows"] == 4
-    assert [one["rows"] for one in desk.said("why", "b.ndjson")["erased"]] == [1]
 
 
 def test_why_knows_of_an_erasure_after_the_source_was_moved(desk):

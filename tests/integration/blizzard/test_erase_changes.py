@@ -21,6 +21,7 @@ def desk(tmp_path):
 
 
 def test_they_are_told_as_history_that_a_vacuum_deletes(desk):
+    """Also after a checkpoint, which does not have them, and beside what no version names."""
     sink, version = desk.settings.sink, desk.table / log_version(desk.version)
     committed = datetime.fromtimestamp(version.stat().st_mtime, UTC)
     until = committed + tables.file_retention(sink.table_uri, sink.storage_options)
@@ -31,19 +32,12 @@ def test_they_are_told_as_history_that_a_vacuum_deletes(desk):
     shown = " ".join(desk.cli("erase", "--where", X).output.split())
     assert "2 data files of the change data feed, read through it until VACUUM deletes" in shown
     assert "not named by the Delta log" not in shown
-
-
-def test_they_are_told_after_a_checkpoint_which_does_not_have_them(desk):
     DeltaTable(str(desk.table)).create_checkpoint()
     desk.land("e.ndjson", {"id": 8, "user": "y"})
     desk.ingest()
-    assert {one.path for one in desk.held(X).data_files if one.why == "changes"} == {*BOTH}
-
-
-def test_a_file_that_no_version_names_is_still_told_as_that(desk):
     (desk.table / "dU/cdc-1.parquet").write_bytes((desk.table / BOTH[1]).read_bytes())
-    (left,) = [one for one in desk.held(X).data_files if one.path not in BOTH]
-    assert (left.path, left.why) == ("dU/cdc-1.parquet", "unnamed")
+    found = {one.path: one.why for one in desk.held(X).data_files}
+    assert found == {**dict.fromkeys(BOTH, "changes"), "dU/cdc-1.parquet": "unnamed"}
 
 
 def test_gc_deletes_none_of_them_and_does_not_call_them_unnamed(desk):

@@ -54,13 +54,19 @@ def test_old_files_are_named_until_a_vacuum_then_the_sources_are_left(desk):
     assert YOURSELF not in text
 
 
-def test_what_penguin_has_not_committed_yet_is_told(desk):
+def test_what_is_not_committed_cannot_be_read_or_cannot_be_listed_is_told(desk):
     desk.land("e.ndjson", {"id": 8, "user": "x"})
     desk.blizzard()
     left = desk.held(X)
     assert [(one.rows, one.why) for one in left.data_files] == [(1, "waiting")]
     shown = " ".join(desk.cli("erase", "--where", X).output.split())
     assert "run penguin, then this again" in shown
+    (desk.table / "broken.parquet").write_bytes(b"nothing")
+    assert desk.held(X).unread == ("broken.parquet",)
+    desk.landing.folder.rename(desk.landing.folder.with_name("gone"))
+    shown = " ".join(desk.cli("erase", "--where", X).output.split())
+    assert "source in could not be listed: the folder does not exist" in shown
+    assert "; its files were not checked" in shown
 
 
 def test_a_file_that_penguin_holds_is_told(tmp_path):
@@ -127,18 +133,6 @@ def test_odd_names_in_a_source_do_not_hide_its_other_files(desk, tmp_path):
     waiting = {one["uri"] for one in left["not_searched"] if one["why"] == "waiting"}
     assert waiting == {desk.uri("new\nline.ndjson"), desk.uri("waits.ndjson")}
     assert left["unread"] == [desk.uri("link/"), desk.uri("odd\\xff.ndjson")]
-
-
-def test_a_source_that_cannot_be_listed_is_named_with_the_reason(desk):
-    desk.landing.folder.rename(desk.landing.folder.with_name("gone"))
-    shown = " ".join(desk.cli("erase", "--where", X).output.split())
-    assert "source in could not be listed: the folder does not exist" in shown
-    assert "; its files were not checked" in shown
-
-
-def test_a_file_that_cannot_be_read_is_told(desk):
-    (desk.table / "broken.parquet").write_bytes(b"nothing")
-    assert desk.held(X).unread == ("broken.parquet",)
 
 
 def test_inline_commits_are_done_at_once(tmp_path):

@@ -26,8 +26,6 @@ from tests.support.failed import (
     retry,
 )
 
-# ------------------------------------------------------------------------------ other settings
-
 
 def test_a_corrected_schema_brings_a_failed_file_back(bench, desk):
     """HOLES L33: before, only `touch` helped, whatever the page on errors said."""
@@ -121,9 +119,6 @@ def test_status_says_that_it_is_tried_again(bench, desk):
     assert "tried again with the next batch" in desk.run("status", config=file).stdout
     (plan,) = told(desk.run("--dry-run", "--output", "json", config=file))
     assert plan["files"] == 1
-
-
-# ------------------------------------------------------------------------------ by order
 
 
 def test_what_failed_is_read_again_at_once_if_somebody_asks(bench, desk):

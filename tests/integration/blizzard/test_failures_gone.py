@@ -205,14 +205,11 @@ def test_what_a_sweep_does_not_come_by_is_not_gone(bench, desk, path):
 FAILED = record("a.ndjson", failure=failure())
 
 
-def test_a_failed_file_counts_unless_it_is_read_now_or_gone():
+def test_a_failed_file_counts_unless_it_is_read_now_gone_or_of_no_source_any_more():
     assert resting({"default": Finding()}, [FAILED, record("b.ndjson")]) == 1
     assert resting({"default": Finding(take=(source_file("a.ndjson"),))}, [FAILED]) == 0
     assert resting({"default": Finding(gone=(FAILED,))}, [FAILED]) == 0
     assert resting({"default": Finding()}, [replace(FAILED, gone=True)]) == 0
-
-
-def test_one_of_a_source_that_is_not_configured_any_more_does_not_count():
     assert resting({"other": Finding()}, [FAILED]) == 0
 
 

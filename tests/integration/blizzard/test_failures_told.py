@@ -11,11 +11,11 @@ from blizzard.journal import checkpoint
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.storage.store import Reader, Store
+from lakebed.storage.store import Store
 from tests.support.builders import Bench, entries, ndjson, no_options, put, rows
 from tests.support.commands import told
 from tests.support.desk import Desk as Both
-from tests.support.failed import BAD, HOUR, change, drain, find_failed, polls, retry
+from tests.support.failed import BAD, HOUR, change, drain, polls, retry
 from tests.support.readers import ids as table_ids
 
 
@@ -146,15 +146,6 @@ def test_a_snapshot_of_another_version_is_believed(bench, desk):
     path.write_text(head + text.replace("default", "defautl", 1))
     with pytest.raises(checkpoint.SnapshotBroken):
         checkpoint.read_snapshot(store, "default")
-
-
-def test_what_is_looked_for_is_what_has_failed(bench, desk):
-    put(desk.landing, "a.ndjson", BAD)
-    drain(bench)
-    store = Reader(str(desk.table), no_options())
-    found = find_failed(store, "default", frozenset({"default:a.ndjson"}))
-    assert [each.path for each in found.records] == ["a.ndjson"]
-    assert find_failed(store, "default", frozenset({"b"})).unknown == {"b"}
 
 
 def test_a_failed_file_is_named_as_a_shell_names_it(bench, desk, monkeypatch):

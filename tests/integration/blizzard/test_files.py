@@ -222,9 +222,6 @@ def test_an_answer_that_is_asked_again_reads_only_what_is_new(desk):
     assert (second.groups[0].in_table, second.groups[0].journaled) == (1, 1)
 
 
-# ------------------------------------------------------------------------------ the command
-
-
 def said(desk: Desk, *arguments: str) -> tuple[int, str]:
     done = desk.cli("files", *arguments)
     return done.exit_code, done.output

@@ -35,9 +35,6 @@ def read_on(desk: Desk) -> str:
     return entries(desk.table)[1].created[:10]
 
 
-# ------------------------------------------------------------------- failed, and deleted since
-
-
 def test_a_file_that_failed_and_was_deleted_keeps_its_day_open(lost):
     """HOLES W38: it landed, and was never loaded."""
     found = of_day(lost)
@@ -98,9 +95,6 @@ def test_a_file_that_was_given_up_and_comes_back_is_read(lost):
 
     found = of_day(lost)
     assert (found.landed, found.in_table, found.rows, found.complete) == (2, 2, 5, True)
-
-
-# ------------------------------------------------------------------------- overwritten
 
 
 def test_a_file_that_was_overwritten_counts_on_both_of_its_days(desk):

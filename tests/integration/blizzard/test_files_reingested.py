@@ -154,9 +154,6 @@ def test_the_rest_of_a_file_that_was_overwritten_is_not_said_to_be_an_operators_
     assert group["sentence"].endswith("; 1 was overwritten before all of it was read")
 
 
-# ------------------------------------------------------------------------------ bad lines
-
-
 def test_bad_lines_are_told_with_the_content_that_they_are_of(tmp_path: Path) -> None:
     desk = reingesting(tmp_path)
     desk.land("a.ndjson", BAD, BAD, {"id": 1})

@@ -159,9 +159,6 @@ def test_garbage_and_leftovers_go_together(desk):
     assert desk.bench().entries()[-1].deleted == (FILE,)
 
 
-# ---------------------------------------------------------------------------------------- notes
-
-
 def test_an_empty_note_of_the_next_batch_goes_once_it_is_old(desk):
     """HOLES W46: a power cut left it without a word, and a start cannot read it."""
     a_batch(desk)

@@ -286,9 +286,6 @@ def test_after_a_move_others_may_be_read_from_the_old_place(desk):
     assert ids(desk) == [0, 1, 2, 3, 4]
 
 
-# ------------------------------------------------------------------- narrower, wider
-
-
 def test_a_narrower_path_is_refused_and_the_pattern_that_is_named_reads_nothing_twice(desk):
     """HOLES D19: a file is known by its name below the source's folder."""
     put(desk.landing, "sub/c.ndjson", ndjson(rows(1, 4)))
@@ -313,9 +310,6 @@ def test_a_wider_path_is_refused_and_other_folders_are_added_by_their_names(desk
     more = source_settings(str(desk.root / "other"), name="other")
     assert ingest(replace(both, sources=(*both.sources, more)))
     assert ids(desk) == [0, 1, 2, 3, 4]
-
-
-# ------------------------------------------------------------------- the command
 
 
 def test_arguments_that_make_no_sense_are_exit_2(desk):

@@ -222,9 +222,7 @@ CASES = {
     "bad lines discarded": Case(discard_lines, "in_table", rows=1, more=QUARANTINE),
     "retraction waits": Case(retract, "in_table", rows=2),
     "retracted": Case(take_back, "retracted"),
-    "replacement waits": Case(
-        replace, "journaled", rows=3, day={"in_table": 1, "journaled": 1}, on_page=False
-    ),
+    "replacement waits": Case(replace, "journaled", rows=3, day={"in_table": 1, "journaled": 1}),
     "replaced": Case(replace_and_commit, "in_table", rows=1),
     "erased": Case(erase, "in_table", rows=2),
     "held": Case(hold, "held", rows=1),

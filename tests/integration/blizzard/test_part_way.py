@@ -75,9 +75,6 @@ def append(path: Path, body: bytes) -> None:
 CHANGES = {"touched": touch, "appended": lambda path: append(path, ndjson(rows(1, ROWS)))}
 
 
-# ------------------------------------------------------------------------------ changed
-
-
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("on_change", [OnChange.ERROR, OnChange.IGNORE])
 def test_a_file_that_changes_before_its_rest_is_read_is_a_failure_that_everybody_sees(
@@ -219,9 +216,6 @@ def test_many_of_them_are_bounded_like_files_that_are_taken(desk):
     source = replace(bench.settings.sources[0], max_files_per_batch=2)
     drain(bench, settings=replace(bench.settings, sources=(source,)), runner=all_at(NEVER))
     assert [len(entry.sources) for entry in bench.entries()[2:]] == [2, 1]
-
-
-# ------------------------------------------------------------------------------ the same lines
 
 
 def same_lines(desk, name=NAME):
@@ -374,9 +368,6 @@ def test_a_death_at_any_call_leaves_every_row_once(tmp_path):
         assert ids(bench) == list(range(ROWS + 1)), f"died at call {number}"
         books_balance(bench)
     assert died > 10
-
-
-# ------------------------------------------------------------------------------ gone
 
 
 def test_a_file_that_is_gone_before_its_rest_is_read_stays_a_failure(desk):

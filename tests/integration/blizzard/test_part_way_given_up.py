@@ -66,9 +66,6 @@ def gives_up(desk: Terminal):
     return done
 
 
-# ------------------------------------------------------------------------------ given up
-
-
 @pytest.mark.parametrize("named", [NAME, "--deleted"])
 def test_all_say_that_the_rest_of_a_deleted_file_was_given_up(both, named):
     """HOLES L32: before, only the file itself could end the failure."""
@@ -115,17 +112,10 @@ def test_all_say_that_the_rest_of_a_deleted_file_was_given_up(both, named):
     assert run.statistics.files_still_failed == 0
     assert both.cli("dlq", "discard", "--deleted", "--yes").exit_code == 0
     assert len(entries(both.table)) == count + 1
-
-
-def test_a_snapshot_keeps_what_was_given_up_and_which_rows_are_there(both):
-    both.cli("dlq", "discard", NAME, "--yes")
-    both.penguin()
     before = of_day(both)
     writer = SnapshotWriter(store=both.store, pipeline="default", clock=both.clock)
     writer.write(read_ledger(both.store, "default"))
-
     assert of_day(both) == before
-    assert before.complete is True
 
 
 def test_a_day_is_open_until_the_part_that_was_read_is_committed(tmp_path):
@@ -143,9 +133,6 @@ def test_a_day_is_open_until_the_part_that_was_read_is_committed(tmp_path):
     after = of_day(desk)
     assert (after.journaled, after.discarded, after.complete) == (0, 1, True)
     assert after.rows == rows_in_table(desk)
-
-
-# ------------------------------------------------------------------------------ back again
 
 
 def test_the_same_object_is_read_on_though_its_rest_was_given_up(gone, desk):
@@ -179,28 +166,18 @@ def test_another_object_is_a_changed_file_though_the_rest_was_given_up(gone, des
     assert failed.failure.code == "changed_part_way"
     assert (failed.gone, failed.discarded) == (False, False)
     assert ids(bench) == kept
+    aside = (desk.landing / NAME).rename(desk.root / "aside")
+    assert drain(bench).files_still_failed == 1
+    (failed,) = bench.entries()[-1].sources
+    assert (failed.failure.code, failed.discarded) == ("gone_part_way", False), "gone again"
+    gives_up(desk)
+    assert drain(bench).files_still_failed == 0
+    aside.rename(desk.landing / NAME)
+    assert drain(bench).files_still_failed == 1
     assert desk.run("dlq", "retry", "--file", NAME, "--same-lines").exit_code == 0
     assert drain(bench).files_still_failed == 0
     assert ids(bench) == list(range(ROWS))
     books_balance(bench)
-
-
-def test_what_is_gone_again_fails_again(gone, desk):
-    bench, body = gone
-    gives_up(desk)
-    put(desk.landing, NAME, body.read_bytes())
-    touch(desk.landing / NAME)
-    drain(bench)
-    (desk.landing / NAME).unlink()
-
-    assert drain(bench).files_still_failed == 1
-    (failed,) = bench.entries()[-1].sources
-    assert (failed.failure.code, failed.discarded) == ("gone_part_way", False)
-    gives_up(desk)
-    assert drain(bench).files_still_failed == 0
-
-
-# ------------------------------------------------------------------------------ at once
 
 
 def store_of(desk: Terminal) -> Store:

@@ -44,19 +44,6 @@ def prices(desk):
     return [row.get("price") for row in desk.rows()]
 
 
-def optimize(desk):
-    DeltaTable(str(desk.table)).optimize.compact()
-
-
-def test_later_entries_are_committed_whatever_becomes_of_a_promotion(desk):
-    desk.promote("price")
-    optimize(desk)
-    desk.land("c.ndjson", '{"id":3,"price":3.25}')
-    desk.blizzard()
-    assert len(committed(desk)) == 1
-    assert prices(desk) == [None, None, Decimal("3.25")]
-
-
 def test_a_rewritten_file_that_is_gone_leaves_the_table_as_it_is(desk):
     done = desk.promote("price")
     (desk.table / done.rewritten[0].new[0].filename).unlink()
@@ -204,26 +191,16 @@ def pair(tmp_path):
     return one, other
 
 
-class Never(InProcessRunner):
-    """Rewrites nothing."""
-
-    def rewrite(self, *_given, **_named):
-        raise AssertionError("files were rewritten")
-
-
-def test_a_promotion_of_another_pipeline_is_noticed_before_anything_is_rewritten(pair):
+@pytest.mark.parametrize("before", [True, False])
+def test_a_promotion_of_another_pipeline_is_noticed_before_and_after_the_rewriting(pair, before):
     one, other = pair
-    one.promote("price")
+    never = InProcessRunner()
+    never.rewrite = lambda *_given, **_named: pytest.fail("files were rewritten")
+    if before:
+        one.promote("price")
+    runner = never if before else RewriteRace(after=lambda: one.promote("price"))
     with pytest.raises(PromotionWaits, match="entry 2 of pipeline default"):
-        other.promote("price", runner=Never())
+        other.promote("price", runner=runner)
     assert committed(one) == []
-    assert other.promote("price", runner=Never()).entry is None
-    assert prices(one) == [Decimal("1.25"), None]
-
-
-def test_a_promotion_of_another_pipeline_is_noticed_after_the_rewriting(pair):
-    one, other = pair
-    with pytest.raises(PromotionWaits, match="entry 2 of pipeline default"):
-        other.promote("price", runner=RewriteRace(after=lambda: one.promote("price")))
-    assert committed(one) == []
+    assert other.promote("price", runner=never).entry is None
     assert prices(one) == [Decimal("1.25"), None]

@@ -86,16 +86,17 @@ def test_every_row_says_its_file_its_line_its_batch_and_when(tmp_path: Path) -> 
 
 
 def test_columns_that_are_asked_for_later_are_null_in_older_rows(tmp_path: Path) -> None:
+    """A field of the records with such a name does not fill the column."""
     put(tmp_path / "in", "a.ndjson", b'{"id":1}\n')
     run(tmp_path, fields=FIELDS)
-    put(tmp_path / "in", "b.ndjson", b'{"id":2}\n')
+    put(tmp_path / "in", "b.ndjson", b'{"id":2,"_file":"mine","_FILE":"mine, too"}\n')
     run(tmp_path, fields=FIELDS, provenance=["line", "file"])
     put(tmp_path / "in", "c.ndjson", b'{"id":3}\n')
     run(tmp_path, fields=FIELDS)
-    assert by_id(tmp_path, "_file", "_line") == {
-        1: (None, None),
-        2: (str(tmp_path / "in" / "b.ndjson"), 1),
-        3: (None, None),
+    assert by_id(tmp_path, "_file", "_line", "_rescued") == {
+        1: (None, None, None),
+        2: (str(tmp_path / "in" / "b.ndjson"), 1, '{"_file":"mine","_FILE":"mine, too"}'),
+        3: (None, None, None),
     }
 
 
@@ -148,14 +149,6 @@ def test_the_batch_is_the_first_one_at_or_after_its_number(tmp_path: Path) -> No
     assert [record.path for record in entry.sources] == ["b.ndjson"]
 
 
-def test_a_field_of_the_records_with_such_a_name_does_not_fill_the_column(tmp_path: Path) -> None:
-    put(tmp_path / "in", "a.ndjson", b'{"id":1,"_file":"mine","_FILE":"mine, too"}\n')
-    run(tmp_path, provenance=["file"])
-    (row,) = rows(tmp_path / "table", ["_file", "_rescued"])
-    assert row["_file"] == str(tmp_path / "in" / "a.ndjson")
-    assert json.loads(row["_rescued"]) == {"_file": "mine", "_FILE": "mine, too"}
-
-
 def test_a_column_that_was_found_in_the_data_is_not_taken_over(tmp_path: Path) -> None:
     put(tmp_path / "in", "a.ndjson", b'{"id":1,"_line":"seven"}\n')
     run(tmp_path, infer=True)
@@ -164,19 +157,12 @@ def test_a_column_that_was_found_in_the_data_is_not_taken_over(tmp_path: Path) -
         run(tmp_path, infer=True, provenance=["line"])
 
 
-@pytest.mark.parametrize(
-    ("schema", "told"),
-    [
-        (
-            {"fields": [*FIELDS, {"name": "_File", "type": "string"}], "provenance": ["file"]},
-            "_File is a provenance column; give this one another name",
-        ),
-        ({"fields": FIELDS, "provenance": ["file", "file"]}, "names a column twice"),
-        ({"fields": FIELDS, "provenance": ["row"]}, "must be file, line, batch or ingested_at"),
-    ],
-)
-def test_names_that_are_taken_are_refused(
-    tmp_path: Path, schema: dict[str, Any], told: str
-) -> None:
-    with pytest.raises(ConfigInvalid, match=told):
-        settings_of(tmp_path, **schema)
+def test_names_that_are_taken_are_refused(tmp_path: Path) -> None:
+    taken = [*FIELDS, {"name": "_File", "type": "string"}]
+    for fields, provenance, told in (
+        (taken, ["file"], "_File is a provenance column; give this one another name"),
+        (FIELDS, ["file", "file"], "names a column twice"),
+        (FIELDS, ["row"], "must be file, line, batch or ingested_at"),
+    ):
+        with pytest.raises(ConfigInvalid, match=told):
+            settings_of(tmp_path, fields=fields, provenance=provenance)

@@ -96,9 +96,6 @@ def case(tmp_path):
     return Case(tmp_path)
 
 
-# ------------------------------------------------------------------------------ one by one
-
-
 def test_what_a_redo_has_given_up_is_not_released(case):
     """HOLES D18: the redo is first; penguin has yet to commit its entry."""
     assert case.redo()[1] == 2
@@ -113,9 +110,15 @@ def test_what_a_redo_has_given_up_is_not_released(case):
 
 
 def test_what_was_released_is_not_done_again(case):
-    """HOLES D18: the release is first."""
+    """HOLES D18: the release is first. What no redo gives up stays in the table."""
+    told = " ".join(case.cli("why", "a.ndjson").output.split())
+    assert "Put the missing data file back" in told
+    assert "schema" not in told
     case.put_back()
     assert case.order("release", case.name).exit_code == 0
+    assert case.order("discard", case.name, "--yes").exit_code == 1
+    with pytest.raises(NotHeld):
+        case.operator().discard(frozenset({case.name}))
     assert case.redo()[1] is None
     case.goes_on()
     assert case.fate == 1
@@ -157,9 +160,6 @@ def test_of_a_journal_that_cannot_be_read_nobody_knows_what_it_gives_up(case):
     case.is_well()
 
 
-# ------------------------------------------------------------------------------ at once
-
-
 @pytest.mark.parametrize("read_again", [False, True], ids=["before", "after"])
 def test_both_at_once_stop_the_pipeline_until_the_file_is_discarded(case, read_again):
     """HOLES D18: whether the sources were read again before or after, nothing is doubled."""
@@ -175,7 +175,9 @@ def test_both_at_once_stop_the_pipeline_until_the_file_is_discarded(case, read_a
         f"t: {case.name} would be discarded\n",
         "add --yes to do it\n",
     )
-    done = case.order("discard", case.name, "--yes", "--output", "json")
+    # Rows are not taken for deleted while the file is there.
+    sure = ("--yes", *["--rows-deleted"] * read_again)
+    done = case.order("discard", case.name, *sure, "--output", "json")
     row = json.loads(done.stdout)
     assert (done.exit_code, row["outcome"], row["rows"]) == (0, "discarded", 5)
     assert (case.fate, ids(case.table)) == (2, [])
@@ -255,14 +257,6 @@ def test_an_optimize_in_the_very_moment_of_the_discard_doubles_nothing(case):
     assert (case.fate, ids(case.table)) == (1, case.landing.ids)
 
 
-def test_rows_are_not_taken_for_deleted_while_the_file_is_there(case):
-    case.both_at_once()
-    assert case.order("discard", case.name, "--yes", "--rows-deleted").exit_code == 0
-    assert ids(case.table) == []
-    case.goes_on()
-    case.is_well()
-
-
 @pytest.mark.parametrize(
     ("forbid", "why"),
     [
@@ -287,25 +281,6 @@ def test_a_file_that_may_not_be_taken_out_is_told_so(case, forbid, why):
     with pytest.raises(FileRewritten, match=why):
         case.operator().discard(frozenset({case.name}))
     assert (case.fate, *added(case)) == (1, f"{case.name}.parquet")
-
-
-def test_why_of_a_file_that_is_held_because_it_is_gone_asks_for_the_file(case):
-    told = " ".join(case.cli("why", "a.ndjson").output.split())
-    assert "Put the missing data file back" in told
-    assert "schema" not in told
-
-
-def test_only_what_is_contested_can_be_taken_out(case):
-    """A file that was released, and that no redo gives up, stays in the table."""
-    case.put_back()
-    case.order("release", case.name)
-    assert case.order("discard", case.name, "--yes").exit_code == 1
-    with pytest.raises(NotHeld):
-        case.operator().discard(frozenset({case.name}))
-    case.is_well()
-
-
-# ------------------------------------------------------------------------------ deaths
 
 
 def deaths(tmp_path, begin, order):

@@ -151,14 +151,11 @@ def test_what_is_in_the_table_is_not_read_again(desk):
     assert ids(desk.table) == desk.landing.ids
 
 
-def test_a_file_that_nobody_knows_is_an_error(desk):
+def test_before_penguin_has_decided_nothing_is_given_up(desk):
+    """HOLES D18: the entry may still be committed whole."""
     said = desk.cli("redo", "--held", "nobody", "--yes")
     assert (said.exit_code, said.stdout) == (1, "")
     assert "nobody is not the ID of a held or discarded file; see penguin held" in said.stderr
-
-
-def test_before_penguin_has_decided_nothing_is_given_up(desk):
-    """HOLES D18: the entry may still be committed whole."""
     desk.landing.land("c.ndjson", 1)
     desk.blizzard()
     known = desk.cli("redo", "--file", "c.ndjson", "--yes")
@@ -209,9 +206,6 @@ def test_a_batch_between_the_looks_of_a_redo_leaves_the_journal_whole(desk):
     assert (entry, turns) == (4, [])
     desk.goes_on()
     desk.is_well()
-
-
-# ------------------------------------------------------------------------------ deaths
 
 
 @pytest.mark.parametrize("discarded", [False, True], ids=["held", "discarded"])

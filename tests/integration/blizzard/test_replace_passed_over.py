@@ -5,6 +5,7 @@ import json
 import pytest
 from deltalake import DeltaTable
 
+from tests.support.live_files import on_the_page
 from tests.support.promotions import ID
 from tests.support.retractions import Taken
 
@@ -54,6 +55,10 @@ def test_everybody_says_that_it_was_not_applied_and_the_old_rows_are_there(desk)
     assert "blizzard redo" not in status
     row = said(desk, "status")
     assert (row["discarded_files"], row["unapplied_files"], row["unapplied_rows"]) == (1, 1, 3)
+    # A file that is deleted since keeps its day open.
+    (desk.landing.folder / "a.ndjson").unlink()
+    (day,) = said(desk, "files")["groups"]
+    assert (day["in_table"], day["not_applied"], day["rows"], day["complete"]) == (2, 1, 3, False)
 
 
 def test_once_it_is_repeated_nobody_speaks_of_it_any_more(desk):
@@ -83,6 +88,13 @@ def test_another_file_that_was_to_take_the_place_is_not_in_either(desk):
     assert said(desk, "why", "b.ndjson")["state"] == "in_table"
     (day,) = said(desk, "files")["groups"]
     assert (day["in_table"], day["not_applied"], day["rows"], day["uncounted"]) == (3, 2, 4, 0)
+    (row,) = on_the_page(desk, "c.ndjson")
+    assert (row.state, row.reason) == ("changed", "not_applied")
+    (row,) = on_the_page(desk, "b.ndjson")
+    assert row.state == "in_table"
+    desk.blizzard()
+    desk.penguin()
+    assert 30 not in desk.ids(), "it is not read by itself: both would be in the table"
 
 
 def test_a_retraction_without_effect_leaves_its_rows_counted(tmp_path):
@@ -96,12 +108,6 @@ def test_a_retraction_without_effect_leaves_its_rows_counted(tmp_path):
     desk.penguin()
     (day,) = said(desk, "files")["groups"]
     assert (day["in_table"], day["rows"], day["uncounted"], day["complete"]) == (2, 3, 0, True)
-
-
-def test_a_file_that_is_deleted_since_keeps_its_day_open(desk):
-    (desk.landing.folder / "a.ndjson").unlink()
-    (day,) = said(desk, "files")["groups"]
-    assert (day["in_table"], day["not_applied"], day["rows"], day["complete"]) == (2, 1, 3, False)
 
 
 @pytest.mark.parametrize("by", ["b.ndjson", "c.ndjson"])

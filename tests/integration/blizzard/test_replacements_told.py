@@ -60,6 +60,7 @@ def test_content_that_came_back_is_not_taken_for_what_was_not_put_in_its_place(
     assert {one["entry"] for one in why["data_files"]} == {1}
     assert "3 rows from 5 lines" in why["answer"]
     assert "discarded" not in why["answer"]
+    assert desk.cli("files", "--check").exit_code == 0
 
 
 @pytest.mark.parametrize("read_on", [False, True])
@@ -85,9 +86,6 @@ def test_a_part_that_was_not_replaced_is_told_with_the_rest_that_is_read_since(
     assert counted(desk)["rows"] == len(ids(desk))
 
 
-# ------------------------------------------------------------------------------ in words
-
-
 def test_rows_that_are_to_be_taken_back_stay_beside_others_until_then(tmp_path: Path) -> None:
     desk = three_rows(tmp_path, "reingest")
     desk.retract("a.ndjson")
@@ -110,9 +108,6 @@ def test_rows_that_took_the_place_of_another_file_name_it(tmp_path: Path) -> Non
 
     (why,) = told(desk, "why", "x.ndjson")
     assert "replaced 3 rows of a.ndjson" in why["answer"]
-
-
-# ------------------------------------------------------------------------------ not decided yet
 
 
 @pytest.mark.parametrize("snapshot", [False, True])
@@ -146,9 +141,6 @@ def test_a_part_that_is_to_be_replaced_is_counted_until_then(gone: tuple[Desk, P
     assert counted(desk)["rows"] == before + 7
     desk.penguin()
     assert counted(desk)["rows"] == len(ids(desk)) == 3 + 7
-
-
-# ------------------------------------------------------------------------------ bad lines
 
 
 def test_bad_lines_of_rows_that_cannot_be_told_apart_are_counted(tmp_path: Path) -> None:

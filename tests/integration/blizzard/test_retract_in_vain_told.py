@@ -21,7 +21,6 @@ from tests.integration.blizzard.test_retract_passed_over import (
 )
 from tests.support.builders import entries
 from tests.support.desk import Desk
-from tests.support.live_files import on_the_page
 from tests.support.pipelines import pipeline_of
 from tests.support.promotions import ID
 from tests.support.retractions import Taken
@@ -49,13 +48,10 @@ def replaced(folder: Path, on_change: str = "error") -> Taken:
     return desk
 
 
-# ------------------------------------------------------------------------------ a part of a file
-
-
 def test_a_file_that_was_not_taken_back_is_in_the_list_of_those_that_failed(
     gone: tuple[Desk, Path],
 ) -> None:
-    """HOLES L39: nobody was told of it."""
+    """HOLES L39: nobody was told of it. Its rest can be given up."""
     desk, _aside = gone
     retracted_in_vain(desk)
 
@@ -67,16 +63,8 @@ def test_a_file_that_was_not_taken_back_is_in_the_list_of_those_that_failed(
     assert "has not failed" not in retried.output
     assert "it disappeared from its source before all of it was read" in retried.output
 
-
-def test_the_rest_of_a_file_that_was_not_taken_back_can_be_given_up(
-    gone: tuple[Desk, Path],
-) -> None:
-    desk, _aside = gone
-    retracted_in_vain(desk)
     assert "the rest of 1 source file" in " ".join(desk.cli("dlq", "discard", NAME).output.split())
-
     done = desk.cli("dlq", "discard", NAME, "--yes")
-
     assert done.exit_code == 0, done.output
     desk.penguin()
     assert desk.cli("files", "--check").exit_code == 0
@@ -101,9 +89,6 @@ def test_a_journal_that_takes_over_reads_on_what_was_not_taken_back(
     desk.penguin()
 
     assert len(ids(desk)) == len(set(ids(desk))) == 3 + LINES
-
-
-# ------------------------------------------------------------------------------ new content
 
 
 def test_a_journal_that_takes_over_knows_that_content_was_not_put_in_place(tmp_path: Path) -> None:
@@ -138,6 +123,8 @@ def test_what_is_passed_over_twice_is_done_the_third_time(tmp_path: Path) -> Non
         overtaken(desk)
         assert {2, 3} < set(desk.ids())
         assert 20 not in desk.ids()
+        (way,) = told(desk, "why", "b.ndjson")[0]["next"]
+        assert way["advice"] == "The next run tries again."
 
     desk.blizzard()
     desk.penguin()
@@ -167,18 +154,6 @@ def test_what_was_put_in_place_stays_when_the_next_content_is_not(
     assert (new["state"], new["reason"]) == ("changed", "not_applied")
     (day,) = told(desk, "files")
     assert day["groups"][0]["rows"] == len(desk.ids())
-
-
-def test_content_that_is_put_back_as_it_was_is_in_the_table(tmp_path: Path) -> None:
-    desk = replaced(tmp_path)
-    desk.replace("b.ndjson", by="b.ndjson")
-    overtaken(desk)
-    (tmp_path / "b-as-it-was").rename(desk.landing.folder / "b.ndjson")
-
-    (row,) = told(desk, "files", "b.ndjson")
-    (why,) = told(desk, "why", "b.ndjson")
-    assert (row["state"], why["state"]) == ("in_table", "in_table")
-    assert desk.cli("files", "--check").exit_code == 0
 
 
 def test_what_is_taken_back_then_is_the_content_that_is_in_the_table(tmp_path: Path) -> None:
@@ -225,45 +200,6 @@ def test_new_content_is_read_beside_the_old_rows_where_that_is_asked_for(tmp_pat
     assert desk.ids() == [1, 2, 3, 4, 20]
 
 
-def test_a_file_that_was_to_take_the_place_of_another_is_in_no_answer_in_the_table(
-    tmp_path: Path,
-) -> None:
-    desk = replaced(tmp_path)
-    desk.land("new.ndjson", {"id": 30})
-    desk.replace("a.ndjson", by="new.ndjson")
-    overtaken(desk)
-
-    (row,) = on_the_page(desk, "new.ndjson")
-    assert (row.state, row.reason) == ("changed", "not_applied")
-    (row,) = on_the_page(desk, "a.ndjson")
-    assert row.state == "in_table"
-    desk.blizzard()
-    desk.penguin()
-    assert 30 not in desk.ids(), "it is not read by itself: both would be in the table"
-
-
-# ------------------------------------------------------------------------------ not decided yet
-
-
-def test_rows_that_are_to_be_taken_back_are_in_the_table_until_then(tmp_path: Path) -> None:
-    desk = replaced(tmp_path)
-    desk.land("b.ndjson", {"id": 2}, {"id": 3})
-    desk.retract("a.ndjson")
-
-    (row,) = told(desk, "files", "a.ndjson")
-    (why,) = told(desk, "why", "a.ndjson")
-    (found,) = on_the_page(desk, "a.ndjson")
-    assert (row["state"], row["entry"]) == ("in_table", 1)
-    assert (why["state"], why["retraction"]["committed"]) == ("in_table", False)
-    assert (found.state, found.entry, found.rows) == ("in_table", 1, 1)
-
-    desk.penguin()
-    (row,) = told(desk, "files", "a.ndjson")
-    (why,) = told(desk, "why", "a.ndjson")
-    (found,) = on_the_page(desk, "a.ndjson")
-    assert (row["state"], why["state"], found.state) == ("retracted", "retracted", "retracted")
-
-
 def test_a_part_that_is_to_be_taken_back_is_in_the_table_until_then(
     gone: tuple[Desk, Path],
 ) -> None:
@@ -276,13 +212,3 @@ def test_a_part_that_is_to_be_taken_back_is_in_the_table_until_then(
     (answer,) = told(desk, "files")
     assert (row["state"], why["state"]) == ("in_table", "in_table")
     assert sum(group["rows"] for group in answer["groups"]) == before
-
-
-def test_new_content_waits_for_its_commit_in_every_answer(tmp_path: Path) -> None:
-    desk = replaced(tmp_path)
-    desk.replace("b.ndjson", by="b.ndjson")
-
-    (_old, row) = told(desk, "files", "b.ndjson")
-    (why,) = told(desk, "why", "b.ndjson")
-    (found,) = on_the_page(desk, "b.ndjson")
-    assert (row["state"], why["state"], found.state) == ("journaled", "journaled", "journaled")

@@ -15,8 +15,6 @@ from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from tests.integration.blizzard.test_part_way import NAME
 from tests.support.desk import Desk
 from tests.support.pipelines import pipeline_of
-from tests.support.promotions import ID
-from tests.support.retractions import Taken
 from tests.support.stops import CUT, all_at
 
 LINES = 200
@@ -97,60 +95,18 @@ def test_the_rest_of_a_file_that_was_not_taken_back_is_read_on(
     assert len(ids(desk)) == 3 + LINES
 
 
-def test_a_file_that_was_taken_back_is_not_read_on(gone: tuple[Desk, Path]) -> None:
-    desk, aside = gone
-    assert desk.cli("retract", NAME, "--yes").exit_code == 0
-    desk.penguin()
-    assert len(ids(desk)) == 3
-
-    desk.blizzard()
-    put_back(desk, aside)
-    desk.blizzard()
-    desk.penguin()
-
-    assert len(ids(desk)) == 3
-
-
-def test_a_file_is_not_read_on_before_it_is_decided(gone: tuple[Desk, Path]) -> None:
+@pytest.mark.parametrize("decided", [True, False])
+def test_a_file_that_was_or_is_to_be_taken_back_is_not_read_on(
+    gone: tuple[Desk, Path], decided: bool
+) -> None:
     """It would be in the table twice, where the retraction is carried out after all."""
     desk, aside = gone
     assert desk.cli("retract", NAME, "--yes").exit_code == 0
-    put_back(desk, aside)
-    desk.blizzard()
-    desk.penguin()
-    assert len(ids(desk)) == 3
-
-    desk.blizzard()
-    desk.penguin()
-
-    assert len(ids(desk)) == 3
-
-
-@pytest.mark.parametrize("on_change", ["replace", "error"])
-def test_new_content_that_was_not_put_in_place_is_still_new(tmp_path: Path, on_change: str) -> None:
-    schema = {"fields": [ID], "provenance": ["file"]}
-    desk = Taken(tmp_path, schema, source={"on_change": on_change})
-    desk.land("a.ndjson", {"id": 1})
-    desk.land("b.ndjson", {"id": 2}, {"id": 3})
-    desk.ingest()
-    desk.land("c.ndjson", {"id": 4})
-    desk.ingest()
-    desk.land("b.ndjson", {"id": 20})
-    if on_change == "replace":
+    if decided:
+        desk.penguin()
         desk.blizzard()
-    else:
-        assert desk.cli("retract", "b.ndjson", "--replace", "b.ndjson", "--yes").exit_code == 0
-    desk.optimize()
-    desk.penguin()
-    assert sorted(desk.ids()) == [1, 2, 3, 4], "nothing was replaced"
-
-    desk.blizzard()
-    desk.penguin()
-
-    # A file that is another object is replaced, or told of and left alone, again and again.
-    assert sorted(desk.ids()) == ([1, 4, 20] if on_change == "replace" else [1, 2, 3, 4])
-    told = desk.cli("--dry-run").output
-    assert ("ingested before, changed since" in " ".join(told.split())) == (on_change == "error")
-    desk.blizzard()
-    desk.penguin()
-    assert sorted(desk.ids()) == ([1, 4, 20] if on_change == "replace" else [1, 2, 3, 4])
+    put_back(desk, aside)
+    for _run in range(2):
+        desk.blizzard()
+        desk.penguin()
+        assert len(ids(desk)) == 3

@@ -56,9 +56,6 @@ def gives_up(desk: Desk) -> None:
     assert desk.cli("dlq", "discard", NAME, "--yes").exit_code == 0
 
 
-# ------------------------------------------------------------------------------ an earlier journal
-
-
 def test_rows_that_an_earlier_journal_has_counted_are_told_as_such(desk):
     """Before, the same answer had lines of it in the table, and no row."""
     runs(desk)
@@ -94,9 +91,6 @@ def test_rows_that_an_earlier_journal_has_counted_are_told_as_such(desk):
     assert told in done["answer"]
 
 
-# ------------------------------------------------------------------------------ when it failed
-
-
 def test_when_it_failed_is_not_when_it_was_given_up(desk):
     """The time and the entry are those of the failure, whatever was said of the file since."""
     runs(desk)
@@ -106,9 +100,6 @@ def test_when_it_failed_is_not_when_it_was_given_up(desk):
     failure = why(desk)["failure"]
     assert failure["entry"] == number
     assert datetime.fromisoformat(failure["failed_at"]) == failed_at
-
-
-# ------------------------------------------------------------------------------ before the next run
 
 
 def comes_back_changed(desk: Desk) -> Path:
@@ -166,9 +157,6 @@ def test_a_file_with_the_same_lines_is_waiting_for_all(desk):
     all_say(desk, "waiting", "part_read")
     runs(desk)
     assert why(desk)["state"] == "in_table"
-
-
-# ------------------------------------------------------------------------------ read whole
 
 
 def with_bad_lines(desk: Desk) -> None:
