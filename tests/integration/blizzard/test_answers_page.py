@@ -81,9 +81,7 @@ class Morning:
 
     def __init__(self, folder: Path) -> None:
         self.desk = OpenTable(
-            folder,
-            {"fields": [ID, PRICE]},
-            error_handling={"on_bad_record": "quarantine"},
+            folder, {"fields": [ID, PRICE]}, error_handling={"on_bad_record": "quarantine"}
         )
         self.packed = gzip.compress(b'{"id": 6, "price": 1.25}\n', mtime=0)
         self.desk.land("a.ndjson", {"id": 1, "price": 9.5}, {"id": 2, "price": "12.50"})

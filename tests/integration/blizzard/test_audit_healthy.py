@@ -117,11 +117,7 @@ def clean_up(table: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "sink",
-    [
-        *(f"handoff: {one}" for one in ("journal", "staging", "direct")),
-        "commit: inline",
-    ],
+    "sink", [*(f"handoff: {one}" for one in ("journal", "staging", "direct")), "commit: inline"]
 )
 def test_every_hand_off_before_and_after_the_commit(tmp_path, sink):
     desk = Desk(tmp_path)

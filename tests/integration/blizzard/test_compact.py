@@ -57,8 +57,10 @@ def test_small_files_become_one_in_one_version_that_changes_no_data(desk):
     assert (again.entry, again.found.groups, desk.version) == (None, (), before + 1)
 
 
-def test_few_files_are_left_alone_until_there_are_enough(tmp_path):
-    desk = crowded(tmp_path, files=2)
+def test_few_files_and_large_ones_are_left_alone(tmp_path):
+    large = crowded(tmp_path / "large", file_size_mb=0.0005)
+    assert (large.worth().small, large.tidy().entry) == (0, None)
+    desk = crowded(tmp_path / "few", files=2)
     assert desk.tidy().entry is None
     assert "sink.compact.min_files" in desk.cli("compact").output
     desk.land("3.ndjson", {"id": 6, "user": "x"})
@@ -76,12 +78,6 @@ def test_files_that_are_just_written_are_left_alone(tmp_path):
     at_once = desk.said("compact", "--now")
     assert [one["files"] for one in at_once["groups"]] == [5]
     assert len(desk.active) == 5
-
-
-def test_files_that_are_large_enough_are_left_alone(tmp_path):
-    desk = crowded(tmp_path, file_size_mb=0.0005)
-    assert desk.worth().small == 0
-    assert desk.tidy().entry is None
 
 
 def test_each_partition_is_by_itself(tmp_path):

@@ -177,12 +177,7 @@ def test_a_replay_is_handed_off_whatever_the_hand_off_of_batches_is(
 
     assert [
         (row["id"], str(row["date"])) for row in sorted(desk.rows(), key=lambda r: r["id"])
-    ] == [
-        (1, "2024-01-01"),
-        (2, "2024-01-01"),
-        (3, "2024-01-02"),
-        (4, "2024-01-03"),
-    ]
+    ] == [(1, "2024-01-01"), (2, "2024-01-01"), (3, "2024-01-02"), (4, "2024-01-03")]
 
 
 def test_values_without_a_column_are_rescued_and_the_table_keeps_the_column(

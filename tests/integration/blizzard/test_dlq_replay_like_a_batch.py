@@ -217,10 +217,12 @@ def test_what_is_suggested_lets_the_lines_in(
     assert groups(desk) == []
 
 
-def test_rows_whose_partition_cannot_be_written_have_no_fix(tmp_path: Path) -> None:
+def test_rows_whose_partition_cannot_be_written_have_no_fix_and_some_lines_come_in(
+    tmp_path: Path,
+) -> None:
     desk = OpenTable(
         tmp_path / "desk",
-        {"fields": [ID, AT, {"name": "region", "type": "string"}]},
+        {"fields": [ID, AT, {"name": "region", "type": "string"}], "unknown_fields": "fail"},
         error_handling={"on_bad_record": "quarantine"},
         partition_by={"prefix_template": "region=%s", "timestamp_field": "at"},
     )
@@ -229,17 +231,12 @@ def test_rows_whose_partition_cannot_be_written_have_no_fix(tmp_path: Path) -> N
         "a.ndjson",
         f'{{"id": 1, {at}, "region": "eu"}}',
         f'{{"id": 2, {at}, "region": "{"x" * 300}"}}',
+        f'{{"id": "7", {at}, "region": "eu"}}',
+        f'{{"id": "8", {at}, "region": "eu", "x": 1}}',
     )
     desk.ingest()
-    (group,) = groups(desk)
+    some, none = groups(desk)
 
-    assert (group["code"], group["fix"]) == ("partition_value_too_long", None)
-
-
-def test_where_only_some_lines_come_in_it_says_how_many(tmp_path: Path) -> None:
-    schema = {"fields": [ID], "unknown_fields": "fail"}
-    desk = desk_of(tmp_path / "desk", schema, '{"id": "7"}', '{"id": "8", "x": 1}')
-    (group,) = groups(desk)
-
-    assert group["fix"] == {"key": "schema.coerce", "value": True, "lines": 1, "tried": 2}
+    assert some["fix"] == {"key": "schema.coerce", "value": True, "lines": 1, "tried": 2}
     assert "This setting accepts 1 of 2." in desk.cli("dlq", "list").stdout
+    assert (none["code"], none["fix"]) == ("partition_value_too_long", None)

@@ -118,9 +118,7 @@ def test_a_table_made_for_every_type_says_so_and_its_files_have_ids(tmp_path: Pa
     )
 
 
-def test_a_time_without_a_zone_is_added_only_to_a_table_that_is_made_for_it(
-    tmp_path: Path,
-) -> None:
+def test_a_time_without_a_zone_is_added_only_to_a_table_that_is_made_for_it(tmp_path: Path) -> None:
     """The files are held with the reason, never committed to a table that cannot hold them."""
     plain_ddl = "id BIGINT, at TIMESTAMP"
     for number, ddl in enumerate((plain_ddl, f"{plain_ddl}, user STRUCT<local: TIMESTAMP_NTZ>")):

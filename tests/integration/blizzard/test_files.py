@@ -35,11 +35,7 @@ def dated(desk: Desk, name: str, day: str) -> Path:
 
 
 def asks(desk: Desk, **question: object) -> Reconciliation:
-    reconciler = Reconciler(
-        desk.settings,
-        open_reader,
-        Clock(seconds=NOON.timestamp),
-    )
+    reconciler = Reconciler(desk.settings, open_reader, Clock(seconds=NOON.timestamp))
     return reconciler.reconcile(Question(**question))  # type: ignore[arg-type]
 
 

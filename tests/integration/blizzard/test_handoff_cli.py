@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from blizzard.cli.app import app
 from lakebed.types import Handoff
-from tests.support.processes import Ended, run
+from tests.support.processes import Ended
 from tests.support.tables import Penguin, TableDirectory, rows_of
 
 
@@ -100,9 +100,9 @@ def test_a_configuration_that_contradicts_the_table_is_exit_2(tmp_path: Path) ->
     table = TableDirectory(tmp_path / "table", handoff=Handoff.STAGING)
     (tmp_path / "events").mkdir()
     (tmp_path / "more").mkdir()
-    ended = run("blizzard", "-c", config(table), "--once")
-    assert ended.code == 2
-    assert "blizzard handoff set" in ended.err
+    ended = CliRunner().invoke(app, ["-c", str(config(table)), "--once"])
+    assert ended.exit_code == 2
+    assert "blizzard handoff set" in ended.stderr
 
 
 @pytest.mark.parametrize("arguments", [("carrier-pigeon",), ()])

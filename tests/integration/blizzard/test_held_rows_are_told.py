@@ -57,9 +57,7 @@ def test_blizzard_says_of_a_committed_entry_that_its_rows_are_held(desk):
     desk.penguin()
     (row,) = told(desk.cli("status", "--output", "json"))
     assert (row["committed_entry"], row["held_files"], row["held_rows"]) == (2, 1, 4)
-    assert row["held"] == [
-        {"code": "schema_refused", "reasons": [WHY], "files": 1, "rows": 4},
-    ]
+    assert row["held"] == [{"code": "schema_refused", "reasons": [WHY], "files": 1, "rows": 4}]
     shown = desk.cli("status").stdout
     assert "NOT in the table: 1 file with 4 rows, which penguin holds" in shown
     assert WHY in shown

@@ -150,9 +150,14 @@ def test_folders_that_look_like_partitions_are_partitions(there: Path, tmp_path:
     assert [row["region"] for row in ingested(file)] == ["eu", "us"]
 
 
-def test_bad_lines_that_were_seen_are_set_aside(there: Path) -> None:
-    put(there, "a.ndjson", {"id": 1})
-    assert "error_handling" not in yaml.safe_load(run(there, "--output", "-").stdout)
+def test_columns_are_counted_as_they_are_written_and_bad_lines_are_set_aside(there: Path) -> None:
+    put(there, "a.ndjson", {"id": 1, "user": {"a": 1, "b": 2}, "tags": [1], "none": None})
+    done = run(there, "--output", "-")
+    told = done.stderr.splitlines()
+    assert told[0].startswith("3 columns, 2 of them nested, from 1 record (")
+    assert told[1] == "1 field has no column yet: see the comments"
+    assert told[2] == "next, once it is in a file:"
+    assert "error_handling" not in yaml.safe_load(done.stdout)
     with (there / "a.ndjson").open("a") as to:
         to.write("broken\n")
     text = run(there, "--output", "-").stdout
@@ -160,28 +165,22 @@ def test_bad_lines_that_were_seen_are_set_aside(there: Path) -> None:
 
 
 def test_a_file_that_is_there_is_never_replaced_unasked(there: Path, tmp_path: Path) -> None:
+    """Nor one that was not there when the command began, and is when the lines are written."""
     put(there, "a.ndjson", {"id": 1})
     file = tmp_path / "p.yaml"
     file.write_text("mine")
     done = run(there, "--output", file)
     assert done.exit_code == 2
     assert "--force" in done.stderr
+    with pytest.raises(typer.Exit) as ended:
+        init._write(file, "source: {}\n", force=False)
+    assert ended.value.exit_code == 2
+    assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["p.yaml"]
     assert file.read_text() == "mine"
     assert run(there, "--output", file, "--force").exit_code == 0
     assert "source:" in file.read_text()
     left = {each.name for each in tmp_path.iterdir() if each.is_file()}
     assert left == {"p.yaml", "blizzard.schema.json"}
-
-
-def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
-    """It was not there when the command began, and is when the lines are written."""
-    file = tmp_path / "p.yaml"
-    file.write_text("mine")
-    with pytest.raises(typer.Exit) as ended:
-        init._write(file, "source: {}\n", force=False)
-    assert ended.value.exit_code == 2
-    assert [each.name for each in tmp_path.iterdir()] == ["p.yaml"]
-    assert file.read_text() == "mine"
 
 
 @pytest.mark.parametrize("force", [(), ("--force",)])
@@ -254,22 +253,16 @@ def test_wrong_arguments_are_refused() -> None:
         assert said in done.stderr, arguments
 
 
-@pytest.mark.parametrize(
-    ("below", "said"), [("", "the table of pipeline default itself"), ("sub", "inside the table")]
-)
-def test_what_every_other_command_would_refuse_is_not_written(
-    there: Path, tmp_path: Path, below: str, said: str
+def test_what_every_other_command_would_refuse_or_cannot_be_written_is_said(
+    there: Path, tmp_path: Path
 ) -> None:
-    put(there / below, "a.ndjson", {"id": 1})
-    file = tmp_path / "p.yaml"
-    done = run(there / below, "--table", there, "--inline", "--output", file)
-    assert done.exit_code == 2
-    assert f"error: source.path: is {said}" in done.stderr
-    assert not file.exists()
-
-
-def test_a_folder_that_cannot_be_written_is_said(there: Path, tmp_path: Path) -> None:
-    put(there, "a.ndjson", {"id": 1})
+    for below, said in (("sub", "inside the table"), ("", "the table of pipeline default itself")):
+        put(there / below, "a.ndjson", {"id": 1})
+        file = tmp_path / "p.yaml"
+        done = run(there / below, "--table", there, "--inline", "--output", file)
+        assert done.exit_code == 2
+        assert f"error: source.path: is {said}" in done.stderr
+        assert not file.exists()
     done = run(there, "--output", tmp_path / "nowhere/p.yaml")
     assert done.exit_code == 1
     assert "cannot write" in done.stderr
@@ -339,14 +332,6 @@ def test_many_files_that_are_left_out_are_counted(there: Path) -> None:
     assert told[19] == "warning: 19.csv is left out: it is not named like a file of JSON records"
     assert told[20] == "warning: 5 other files likewise"
     assert not any("warning" in line for line in told[21:])
-
-
-def test_columns_are_counted_as_they_are_written(there: Path) -> None:
-    put(there, "a.ndjson", {"id": 1, "user": {"a": 1, "b": 2}, "tags": [1], "none": None})
-    told = run(there, "--output", "-").stderr.splitlines()
-    assert told[0].startswith("3 columns, 2 of them nested, from 1 record (")
-    assert told[1] == "1 field has no column yet: see the comments"
-    assert told[2] == "next, once it is in a file:"
 
 
 def test_a_file_without_the_envelope_of_the_others_is_named(there: Path) -> None:

@@ -326,22 +326,21 @@ def test_what_penguin_holds_by_the_old_journal_is_not_given_up_in_silence(desk):
     assert "penguin holds 1 file of this journal" in refused.stderr
 
 
-@pytest.mark.parametrize("how", [("--empty",), ("--from", "default")])
-def test_a_journal_that_nothing_is_wrong_with_is_not_replaced(desk, how):
+def test_a_journal_that_nothing_is_wrong_with_is_not_replaced(desk):
+    """Nor for a pipeline that nobody knows, or arguments that make no sense."""
     a_past(desk)
     before = tree(desk.table)
-    refused = desk.run("journal", "new", *how, "--yes")
-    assert refused.exit_code == 1
-    assert "the journal is intact, so no new one is needed" in refused.stderr
+    for how in (("--empty",), ("--from", "default")):
+        refused = desk.run("journal", "new", *how, "--yes")
+        assert refused.exit_code == 1
+        assert "the journal is intact, so no new one is needed" in refused.stderr
+    for yes in ((), ("--yes",)):
+        refused = desk.run("journal", "new", "--from", "nobody", *yes)
+        assert refused.exit_code == 1
+        assert "--from nobody: no pipeline of this name has a journal" in refused.stderr
+    for wrong in (("new",), ("new", "--empty", "--from", "x"), ("--empty",)):
+        assert desk.run("journal", *wrong).exit_code == 2
     assert tree(desk.table) == before
-
-
-@pytest.mark.parametrize("yes", [(), ("--yes",)])
-def test_a_pipeline_that_nobody_knows_is_named(desk, yes):
-    a_past(desk)
-    refused = desk.run("journal", "new", "--from", "nobody", *yes)
-    assert refused.exit_code == 1
-    assert "--from nobody: no pipeline of this name has a journal" in refused.stderr
 
 
 def test_a_source_that_was_renamed_too_is_noticed(desk):
@@ -353,12 +352,6 @@ def test_a_source_that_was_renamed_too_is_noticed(desk):
     refused = desk.run("journal", "new", "--from", "default", "--yes", config=config)
     assert refused.exit_code == 1
     assert "has been read as 'default' and is now called 'logs'" in refused.stderr
-
-
-def test_arguments_that_make_no_sense_are_exit_2(desk):
-    assert desk.run("journal", "new").exit_code == 2
-    assert desk.run("journal", "new", "--empty", "--from", "x").exit_code == 2
-    assert desk.run("journal", "--empty").exit_code == 2
 
 
 class Mortal(Store):

@@ -7,7 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from typer.testing import CliRunner
 
+from blizzard.cli.app import app
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.lease import this_machine
 from blizzard.model.settings import PipelineSettings, SourceSettings
@@ -37,7 +39,6 @@ from tests.support.builders import (
     tree,
 )
 from tests.support.commands import Desk, told
-from tests.support.processes import run
 from tests.support.promotions import ID
 from tests.support.retractions import Taken
 from tests.support.writers import lease
@@ -142,9 +143,9 @@ def test_files_of_a_source_by_another_name_are_not_said_to_wait(desk):
 
 def test_the_program_refuses_it_with_exit_2(desk):
     """HOLES L26: before it asks Spark for anything."""
-    ended = run("blizzard", "-c", config(desk, moved(desk)), "--once")
-    assert ended.code == 2, ended.err
-    assert "source set default --same-files" in ended.err
+    ended = CliRunner().invoke(app, ["-c", str(config(desk, moved(desk))), "--once"])
+    assert ended.exit_code == 2, ended.output
+    assert "source set default --same-files" in ended.stderr
 
 
 @pytest.mark.parametrize("how", ["{}/in/", "file://{}/in", "{}/link", "in", "./link/../in"])
@@ -312,15 +313,10 @@ def test_a_wider_path_is_refused_and_other_folders_are_added_by_their_names(desk
     assert ids(desk) == [0, 1, 2, 3, 4]
 
 
-def test_arguments_that_make_no_sense_are_exit_2(desk):
-    place = moved(desk)
-    file = config(desk, place)
-    assert desk.run("source", "set", "default", config=file).exit_code == 2
-    assert desk.run("source", "set", "other", "--same-files", config=file).exit_code == 2
-
-
 def test_what_the_journal_does_not_know_cannot_have_been_moved(desk):
     file = config(desk, moved(desk))
+    assert desk.run("source", "set", "default", config=file).exit_code == 2
+    assert desk.run("source", "set", "other", "--same-files", config=file).exit_code == 2
     file.write_text(
         file.read_text().replace("source: {path", "sources: {more: {path").replace(", }", "}}", 1)
     )

@@ -70,13 +70,7 @@ SPELLINGS = (
     "…/orders-\\u202e1.ndjson",
     "day=1/ord…1.ndjson",
 )
-COMMANDS = (
-    ("why",),
-    ("retract",),
-    ("dlq", "show"),
-    ("dlq", "replay"),
-    ("dlq", "discard"),
-)
+COMMANDS = (("why",), ("retract",), ("dlq", "show"), ("dlq", "replay"), ("dlq", "discard"))
 
 
 @pytest.fixture(scope="module")

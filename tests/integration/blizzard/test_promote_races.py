@@ -194,8 +194,7 @@ def pair(tmp_path):
 @pytest.mark.parametrize("before", [True, False])
 def test_a_promotion_of_another_pipeline_is_noticed_before_and_after_the_rewriting(pair, before):
     one, other = pair
-    never = InProcessRunner()
-    never.rewrite = lambda *_given, **_named: pytest.fail("files were rewritten")
+    never = RewriteRace(before=lambda: pytest.fail("files were rewritten"))
     if before:
         one.promote("price")
     runner = never if before else RewriteRace(after=lambda: one.promote("price"))

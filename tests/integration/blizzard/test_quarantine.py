@@ -97,9 +97,7 @@ def waiting(bench: Bench) -> list[float]:
     ]
 
 
-def test_how_many_lines_wait_is_a_metric_of_every_run_also_after_a_snapshot(
-    tmp_path: Path,
-) -> None:
+def test_how_many_lines_wait_is_a_metric_of_every_run_also_after_a_snapshot(tmp_path: Path) -> None:
     put(tmp_path / "in", "a.ndjson", text([good(1), bad(1), BROKEN]))
     bench = bench_of(tmp_path)
     pipeline = bench.pipeline()

@@ -98,11 +98,7 @@ def after_the_sources_were_read(case):
     case.restore()
 
 
-MOMENTS = [
-    before_the_redo_is_committed,
-    before_the_sources_are_read,
-    after_the_sources_were_read,
-]
+MOMENTS = [before_the_redo_is_committed, before_the_sources_are_read, after_the_sources_were_read]
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

@@ -95,8 +95,7 @@ def test_rows_of_a_source_are_traced_and_taken_back(desk: Crowded) -> None:
 
 
 @pytest.mark.parametrize(
-    "where",
-    ["user = 'u1'", "place.city = 'c1'", "id = 1 AND _file IS NOT NULL"],
+    "where", ["user = 'u1'", "place.city = 'c1'", "id = 1 AND _file IS NOT NULL"]
 )
 def test_rows_are_erased_by_the_names_that_people_see(desk: Crowded, where: str) -> None:
     before = whole(desk)

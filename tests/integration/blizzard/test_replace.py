@@ -65,17 +65,6 @@ def test_new_content_takes_the_place_of_the_old_in_one_version(tmp_path):
     assert sorted(desk.ids()) == [1, 2, 30, 40, 50]
 
 
-def test_a_data_file_with_no_other_rows_goes_for_the_new_one(tmp_path):
-    desk = Taken(tmp_path)
-    desk.land("a.ndjson", {"id": 1})
-    desk.ingest()
-    desk.land("a.ndjson", {"id": 2})
-    desk.replace("a.ndjson", by="a.ndjson")
-    desk.penguin()
-    assert desk.ids() == [2]
-    assert balanced(desk) == {"in_table": 1, "retracted": 1}
-
-
 def test_another_file_takes_the_place_and_is_not_read_again(tmp_path):
     desk = landed(tmp_path)
     desk.land("late/c.ndjson", {"id": 9})

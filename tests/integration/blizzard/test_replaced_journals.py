@@ -55,8 +55,7 @@ def replaced(desk: Desk, clock: Clock | None = None) -> None:
     for path in (desk.table / journal_folder("default")).iterdir():
         path.unlink()
     Store(str(desk.table), no_options()).replace(
-        "_blizzard/default/receipt.json",
-        b'{"journal": "gone", "sequence": 1, "digest": "ab"}\n',
+        "_blizzard/default/receipt.json", b'{"journal": "gone", "sequence": 1, "digest": "ab"}\n'
     )
     done = desk.run("journal", "new", "--empty", "--yes", clock=clock)
     assert done.exit_code == 0, done.output

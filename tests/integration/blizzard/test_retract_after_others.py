@@ -31,10 +31,16 @@ def change(desk, where, **updates):
 
 
 def test_rows_of_a_file_that_an_update_wrote_are_found_and_taken_back(desk):
+    """How many rows go is known before anything is done."""
     change(desk, "id = 3", name="'changed'")
     traced = desk.cli("trace", "--where", "name = 'changed'", "--output", "json")
     assert traced.exit_code == 0, traced.output
     assert json.loads(traced.stdout)["values"]["name"] == "changed"
+    shown = desk.cli("retract", "b.ndjson")
+    assert shown.exit_code == 1, shown.output
+    assert "pipeline default: 2 rows of 1 source file" in shown.stdout
+    assert "identified by _file" in shown.stdout
+    assert json.loads(desk.cli("retract", "b.ndjson", "--output", "json").stdout)["rows"] == 2
     assert dict(desk.take_back("b.ndjson").rows) == {"in:b.ndjson": 2}
     assert desk.ids() == [1, 2]
 
@@ -58,15 +64,6 @@ def test_rows_that_an_update_has_moved_to_another_partition_go_too(tmp_path):
     assert [one.partition_values for one in found.unnamed] == [{"date": "2024-01-03"}]
     desk.take_back("date=2024-01-01/a.ndjson")
     assert desk.ids() == [2, 3]
-
-
-def test_how_many_rows_go_is_known_before_anything_is_done(desk):
-    change(desk, "id = 3", name="'changed'")
-    shown = desk.cli("retract", "b.ndjson")
-    assert shown.exit_code == 1, shown.output
-    assert "pipeline default: 2 rows of 1 source file" in shown.stdout
-    assert "identified by _file" in shown.stdout
-    assert json.loads(desk.cli("retract", "b.ndjson", "--output", "json").stdout)["rows"] == 2
 
 
 def test_files_without_such_rows_are_left_alone(desk):

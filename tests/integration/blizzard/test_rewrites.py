@@ -250,37 +250,26 @@ def kinds(desk: Crowded) -> list[str]:
 
 
 @each_command
-def test_a_batch_that_is_journaled_while_files_are_written_does_no_harm(
-    tmp_path: Path, name: str
+@pytest.mark.parametrize("first", ["batch", "command"])
+def test_a_batch_that_runs_meanwhile_does_no_harm_whichever_is_journaled_first(
+    tmp_path: Path, name: str, first: str
 ) -> None:
     desk, operation = begun(tmp_path, name)
-
-    def batch() -> None:
-        lands(desk)
-        desk.blizzard()
-
-    operation.run(desk, RewriteRace(after=batch, times=1))
-    assert kinds(desk)[-2:] == ["batch", operation.kind]
-    assert desk.events_of_penguin(EntryRejected) == []
-    price = 50 if name == "promote" else None
-    assert seen(desk) == sorted([*operation.after, (5, price)])
-    assert len(desk.active) == 2 or name != "compact"
-
-
-@each_command
-def test_a_batch_that_runs_meanwhile_is_journaled_after_it(tmp_path: Path, name: str) -> None:
-    desk, operation = begun(tmp_path, name)
-
-    class Beside(InProcessRunner):
-        def run(self, *given: Any) -> Any:
-            done = super().run(*given)
-            operation.run(desk, InProcessRunner())
-            return done
-
     lands(desk)
-    desk.ends_well()
-    assert pipeline_of(desk.settings, Beside()).step()
-    assert kinds(desk)[-2:] == [operation.kind, "batch"]
+    if first == "batch":
+        operation.run(desk, RewriteRace(after=desk.blizzard, times=1))
+    else:
+
+        class Beside(InProcessRunner):
+            def run(self, *given: Any) -> Any:
+                done = super().run(*given)
+                operation.run(desk, InProcessRunner())
+                return done
+
+        desk.ends_well()
+        assert pipeline_of(desk.settings, Beside()).step()
+    expected = ["batch", operation.kind]
+    assert kinds(desk)[-2:] == (expected if first == "batch" else expected[::-1])
     assert desk.events_of_penguin(EntryRejected) == []
     price = 50 if name == "promote" else None
     assert seen(desk) == sorted([*operation.after, (5, price)])

@@ -18,14 +18,7 @@ from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.layout import entry_sequence, journal_entry, receipt
 from lakebed.storage.store import Reader, Store
 from penguin.pipeline import InlineCommitter
-from tests.support.builders import (
-    Hands,
-    ndjson,
-    no_options,
-    put,
-    rows,
-    tree,
-)
+from tests.support.builders import Hands, ndjson, no_options, put, rows, tree
 from tests.support.commands import WIDTH, told
 from tests.support.processes import finish, start
 from tests.support.writers import lease, machine
@@ -237,8 +230,9 @@ def test_declared_columns_that_do_not_fit_the_table_are_told(desk):
     assert "[schema_conflict]" in done.stdout
 
 
-def test_the_first_line_counts_pipelines_the_worst_first():
-    for healths, line in (
+@pytest.mark.parametrize(
+    ("healths", "line"),
+    [
         (
             ["ok", "warning", "failing", "ok", "warning"],
             "5 pipelines: 1 failing, 2 need attention, 2 ok",
@@ -246,8 +240,10 @@ def test_the_first_line_counts_pipelines_the_worst_first():
         (["warning"], "1 pipeline: needs attention"),
         (["warning"] * 2, "2 pipelines: need attention"),
         (["ok"] * 3, "3 pipelines: ok"),
-    ):
-        assert headline(healths) == line
+    ],
+)
+def test_the_first_line_counts_pipelines_the_worst_first(healths, line):
+    assert headline(healths) == line
 
 
 def test_watching_has_a_screen_of_its_own(desk, monkeypatch):

@@ -214,9 +214,7 @@ def test_before_there_is_a_table_it_says_so(desk: Rescued) -> None:
 def test_a_row_that_waits_in_quarantine_is_found(tmp_path: Path) -> None:
     name = {"name": "name", "type": "string"}
     desk = Taken(
-        tmp_path,
-        {"fields": [ID, name]},
-        more={"error_handling": {"on_bad_record": "quarantine"}},
+        tmp_path, {"fields": [ID, name]}, more={"error_handling": {"on_bad_record": "quarantine"}}
     )
     bad = '{"id": "no number", "name": "ada"}'
     desk.land("a.ndjson", {"id": 1, "name": "eve"}, bad, '{"name": "ada"')

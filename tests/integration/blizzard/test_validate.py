@@ -45,14 +45,11 @@ def desk(tmp_path: Path) -> Checked:
     return Checked(tmp_path / "desk")
 
 
-def test_a_configuration_without_a_fault(desk: Checked) -> None:
-    done = desk.run()
-    assert done.stdout == "ok      configuration: 1 pipeline, 1 table\n"
-    assert done.exit_code == 0
-    assert not desk.table.exists()
-
-
 def test_faults_of_either_program_are_told_once_and_end_it(desk: Checked) -> None:
+    done = desk.run()
+    assert (done.exit_code, done.stdout) == (0, "ok      configuration: 1 pipeline, 1 table\n")
+    assert not desk.table.exists()
+    assert "properties" in json.loads(desk.run("--json-schema").stdout)
     desk.write(
         source={"path": str(desk.landing.folder), "batch_size": 0},
         tables={"t": {"table_uri": str(desk.table), "table_properties": {"delta.x": "y"}}},
@@ -63,19 +60,25 @@ def test_faults_of_either_program_are_told_once_and_end_it(desk: Checked) -> Non
     assert done.stderr.count("source.batch_size") == 1
 
 
-def test_a_sink_that_no_table_commits_is_told(desk: Checked) -> None:
+def test_a_sink_that_no_table_commits_is_told_also_by_status_and_dry_run(desk: Checked) -> None:
     desk.write(tables={"t": {"table_uri": f"{desk.table}s"}})
     warning = desk.rows()["default"]
     assert warning["result"] == "warning"
     assert f"{desk.table}, which is none of the tables" in warning["message"]
     assert desk.run().exit_code == 0
+    for words in (("status",), ("--dry-run",)):
+        done = desk.cli(*words)
+        assert done.exit_code == 0, done.output
+        assert "which is none of the tables that penguin commits" in done.output
     desk.write(sink={"path": str(desk.table), "commit": "inline"}, tables={})
     assert "default" not in desk.rows()
     desk.write(tables={})
     assert "sink.commit: inline" in desk.rows()["default"]["message"]
 
 
-def test_online_says_what_a_start_would_do_and_writes_nothing(desk: Checked) -> None:
+def test_online_says_what_a_start_would_do_and_compares_the_columns_with_the_table(
+    desk: Checked,
+) -> None:
     desk.landing.write("a.ndjson", b'{"id": 1}\n')
     rows = desk.rows("--online")
     assert {each["result"] for each in rows.values()} == {"ok"}
@@ -83,10 +86,6 @@ def test_online_says_what_a_start_would_do_and_writes_nothing(desk: Checked) -> 
     assert rows["default, sink"]["message"] == "will be created"
     assert "penguin creates it" in rows["table t"]["message"]
     assert not desk.table.exists()
-
-
-def test_online_compares_the_columns_with_the_table(desk: Checked) -> None:
-    desk.landing.write("a.ndjson", b'{"id": 1}\n')
     desk.blizzard()
     desk.penguin()
     said = desk.rows("--online")["default"]["message"]
@@ -106,17 +105,3 @@ def test_online_finds_what_is_missing(desk: Checked) -> None:
     assert "JAVA_HOME" in rows["java"]["message"]
     assert rows["default, dead letter queue"]["code"] == "store_denied"
     assert desk.run("--online", java=False).exit_code == 2
-
-
-def test_the_schema_for_editors_is_printed(desk: Checked) -> None:
-    assert "properties" in json.loads(desk.run("--json-schema").stdout)
-
-
-def test_status_and_dry_run_warn_too_where_penguin_has_another_table(desk: Checked) -> None:
-    document = yaml.safe_load(desk.file.read_text())
-    document["tables"] = {"t": {"table_uri": str(desk.table) + "2"}}
-    desk.file.write_text(yaml.safe_dump(document))
-    for words in (("status",), ("--dry-run",)):
-        done = desk.cli(*words)
-        assert done.exit_code == 0, done.output
-        assert "which is none of the tables that penguin commits" in done.output

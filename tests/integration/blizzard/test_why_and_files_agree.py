@@ -69,10 +69,16 @@ def test_rows_of_earlier_content_that_a_restore_took_out_are_not_in(tmp_path):
     assert "stay beside it" not in lake.said("a.ndjson")
 
 
-def test_rows_to_be_replaced_that_a_restore_took_out_are_not_in(tmp_path):
+def test_rows_to_be_replaced_or_retracted_that_a_restore_took_out_are_not_in(tmp_path):
     lake = asked(tmp_path)
-    lake.land("a.ndjson", {"id": 1}, {"id": 2})
+    for name in ("a", "b"):
+        lake.land(f"{name}.ndjson", {"id": 1}, {"id": 2})
     lake.ingest()
+    lake.cli("retract", "b.ndjson", "--yes")
+    lake.restore(0)
+    assert lake.states("b.ndjson") == ("removed", "removed", 1)
+    lake.restore(1)
+    lake.penguin()
     lake.cli("retract", "a.ndjson", "--replace", "a.ndjson", "--yes")
     lake.restore(0)
     assert "in the table" not in lake.said("a.ndjson").partition("Until then")[2]
@@ -81,15 +87,6 @@ def test_rows_to_be_replaced_that_a_restore_took_out_are_not_in(tmp_path):
     assert before == ["removed"]
     lake.penguin()
     assert "which are in the table" not in lake.cli("files").stdout
-
-
-def test_rows_to_be_retracted_that_a_restore_took_out_are_not_in(tmp_path):
-    lake = asked(tmp_path)
-    lake.land("a.ndjson", {"id": 1}, {"id": 2})
-    lake.ingest()
-    lake.cli("retract", "a.ndjson", "--yes")
-    lake.restore(0)
-    assert lake.states("a.ndjson") == ("removed", "removed", 1)
 
 
 def test_a_part_of_the_rows_removed_keeps_the_day_open(tmp_path):
