@@ -23,6 +23,7 @@ from lakebed.telemetry.logs import log_events
 from lakebed.types import LogFormat, LogLevel
 
 STARTED = BatchStarted(pipeline="events", entry=7, files=4, bytes=2048, units=2)
+WATCHED = SourcesWatched(pipeline="events", places=("s3://b/in",), every_secs=10)
 
 
 def terminal() -> Console:
@@ -74,7 +75,7 @@ def test_a_log_line_is_printed_whole_and_just_as_it_is():
     assert line.endswith("starting Spark on spark://[bold]" + "x" * 200)
 
 
-def test_batches_come_and_go_and_leave_no_thread():
+def test_batches_and_waits_come_and_go_and_leave_no_thread():
     before = set(threading.enumerate())
     display = BatchDisplay(terminal())
     for _ in range(2):
@@ -84,12 +85,11 @@ def test_batches_come_and_go_and_leave_no_thread():
         display.emit(UnitsEnded(pipeline="other"))
         display.emit(BatchProgress(pipeline="events", records=1))
         display.emit(UnitsEnded(pipeline="never began"))
+        display.emit(WATCHED)
+    display.emit(StopRequested(signal="SIGINT"))
     for thread in set(threading.enumerate()) - before:
         thread.join(300)
     assert set(threading.enumerate()) <= before
-
-
-WATCHED = SourcesWatched(pipeline="events", places=("s3://b/in",), every_secs=10)
 
 
 def test_a_pipeline_that_waits_says_for_what_and_counts_down():
@@ -116,13 +116,3 @@ def test_a_pipeline_that_waits_says_for_what_and_counts_down():
         assert words in shown(console)
     last = shown(console).rpartition("0/4 files")[2]
     assert "watching s3://b/in" in last
-
-
-def test_no_thread_is_left_of_a_line_that_waits():
-    before = set(threading.enumerate())
-    display = BatchDisplay(terminal())
-    display.emit(WATCHED)
-    display.emit(StopRequested(signal="SIGINT"))
-    for thread in set(threading.enumerate()) - before:
-        thread.join(300)
-    assert set(threading.enumerate()) <= before

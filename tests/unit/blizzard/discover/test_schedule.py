@@ -59,6 +59,13 @@ class Sources:
             made, open_source=self.open, pace=pace or made.pace, pause=lambda _secs: None
         )
 
+    def begin(self, meanwhile: Callable[[Pipeline], object]) -> Pipeline:
+        """Begin a pipeline, during whose batches something happens."""
+        begun: list[Pipeline] = []
+        self.bench.runner = Meanwhile(lambda: meanwhile(begun[0]))
+        begun.append(self.pipeline())
+        return begun[0]
+
     def land(self, name: str, number: int = 1) -> None:
         put(self.root, name, ndjson(rows(number)))
 
@@ -203,10 +210,7 @@ def test_the_next_batch_is_discovered_while_one_runs(tmp_path: Path) -> None:
     limited(sources, 2)
     for number in range(5):
         sources.land(f"a/{number}.ndjson")
-    running: list[Pipeline] = []
-    sources.bench.runner = Meanwhile(lambda: ahead_of(running[0]).wait(300))
-    pipeline = sources.pipeline()
-    running.append(pipeline)
+    pipeline = sources.begin(lambda running: ahead_of(running).wait(300))
     assert pipeline.step()
     assert sources.looked() == ["a", "a"], "once before the batch, and once while it ran"
     sources.bench.runner = pipeline.runner = InProcessRunner()
@@ -224,15 +228,12 @@ def test_to_drain_a_source_it_is_looked_at_once_for_each_batch(tmp_path: Path) -
     limited(sources, 2)
     for number in range(6):
         sources.land(f"a/{number}.ndjson")
-    running: list[Pipeline] = []
 
-    def wait() -> None:
-        if running[0]._schedule._ahead is not None:
-            ahead_of(running[0]).wait(300)
+    def wait(running: Pipeline) -> None:
+        if running._schedule._ahead is not None:
+            ahead_of(running).wait(300)
 
-    sources.bench.runner = Meanwhile(wait)
-    pipeline = sources.pipeline()
-    running.append(pipeline)
+    pipeline = sources.begin(wait)
     while pipeline.step():
         pass
     assert len(sources.ingested()) == 6
@@ -329,15 +330,12 @@ def test_a_look_ahead_that_fails_is_made_again_by_the_next_step(tmp_path: Path) 
     limited(sources, 1)
     for number in range(3):
         sources.land(f"a/{number}.ndjson")
-    running: list[Pipeline] = []
 
-    def trouble() -> None:
-        ahead_of(running[0]).wait(300)
+    def trouble(running: Pipeline) -> None:
+        ahead_of(running).wait(300)
         sources.fails.clear()
 
-    sources.bench.runner = Meanwhile(trouble)
-    pipeline = sources.pipeline()
-    running.append(pipeline)
+    pipeline = sources.begin(trouble)
     opened = sources.open
 
     def first_only(place: Location) -> Reader:

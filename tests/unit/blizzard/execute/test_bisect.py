@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from blizzard.events import JobSplit
 from blizzard.execute.bisect import may_be_a_death
-from blizzard.execute.runner import Attempts, RunFailed, RunnerDied, WorkersDied
+from blizzard.execute.runner import Attempts, RunFailed, Runner, RunnerDied, WorkersDied
 from blizzard.model.progress import Report
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from lakebed.errors import JournalConflict, LakeError, StoreDenied
@@ -19,26 +20,35 @@ from tests.support.runner import InProcessRunner, RunsOnly
 
 @dataclass
 class Deadly(RunsOnly):
-    """A runner whose workers die whenever they touch a file of a certain name."""
+    """A runner that comes to an end whenever it touches a file of a certain name."""
 
-    poison: str
+    error: BaseException
+    poison: str = ""
     jobs: list[int] = field(default_factory=list)
     parallelism: int = 2
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         self.jobs.append(len(units))
         if any(self.poison in file.path for unit in units for file in unit.files):
-            raise WorkersDied("the Python workers of a job died")
+            raise self.error
         return InProcessRunner().run(units, work)
+
+
+KILLED = SystemExit("killed")
+
+
+def bench_of(root: Path, runner: Runner, *names: str, **given: Any) -> Bench:
+    """Land files of two rows each for a pipeline."""
+    for name in names or ("a.ndjson",):
+        put(root / "in", name, ndjson(rows(2)))
+    return Bench(pipeline_settings(root / "in", root / "table"), runner=runner, **given)
 
 
 def test_a_file_that_kills_its_worker_is_named_alone_and_the_rest_goes_on(tmp_path: Path) -> None:
     """W19: by halving, down to the single file."""
-    for number in range(20):
-        put(tmp_path / "in", f"{number:02d}.ndjson", ndjson(rows(2)))
-    put(tmp_path / "in", "05-poison.ndjson", ndjson(rows(2)))
-    runner = Deadly("poison")
-    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=runner)
+    runner = Deadly(WorkersDied("the Python workers of a job died"), "poison")
+    names = (f"{number:02d}.ndjson" for number in range(20))
+    bench = bench_of(tmp_path, runner, *names, "05-poison.ndjson")
     bench.pipeline().step()
     entry = bench.entries()[1]
     failed = [record for record in entry.sources if record.failure]
@@ -68,15 +78,7 @@ def drained_after(bench: Bench, runs: int) -> list[tuple[str, str | None]]:
 
 def test_a_spark_that_is_down_for_many_runs_is_no_death_of_a_file(tmp_path: Path) -> None:
     """HOLES L25: the process lives and says why; whoever starts it once an hour loses nothing."""
-
-    class Down(RunsOnly):
-        parallelism = 2
-
-        def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-            raise RunFailed("Spark did not start on spark://nowhere:7077")
-
-    put(tmp_path / "in", "a.ndjson", ndjson(rows(2)))
-    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=Down())
+    bench = bench_of(tmp_path, Deadly(RunFailed("Spark did not start on spark://nowhere:7077")))
 
     assert drained_after(bench, 12) == [("a.ndjson", None)]
 
@@ -98,11 +100,8 @@ class KilledInTheRun(RunsOnly):
 @pytest.mark.parametrize("reports", [False, True])
 def test_a_start_counts_from_the_first_report_of_a_unit_on(tmp_path: Path, reports: bool) -> None:
     """HOLES L25: who is killed while Spark starts, or waits for executors, died of no file."""
-    put(tmp_path / "in", "a.ndjson", ndjson(rows(2)))
     made: list[Attempts] = []
-    bench = Bench(
-        pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=KilledInTheRun(made, reports)
-    )
+    bench = bench_of(tmp_path, KilledInTheRun(made, reports))
     for _ in range(12):
         made.append(Attempts("default", lambda _event: None, units_report=True))
         pipeline = bench.again().pipeline()
@@ -128,8 +127,7 @@ class TakesNoEntry(Store):
 
 def test_a_journal_that_cannot_be_written_is_no_death_of_a_file(tmp_path: Path) -> None:
     """HOLES L25: the batch came to nothing, and the process lived to tell it."""
-    put(tmp_path / "in", "a.ndjson", ndjson(rows(2)))
-    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), store=TakesNoEntry)
+    bench = bench_of(tmp_path, InProcessRunner(), store=TakesNoEntry)
 
     assert drained_after(bench, 12) == [("a.ndjson", None)]
 
@@ -147,26 +145,15 @@ def test_a_panic_of_a_library_is_no_death() -> None:
 
 def test_what_runs_the_units_and_dies_with_them_counts(tmp_path: Path) -> None:
     """W19: a file that takes Spark's own process down must not stop a pipeline for ever."""
-
-    class TakesSparkDown(RunsOnly):
-        parallelism = 2
-
-        def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-            raise RunnerDied("Spark is gone; it is being restarted")
-
-    put(tmp_path / "in", "a.ndjson", ndjson(rows(2)))
-    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=TakesSparkDown())
+    bench = bench_of(tmp_path, Deadly(RunnerDied("Spark is gone; it is being restarted")))
 
     assert drained_after(bench, 5) == [("a.ndjson", "worker_died")]
 
 
 def test_no_note_of_a_start_stays_behind_an_entry(tmp_path: Path) -> None:
     """Be it this process's note or that of one that died."""
-    put(tmp_path / "in", "a.ndjson", ndjson(rows(2)))
     made: list[Attempts] = [Attempts("default", lambda _event: None, units_report=True)]
-    bench = Bench(
-        pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=KilledInTheRun(made, True)
-    )
+    bench = bench_of(tmp_path, KilledInTheRun(made, True))
     pipeline = bench.pipeline()
     pipeline._attempts = made[0]
     with pytest.raises(SystemExit):
@@ -194,19 +181,8 @@ def test_a_file_that_kills_the_driver_is_given_up_alone_and_the_rest_goes_on(
     tmp_path: Path,
 ) -> None:
     """W19: each start takes fewer files, until the one that does it is alone."""
-
-    class KillsTheProcess(RunsOnly):
-        parallelism = 2
-
-        def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-            if any("poison" in file.path for unit in units for file in unit.files):
-                raise SystemExit("killed")
-            return InProcessRunner().run(units, work)
-
-    for number in range(8):
-        put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(2)))
-    put(tmp_path / "in", "5-poison.ndjson", ndjson(rows(2)))
-    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=KillsTheProcess())
+    names = (f"{number}.ndjson" for number in range(8))
+    bench = bench_of(tmp_path, Deadly(KILLED, "poison"), *names, "5-poison.ndjson")
     starts = 0
     while not survives(bench):
         starts += 1
@@ -222,16 +198,7 @@ def test_a_file_that_kills_the_driver_is_given_up_alone_and_the_rest_goes_on(
 
 def test_a_process_that_was_killed_twice_takes_the_whole_batch_again(tmp_path: Path) -> None:
     """Restarts for other reasons make no small files."""
-
-    class Killed(RunsOnly):
-        parallelism = 2
-
-        def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-            raise SystemExit("killed")
-
-    for number in range(8):
-        put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(2)))
-    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=Killed())
+    bench = bench_of(tmp_path, Deadly(KILLED), *(f"{number}.ndjson" for number in range(8)))
     for _ in range(2):
         with pytest.raises(SystemExit):
             bench.again().pipeline().step()

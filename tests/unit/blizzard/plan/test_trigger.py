@@ -65,40 +65,6 @@ def test_rows_of_many_partitions_wait_until_they_fill_a_file_of_each() -> None:
     assert not is_full(files, POLICY, parallelism=2, forecast=Forecast(partitions=2.1))
 
 
-def test_the_settings_decide_how_long_small_files_wait(tmp_path: Path) -> None:
-    """With a polling pipeline and a clock that a test moves."""
-    put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
-    settings = pipeline_settings(tmp_path / "in", tmp_path / "table")
-    patient = replace(
-        settings, sink=replace(settings.sink, rolling=RollingPolicy(inactivity=100, rollover=1000))
-    )
-    bench = Bench(patient, once=False)
-    pipeline = bench.pipeline()
-
-    assert not pipeline.step()
-    bench.hands.at += 99
-    assert not pipeline.step()
-    bench.hands.at += 1
-    assert pipeline.step()
-
-
-def test_files_that_keep_coming_wait_no_longer_than_the_rollover(tmp_path: Path) -> None:
-    """Inactivity never comes, so age decides."""
-    settings = pipeline_settings(tmp_path / "in", tmp_path / "table")
-    busy = replace(
-        settings, sink=replace(settings.sink, rolling=RollingPolicy(inactivity=100, rollover=250))
-    )
-    bench = Bench(busy, once=False)
-    pipeline = bench.pipeline()
-    steps = []
-    for number in range(4):
-        put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(1)))
-        steps.append(pipeline.step())
-        bench.hands.at += 90
-
-    assert steps == [False, False, False, True]
-
-
 def test_a_store_whose_clock_is_ahead_delays_nothing_for_ever(tmp_path: Path) -> None:
     """A file from the future has arrived when we first saw it (L22)."""
     put(tmp_path / "in", "a.ndjson", ndjson(rows(1)))

@@ -3,6 +3,7 @@
 import os
 import random
 import string
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,42 +23,41 @@ from lakebed.documents.records import ColumnStatistics
 from lakebed.types import FieldType
 from tests.support.builders import ID_AND_NAME
 
+SCHEMA = ID_AND_NAME.arrow()
 
-def test_a_dictionary_is_chosen_by_the_data_column_by_column(tmp_path: Path) -> None:
-    schema = Schema(
-        (
-            Field(name="fresh", type=FieldType.STRING),
-            Field(name="same", type=FieldType.STRING),
-            Field(name="few", type=FieldType.INT64),
-        )
-    ).arrow()
-    rows = 5_000
-    batch = pa.RecordBatch.from_arrays(
-        [
-            pa.array([f"value {number}" for number in range(rows)]),
-            pa.array(["again"] * rows),
-            pa.array([number % 10 for number in range(rows)], pa.int64()),
-        ],
-        schema=schema,
+
+def writer(
+    folder: Path, policy: RollingPolicy | None = None, *, schema: pa.Schema = SCHEMA
+) -> RollingWriter:
+    return RollingWriter(
+        schema=schema, policy=policy or RollingPolicy(), marks={}, folder=folder, clock=Clock()
     )
-    writer = RollingWriter(
-        schema=schema, policy=RollingPolicy(), marks={}, folder=tmp_path, clock=Clock()
-    )
-    list(writer.write(batch, "a"))
-    (closed,) = writer.close()
-    group = pq.read_metadata(closed.path).row_group(0)
-
-    dictionaries = {
-        group.column(index).path_in_schema: group.column(index).has_dictionary_page
-        for index in range(group.num_columns)
-    }
-    assert dictionaries == {"fresh": False, "same": True, "few": True}
 
 
-def compression_of(path: Path) -> dict[str, str]:
+def write_all(target: RollingWriter, batches: Iterable[pa.RecordBatch]) -> list[ClosedFile]:
+    closed = [file for each in batches for file in target.write(each, "s:a")]
+    return closed + list(target.close())
+
+
+def columns_of(path: Path, fact: str) -> dict[str, Any]:
+    """Return what a file says of each column of its first row group."""
     group = pq.read_metadata(path).row_group(0)
     columns = [group.column(index) for index in range(group.num_columns)]
-    return {column.path_in_schema: column.compression for column in columns}
+    return {column.path_in_schema: getattr(column, fact) for column in columns}
+
+
+def test_a_dictionary_is_chosen_by_the_data_column_by_column(tmp_path: Path) -> None:
+    rows = range(5_000)
+    table = pa.table(
+        {
+            "fresh": [f"value {number}" for number in rows],
+            "same": ["again" for _ in rows],
+            "few": [number % 10 for number in rows],
+        }
+    )
+    (closed,) = write_all(writer(tmp_path, schema=table.schema), table.to_batches())
+    dictionaries = columns_of(closed.path, "has_dictionary_page")
+    assert dictionaries == {"fresh": False, "same": True, "few": True}
 
 
 def test_numbers_that_compression_hardly_makes_smaller_are_left_as_they_are(tmp_path: Path) -> None:
@@ -74,14 +74,10 @@ def test_numbers_that_compression_hardly_makes_smaller_are_left_as_they_are(tmp_
             "list": [[at / 3] for at in moments.tolist()],
         }
     )
-    writer = RollingWriter(
-        schema=table.schema, policy=RollingPolicy(), marks={}, folder=tmp_path, clock=Clock()
-    )
-    for batch in table.to_batches(max_chunksize=5_000):
-        list(writer.write(batch, "a"))
-    (closed,) = writer.close()
+    batches = table.to_batches(max_chunksize=5_000)
+    (closed,) = write_all(writer(tmp_path, schema=table.schema), batches)
 
-    assert compression_of(closed.path) == {
+    assert columns_of(closed.path, "compression") == {
         "number": "SNAPPY",
         "at": "UNCOMPRESSED",
         "seldom": "SNAPPY",
@@ -117,15 +113,12 @@ NESTED = Schema(
 
 def written(rows: list[dict[str, Any]], folder: Path) -> Path:
     """Write rows in two batches, of which the second is a part of a larger one."""
-    writer = RollingWriter(
-        schema=NESTED.arrow(), policy=RollingPolicy(), marks={}, folder=folder, clock=Clock()
-    )
+    target = writer(folder, schema=NESTED.arrow())
     batch = pa.RecordBatch.from_pylist(rows, schema=NESTED.arrow())
     half = len(rows) // 2
-    list(writer.write(batch.slice(0, half), "a"))
-    writer.compact()
-    list(writer.write(batch.slice(half), "a"))
-    (closed,) = writer.close()
+    list(target.write(batch.slice(0, half), "a"))
+    target.compact()
+    (closed,) = write_all(target, [batch.slice(half)])
     return closed.path
 
 
@@ -144,12 +137,7 @@ def test_nested_rows_are_written_as_they_are_with_dictionaries_by_leaf(tmp_path:
     assert pq.read_table(path).to_pylist() == (
         pa.Table.from_pylist(rows, schema=NESTED.arrow()).to_pylist()
     )
-    group = pq.read_metadata(path).row_group(0)
-    dictionaries = {
-        group.column(index).path_in_schema: group.column(index).has_dictionary_page
-        for index in range(group.num_columns)
-    }
-    assert dictionaries == {
+    assert columns_of(path, "has_dictionary_page") == {
         "user.fresh": False,
         "user.same": True,
         "user.price": True,
@@ -181,30 +169,10 @@ def test_every_field_of_a_file_has_its_id(tmp_path: Path) -> None:
     assert int(element.metadata[FIELD_ID]) == field_id(("items", "element"))
 
 
-SCHEMA = ID_AND_NAME.arrow()
-
-
-def writer(folder: Path, policy: RollingPolicy | None = None) -> RollingWriter:
-    return RollingWriter(
-        schema=SCHEMA,
-        policy=policy or RollingPolicy(),
-        marks={"pipeline": "events", "journal": "j-1"},
-        folder=folder,
-        clock=Clock(),
-    )
-
-
 def batch(number: int, start: int = 0) -> pa.RecordBatch:
     chance = random.Random(start)
     names = ["".join(chance.choices(string.ascii_letters, k=40)) for _ in range(number)]
     return pa.record_batch([pa.array(range(start, start + number)), pa.array(names)], schema=SCHEMA)
-
-
-def write_all(
-    target: RollingWriter, batches: list[pa.RecordBatch], source: str = "s:a"
-) -> list[ClosedFile]:
-    closed = [file for each in batches for file in target.write(each, source)]
-    return closed + list(target.close())
 
 
 def test_a_required_column_is_required_in_parquet(tmp_path):
@@ -241,10 +209,8 @@ FLOATS = pa.schema([("x", pa.float64()), ("in", pa.struct([("y", pa.float32())])
 
 def test_floats_have_bounds_unless_one_is_infinite(tmp_path):
     rows = [{"x": -0.5, "in": {"y": 1.5}}, {"x": 2.5, "in": {"y": float("inf")}}]
-    target = RollingWriter(
-        schema=FLOATS, policy=RollingPolicy(), marks={}, folder=tmp_path, clock=Clock()
-    )
-    (closed,) = write_all(target, [pa.RecordBatch.from_pylist(rows, FLOATS)])
+    batch = pa.RecordBatch.from_pylist(rows, FLOATS)
+    (closed,) = write_all(writer(tmp_path, schema=FLOATS), [batch])
     assert closed.statistics == {
         "x": ColumnStatistics(null_count=0, minimum=-0.5, maximum=2.5),
         "in.y": ColumnStatistics(null_count=0),

@@ -38,6 +38,8 @@ def writer(
     policy: RollingPolicy | None = None,
     hands: Hands | None = None,
     kind: type[RollingWriter] = RollingWriter,
+    schema: pa.Schema = FILE,
+    batch_size: int = 100,
     **given: Any,
 ) -> PartitionedWriter:
     by = row_partitions(Template.parse("tenant=%s/region=%s"), DECLARED, "ts")
@@ -47,7 +49,7 @@ def writer(
 
     def for_partition(values, look_at):
         return kind(
-            schema=FILE,
+            schema=schema,
             policy=policy,
             marks={},
             folder=folder,
@@ -59,9 +61,9 @@ def writer(
     return PartitionedWriter(
         by=by,
         from_path={"tenant": "t"},
-        schema=FILE,
+        schema=schema,
         policy=policy,
-        batch_size_of=lambda _key: 100,
+        batch_size_of=lambda _key: batch_size,
         clock=clock,
         for_partition=for_partition,
         **({"staged_bytes": Sizing().staged_bytes} | given),
@@ -90,28 +92,8 @@ def rows_of(closed: list[ClosedFile]) -> dict[Any, str | None]:
 def test_a_partition_of_many_rows_whose_texts_are_few_is_written(tmp_path):
     """Of which a column is in no file, as long as nothing is rescued."""
     kinds = pa.schema([("kind", pa.string()), (RESCUED, pa.string())])
-    by = row_partitions(Template.parse("region=%s"), DECLARED, "ts")
-    assert by is not None
-    clock, policy = Hands().clock, RollingPolicy()
     rows = 2 * SAMPLE_ROWS
-    target = PartitionedWriter(
-        by=by,
-        from_path={},
-        schema=kinds,
-        policy=policy,
-        batch_size_of=lambda _key: rows,
-        clock=clock,
-        for_partition=lambda values, look_at: RollingWriter(
-            schema=kinds,
-            policy=policy,
-            marks={},
-            folder=tmp_path,
-            clock=clock,
-            partition_values=values,
-            look_at=look_at,
-        ),
-        staged_bytes=1,
-    )
+    target = at_once(tmp_path, schema=kinds, batch_size=rows)
     texts = [("read", "write", None)[number % 3] for number in range(rows)]
     ids, times = pa.nulls(rows, pa.int64()), pa.nulls(rows, FILE.field("ts").type)
     where, rescued = pa.array(["x"] * rows), pa.nulls(rows, pa.string())

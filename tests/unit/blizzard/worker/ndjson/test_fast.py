@@ -242,6 +242,18 @@ print(doubled.double(21))
 """
 
 
+def ran(code: str, *flags: str, **environment: str) -> str:
+    """Run a program in a process of its own, and return what it prints."""
+    return subprocess.run(
+        [sys.executable, *flags, "-c", code, environment.pop("folder", "")],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    ).stdout
+
+
 def test_what_was_compiled_is_compiled_anew_where_its_file_is_cut_short(tmp_path: Path):
     """A worker that cannot start stops everything; a cache is never worth that."""
     (tmp_path / "doubled.py").write_text(
@@ -252,21 +264,14 @@ def test_what_was_compiled_is_compiled_anew_where_its_file_is_cut_short(tmp_path
         "    return number * 2\n"
     )
     kept = tmp_path / "kept"
-    command = [sys.executable, "-c", COMPILE, str(tmp_path)]
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(kept)}
-
-    def run() -> str:
-        return subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=True, timeout=300
-        ).stdout
-
-    assert run() == "42\n"
+    given = {"folder": str(tmp_path), "NUMBA_CACHE_DIR": str(kept)}
+    assert ran(COMPILE, **given) == "42\n"
     files = [file for file in kept.rglob("*") if file.is_file()]
     assert len(files) == 2
     for file, left in zip(files, (0.5, 0), strict=True):
         whole = file.read_bytes()
         file.write_bytes(whole[: int(len(whole) * left)])
-        assert run() == "42\n"
+        assert ran(COMPILE, **given) == "42\n"
 
 
 def test_what_was_compiled_is_compiled_anew_where_a_part_of_it_has_changed(tmp_path: Path):
@@ -280,14 +285,10 @@ def test_what_was_compiled_is_compiled_anew_where_a_part_of_it_has_changed(tmp_p
         "def double(number):\n"
         "    return some(number)\n"
     )
-    command = [sys.executable, "-B", "-c", COMPILE, str(tmp_path)]
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    given = {"folder": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
     for factor in (2, 3):
         (tmp_path / "piece.py").write_text(f"{part}    return number * {factor}\n")
-        run = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=True, timeout=300
-        )
-        assert run.stdout == f"{21 * factor}\n"
+        assert ran(COMPILE, "-B", **given) == f"{21 * factor}\n"
 
 
 def test_a_user_who_wants_nothing_compiled_means_code_of_his_own():
@@ -300,14 +301,7 @@ def test_a_user_who_wants_nothing_compiled_means_code_of_his_own():
         "block = Block(text=b'{\"v\":7}', first_line=1, lines=1)\n"
         "print(FastPath(schema, max_line_bytes=99).read(block).batch.to_pylist())\n"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert run.stdout == "[{'v': 7}]\n"
+    assert ran(code, NUMBA_DISABLE_JIT="1") == "[{'v': 7}]\n"
 
 
 @pytest.mark.parametrize("number", ["1e99999999999999999999", "-1e-99999999999999999999"])
