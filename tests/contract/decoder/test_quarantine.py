@@ -13,20 +13,8 @@ from blizzard.worker.ndjson.lines import RAW_BYTES, BadLine, BadRecord, BrokenDo
 from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.types import FieldType, OnBadRecord, OnMismatch, UnknownFields
 from tests.contract.decoder.cases import CASES, Bad, Case
-from tests.support.decoding import decode_all
 
 ID = Schema((Field(name="id", type=FieldType.INT64, nullable=False),))
-NESTED = Schema(
-    (
-        Field(
-            name="a",
-            type=FieldType.LIST,
-            items=Field(
-                name="", type=FieldType.STRUCT, fields=(Field(name="b", type=FieldType.DATE),)
-            ),
-        ),
-    )
-)
 
 
 def decoder(schema: Schema = ID, **options: object) -> Decoder:
@@ -111,13 +99,6 @@ def test_what_fails_a_file_is_what_is_set_aside_first_and_nothing_else_is(case: 
     ]
 
 
-def test_the_path_of_a_value_deep_inside_is_told():
-    data = b'{"a":[{"b":"2024-01-02"},{"b":"soon"}]}\n{"a":[]}\n'
-    batches = read(data, NESTED)
-    assert [each.batch.num_rows for each in batches] == [1]
-    assert [each.field for each in aside(batches)] == ["a[1].b"]
-
-
 def test_what_is_rescued_is_not_set_aside():
     nullable = Schema((replace(ID.fields[0], nullable=True),))
     batches = read(b'{"id":"x"}\n{\n{"id":1}\n', nullable, on_mismatch=OnMismatch.RESCUE)
@@ -181,18 +162,6 @@ def test_lines_that_a_rule_passes_over_are_not_bad_unless_they_are_too_long():
     assert [each.filtered for each in batches] == [1]
     written = data.split(b"\n")
     assert [each.raw for each in aside(batches)] == [written[2], written[3]]
-
-
-def test_short_files_that_are_read_together_have_their_own_bad_lines():
-    files = [b'{"id":1}\n', b'{\n{"id":2}\n', b"", b'{"id":3}\n{"id":"x"}', b'{"id":4}']
-    opened = ((number, (piece for piece in [file])) for number, file in enumerate(files))
-    found = {number: list(batches) for number, batches in decode_all(decoder(), opened)}
-    assert {number: ids(batches) for number, batches in found.items()} == {
-        0: [1], 1: [2], 2: [], 3: [3], 4: [4],
-    }  # fmt: skip
-    assert {number: [bad.line for bad in aside(batches)] for number, batches in found.items()} == {
-        0: [], 1: [1], 2: [], 3: [2], 4: [],
-    }  # fmt: skip
 
 
 def test_a_record_of_a_document_is_set_aside_and_a_document_without_an_end_fails_its_file():
