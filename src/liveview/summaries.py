@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from blizzard.answers.answer import CommandPrefix, Problem, WayOut
+from blizzard.answers.answer import CommandPrefix, Problem, WayOut, committed_again
 from blizzard.answers.file_counts import DayOrPartition, Reconciliation
 from blizzard.answers.problems import (
     COMMITS_LATE,
@@ -35,6 +35,7 @@ from liveview.model import (
     of_ms,
     of_text,
 )
+from penguin.model.settings import LogRolledBack
 from penguin.status import TableStatus
 
 
@@ -48,7 +49,7 @@ def of_table(status: TableStatus, cli: CommandPrefix) -> Iterator[Problem]:
             yield error_found(
                 code=stopped.code,
                 message=f"pipeline {one.pipeline} is stopped{entry}: {'; '.join(stopped.reasons)}",
-                way_out=held,
+                way_out=committed_again(cli) if stopped.code == LogRolledBack.code else held,
                 since=of_text(stopped.since),
                 subject=one.pipeline,
             )

@@ -146,7 +146,7 @@ class FailedSearch:
         return (
             f"{'the rest of it' if is_part_way(record) else 'the file itself'} is not given up: it "
             f"failed ({record.failure.code}), and no run has found that it is gone from its "
-            "source; blizzard dlq list has the ways out"
+            "source; if it has been deleted, run blizzard --once first"
         )
 
 
