@@ -33,25 +33,28 @@ def folder(tmp_path: Path) -> ParquetFolder:
 
 
 def test_the_table_has_the_rows_of_the_files_and_no_file_is_touched(folder):
+    """A dry run finds the same, and writes nothing."""
+    everything = sorted(folder.root.rglob("*"))
+    seen = folder.look()
+    assert sorted(folder.root.rglob("*")) == everything
     before = folder.files()
     found = folder.adopt()
+    assert (seen.version, seen.totals) == (None, found.totals)
     assert (found.version, found.totals.files, found.totals.rows) == (0, 4, 4)
     columns = ["id", "name", "date"]
     assert sorted(map(str, rows(folder.root, columns))) == sorted(map(str, folder.rows(columns)))
     assert polars_ids(folder.root) == ids(folder.root) == [11, 12, 21, 22]
     assert folder.files() == before
     assert folder.state() == []
-
-
-def test_it_is_one_version_with_a_checkpoint_of_its_own(folder):
-    folder.adopt()
     log = folder.root / "_delta_log"
-    assert {path.name for path in log.iterdir()} == {
-        "00000000000000000000.json",
-        "00000000000000000000.checkpoint.parquet",
-        "_last_checkpoint",
-    }
-    (log / "00000000000000000000.json").unlink()
+    first = log / "00000000000000000000.json"
+    told = json.loads(first.read_text().splitlines()[0])["commitInfo"]
+    assert told["operation"] == "CONVERT"
+    size = sum(size for size, _ in before.values())
+    assert told["penguin"]["adopted"] == {"files": 4, "rows": 4, "bytes": size}
+    checkpoint = "00000000000000000000.checkpoint.parquet"
+    assert {path.name for path in log.iterdir()} == {first.name, checkpoint, "_last_checkpoint"}
+    first.unlink()
     # The checkpoint alone says the same as the version.
     assert ids(folder.root) == polars_ids(folder.root) == [11, 12, 21, 22]
 
@@ -66,14 +69,6 @@ def test_readers_skip_files_by_the_bounds_of_their_footers(folder):
         file.write_bytes(b"nobody needs to read this")
     assert ids(folder.root, "id > 20") == [21, 22]
     assert polars_ids(folder.root, pl.col("date") == "2024-01-02") == [21, 22]
-
-
-def test_a_dry_run_finds_the_same_and_writes_nothing(folder):
-    before = sorted(folder.root.rglob("*"))
-    found = folder.look()
-    assert sorted(folder.root.rglob("*")) == before
-    assert found.version is None
-    assert found.totals == folder.adopt().totals
 
 
 def test_at_most_two_reads_a_file_and_no_more_than_its_footer(tmp_path):
@@ -286,15 +281,3 @@ def test_a_folder_in_a_store_that_lists_in_no_order_is_sorted(folder):
     found = folder.adopt(Unordered(str(folder.root), StorageOptions()))
     assert (found.version, found.totals.files) == (0, 4)
     assert ids(folder.root) == [11, 12, 21, 22]
-
-
-def test_the_commit_says_what_it_did(folder):
-    folder.adopt()
-    first = (folder.root / "_delta_log/00000000000000000000.json").read_text().splitlines()[0]
-    told = json.loads(first)["commitInfo"]
-    assert told["operation"] == "CONVERT"
-    assert told["penguin"]["adopted"] == {
-        "files": 4,
-        "rows": 4,
-        "bytes": sum(size for size, _ in folder.files().values()),
-    }

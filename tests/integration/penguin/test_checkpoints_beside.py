@@ -4,14 +4,11 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
-from typer.testing import CliRunner
-
-from penguin.cli.app import app
 from penguin.delta.maintenance import Work, beside
 from penguin.delta.table import WritableTable
 from penguin.events.commits import CheckpointFailed, CheckpointWritten
+from tests.support import penguin_commands
 from tests.support.tables import Penguin, TableDirectory, log_of, rows_of
 
 PATIENCE = 300
@@ -108,12 +105,8 @@ def test_a_kill_in_a_checkpoint_is_harmless(table: TableDirectory) -> None:
     assert noted(table) == [f"{1:020d}", f"{2:020d}"]
 
 
-def test_a_run_that_ends_waits_for_its_checkpoint(table: TableDirectory, tmp_path: Path) -> None:
+def test_a_run_that_ends_waits_for_its_checkpoint(table: TableDirectory) -> None:
     """A table that is only ever committed with --once would otherwise never have one."""
     table.journal().batch(rows_of(1))
-    file = tmp_path / "penguin.yaml"
-    file.write_text(
-        f"tables: {{events: {{table_uri: {table.root}, delta_checkpoint_interval: 1}}}}\n"
-    )
-    done = CliRunner().invoke(app, ["--once", "-c", str(file)])
+    done = penguin_commands.penguin(table.root, "--once", delta_checkpoint_interval=1)
     assert (done.exit_code, noted(table)) == (0, [f"{1:020d}"])

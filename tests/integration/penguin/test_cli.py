@@ -162,8 +162,7 @@ def test_help_and_configuration_faults_load_neither_delta_nor_arrow():
     assert done.stdout.endswith("all of them were tried\n"), done.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_polling_penguin_commits_what_comes_and_stops_in_good_order(tmp_path, table, number):
+def test_a_polling_penguin_commits_what_comes_and_stops_in_good_order(tmp_path, table):
     file = config(tmp_path, events=table.root, later=tmp_path / "later")
     with subprocess.Popen(
         [sys.executable, "-m", "penguin", "-c", str(file), "--output", "json"],
@@ -175,11 +174,11 @@ def test_a_polling_penguin_commits_what_comes_and_stops_in_good_order(tmp_path, 
         deadline = time.monotonic() + 300
         while table.receipt() is None and time.monotonic() < deadline:
             time.sleep(0.05)
-        process.send_signal(number)
+        process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     assert json.loads(out.splitlines()[0])["commits"] == 1
-    assert number.name in err
+    assert "SIGTERM" in err
     assert table.ids() == [1]
 
 

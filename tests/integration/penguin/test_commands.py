@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 
 import pytest
 from typer.testing import CliRunner
@@ -17,7 +18,8 @@ from lakebed.storage.store import Reader
 from lakebed.types import Evolution, FieldType
 from penguin.cli.app import app
 from penguin.status import table_status
-from tests.support.tables import EVENTS, Penguin, rows_of
+from tests.support import penguin_commands
+from tests.support.tables import EVENTS, WIDER, Penguin, rows_of
 
 BAD = Schema((Field(name="id", type=FieldType.STRING), *EVENTS.fields[1:]))
 COMMANDS = ["status", "held", "plan", "history"]
@@ -25,19 +27,7 @@ COMMANDS = ["status", "held", "plan", "history"]
 
 @pytest.fixture
 def penguin(tmp_path):
-    """Run a command on a configuration of one table, in this process, 80 columns wide."""
-
-    def run(*arguments, uri=None, **settings):
-        file = tmp_path / "penguin.yaml"
-        lines = [f"    {key}: {value}" for key, value in settings.items()]
-        place = uri or tmp_path / "table"
-        file.write_text("\n".join(["tables:", "  events:", f"    table_uri: {place}", *lines]))
-        command, *rest = arguments
-        done = CliRunner().invoke(app, [command, "-c", str(file), *rest], env={"COLUMNS": "80"})
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        return done
-
-    return run
+    return partial(penguin_commands.penguin, tmp_path / "table")
 
 
 def told(done):
@@ -53,12 +43,12 @@ def seen(table):
     ("command", "code"),
     [("status", 0), ("plan", 0), ("held", 1), ("history", 1), ("vacuum", 1), ("fsck", 1)],
 )
-def test_a_place_without_a_table_and_a_journal_is_named(penguin, tmp_path, command, code, made):
+def test_a_place_without_a_table_and_a_journal_is_named(tmp_path, command, code, made):
     """Most often the table_uri has a typo; blizzard may also not have begun yet."""
     place = tmp_path / "later"
     if made:
         place.mkdir()
-    done = penguin(command, uri=place)
+    done = penguin_commands.penguin(place, command)
     assert done.exit_code == code, done.output
     assert f"events: there is no table and no journal at {place}\n" in done.output
     assert "nothing" not in done.output
@@ -170,25 +160,17 @@ def test_status_says_what_is_committed_and_what_waits_and_for_how_long(penguin, 
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
 
 
-def test_the_lag_is_the_age_of_the_oldest_entry_that_is_not_committed(table):
+def test_everything_that_waits_is_counted_and_the_lag_is_the_age_of_the_oldest(table):
     now = datetime(2026, 1, 2, tzinfo=UTC)
     journal = table.journal()
-    for hours in (3, 1):
+    for hours in (5, 4, 3, 2, 1):
         journal.batch(rows_of(hours), created=(now - timedelta(hours=hours)).isoformat())
     reader = Reader(str(table.root), StorageOptions())
-    assert table_status(table.settings(), reader, now).lag_secs == 3 * 3600
+    found = table_status(table.settings(max_files_per_commit=2), reader, now)
+    (pipeline,) = found.pipelines
+    assert (pipeline.pending_entries, found.lag_secs) == (5, 5 * 3600)
     Penguin(table).drain()
     assert table_status(table.settings(), reader, now).lag_secs == 0
-
-
-def test_everything_that_waits_is_counted_also_beyond_the_next_commit(table):
-    journal = table.journal()
-    for number in range(5):
-        journal.batch(rows_of(number))
-    reader = Reader(str(table.root), StorageOptions())
-    settings = table.settings(max_files_per_commit=2)
-    (pipeline,) = table_status(settings, reader, datetime.now(UTC)).pipelines
-    assert pipeline.pending_entries == 5
 
 
 def test_held_says_which_files_wait_for_what(penguin, table):
@@ -233,16 +215,28 @@ def test_a_pipeline_whose_journal_is_broken_is_held_too(penguin, table):
     assert penguin("status").exit_code == 1
 
 
-def test_plan_says_what_would_be_held_and_what_would_go_in(penguin, table):
+def test_plan_says_what_would_be_held_and_exits_with_1_where_something_is(penguin, table):
+    """HOLES W42: as the page on penguin's commands says."""
     journal = table.journal()
     journal.batch(rows_of(1))
+    assert penguin("plan").exit_code == 0
     Penguin(table).drain()
-    journal.schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
+    assert penguin("plan").exit_code == 0
+    journal.schema = WIDER
     journal.batch(rows_of(2))
-    text = penguin("plan", schema_evolution="strict").stdout
-    assert "hold    events: entry 2: 1 file: extra: the table does not have it" in text
+    would = penguin("plan", schema_evolution="strict")
+    assert would.exit_code == 1, "it would be held"
+    assert "hold    events: entry 2: 1 file: extra: the table does not have it" in would.stdout
     Penguin(table, options={"evolution": Evolution.STRICT}).drain()
-    assert "release 1 file that was held" in penguin("plan", schema_evolution="merge").stdout
+    held = penguin("plan", schema_evolution="strict")
+    assert held.exit_code == 1, "it is held, and stays so"
+    assert "leave   1 file that is held; `penguin held` says why" in held.stdout
+    (row,) = told(penguin("plan", "--output", "json", schema_evolution="strict"))
+    assert (row["held"], row["still_held"], row["released"]) == ([], 1, 0)
+    (row,) = told(penguin("plan", "--output", "json", schema_evolution="merge"))
+    assert (row["still_held"], row["released"]) == (0, 1)
+    fits = penguin("plan", schema_evolution="merge")
+    assert (fits.exit_code, "release 1 file that was held" in fits.stdout) == (0, True)
     assert penguin("held", schema_evolution="merge").exit_code == 1
     Penguin(table).drain()
     done = penguin("held", schema_evolution="merge")
@@ -309,24 +303,3 @@ def test_history_ends_where_the_log_was_cleaned_up(penguin, table):
 def test_a_commit_of_somebody_else_may_say_anything(body):
     commit = read_commit(7, body)
     assert (commit.version, commit.entries, commit.at_ms) == (7, (), None)
-
-
-def test_plan_exits_with_1_where_something_is_held_or_would_be(penguin, table):
-    """HOLES W42: as the page on penguin's commands says."""
-    journal = table.journal()
-    journal.batch(rows_of(1))
-    assert penguin("plan").exit_code == 0
-    Penguin(table).drain()
-    assert penguin("plan").exit_code == 0
-    journal.schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
-    journal.batch(rows_of(2))
-    assert penguin("plan", schema_evolution="strict").exit_code == 1, "it would be held"
-    Penguin(table, options={"evolution": Evolution.STRICT}).drain()
-    held = penguin("plan", schema_evolution="strict")
-    assert held.exit_code == 1, "it is held, and stays so"
-    assert "leave   1 file that is held; `penguin held` says why" in held.stdout
-    (row,) = told(penguin("plan", "--output", "json", schema_evolution="strict"))
-    assert (row["held"], row["still_held"], row["released"]) == ([], 1, 0)
-    (row,) = told(penguin("plan", "--output", "json", schema_evolution="merge"))
-    assert (row["still_held"], row["released"]) == (0, 1)
-    assert penguin("plan", schema_evolution="merge").exit_code == 0, "it would go in"

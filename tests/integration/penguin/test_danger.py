@@ -3,11 +3,11 @@
 import json
 import os
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 from lakebed.clock import Clock
 from lakebed.deltalog.log_contents import RETENTION_PROPERTY
@@ -15,7 +15,6 @@ from lakebed.errors import CommitUnconfirmed
 from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.metrics_server import observed
 from lakebed.types import DiscoverBy, Handoff
-from penguin.cli.app import app
 from penguin.delta.table import WritableTable
 from penguin.events.backlog import (
     FilesLeftOut,
@@ -26,6 +25,7 @@ from penguin.events.backlog import (
 from penguin.telemetry import METRICS
 from tests.support.foreign import DAY, Directory, Visitor, name_at
 from tests.support.handoffs import ring
+from tests.support.penguin_commands import penguin as run_penguin
 from tests.support.scrape import Pages
 from tests.support.tables import Penguin, TableDirectory, log_of, rows_of
 
@@ -223,12 +223,7 @@ def test_health_and_metrics_tell_of_it_until_the_file_is_in(table):
 
 @pytest.fixture
 def status(tmp_path):
-    def answer(*arguments):
-        file = tmp_path / "penguin.yaml"
-        file.write_text(f"tables: {{events: {{table_uri: {tmp_path / 'table'}}}}}")
-        return CliRunner().invoke(app, ["status", "-c", str(file), *arguments])
-
-    return answer
+    return partial(run_penguin, tmp_path / "table", "status")
 
 
 def test_status_tells_of_other_programs_files_and_of_entries_alike(table, status, tmp_path):

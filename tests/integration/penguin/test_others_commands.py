@@ -1,13 +1,13 @@
 """`penguin status`, `plan` and `history` on other programs' files, as a user runs them."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from penguin.cli.app import app
 from tests.support.foreign import DAY, Directory
+from tests.support.penguin_commands import penguin
 
 
 @pytest.fixture
@@ -17,15 +17,7 @@ def table(tmp_path: Path) -> Directory:
 
 @pytest.fixture
 def run(tmp_path):
-    def command(*arguments):
-        file = tmp_path / "penguin.yaml"
-        place = tmp_path / "table"
-        file.write_text(f"tables:\n  events:\n    table_uri: {place}\n    late_window_secs: 60\n")
-        name, *rest = arguments
-        wide = {"COLUMNS": "80"}
-        return CliRunner().invoke(app, [name, *rest, "-c", str(file)], env=wide)
-
-    return command
+    return partial(penguin, tmp_path / "table", late_window_secs=60)
 
 
 def test_status_plan_and_history_tell_of_other_programs_files(table, run):
@@ -57,12 +49,10 @@ def test_status_plan_and_history_tell_of_other_programs_files(table, run):
     assert "1 of others" in run("history", "1").stdout
 
 
-def test_once_commits_them_and_says_so(table, tmp_path):
+def test_once_commits_them_and_says_so(table, run):
     table.meta(table.file(1))
     table.file(2, folder="date=2024-01-02")
-    file = tmp_path / "penguin.yaml"
-    file.write_text(f"tables: {{events: {{table_uri: {table.root}}}}}")
-    answer = CliRunner().invoke(app, ["-c", str(file), "--once", "--output", "json"])
+    answer = run("--once", "--output", "json")
     assert answer.exit_code == 0
     told = json.loads(answer.stdout)
     assert (told["commits"], told["files"], told["rows"]) == (1, 2, 2)

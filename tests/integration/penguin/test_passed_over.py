@@ -2,12 +2,12 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from typer.testing import CliRunner
 
 from lakebed.clock import uuid7
 from lakebed.layout import timed_id
@@ -15,13 +15,13 @@ from lakebed.listing.watermark import look_from
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.types import DiscoverBy, Handoff
-from penguin.cli.app import app
 from penguin.cli.status import status_lines
 from penguin.events.backlog import FilesPassedOver, OthersSeen
 from penguin.foreign.inspect import ignored_files
 from penguin.status import table_status
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory
+from tests.support.penguin_commands import penguin
 from tests.support.removals import add
 from tests.support.tables import Penguin, TableDirectory, rows_of, write_file
 
@@ -36,12 +36,7 @@ def table(tmp_path: Path) -> Directory:
 
 @pytest.fixture
 def run(tmp_path):
-    def command(*arguments, more=""):
-        file = tmp_path / "penguin.yaml"
-        file.write_text(f"tables:\n  events:\n    table_uri: {tmp_path / 'table'}\n{more}")
-        return CliRunner().invoke(app, [*arguments, "-c", str(file)], env={"COLUMNS": "80"})
-
-    return command
+    return partial(penguin, tmp_path / "table")
 
 
 # ------------------------------------------------------------------------------ the seeds' names
@@ -130,8 +125,8 @@ def test_every_parquet_file_that_a_scan_passes_over_is_counted_and_named(table, 
     visitor.drain()
     assert [one.files for one in visitor.told(FilesPassedOver)] == [13, 14]
 
-    pattern = "    file_pattern: '*.[pP][aA]*'\n"
-    others = json.loads(run("status", "--output", "json", more=pattern).stdout)["others"]
+    seen = run("status", "--output", "json", file_pattern="'*.[pP][aA]*'")
+    others = json.loads(seen.stdout)["others"]
     assert (others["pending_files"], others["passed_over"]["files"]) == (14, 0)
 
 
@@ -192,8 +187,8 @@ def test_status_names_other_programs_files_where_nobody_looks_for_them(
 def test_a_setting_that_does_not_look_for_them_is_named(table, run):
     """HOLES W35"""
     table.file(1)
-    more = f"    discovery: {DiscoverBy.JOURNAL.value}\n"
-    passed = json.loads(run("status", "--output", "json", more=more).stdout)["others"]
+    seen = run("status", "--output", "json", discovery=DiscoverBy.JOURNAL.value)
+    passed = json.loads(seen.stdout)["others"]
     assert passed["passed_over"]["files"] == 1
     assert "discovery" in passed["passed_over"]["reason"]
 
