@@ -187,9 +187,9 @@ def test_an_open_page_keeps_no_more_with_every_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Whatever is kept has a bound. With low bounds, the second half of a run adds no objects."""
-    monkeypatch.setattr("blizzard.answers.file_counts.MOST_KEPT", 10)
-    monkeypatch.setattr("blizzard.journal.ledger.NEWEST", 10)
-    monkeypatch.setitem(DocumentWindow.__init__.__kwdefaults__, "most", 10)  # type: ignore[arg-type]
+    monkeypatch.setattr("blizzard.answers.file_counts.MOST_KEPT", 5)
+    monkeypatch.setattr("blizzard.journal.ledger.NEWEST", 5)
+    monkeypatch.setitem(DocumentWindow.__init__.__kwdefaults__, "most", 5)  # type: ignore[arg-type]
     monkeypatch.setattr(AnswerCache, "_is_young", lambda *_given, **_named: False)
     lake = LiveLake(tmp_path, ("orders",))
     paths = [
@@ -199,14 +199,14 @@ def test_an_open_page_keeps_no_more_with_every_batch(
     ]
     counts: list[Counter[str]] = []
     with lake.served() as (pages, _site, emit):
-        for batch in range(48):
+        for batch in range(30):
             lake.land("orders", f"2024/{batch:03}.ndjson", 2)
             lake.ingest("orders", emit)
             if batch % 2:
                 lake.commit("orders")
             for path in paths:
                 asked(pages, path)
-            if batch in (31, 47):
+            if batch in (13, 29):
                 pages.events.clear()
                 counts.append(kept_objects())
     first, second = counts

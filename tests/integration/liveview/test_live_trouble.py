@@ -4,6 +4,7 @@ import json
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 import schemathesis
@@ -69,6 +70,17 @@ class Asking:
         return answer.status, json.loads(answer.body)
 
 
+def answer(lake: LiveLake, path: str, query: str = "", **named: Any) -> Any:
+    """Return what a page that has just been opened answers."""
+    asking = Asking(lake, **named)
+    try:
+        status, found = asking.get(path, query)
+    finally:
+        asking.api.close()
+    assert status == 200
+    return found
+
+
 @pytest.fixture
 def lake(tmp_path):
     lake = LiveLake(tmp_path, names=("orders",))
@@ -126,11 +138,7 @@ def test_an_entry_that_is_damaged_is_named_and_hides_no_other(lake):
 def test_a_table_whose_log_is_gone_is_not_there(lake):
     for version in range(4):
         (lake.root / "orders-table" / log_version(version)).unlink()
-    asking = Asking(lake)
-    status, found = asking.get("/api/v1/tables/orders-t")
-    assert status == 200
-    assert found["summary"]["version"] is None
-    asking.api.close()
+    assert answer(lake, "/api/v1/tables/orders-t")["summary"]["version"] is None
 
 
 def test_a_fault_of_the_program_is_a_document_and_a_log_line_without_what_it_says(lake):

@@ -24,7 +24,7 @@ from liveview.followers import TableFollower
 from liveview.lake import lake_of
 from liveview.observer import ANSWER_SECS
 from penguin.config import load as penguin_config
-from tests.integration.liveview.test_live_trouble import Asking
+from tests.integration.liveview.test_live_trouble import Asking, answer
 from tests.support.live_lake import PATIENT, LiveLake, asked
 
 
@@ -38,13 +38,7 @@ def lake(tmp_path):
 
 
 def first_look(lake: LiveLake) -> dict[str, Any]:
-    asking = Asking(lake)
-    try:
-        status, found = asking.get("/api/v1/overview")
-    finally:
-        asking.api.close()
-    assert status == 200
-    return dict(found["pipelines"][0])
+    return dict(answer(lake, "/api/v1/overview")["pipelines"][0])
 
 
 def test_a_renamed_pipeline_is_not_said_to_be_well(lake):
@@ -100,22 +94,14 @@ def test_files_that_changed_are_told_while_the_pipeline_runs_and_while_it_does_n
 
 
 def test_how_long_a_batch_took_is_known_after_its_process_has_ended(lake):
-    asking = Asking(lake)
-    _status, found = asking.get("/api/v1/pipelines/orders/batches")
-    asking.api.close()
-
-    batch, opening = found["batches"]
+    batch, opening = answer(lake, "/api/v1/pipelines/orders/batches")["batches"]
     assert batch["seconds"] >= 0
     assert opening["seconds"] is None
 
 
 def test_freshness_over_time_adds_up_to_that_of_the_day(lake):
-    asking = Asking(lake)
-    _status, series = asking.get("/api/v1/pipelines/orders/freshness", "hours=2&points=4")
-    _status, whole = asking.get("/api/v1/pipelines/orders")
-    asking.api.close()
-
-    day = whole["summary"]["freshness"]
+    series = answer(lake, "/api/v1/pipelines/orders/freshness", "hours=2&points=4")
+    day = answer(lake, "/api/v1/pipelines/orders")["summary"]["freshness"]
     assert (sum(series["files"]), day["measured_files"]) == (1, 1)
     assert [one for one in series["worst_secs"] if one is not None] == [day["worst_secs"]]
     assert series["median_secs"].count(None) == 3
@@ -279,9 +265,7 @@ def test_a_pipeline_without_a_batch_has_none_and_what_is_unread_is_not_nothing(t
     lake.ingest("orders")
     (found,) = overview_after(lake, secs=0)["pipelines"]
     assert (found["last_batch"], found["last_batch_at"]) == (None, None)
-    asking = Asking(lake, failing=True)
-    _status, unread = asking.get("/api/v1/overview")
-    asking.api.close()
+    unread = answer(lake, "/api/v1/overview", failing=True)
     (pipeline,) = unread["pipelines"]
     counts = ("rows_24h", "failed_files", "held_entries", "quarantined_lines", "behind_secs")
     assert [pipeline[key] for key in counts] == [None] * 5
@@ -313,9 +297,7 @@ def test_a_lost_file_is_among_those_that_failed_with_its_name_and_both_commands(
     lake.ingest("orders")
     file.unlink()
     lake.ingest("orders")
-    asking = Asking(lake)
-    _status, found = asking.get("/api/v1/pipelines/orders")
-    asking.api.close()
+    found = answer(lake, "/api/v1/pipelines/orders")
     (failed,) = found["failed"]
     discard = "blizzard -p orders dlq discard default:lost.ndjson.gz"
     assert (failed["path"], failed["code"]) == ("default:lost.ndjson.gz", "decompress_failed")
