@@ -90,22 +90,24 @@ def test_an_inline_commit_is_in_the_trace_too(tmp_path: Path, receiver: Receiver
     assert len({span["traceId"] for span in receiver.spans}) == 1
 
 
-def test_a_commit_from_python_is_in_the_trace_of_its_batch(tmp_path: Path, receiver: Receiver):
-    telemetry = {"otlp_endpoint": receiver.url, "otlp_headers": HEADERS}
-    blizzard(config(tmp_path, telemetry))
-    penguin_package.commit(str(tmp_path / "table"), telemetry=telemetry)
-    assert names(receiver)["penguin"] == {"penguin", "poll", "read", "commit"}
-    assert len({span["traceId"] for span in receiver.spans}) == 1
-    assert {each.headers["Authorization"] for each in receiver.received} == set(HEADERS.values())
-
-
-def test_a_commit_from_python_goes_by_the_standard_variable(
-    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("by_variable", [False, True])
+def test_a_commit_from_python_is_in_the_trace_of_its_batch(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, by_variable: bool
 ):
-    blizzard(config(tmp_path, {}))
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
-    penguin_package.commit(str(tmp_path / "table"))
-    assert "commit" in names(receiver)["penguin"]
+    """The standard variables are as good as a section."""
+    telemetry = {} if by_variable else {"otlp_endpoint": receiver.url, "otlp_headers": HEADERS}
+    if by_variable:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
+        monkeypatch.setenv("OTEL_SERVICE_NAME", "lake")
+    blizzard(config(tmp_path, telemetry))
+    penguin_package.commit(str(tmp_path / "table"), telemetry=telemetry or None)
+    found = names(receiver)
+    if by_variable:
+        assert {"batch", "penguin", "poll", "read", "commit"} <= found["lake"]
+    else:
+        assert found["penguin"] == {"penguin", "poll", "read", "commit"}
+        assert {each.headers["Authorization"] for each in receiver.received} == {*HEADERS.values()}
+    assert len({span["traceId"] for span in receiver.spans}) == 1
 
 
 def test_telemetry_given_in_python_is_checked_as_a_section(tmp_path: Path):
@@ -113,15 +115,6 @@ def test_telemetry_given_in_python_is_checked_as_a_section(tmp_path: Path):
         penguin_package.ConfigInvalid, match=r"telemetry\.otlp_endpiont: unknown key"
     ):
         penguin_package.commit(str(tmp_path), telemetry={"otlp_endpiont": "http://host"})
-
-
-def test_the_standard_variable_is_enough(
-    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
-    monkeypatch.setenv("OTEL_SERVICE_NAME", "lake")
-    blizzard(config(tmp_path, {}))
-    assert "batch" in names(receiver)["lake"]
 
 
 def test_lineage_is_told_with_its_namespace(tmp_path: Path, receiver: Receiver):

@@ -54,6 +54,15 @@ def reads(desk: OpenTable, **source: Any) -> None:
     desk.file.write_text(yaml.safe_dump(document))
 
 
+def only_new(desk: OpenTable) -> dict[str, Any]:
+    """Read what the page's filter lets through; return the filter."""
+    shown = yaml.safe_load(chapter("migration.md", "By date folder", "yaml"))
+    only: dict[str, Any] = shown["source"]["partition_filter"]
+    reads(desk, partition_filter=only)
+    desk.ingest()
+    return only
+
+
 def balanced(desk: OpenTable, others: str = "in the table, by other writers") -> None:
     done = desk.cli("audit")
     assert done.exit_code == 0, done.output
@@ -61,34 +70,21 @@ def balanced(desk: OpenTable, others: str = "in the table, by other writers") ->
 
 
 def test_by_date_folder(tmp_path: Path):
+    """And a late file for an old folder is told."""
     desk = taken_over(tmp_path)
-    shown = yaml.safe_load(chapter("migration.md", "By date folder", "yaml"))
-    reads(desk, partition_filter=shown["source"]["partition_filter"])
+    only_new(desk)
+    desk.land("date=2024-01-02/late.ndjson", {"id": 5})
     desk.ingest()
     assert ids(desk.table) == [1, 2, 3, 4]
     desk.ends_well()
     balanced(desk)
-    assert "too_old" in desk.cli("why", OLD[0]).output
-
-
-def test_a_late_file_for_an_old_folder_is_told(tmp_path: Path):
-    desk = taken_over(tmp_path)
-    shown = yaml.safe_load(chapter("migration.md", "By date folder", "yaml"))
-    reads(desk, partition_filter=shown["source"]["partition_filter"])
-    desk.ingest()
-    desk.land("date=2024-01-02/late.ndjson", {"id": 5})
-    desk.ingest()
-    desk.ends_well()
-    assert ids(desk.table) == [1, 2, 3, 4]
-    assert "too_old" in desk.cli("why", "late.ndjson").output
+    for name in (OLD[0], "late.ndjson"):
+        assert "too_old" in desk.cli("why", name).output
 
 
 def test_a_lookback_that_is_raised_afterwards_doubles_rows_as_the_page_warns(tmp_path: Path):
     desk = taken_over(tmp_path)
-    shown = yaml.safe_load(chapter("migration.md", "By date folder", "yaml"))
-    only = shown["source"]["partition_filter"]
-    reads(desk, partition_filter=only)
-    desk.ingest()
+    only = only_new(desk)
     assert "Unless another program has already loaded it" in desk.cli("why", OLD[0]).output
     reads(desk, partition_filter=only | {"lookback": 100_000})
     desk.ends_well()
@@ -179,10 +175,8 @@ def test_files_of_a_batch_that_is_not_finished_are_not_moved(tmp_path: Path):
     desk = taken_over(tmp_path)
     checkpoint(tmp_path / "checkpoint", desk.landing.folder, *OLD)
     (tmp_path / "checkpoint/commits/1").unlink()
-    assert (
-        "the last batch is not finished"
-        in script("Which files the stream has read", tmp_path).stderr
-    )
+    refused = script("Which files the stream has read", tmp_path)
+    assert "the last batch is not finished" in refused.stderr
     assert (desk.landing.folder / OLD[0]).exists()
 
 
