@@ -22,27 +22,19 @@ def twin(table, path, number):
 
 
 def test_a_file_whose_uuid_is_committed_is_named_and_not_taken_for_that_one(table):
-    """L07: it is never counted as done without a word."""
+    """L06, L07: it is never counted as done without a word, and its meta stays."""
     first = table.file(1)
     running = table.penguin().drain()
     second = twin(table, first, 2)
     running.drain()
     restarted = table.penguin().drain()
-    for one in (running, restarted):
+    meta = table.meta(second)
+    asked = table.penguin().drain()
+    for one in (running, restarted, asked):
         (said,) = one.told(FilesLeftOut)
         assert (said.code, said.paths) == ("file_name_taken", (second,))
         assert first in said.reason
-    assert table.ids() == [1]
-
-
-def test_the_meta_of_a_file_whose_uuid_is_committed_stays(table):
-    """L06: a meta is deleted when its file is committed, not when another one is."""
-    first = table.file(1)
-    table.penguin().drain()
-    second = twin(table, first, 2)
-    meta = table.meta(second)
-    (said,) = table.penguin().drain().told(FilesLeftOut)
-    assert (said.code, said.paths, table.metas()) == ("file_name_taken", (second,), [meta.name])
+    assert (table.ids(), table.metas()) == ([1], [meta.name])
 
 
 def test_of_two_files_with_one_uuid_the_first_goes_in_and_the_second_is_named_once(table):
