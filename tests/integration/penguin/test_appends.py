@@ -200,28 +200,6 @@ def test_what_is_read_without_the_library_is_what_the_library_reads(ready, kind,
     assert set(found.files) == {unquote(str(path)) for path in paths}
 
 
-def test_a_store_without_e_tags_is_read_anew_at_every_look(ready):
-    """Nothing could be bound to the object of a version."""
-
-    class Bare(Store):
-        def head(self, path):
-            found = super().head(path)
-            return None if found is None else replace(found, etag=None)
-
-        def fetch(self, path):
-            found = super().fetch(path)
-            return None if found is None else (found[0], replace(found[1], etag=None))
-
-        def objects(self, *given, **named):
-            return (replace(one, etag=None) for one in super().objects(*given, **named))
-
-    ready.store = Bare(str(ready.root), StorageOptions())
-    ready.journal(partitions=("date",)).batch(rows_of(3))
-    Penguin(ready, options={"checkpoint_interval": 1}).drain()
-    assert (ready.ids(), ready.versions()) == ([1, 2, 3], 4)
-    assert (ready.root / LAST_CHECKPOINT).exists()
-
-
 def test_a_copy_below_the_log_is_no_part_of_it(ready):
     for number in (0, 7):
         ready.store.create(f"{DELTA_LOG}/backup/{number:020d}.json", ready.commit_text(0).encode())

@@ -11,12 +11,13 @@ from lakebed.documents.records import SourceRecord
 from lakebed.errors import CommitUnconfirmed, NoExclusiveCreate
 from lakebed.layout import journal_entry, log_version, protocol, receipt
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import Created, Store
+from lakebed.storage.store import Store
 from lakebed.types import FieldType
 from penguin.committer import Committer
 from penguin.delta.table import Log, WritableTable
 from penguin.events.commits import CommittedByOther, EntriesCommitted
 from tests.support.first_version import NOW
+from tests.support.stores import Overwrites
 from tests.support.tables import EVENTS, Penguin, log_of, losing, next_commit, opened, rows_of
 
 
@@ -152,14 +153,6 @@ def test_entry_files_changed_in_the_journal_after_the_commit_are_noticed(table):
     Penguin(table).drain()
     table.store.replace(journal_entry("events", 1), encode(replace(entry, run="other")))
     assert Penguin(table).drain().codes == {"events": "journal_broken"}
-
-
-class Overwrites(Store):
-    """A store that knows nothing of create-only writes."""
-
-    def create(self, path, body):
-        self.replace(path, body)
-        return Created()
 
 
 def test_a_store_that_overwrites_is_refused_before_anything_is_committed(table):

@@ -45,7 +45,7 @@ def test_penguins_at_once_commit_each_file_once(table):
         journal = table.journal(name)
         for number in range(6):
             journal.batch(rows_of(number if name == "one" else 100 + number))
-    commits = race(table, 5)
+    commits = race(table, 3)
     paths = Counter(pa.table(table.delta().get_add_actions())["path"].to_pylist())
     assert len(paths) == 12
     assert set(paths.values()) == {1}
