@@ -26,7 +26,7 @@ from blizzard.model.work import ClosedFile, TaskLimits, Work, WorkUnit
 from blizzard.pipeline import Pipeline
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock, uuid7
-from lakebed.columns.schema import Field, Schema
+from lakebed.columns.schema import ELEMENT, Field, Schema
 from lakebed.documents.entry import Entry, decode_entry, encode
 from lakebed.documents.records import (
     ColumnStatistics,
@@ -54,6 +54,22 @@ ID_AND_NAME = Schema(
         Field(name="name", type=FieldType.STRING),
     )
 )
+
+
+def declared(**columns: Any) -> Schema:
+    """Declare columns: a type each, with a ! if required; a dict is a struct, [one] a list."""
+    return Schema(tuple(column(name, kind) for name, kind in columns.items()))
+
+
+def column(name: str, kind: Any) -> Field:
+    match kind:
+        case dict():
+            inner = tuple(column(*each) for each in kind.items())
+            return Field(name=name, type=FieldType.STRUCT, fields=inner)
+        case [items]:
+            return Field(name=name, type=FieldType.LIST, items=column(ELEMENT, items))
+    required = kind.endswith("!")
+    return Field(name=name, type=FieldType(kind.removesuffix("!")), nullable=not required)
 
 
 @dataclass

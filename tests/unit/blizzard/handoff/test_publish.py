@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,30 +42,21 @@ def no(_entry: Entry) -> bool:
     return False
 
 
-def entry_of(files: int = 2, handoff: Handoff = Handoff.STAGING, **given: object) -> Entry:
-    known = identity(handoff=handoff)
+def entry_of(files: int = 2, handoff: Handoff = Handoff.STAGING, **given: Any) -> Entry:
     named = tuple(
         replace(
             finished_file(data_file({"date": f"2024-01-0{number + 1}"}, Clock().fresh_id())), size=4
         )
         for number in range(files)
     )
-    return replace(
-        Entry(
-            kind="batch",
-            pipeline=known.pipeline,
-            journal="j-1",
-            sequence=7,
-            run=known.run,
-            created="2024-01-01T00:00:00+00:00",
-            previous="0" * 64,
-            handoff=handoff,
-            source_uris={"default": "s3://bucket/"},
-            table_schema=known.table_schema,
-            partition_columns=(),
-            files=named,
-        ),
-        **given,  # type: ignore[arg-type]
+    return identity(
+        kind="batch",
+        journal="j-1",
+        sequence=7,
+        handoff=handoff,
+        source_uris={"default": "s3://bucket/"},
+        files=named,
+        **given,
     )
 
 

@@ -13,10 +13,9 @@ from blizzard.answers.trace import named_by
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from lakebed import layout
 from lakebed.clock import Clock, uuid7
-from lakebed.documents.entry import Entry, digest, encode
-from lakebed.types import Handoff
+from lakebed.documents.entry import digest, encode
 from tests.support.bucket import Bucket
-from tests.support.builders import NOON, finished_file, rewrite
+from tests.support.builders import NOON, finished_file, identity, rewrite
 
 ENTRIES = 300
 
@@ -52,18 +51,12 @@ def table(*, marks: dict[str, str]) -> CountsEntries:
     store, previous, body = CountsEntries(uri="s3://bucket/table"), None, parquet(marks)
     for number in range(ENTRIES):
         file = replace(finished_file(), filename=path_of(number))
-        usual = Entry(
+        usual = identity(
             kind="batch" if number else "open",
-            pipeline="default",
             journal="j",
             sequence=number,
-            run="r",
             created=(NOON + timedelta(minutes=number)).isoformat(),
             previous=previous,
-            handoff=Handoff.JOURNAL,
-            source_uris={"default": "/in"},
-            table_schema={"type": "struct", "fields": []},
-            partition_columns=(),
             files=(file,) if number else (),
         )
         if number == ENTRIES - 1:

@@ -16,9 +16,8 @@ from blizzard.journal.source_names import KnownSources
 from blizzard.model.source.file import Before, IngestedFile
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Receipt, digest, encode
+from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.errors import DocumentUnreadable, JournalLost
-from lakebed.types import Handoff
 from tests.support.bucket import Bucket
 from tests.support.builders import Hands, finished_file, identity
 from tests.support.recovery import from_entries, grow, opened, state
@@ -60,20 +59,9 @@ def test_a_start_reads_a_snapshot_and_a_tail_and_not_the_history():
 def hundred_thousand(tail: int) -> tuple[Bucket, int]:
     """Make a journal whose entries before a snapshot cannot be read: they are not there."""
     store = Bucket()
-    number, previous = 100_000, "0" * 64
-    usual = Entry(
-        kind="batch",
-        pipeline="default",
-        journal="j",
-        sequence=number,
-        run="r",
-        created="2024-01-01T00:00:00+00:00",
-        previous=previous,
-        handoff=Handoff.JOURNAL,
-        source_uris={"default": "/in"},
-        table_schema={},
-        partition_columns=(),
-        files=(finished_file(),),
+    number, created = 100_000, "2024-01-01T00:00:00+00:00"
+    usual = identity(
+        kind="batch", journal="j", sequence=number, created=created, files=(finished_file(),)
     )
     names = (IngestedFile(key=f"default:{n:08d}", size=1, etag="e").row for n in range(100_000))
     segment = segments.write_segment(store, "default", names, Clock().fresh_id())

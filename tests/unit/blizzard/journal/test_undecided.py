@@ -7,10 +7,9 @@ import pytest
 
 from blizzard.journal.ledger import Ledger
 from blizzard.model.source.file import Before
-from lakebed.documents.entry import Entry, Kind, encode
+from lakebed.documents.entry import Kind, encode
 from lakebed.documents.records import SourceRecord
-from lakebed.types import Handoff
-from tests.support.builders import ID_AND_NAME, NOON, failure, record
+from tests.support.builders import NOON, failure, identity, record
 
 KEY = "default:a.ndjson"
 FIRST, SECOND, THIRD = (record(size=size, etag=f"e{size}") for size in (10, 20, 30))
@@ -31,18 +30,13 @@ class Story:
 
     def tell(self, kind: Kind, *records: SourceRecord) -> int:
         number = self.history.sequence + 1
-        entry = Entry(
+        entry = identity(
             kind=kind,
-            pipeline="default",
             journal="j",
             sequence=number,
             run=f"run-{number}",
             created=NOON.isoformat(),
             previous=self.history.digest,
-            handoff=Handoff.JOURNAL,
-            source_uris={"default": "/in"},
-            table_schema=ID_AND_NAME.delta(),
-            partition_columns=(),
             sources=records,
         )
         self.history.learn(entry, encode(entry))

@@ -8,19 +8,12 @@ from blizzard.discover.finding import Reason, why_not_ours
 from blizzard.model.bad_lines import ANY, any_element, element_path, member_path, steps
 from blizzard.model.event_time import CODES, RowPart, from_path, row_partitions
 from blizzard.model.source.form import SourcePattern, renamed, unrotated
-from lakebed.columns.schema import Field, Schema
+from lakebed.columns.schema import Field
 from lakebed.partition import Template
 from lakebed.types import FieldType
-from tests.support.builders import source_settings
+from tests.support.builders import declared, source_settings
 
-DECLARED = Schema(
-    (
-        Field(name="id", type=FieldType.INT64),
-        Field(name="ts", type=FieldType.TIMESTAMP),
-        Field(name="day", type=FieldType.DATE),
-        Field(name="region", type=FieldType.STRING),
-    )
-)
+DECLARED = declared(id="int64", ts="timestamp", day="date", region="string")
 
 
 def moment(*parts: int) -> datetime:

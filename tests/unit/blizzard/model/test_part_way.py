@@ -16,9 +16,8 @@ from blizzard.model.source.part_way import (
 )
 from blizzard.repair.new_journal import to_learn
 from blizzard.repair.old_journal import inherited
-from lakebed.documents.entry import Entry, encode
-from lakebed.types import Handoff
-from tests.support.builders import ID_AND_NAME, NOON, facts, failure, record
+from lakebed.documents.entry import encode
+from tests.support.builders import NOON, facts, failure, identity, record
 
 PART = replace(record(), complete=False)
 """One line of it is in the table."""
@@ -48,18 +47,12 @@ def test_only_what_failed_and_is_gone_can_be_given_up(one, can):
 def learned(*records):
     history = Ledger()
     for number, each in enumerate(records):
-        entry = Entry(
+        entry = identity(
             kind="discard" if each.discarded else "batch",
-            pipeline="default",
             journal="j",
             sequence=number,
-            run="r",
             created=NOON.isoformat(),
             previous=history.digest,
-            handoff=Handoff.JOURNAL,
-            source_uris={"default": "/in"},
-            table_schema=ID_AND_NAME.delta(),
-            partition_columns=(),
             sources=(each,),
         )
         history.learn(entry, encode(entry))

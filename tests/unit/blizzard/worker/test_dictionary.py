@@ -4,6 +4,7 @@ import os
 import random
 import string
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from lakebed.columns.column_mapping import FIELD_ID, field_id
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.records import ColumnStatistics
 from lakebed.types import FieldType
-from tests.support.builders import ID_AND_NAME
+from tests.support.builders import ID_AND_NAME, column
 
 SCHEMA = ID_AND_NAME.arrow()
 
@@ -88,25 +89,16 @@ def test_numbers_that_compression_hardly_makes_smaller_are_left_as_they_are(tmp_
     assert pq.read_table(closed.path).to_pylist() == table.to_pylist()
 
 
-INNER = Field(
-    name="user",
-    type=FieldType.STRUCT,
-    fields=(
-        Field(name="fresh", type=FieldType.STRING),
-        Field(name="same", type=FieldType.STRING, nullable=False),
-        Field(name="price", type=FieldType.DECIMAL, precision=18, scale=2),
-        Field(name="flag", type=FieldType.BOOLEAN),
-    ),
-)
+PRICE = Field(name="price", type=FieldType.DECIMAL, precision=18, scale=2)
+INNER = (
+    column("fresh", "string"), column("same", "string!"), PRICE, column("flag", "boolean")
+)  # fmt: skip
+USER = Field(name="user", type=FieldType.STRUCT, fields=INNER)
 NESTED = Schema(
     (
-        INNER,
-        Field(
-            name="items",
-            type=FieldType.LIST,
-            items=Field(name="element", type=FieldType.STRUCT, fields=INNER.fields),
-        ),
-        Field(name="by", type=FieldType.MAP, items=Field(name="value", type=FieldType.INT16)),
+        USER,
+        Field(name="items", type=FieldType.LIST, items=replace(USER, name="element")),
+        Field(name="by", type=FieldType.MAP, items=column("value", "int16")),
     )
 )
 

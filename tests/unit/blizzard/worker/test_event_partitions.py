@@ -24,17 +24,11 @@ from lakebed.partition import Template
 from lakebed.telemetry.measures import Count
 from lakebed.types import FieldType
 from tests.support import builders
-from tests.support.builders import Bench, listed, ndjson, pipeline_settings, put, unit
+from tests.support.builders import Bench, declared, listed, ndjson, pipeline_settings, put, unit
 from tests.support.stores import RefusesUploads
 from tests.support.units import BAD, With
 
-DECLARED = Schema(
-    (
-        Field(name="id", type=FieldType.INT64, nullable=False),
-        Field(name="ts", type=FieldType.TIMESTAMP),
-        Field(name="region", type=FieldType.STRING),
-    )
-)
+DECLARED = declared(id="int64!", ts="timestamp", region="string")
 TEMPLATE = Template.parse("date=%Y-%m-%d/region=%s")
 
 

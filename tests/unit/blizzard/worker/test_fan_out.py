@@ -16,19 +16,12 @@ from blizzard.model.work import ClosedFile
 from blizzard.worker.output.encoding import SAMPLE_ROWS
 from blizzard.worker.output.parquet import RollingWriter, batch_cost
 from blizzard.worker.output.partitioner import PartitionedWriter
-from lakebed.columns.schema import Field, Schema
 from lakebed.partition import Template
-from lakebed.types import RESCUED, FieldType
-from tests.support.builders import Hands
+from lakebed.types import RESCUED
+from tests.support.builders import Hands, declared
 from tests.unit.blizzard.worker.test_dictionary import open_files
 
-DECLARED = Schema(
-    (
-        Field(name="id", type=FieldType.INT64),
-        Field(name="ts", type=FieldType.TIMESTAMP),
-        Field(name="region", type=FieldType.STRING),
-    )
-)
+DECLARED = declared(id="int64", ts="timestamp", region="string")
 FILE = DECLARED.without(frozenset({"region"})).arrow()
 COST = batch_cost(FILE)
 

@@ -12,16 +12,10 @@ from lakebed.columns.schema import Field, Schema
 from lakebed.layout import NULL_FOLDER
 from lakebed.partition import Template
 from lakebed.types import FieldType
+from tests.support.builders import declared
 
-DECLARED = Schema(
-    (
-        Field(name="id", type=FieldType.INT64),
-        Field(name="ts", type=FieldType.TIMESTAMP),
-        Field(name="day", type=FieldType.DATE),
-        Field(name="region", type=FieldType.STRING),
-        Field(name="shard", type=FieldType.INT32),
-        Field(name="live", type=FieldType.BOOLEAN),
-    )
+DECLARED = declared(
+    id="int64", ts="timestamp", day="date", region="string", shard="int32", live="boolean"
 )
 
 
@@ -47,22 +41,8 @@ def ids(batches, by: RowPartitions) -> dict[Values, list[Any]]:
 
 
 NESTED = Schema(
-    (
-        *DECLARED.fields,
-        Field(
-            name="meta",
-            type=FieldType.STRUCT,
-            fields=(
-                Field(
-                    name="of",
-                    type=FieldType.STRUCT,
-                    fields=(Field(name="at", type=FieldType.TIMESTAMP_NTZ),),
-                ),
-            ),
-        ),
-        Field(name="tags", type=FieldType.LIST, items=Field(name="element", type=FieldType.STRING)),
-        Field(name="small", type=FieldType.INT16),
-    )
+    DECLARED.fields
+    + declared(meta={"of": {"at": "timestamp_ntz"}}, tags=["string"], small="int16").fields
 )
 
 
@@ -120,14 +100,7 @@ def test_columns_are_written_as_delta_writes_partition_values():
     }
 
 
-REQUIRED = Schema(
-    (
-        Field(name="id", type=FieldType.INT64),
-        Field(name="ts", type=FieldType.TIMESTAMP),
-        Field(name="date", type=FieldType.DATE, nullable=False),
-        Field(name="region", type=FieldType.STRING, nullable=False),
-    )
-)
+REQUIRED = declared(id="int64", ts="timestamp", date="date!", region="string!")
 
 
 def refusal(row: Row, template: str = "region=%s") -> RefusedRow:

@@ -12,21 +12,14 @@ from blizzard.model.source.form import Form, SkipRule
 from blizzard.model.work import UnitOutcome
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
-from lakebed.columns.schema import Field, Schema
 from lakebed.partition import Template
-from lakebed.types import FieldType, UnknownFields
+from lakebed.types import UnknownFields
 from tests.support import builders
-from tests.support.builders import listed, put, unit
+from tests.support.builders import declared, listed, put, unit
 from tests.support.quarantined import BROKEN, aside, text
 from tests.support.stops import FEW_LINES
 
-DECLARED = Schema(
-    (
-        Field(name="id", type=FieldType.INT64),
-        Field(name="ts", type=FieldType.TIMESTAMP),
-        Field(name="region", type=FieldType.STRING, nullable=False),
-    )
-)
+DECLARED = declared(id="int64", ts="timestamp", region="string!")
 TEMPLATE = Template.parse("region=%s")
 
 

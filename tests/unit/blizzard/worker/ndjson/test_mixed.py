@@ -8,41 +8,23 @@ import pytest
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.exact import ExactPath, Span
 from blizzard.worker.ndjson.lines import BadLine, Block, Decoded
-from lakebed.columns.schema import ELEMENT, Field, Reading, Schema
+from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.types import RESCUED, FieldType, OnBadRecord, OnMismatch, UnknownFields
+from tests.support.builders import column, declared
 
 AROUND = 90
-INNER = (Field(name="d", type=FieldType.DATE), Field(name="n", type=FieldType.INT8))
-FIELDS = (
-    Field(name="id", type=FieldType.INT64, nullable=False),
-    Field(name="s", type=FieldType.STRING),
-    Field(name="f", type=FieldType.FLOAT64),
-    Field(name="g", type=FieldType.FLOAT32),
+INNER = {"d": "date", "n": "int8"}
+OTHERS = (
     Field(name="m", type=FieldType.DECIMAL, precision=5, scale=2),
-    Field(name="b", type=FieldType.BOOLEAN),
-    Field(name="t", type=FieldType.TIMESTAMP),
-    Field(name="l", type=FieldType.TIMESTAMP_NTZ),
-    Field(name="y", type=FieldType.BINARY),
     Field(name="e", type=FieldType.TIMESTAMP, reading=Reading(formats=("epoch_s",))),
     Field(name="p", type=FieldType.INT64, reading=Reading(path=("way", "to", "it"))),
-    Field(name="o", type=FieldType.STRUCT, fields=INNER),
-    Field(
-        name="a",
-        type=FieldType.LIST,
-        items=Field(name=ELEMENT, type=FieldType.STRUCT, fields=INNER),
-    ),
-    Field(
-        name="r",
-        type=FieldType.STRUCT,
-        fields=(Field(name="q", type=FieldType.INT64, nullable=False),),
-    ),
-    Field(
-        name="k",
-        type=FieldType.MAP,
-        items=Field(name="value", type=FieldType.INT64, nullable=False),
-    ),
+    Field(name="k", type=FieldType.MAP, items=column("value", "int64!")),
 )
-SCHEMA = Schema(FIELDS)
+PLAIN = declared(
+    id="int64!", s="string", f="float64", g="float32", b="boolean", t="timestamp",
+    l="timestamp_ntz", y="binary", o=INNER, a=[INNER], r={"q": "int64!"},
+)  # fmt: skip
+SCHEMA = Schema(PLAIN.fields + OTHERS)
 GOOD = (
     '"s":"\\u00e9","f":1.5,"g":0.5,"m":12.34,"b":true,"t":"2024-01-02T03:04:05Z",'
     '"l":"2024-01-02T03:04:05","y":"aGk=","e":17,"way":{"to":{"it":1}},"o":{"d":"2024-01-02"},'
