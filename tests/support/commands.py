@@ -13,7 +13,10 @@ from blizzard.cli.app import app
 from blizzard.cli.surroundings import Surroundings
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
-from tests.support.builders import Bench, pipeline_settings
+from lakebed.storage.store import Store
+from penguin.pipeline import InlineCommitter
+from tests.support.builders import Bench, no_options, pipeline_settings
+from tests.support.readers import ids
 from tests.support.runner import inside
 from tests.support.waits import hurried
 
@@ -43,6 +46,26 @@ class Desk:
 
     def bench(self, **given: Any) -> Bench:
         return Bench(self.settings(**given))
+
+    @property
+    def store(self) -> Store:
+        return Store(str(self.table), no_options())
+
+    def commit(self, pipeline: str | None = None) -> int:
+        """Commit what waits, as blizzard does where it commits inline."""
+        commit = InlineCommitter.of(
+            None,
+            str(self.table),
+            no_options(),
+            emit=lambda _event: None,
+            clock=Clock(),
+            pipeline=pipeline,
+        )
+        return commit()
+
+    def ids(self) -> list[int]:
+        """Return the ids of all rows in the table, sorted."""
+        return ids(self.table)
 
     def config(self, *names: str) -> Path:
         """Write the configuration that `settings` stands for, under each of these names."""

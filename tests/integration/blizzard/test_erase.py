@@ -69,14 +69,7 @@ def test_the_condition_is_written_nowhere(tmp_path):
     assert desk.ids() == [0, 2]
 
 
-def test_rows_whose_value_is_null_are_meant_only_by_is_null(desk):
-    desk.forget("user != 'x'")
-    assert desk.ids() == [1, 3, 5, 6, 7]
-    desk.forget("user is null")
-    assert desk.ids() == [1, 3, 5, 6]
-
-
-def test_no_row_and_every_row_are_told(desk):
+def test_no_row_and_every_row_are_told_and_null_is_meant_only_by_is_null(desk):
     none = desk.cli("erase", "--where", "user = 'nobody'", "--yes")
     assert none.exit_code == 0
     assert "no row in the table matches" in none.output
@@ -86,6 +79,10 @@ def test_no_row_and_every_row_are_told(desk):
     assert "ALL rows of the table" in every.output
     assert "add --yes" in every.output
     assert desk.ids() == [1, 2, 3, 4, 5, 6, 7]
+    desk.forget("user != 'x'")
+    assert desk.ids() == [1, 3, 5, 6, 7]
+    desk.forget("user is null")
+    assert desk.ids() == [1, 3, 5, 6]
     desk.forget("id > 0")
     assert desk.ids() == []
 

@@ -149,7 +149,7 @@ def test_a_running_blizzard_hears_of_it_at_its_next_look(bench, desk):
     running = replace(bench, once=False).pipeline()
     polls(running, bench)
     assert last_sources(bench)["a.ndjson"].failure.attempts == 1
-    retry(Store(str(desk.table), no_options()), "default", None, clock=bench.hands.clock)
+    retry(desk.store, "default", None, clock=bench.hands.clock)
     polls(running, bench)
     assert any(
         each.path == "a.ndjson" and each.failure and each.failure.attempts == 2

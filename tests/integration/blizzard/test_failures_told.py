@@ -11,8 +11,7 @@ from blizzard.journal import checkpoint
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.storage.store import Store
-from tests.support.builders import Bench, entries, ndjson, no_options, put, rows
+from tests.support.builders import Bench, entries, ndjson, put, rows
 from tests.support.commands import told
 from tests.support.desk import Desk as Both
 from tests.support.failed import BAD, HOUR, change, drain, polls, retry
@@ -40,7 +39,7 @@ def test_the_queue_shows_what_is_failed_now_and_all_of_it_if_asked(bench, desk):
     (desk.landing / "gone.ndjson").unlink()
     put(desk.landing, "back.ndjson", ndjson(rows(1)))
     retry(
-        Store(str(desk.table), no_options()),
+        desk.store,
         "default",
         frozenset({"default:stays.ndjson"}),
         clock=bench.hands.clock,
@@ -130,7 +129,7 @@ def test_a_snapshot_of_another_version_is_believed(bench, desk):
     """A field more or less in it is no damage: an upgrade reads no entry again for it."""
     put(desk.landing, "a.ndjson", BAD)
     drain(bench)
-    store = Store(str(desk.table), no_options())
+    store = desk.store
     SnapshotWriter(store=store, pipeline="default", clock=Clock()).write(
         read_ledger(store, "default")
     )

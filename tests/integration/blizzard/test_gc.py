@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
@@ -25,7 +24,6 @@ from lakebed.layout import batch_started, journal_entry
 from lakebed.storage.parquet_tail import mark_of
 from lakebed.storage.store import Store
 from lakebed.types import Handoff
-from penguin.pipeline import InlineCommitter
 from tests.support.builders import Bench, Hands, ndjson, no_options, put, rows, tree
 from tests.support.commands import Desk, told
 from tests.support.runner import InProcessRunner
@@ -51,33 +49,15 @@ def log_of(desk: Desk) -> Callable[[], frozenset[str]]:
     return lambda: named_files(str(desk.table), no_options())
 
 
-def store_of(desk: Desk) -> Store:
-    return Store(str(desk.table), no_options())
-
-
 def found_at(desk: Desk, older_than=AT_ONCE, **given) -> Garbage:
     return find_garbage(
-        store_of(desk), "default", given.get("log", log_of(desk)), now=Clock().now(),
+        desk.store, "default", given.get("log", log_of(desk)), now=Clock().now(),
         older_than=older_than,
     )  # fmt: skip
 
 
 def collected(desk: Desk, store: Store | None = None):
-    return collect(
-        store or store_of(desk), "default", log_of(desk), clock=Clock(), older_than=AT_ONCE
-    )
-
-
-def commit(desk: Desk) -> int:
-    sink = desk.settings().sink
-    return InlineCommitter.of(
-        None, sink.table_uri, sink.storage_options, emit=lambda _event: None, clock=Clock()
-    )()
-
-
-def ids(desk: Desk) -> list[int]:
-    found = pa.table(DeltaTable(str(desk.table)).scan(columns=["id"]).read_all()).to_pylist()
-    return sorted(row["id"] for row in found)
+    return collect(store or desk.store, "default", log_of(desk), clock=Clock(), older_than=AT_ONCE)
 
 
 def a_batch(desk: Desk, number: int = 0, **given) -> Bench:
@@ -172,7 +152,7 @@ def test_a_file_that_the_log_adds_or_has_removed_is_no_garbage(desk, checkpoint)
     """The journal that named it may be gone; the log still says that it is somebody's."""
     a_batch(desk)
     a_batch(desk, 1)
-    commit(desk)
+    desk.commit()
     table = DeltaTable(str(desk.table))
     table.delete("id < 2")
     if checkpoint:
@@ -196,7 +176,7 @@ def test_a_journal_that_cannot_be_read_whole_stops_it(desk, trouble):
     """HOLES L21: what a missing entry, or version of the log, names is not known."""
     for number in range(3):
         a_batch(desk, number)
-    commit(desk)
+    desk.commit()
     path = desk.table / journal_entry("default", 2)
     match trouble:
         case "gap":
@@ -234,8 +214,8 @@ def test_a_batch_that_was_slow_never_names_what_was_deleted_and_loses_nothing(de
     assert [entry.kind for entry in entries] == ["open", "batch", "gc", "batch"]
     named = {file.filename for entry in entries for file in entry.files}
     assert all((desk.table / name).exists() for name in named)
-    commit(desk)
-    assert ids(desk) == [0, 1, 50, 51]
+    desk.commit()
+    assert desk.ids() == [0, 1, 50, 51]
 
 
 def test_a_batch_goes_on_after_a_gc_that_took_nothing_of_it(desk):
@@ -249,14 +229,14 @@ def test_a_batch_goes_on_after_a_gc_that_took_nothing_of_it(desk):
 
     def gc_spares_the_batch() -> None:
         (piece,) = (one for one in found_at(desk).garbage if one.path == left)
-        last = JournalReader(store_of(desk), "default").listed(1)
-        assert append_beside(store_of(desk), gc_entry(last, (piece,), Clock()))
+        last = JournalReader(desk.store, "default").listed(1)
+        assert append_beside(desk.store, gc_entry(last, (piece,), Clock()))
 
     young.act = gc_spares_the_batch
     assert bench.pipeline().step()
     assert [entry.kind for entry in bench.entries()] == ["open", "batch", "gc", "batch"]
-    commit(desk)
-    assert ids(desk) == [0, 1, 50, 51]
+    desk.commit()
+    assert desk.ids() == [0, 1, 50, 51]
     assert [piece.path for piece in collected(desk).pieces] == [left]
 
 
@@ -277,8 +257,8 @@ def test_a_batch_that_was_first_keeps_its_files(desk):
     assert [piece.path for piece in done.pieces] == [left]
     assert [entry.kind for entry in bench.entries()] == ["open", "batch", "batch", "gc"]
     assert done.entry == 3
-    commit(desk)
-    assert ids(desk) == [0, 1, 50, 51]
+    desk.commit()
+    assert desk.ids() == [0, 1, 50, 51]
 
 
 def test_another_blizzard_is_still_another_blizzard(desk):
@@ -326,12 +306,12 @@ def test_penguin_steps_over_a_gc_entry_in_every_hand_off(desk, handoff):
         assert piece.kind is (GarbageKind.OUTBOX if folder else GarbageKind.DATA)
         assert collected(desk).pieces == (piece,)
     assert [entry.kind for entry in bench.entries()] == ["open", "batch", "gc", "batch", "gc"]
-    assert commit(desk) >= 1
-    assert ids(desk) == [0, 1, 2, 3]
+    assert desk.commit() >= 1
+    assert desk.ids() == [0, 1, 2, 3]
     assert tables.last_committed(
         str(desk.table), no_options(), "default", bench.entries()[0].journal
     ) == 4  # fmt: skip
-    assert commit(desk) == 0
+    assert desk.commit() == 0
 
 
 def test_dead_letters_that_no_entry_names_go_and_those_that_one_names_stay(desk):
@@ -352,7 +332,7 @@ def test_the_mark_is_read_from_the_end_of_a_file(desk):
     a_batch(desk)
     bench = desk.bench()
     (file,) = bench.entries()[1].files
-    store = store_of(desk)
+    store = desk.store
     (facts,) = (one for one in store.objects() if one.path == file.filename)
     assert mark_of(store, facts) == ("default", bench.entries()[0].journal)
 

@@ -15,7 +15,6 @@ from blizzard.repair.gc import GarbageKind, collect, find_garbage
 from lakebed.clock import Clock
 from lakebed.layout import batch_started
 from lakebed.storage.store import Store
-from penguin.pipeline import InlineCommitter
 from tests.support.builders import Hands, ndjson, no_options, put, rows, tree
 from tests.support.commands import Desk, told
 
@@ -34,23 +33,10 @@ Store(table, StorageOptions()).upload(
 """
 
 
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    (tmp_path / "in").mkdir()
-    return Desk(tmp_path)
-
-
 def a_batch(desk: Desk, number: int = 0, **given: Any) -> None:
     put(desk.landing, f"{number}.ndjson", ndjson(rows(2, number * 2)))
     bench = desk.bench(**given).again(run_id=f"run-{number}", hands=Hands(at=1.7e9 + number))
     assert bench.pipeline().step()
-
-
-def commit(desk: Desk) -> None:
-    sink = desk.settings().sink
-    InlineCommitter.of(
-        None, sink.table_uri, sink.storage_options, emit=lambda _event: None, clock=Clock()
-    )()
 
 
 def aged(path: Path, *, hours: float = 48) -> None:
@@ -113,7 +99,7 @@ def test_a_name_from_the_future_counts_as_young(desk):
 def test_unfinished_files_are_found_wherever_the_programs_write(desk):
     """HOLES W46: in the log, in the journal, in the dead letter queue, in the outbox."""
     a_batch(desk)
-    commit(desk)
+    desk.commit()
     log = "_delta_log/00000000000000000001.json#1"
     ours = {
         left(desk, log),
@@ -182,7 +168,7 @@ def test_an_unfinished_file_that_is_gone_meanwhile_is_no_trouble(desk):
     a_batch(desk)
     name = left(desk, f"{FILE}#1")
     found = find_garbage(
-        Store(str(desk.table), no_options()),
+        desk.store,
         "default",
         frozenset,
         now=Clock().now(),

@@ -7,9 +7,7 @@ from datetime import datetime
 from itertools import count, pairwise
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.fence import identity_of
@@ -24,7 +22,6 @@ from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, Lak
 from lakebed.layout import file_name, held_meta, journal_entry, journal_folder
 from lakebed.storage.store import Store
 from lakebed.types import OnChange
-from penguin.pipeline import InlineCommitter
 from tests.support.builders import (
     Bench,
     Hands,
@@ -37,6 +34,7 @@ from tests.support.builders import (
     tree,
 )
 from tests.support.commands import Desk, told
+from tests.support.dying import Died, Fate, dying
 from tests.support.writers import lease
 
 DRAWN = count()
@@ -58,24 +56,12 @@ def step(desk: Desk, name: str = "default", run: str = "run-1") -> bool:
     return bench_of(desk, name, run).pipeline().step()
 
 
-def commit(desk: Desk, pipeline: str | None = None) -> int:
-    return InlineCommitter.of(
-        None, str(desk.table), no_options(), emit=lambda _event: None, clock=Clock(),
-        pipeline=pipeline,
-    )()  # fmt: skip
-
-
-def ids(desk: Desk) -> list[int]:
-    found = pa.table(DeltaTable(str(desk.table)).scan(columns=["id"]).read_all()).to_pylist()
-    return sorted(row["id"] for row in found)
-
-
 def a_past(desk: Desk, batches: int = 3) -> None:
     """Ingest some files, each in a batch of its own, and commit them."""
     for number in range(batches):
         land(desk, number)
         assert step(desk, run=f"run-{number}")
-    commit(desk)
+    desk.commit()
 
 
 def renamed(desk: Desk, name: str = "later") -> Path:
@@ -105,14 +91,14 @@ def test_an_empty_last_entry_names_the_command_that_continues_before_it(desk, co
     with pytest.raises(DocumentUnreadable, match=words):
         step(desk)
     with pytest.raises(LakeError, match=words):
-        commit(desk)
-    assert ids(desk) == [0, 1, 2, 3], "what comes before it is committed"
+        desk.commit()
+    assert desk.ids() == [0, 1, 2, 3], "what comes before it is committed"
 
     done = desk.run(*words.split()[1:], "--yes")
     assert done.exit_code == 0, done.output
     assert step(desk, run="run-9")
-    commit(desk)
-    assert ids(desk) == [0, 1, 2, 3, 4, 5]
+    desk.commit()
+    assert desk.ids() == [0, 1, 2, 3, 4, 5]
     assert desk.run("gc").exit_code == 0, "the journal that is kept can be read"
 
 
@@ -128,8 +114,8 @@ def test_an_empty_first_entry_names_the_command_that_begins_anew(desk):
     done = desk.run("journal", "new", "--empty", "--yes")
     assert done.exit_code == 0, done.output
     assert step(desk, run="run-9")
-    commit(desk)
-    assert ids(desk) == [0, 1]
+    desk.commit()
+    assert desk.ids() == [0, 1]
 
 
 @pytest.mark.unbalanced("file_unnamed", "journal_missing")
@@ -140,7 +126,7 @@ def test_a_lost_journal_is_begun_anew_and_new_data_is_committed(desk):
     with pytest.raises(JournalLost, match="blizzard journal new"):
         step(desk)
     with pytest.raises(LakeError, match="blizzard journal new"):
-        commit(desk)
+        desk.commit()
 
     shown = desk.run("journal", "new", "--empty")
     assert shown.exit_code == 1
@@ -151,9 +137,9 @@ def test_a_lost_journal_is_begun_anew_and_new_data_is_committed(desk):
     assert desk.run("journal", "new", "--empty", "--yes").exit_code == 0
     land(desk, 9)
     assert step(desk, run="run-9")
-    assert commit(desk) == 1
-    assert ids(desk) == sorted([0, 1, 2, 3, 4, 5] * 2 + [18, 19])
-    assert commit(desk) == 0
+    assert desk.commit() == 1
+    assert desk.ids() == sorted([0, 1, 2, 3, 4, 5] * 2 + [18, 19])
+    assert desk.commit() == 0
 
 
 def test_a_renamed_pipeline_takes_over_what_the_old_one_knew(desk):
@@ -173,9 +159,9 @@ def test_a_renamed_pipeline_takes_over_what_the_old_one_knew(desk):
     assert not step(desk, "later", "run-8")
     land(desk, 9)
     assert step(desk, "later", "run-9")
-    commit(desk)
-    assert ids(desk) == [0, 1, 2, 3, 4, 5, 18, 19]
-    assert commit(desk) == 0
+    desk.commit()
+    assert desk.ids() == [0, 1, 2, 3, 4, 5, 18, 19]
+    assert desk.commit() == 0
     shown = desk.run("journal", "0", config=config).stdout
     assert "inherits   what entries 0 to 3 of pipeline default knew" in shown
     inherited = entries(desk.table, "later")[1]
@@ -195,7 +181,7 @@ def versions(desk: Desk) -> Callable[[], None]:
     path.rename(kept)
     path.write_bytes(b"{nope\n")
     assert replace(bench, settings=settings, run_id="run-1").pipeline().step()
-    commit(desk)
+    desk.commit()
 
     def put_back() -> None:
         path.unlink()
@@ -214,14 +200,14 @@ def test_all_that_a_journal_knows_of_a_file_is_taken_over(desk, how, chunk):
     if how == "rolled back":
         land(desk, 1)
         assert step(desk, run="run-2")
-        commit(desk)
+        desk.commit()
         roll_back(desk, 2)
         (desk.landing / "1.ndjson").unlink()
     assert renew(desk, name, "default", chunk=chunk).files == 1
     put_back()
     assert not step(desk, name, "run-9")
-    assert ids(desk)[:2] == [0, 1]
-    assert len(ids(desk)) == (2 if how == "renamed" else 4)
+    assert desk.ids()[:2] == [0, 1]
+    assert len(desk.ids()) == (2 if how == "renamed" else 4)
 
 
 def test_a_bad_version_is_taken_over_as_bad_beside_the_good_one(desk):
@@ -231,7 +217,7 @@ def test_a_bad_version_is_taken_over_as_bad_beside_the_good_one(desk):
     shown = desk.run("journal", "new", "--from", "default", config=config)
     assert "1 source file in the table" in shown.stdout
     assert desk.run("journal", "new", "--from", "default", "--yes", config=config).exit_code == 0
-    known = read_ledger(Store(str(desk.table), no_options()), "later")
+    known = read_ledger(desk.store, "later")
     assert known.lookup()("default:0.ndjson").finished
     (failed,) = known.unfinished.values()
     assert failed.record.failure
@@ -254,8 +240,8 @@ def test_the_old_name_is_refused_from_then_on_running_or_not(desk):
     refused = desk.run("journal", "new", "--from", "default", "--yes", config=other)
     assert refused.exit_code == 1
     assert "'later' has already taken over the journal of 'default'" in refused.stderr
-    assert commit(desk) == 1
-    assert ids(desk) == [0, 1, 2, 3, 4, 5]
+    assert desk.commit() == 1
+    assert desk.ids() == [0, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.unbalanced("entry_missing", "file_unnamed")
@@ -273,8 +259,8 @@ def test_a_journal_that_was_rolled_back_is_taken_over_as_far_as_it_goes(desk):
     assert Path(done["kept"]).name.startswith("journal-")
     assert len(list(Path(done["kept"]).iterdir())) == 2
     assert step(desk, run="run-9")
-    commit(desk)
-    assert ids(desk) == [0, 1, *sorted([2, 3, 4, 5] * 2)]
+    desk.commit()
+    assert desk.ids() == [0, 1, *sorted([2, 3, 4, 5] * 2)]
 
 
 @pytest.mark.unbalanced("entry_missing", "file_unnamed")
@@ -286,13 +272,13 @@ def test_a_journal_that_was_taken_over_once_can_be_taken_over_again(desk):
     for number in (7, 8):
         land(desk, number)
         assert step(desk, run=f"run-{number}")
-    commit(desk)
-    before = ids(desk)
+    desk.commit()
+    before = desk.ids()
     roll_back(desk, 2)
     assert desk.run("journal", "new", "--from", "default", "--yes").exit_code == 0
     assert step(desk, run="run-9")
-    commit(desk)
-    assert ids(desk) == sorted([*before, 16, 17])
+    desk.commit()
+    assert desk.ids() == sorted([*before, 16, 17])
     assert len(list((desk.table / "_blizzard/default").glob("journal-*"))) == 2
 
 
@@ -354,38 +340,12 @@ def test_a_source_that_was_renamed_too_is_noticed(desk):
     assert "has been read as 'default' and is now called 'logs'" in refused.stderr
 
 
-class Mortal(Store):
-    """Dies before or after its n-th change."""
-
-    left = 10**9
-    after = False
-
-    def _change(self, act: Callable[[], object]) -> object:
-        cls = type(self)
-        cls.left -= 1
-        if cls.left == 0 and not cls.after:
-            raise KeyboardInterrupt
-        done = act()
-        if cls.left == 0:
-            raise KeyboardInterrupt
-        return done
-
-    def create(self, path, body):
-        return self._change(lambda: super(Mortal, self).create(path, body))
-
-    def replace(self, path, body):
-        self._change(lambda: super(Mortal, self).replace(path, body))
-
-    def delete(self, path):
-        self._change(lambda: super(Mortal, self).delete(path))
-
-
 def renew(
-    desk: Desk, name: str, old: str | None, store: type[Store] = Store, *, chunk: int = 1
+    desk: Desk, name: str, old: str | None, store: Store | None = None, *, chunk: int = 1
 ) -> StartedJournal:
     settings = pipeline_settings(desk.landing, desk.table, name=name)
     identity = identity_of(settings, "run-new")
-    opened = store(str(desk.table), no_options())
+    opened = store or desk.store
 
     def last_committed(pipeline: str, journal: str) -> int | None:
         return tables.last_committed(str(desk.table), no_options(), pipeline, journal)
@@ -419,10 +379,9 @@ def test_a_crash_at_any_step_doubles_nothing_and_the_same_command_finishes(
     for number in range(1, 50):
         shutil.rmtree(desk.table)
         shutil.copytree(whole, desk.table)
-        Mortal.left, Mortal.after = number, after
         try:
-            renew(desk, name, old, Mortal)
-        except KeyboardInterrupt:
+            renew(desk, name, old, dying(desk.store, Fate(number, after=after, changes_only=True)))
+        except Died:
             deaths += 1
         else:
             break
@@ -431,8 +390,8 @@ def test_a_crash_at_any_step_doubles_nothing_and_the_same_command_finishes(
         except LakeError:
             renew(desk, name, old)
             assert step(desk, name, "run-9")
-        commit(desk, name)
-        assert ids(desk) == expected, number
+        desk.commit(name)
+        assert desk.ids() == expected, number
     assert deaths > 3
     assert decode(Receipt,
         (desk.table / f"_blizzard/{name}/receipt.json").read_bytes(), "receipt"
@@ -444,7 +403,7 @@ def test_a_new_journal_hides_nothing_that_came_after_the_old_one_was_begun(desk)
     """HOLES L12, L21: a lookback counts from when the source was first read, by whichever."""
 
     def first_read(name: str) -> datetime:
-        return read_ledger(Store(str(desk.table), no_options()), name).first_reads.since["default"]
+        return read_ledger(desk.store, name).first_reads.since["default"]
 
     a_past(desk)
     begun = first_read("default")
@@ -453,7 +412,7 @@ def test_a_new_journal_hides_nothing_that_came_after_the_old_one_was_begun(desk)
     for old, new in pairwise(names):
         done = desk.run("journal", "new", "--from", old, "--yes", config=renamed(desk, new))
         assert done.exit_code == 0, done.output
-        commit(desk)
+        desk.commit()
         assert first_read(new) == begun
 
 
@@ -462,7 +421,7 @@ def test_a_journal_is_not_replaced_while_a_blizzard_writes_it(desk, writes):
     """HOLES D07, L21: `--yes` or not; the old one, too, if it is another."""
     a_past(desk)
     turn = lease("run-7", pipeline=writes, on=this_machine())
-    turn.take(Store(str(desk.table), no_options()))
+    turn.take(desk.store)
     config = renamed(desk)
     before = tree(desk.table)
     for more in ((), ("--yes",)):

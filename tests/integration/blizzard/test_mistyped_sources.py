@@ -8,7 +8,7 @@ from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.errors import LakeError, ObjectMissing, SourceMoved
-from lakebed.storage.store import Reader, Store
+from lakebed.storage.store import Reader
 from tests.support.builders import (
     Bench,
     entries,
@@ -85,7 +85,7 @@ def test_a_file_that_failed_there_keeps_the_source_where_it_is(desk):
 def test_a_snapshot_says_of_which_sources_files_are_known(desk):
     """HOLES L26: the names themselves are not read for this."""
     mistyped(desk)
-    store = Store(str(desk.table), no_options())
+    store = desk.store
     writer = SnapshotWriter(store=store, pipeline="default", clock=Clock())
     writer.write(history(desk))
     assert not history(desk).has_files("default")

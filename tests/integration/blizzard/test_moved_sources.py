@@ -4,9 +4,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app
@@ -21,7 +19,6 @@ from lakebed.clock import Clock
 from lakebed.errors import JournalLost, LakeError, SourceMoved
 from lakebed.storage.store import Reader, Store
 from lakebed.types import OnChange
-from penguin.pipeline import InlineCommitter
 from tests.support.builders import (
     NOON,
     Bench,
@@ -39,6 +36,7 @@ from tests.support.builders import (
     tree,
 )
 from tests.support.commands import Desk, told
+from tests.support.dying import Died, Fate, dying
 from tests.support.promotions import ID
 from tests.support.retractions import Taken
 from tests.support.writers import lease
@@ -70,11 +68,8 @@ DRAWN = iter(range(10**9))
 
 
 def ids(desk: Desk) -> list[int]:
-    InlineCommitter.of(
-        None, str(desk.table), no_options(), emit=lambda _event: None, clock=Clock()
-    )()
-    found = pa.table(DeltaTable(str(desk.table)).scan(columns=["id"]).read_all()).to_pylist()
-    return sorted(row["id"] for row in found)
+    desk.commit()
+    return desk.ids()
 
 
 def moved(desk: Desk, where: str = "elsewhere") -> Path:
@@ -329,7 +324,7 @@ def test_nothing_is_moved_while_a_blizzard_writes_the_pipeline(desk):
     """HOLES D26."""
     place = moved(desk)
     turn = lease("run-7", on=this_machine())
-    turn.take(Store(str(desk.table), no_options()))
+    turn.take(desk.store)
     for more in ((), ("--yes",)):
         refused = told_so(desk, place, *more)
         assert refused.exit_code == 1
@@ -359,22 +354,6 @@ def test_a_journal_is_not_taken_over_with_a_source_at_another_place(desk):
     assert "source 'default' has been read from" in refused.stderr
 
 
-class Mortal(Store):
-    """Dies before or after its n-th entry."""
-
-    left = 10**9
-    after = False
-
-    def create(self, path, body):
-        Mortal.left -= 1
-        if Mortal.left == 0 and not Mortal.after:
-            raise KeyboardInterrupt
-        done = super().create(path, body)
-        if Mortal.left == 0:
-            raise KeyboardInterrupt
-        return done
-
-
 def file_by_file(store: Store, source: SourceSettings, place: Reader) -> None:
     """Write down where a source is, in an entry for each of its files."""
     move(store, source, read_ledger(store, "default"), place, clock=Clock(), chunk=1)
@@ -392,12 +371,11 @@ def test_a_crash_at_any_entry_loses_and_doubles_nothing_and_the_command_finishes
     for number in range(1, 10):
         shutil.rmtree(desk.table)
         shutil.copytree(whole, desk.table)
-        Mortal.left, Mortal.after = number, after
-        store = Mortal(str(desk.table), no_options())
+        store = dying(desk.store, Fate(number, after=after, changes_only=True))
         reader = Reader(str(place), no_options())
         try:
             file_by_file(store, settings.sources[0], reader)
-        except KeyboardInterrupt:
+        except Died:
             pass
         else:
             break
@@ -405,7 +383,7 @@ def test_a_crash_at_any_entry_loses_and_doubles_nothing_and_the_command_finishes
             for each in (settings, at(desk, desk.landing)):
                 with pytest.raises(LakeError, match="source set default --same-files"):
                     ingest(each)
-        file_by_file(Store(str(desk.table), no_options()), settings.sources[0], reader)
+        file_by_file(desk.store, settings.sources[0], reader)
         assert not ingest(settings)
         assert ids(desk) == [0, 1, 2, 3]
     assert number == 4, "three entries: a file each"
@@ -416,9 +394,8 @@ def test_while_one_source_is_half_moved_no_other_is(desk):
     put(desk.root / "more", "m.ndjson", ndjson(rows(1, 9)))
     assert ingest(at(desk, desk.root / "more", "more"))
     place = moved(desk)
-    Mortal.left, Mortal.after = 1, True
-    store = Mortal(str(desk.table), no_options())
-    with pytest.raises(KeyboardInterrupt):
+    store = dying(desk.store, Fate(1, after=True, changes_only=True))
+    with pytest.raises(Died):
         file_by_file(store, at(desk, place).sources[0], Reader(str(place), no_options()))
     other = at(desk, desk.root / "most", "more")
     (desk.root / "most").mkdir()

@@ -349,7 +349,7 @@ def test_a_death_at_any_call_leaves_every_row_once(tmp_path):
         drain(bench)
         present = present_of(desk)
         for fate in (Fate(number, after=bool(number % 2)), Fate.none()):
-            store = dying(Store(str(desk.table), no_options()), fate)
+            store = dying(desk.store, fate)
             try:
                 retry(
                     store, "default", frozenset({f"default:{NAME}"}), clock=Clock(), present=present

@@ -149,7 +149,7 @@ def test_the_same_object_is_read_on_though_its_rest_was_given_up(gone, desk):
     assert (done.files_failed, done.files_still_failed) == (0, 0)
     assert ids(bench) == list(range(ROWS))
     books_balance(bench)
-    assert not read_ledger(store_of(desk), "default").unfinished
+    assert not read_ledger(desk.store, "default").unfinished
 
 
 def test_another_object_is_a_changed_file_though_the_rest_was_given_up(gone, desk):
@@ -180,10 +180,6 @@ def test_another_object_is_a_changed_file_though_the_rest_was_given_up(gone, des
     books_balance(bench)
 
 
-def store_of(desk: Terminal) -> Store:
-    return Store(str(desk.table), no_options())
-
-
 def test_a_rest_that_is_given_up_while_a_batch_reads_it_is_in_the_table_once(gone, desk):
     bench, body = gone
     body.rename(desk.landing / NAME)
@@ -191,7 +187,7 @@ def test_a_rest_that_is_given_up_while_a_batch_reads_it_is_in_the_table_once(gon
     class Meanwhile(Stopped):
         def run(self, units, work):
             read = super().run(units, work)
-            _found, entry = give_up(store_of(desk), "default", None, clock=Clock())
+            _found, entry = give_up(desk.store, "default", None, clock=Clock())
             assert entry is not None
             return read
 
@@ -200,7 +196,7 @@ def test_a_rest_that_is_given_up_while_a_batch_reads_it_is_in_the_table_once(gon
     assert [entry.kind for entry in bench.entries()[-2:]] == ["discard", "batch"]
     assert ids(bench) == list(range(ROWS))
     books_balance(bench)
-    assert not read_ledger(store_of(desk), "default").unfinished
+    assert not read_ledger(desk.store, "default").unfinished
 
 
 def test_a_batch_that_is_faster_leaves_nothing_to_give_up(gone, desk):

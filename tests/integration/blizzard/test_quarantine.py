@@ -217,27 +217,20 @@ def test_what_several_attempts_set_aside_is_named_once(tmp_path: Path, runner: R
     assert whole(bench.entries()) == (3, 1, 2)
 
 
-def test_a_file_that_failed_is_read_again_when_the_quarantine_is_turned_on(tmp_path: Path) -> None:
-    put(tmp_path / "in", "a.ndjson", text([good(1), bad(1)]))
-    failing = bench_of(tmp_path, quarantine=None)
-    failing.pipeline().step()
-    assert failing.entries()[1].sources[0].failure is not None
-
-    bench = bench_of(tmp_path)
-    assert bench.pipeline().step()
-    (record,) = bench.entries()[2].sources
-    assert (record.failure, record.rows, record.quarantined) == (None, 1, 1)
-
-
-def test_a_higher_limit_has_the_file_read_again_and_the_same_one_does_not(tmp_path: Path) -> None:
+def test_a_file_is_read_again_when_the_quarantine_is_turned_on_or_its_limit_is_higher(
+    tmp_path: Path,
+) -> None:
     put(tmp_path / "in", "a.ndjson", text([good(1), bad(1), bad(2)]))
+    bench_of(tmp_path, quarantine=None).pipeline().step()
     low = QuarantineLimits(max_records=1)
-    bench_of(tmp_path, quarantine=low).pipeline().step()
+    assert bench_of(tmp_path, quarantine=low).pipeline().step()
     assert not bench_of(tmp_path, quarantine=low).pipeline().step()
     bench = bench_of(tmp_path, quarantine=QuarantineLimits(max_records=2))
     assert bench.pipeline().step()
 
-    assert [one.sources[0].failure is None for one in bench.entries()[1:]] == [False, True]
+    records = [one.sources[0] for one in bench.entries()[1:]]
+    assert [one.failure is None for one in records] == [False, False, True]
+    assert (records[2].rows, records[2].quarantined) == (1, 2)
     assert named(bench.table) == [bad(1), bad(2)]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.blizzard.test_journal_new import a_past, commit, renamed, step
+from tests.integration.blizzard.test_journal_new import a_past, renamed, step
 from tests.support.builders import put
 from tests.support.commands import Desk, told
 
@@ -45,7 +45,7 @@ def test_what_the_earlier_journal_had_read_is_in_the_table(desk: Desk) -> None:
     (desk.landing / "bad.ndjson").unlink()
     put(desk.landing, "bad.ndjson", b'{"id": 9, "name": "x"}\n')
     assert step(desk, "later", run="again")
-    commit(desk)
+    desk.commit()
     (found,) = told(desk.run("files", "--output", "json", config=config))
     (day,) = found["groups"]
     assert (day["complete"], day["rows"], day["uncounted"]) == (True, 1, 2)

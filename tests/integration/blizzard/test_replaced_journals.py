@@ -54,7 +54,7 @@ def replaced(desk: Desk, clock: Clock | None = None) -> None:
     """Lose the journal, and begin a new one in its place."""
     for path in (desk.table / journal_folder("default")).iterdir():
         path.unlink()
-    Store(str(desk.table), no_options()).replace(
+    desk.store.replace(
         "_blizzard/default/receipt.json", b'{"journal": "gone", "sequence": 1, "digest": "ab"}\n'
     )
     done = desk.run("journal", "new", "--empty", "--yes", clock=clock)
@@ -171,7 +171,7 @@ def test_an_operator_s_entry_that_follows_is_kept_and_one_that_does_not_is_not(t
 
 def test_nothing_is_appended_to_a_journal_that_is_half_begun(desk):
     """HOLES D26: an entry of a clean-up would be counted as one of those that are to come."""
-    clock, store = Clock(), Store(str(desk.table), no_options())
+    clock, store = Clock(), desk.store
     letters = f"{dead_letter_folder('default')}/{dead_letters(clock.now(), clock.fresh_id())}"
     put(desk.table, letters, b"{}\n")
     first = entries(desk.table)[0]

@@ -233,20 +233,6 @@ def test_bad_lines_that_wait_are_given_up_and_rows_of_replayed_ones_go(tmp_path)
     assert (totals.discarded, totals.bad_lines_waiting, totals.replayed) == (1, 1, 2)
 
 
-def test_both_objects_of_a_file_that_was_read_twice_go(tmp_path):
-    desk = landed(tmp_path)
-    text = desk.file.read_text()
-    desk.file.write_text(text.replace("in:\n", "in:\n        on_change: reingest\n", 1))
-    desk.land("b.ndjson", {"id": 7}, {"id": 8}, {"id": 9})
-    desk.ingest()
-    assert desk.ids() == [1, 2, 3, 4, 5, 7, 8, 9]
-    desk.take_back("b.ndjson")
-    assert desk.ids() == [1, 2, 5]
-    desk.land("b.ndjson", {"id": 10})
-    desk.ingest()
-    assert desk.ids() == [1, 2, 5, 10]
-
-
 def test_replayed_lines_that_are_too_scattered_to_list_are_told_apart_by_their_file(tmp_path):
     desk = Taken(tmp_path, more=QUARANTINE)
     for place, name in enumerate(("a", "b")):

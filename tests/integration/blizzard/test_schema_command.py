@@ -171,10 +171,11 @@ def test_the_files_that_wait_say_their_columns(tmp_path: Path) -> None:
     assert desk.run("infer").stdout == done.stdout, "nothing is written by a look"
 
 
-def test_hints_decide_about_the_columns_that_they_name(tmp_path: Path) -> None:
+def test_hints_and_the_path_decide_about_the_columns_that_they_name(tmp_path: Path) -> None:
     hints = [{"name": "id", "type": "string"}, {"name": "late", "type": "date"}]
-    desk = Table(tmp_path, {"infer": True, "hints": hints})
-    desk.land("a.ndjson", {"id": 1, "n": 2})
+    by = {"partition_by": {"prefix_template": "date=%Y-%m-%d"}}
+    desk = Table(tmp_path, {"infer": True, "hints": hints}, sink=by)
+    desk.land("date=2024-01-01/a.ndjson", {"id": 1, "n": 2, "date": "x"})
     fields = yaml.safe_load(desk.run("infer").stdout)["fields"]
     assert fields == [hints[0], {"name": "n", "type": "int64"}, hints[1]]
 
@@ -204,13 +205,6 @@ def test_other_files_can_be_looked_at_without_a_configuration(tmp_path: Path) ->
     desk.ingest()
     assert desk.run("infer").exit_code == 1
     assert desk.run("infer", str(tmp_path / "nowhere"), config=False).exit_code == 2
-
-
-def test_a_column_that_the_path_gives_is_not_looked_for(tmp_path: Path) -> None:
-    by = {"partition_by": {"prefix_template": "date=%Y-%m-%d"}}
-    desk = Table(tmp_path, None, sink=by)
-    desk.land("date=2024-01-01/a.ndjson", {"id": 1, "date": "x"})
-    assert yaml.safe_load(desk.run("infer").stdout)["fields"] == [ID]
 
 
 def test_wrong_arguments_are_refused(tmp_path: Path) -> None:

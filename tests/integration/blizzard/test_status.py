@@ -13,11 +13,9 @@ import yaml
 from blizzard.answers.status_reader import StatusReader
 from blizzard.cli.status import headline
 from blizzard.journal.lease import this_machine
-from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.layout import entry_sequence, journal_entry, receipt
 from lakebed.storage.store import Reader, Store
-from penguin.pipeline import InlineCommitter
 from tests.support.builders import Hands, ndjson, no_options, put, rows, tree
 from tests.support.commands import WIDTH, told
 from tests.support.processes import finish, start
@@ -49,7 +47,7 @@ def test_it_says_what_waits_what_failed_what_was_done_and_what_is_committed(desk
     put(desk.landing, "a.ndjson", ndjson(rows(3)) + b"\n")
     put(desk.landing, "bad.ndjson", b"{nope\n")
     desk.bench().pipeline().step()
-    InlineCommitter.of(None, str(desk.table), no_options(), emit=lambda _: None, clock=Clock())()
+    desk.commit()
     put(desk.landing, "b.ndjson", ndjson(rows(3, 3)))
     desk.bench(max_failures=None).again(run_id="run-2").pipeline().step()
     put(desk.landing, "c.ndjson", ndjson(rows(1, 9)))
@@ -81,7 +79,7 @@ def test_it_says_who_writes_or_has_written_last(desk):
     assert told(desk.run("status", "--output", "json"))[0]["writer"] is None
 
     turn = lease("run-7", on=this_machine())
-    turn.take(Store(str(desk.table), no_options()))
+    turn.take(desk.store)
     (one,) = told(desk.run("status", "--output", "json"))
     assert one["writer"] == {
         "run": "run-7",
@@ -167,7 +165,7 @@ def test_a_pipeline_that_cannot_be_read_is_told_and_hides_no_other(desk):
     """HOLES L21. It is shown first."""
     put(desk.landing, "a.ndjson", ndjson(rows(3)))
     desk.bench().pipeline().step()
-    InlineCommitter.of(None, str(desk.table), no_options(), emit=lambda _: None, clock=Clock())()
+    desk.commit()
     put(desk.table, journal_entry("broken", 0), b"{torn")
     (desk.root / "broken").mkdir()
     config = desk.config("default", "broken")
@@ -203,7 +201,7 @@ def test_a_receipt_that_the_journal_contradicts_is_told(desk):
 def test_a_lost_journal_is_told_with_the_way_out(desk, lost):
     put(desk.landing, "a.ndjson", ndjson(rows(1)))
     desk.bench().pipeline().step()
-    InlineCommitter.of(None, str(desk.table), no_options(), emit=lambda _: None, clock=Clock())()
+    desk.commit()
     shutil.rmtree(desk.table / lost)
     done = desk.run("status")
     assert done.exit_code == 1
@@ -219,7 +217,7 @@ def test_a_lost_journal_is_told_with_the_way_out(desk, lost):
 def test_declared_columns_that_do_not_fit_the_table_are_told(desk):
     put(desk.landing, "a.ndjson", ndjson(rows(1)))
     desk.bench().pipeline().step()
-    InlineCommitter.of(None, str(desk.table), no_options(), emit=lambda _: None, clock=Clock())()
+    desk.commit()
     file = desk.config()
     document = yaml.safe_load(file.read_text())
     document["pipelines"]["default"]["schema"]["fields"][0]["type"] = "boolean"
