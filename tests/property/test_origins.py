@@ -121,6 +121,15 @@ def body_of(kinds: list[str], number: int, *, days: int) -> bytes:
     return "\n".join(lines).encode()
 
 
+STOPPED = [(False, 3, ["row", "blank"], 10)]
+
+
+def story(**given: Any) -> Any:
+    """Return an example that once went wrong, tried before random ones."""
+    usual = {"days": 0, "pace": 0.0, "batch_size": 8192, "room": 10**6, "budget": None}
+    return example(**{**usual, "staged": None, "backwards": False, "columns": False, **given})
+
+
 @settings(max_examples=30, phases=PHASES)
 @given(
     files=FILES,
@@ -133,39 +142,11 @@ def body_of(kinds: list[str], number: int, *, days: int) -> bytes:
     backwards=st.booleans(),
     columns=st.booleans(),
 )
-@example(
-    files=[(False, 1, ["row", "blank"], 2), (True, 2, ["row", "filtered"], 3)],
-    days=3,
-    pace=0.0,
-    batch_size=8192,
-    room=10**6,
-    budget=None,
-    staged=None,
-    backwards=False,
-    columns=True,
+@story(
+    files=[(False, 1, ["row", "blank"], 2), (True, 2, ["row", "filtered"], 3)], days=3, columns=True
 )
-@example(
-    files=[(False, 3, ["row", "blank"], 10)],
-    days=0,
-    pace=2.0,
-    batch_size=3,
-    room=400,
-    budget=200,
-    staged=None,
-    backwards=False,
-    columns=True,
-)
-@example(
-    files=[(False, 3, ["row", "blank"], 10)],
-    days=0,
-    pace=2.0,
-    batch_size=3,
-    room=400,
-    budget=200,
-    staged=None,
-    backwards=True,
-    columns=False,
-)
+@story(files=STOPPED, pace=2.0, batch_size=3, room=400, budget=200, columns=True)
+@story(files=STOPPED, pace=2.0, batch_size=3, room=400, budget=200, backwards=True)
 def test_a_row_leads_back_to_the_record_that_it_was_read_from(
     files: list[tuple[bool, int, list[str], int]],
     days: int,

@@ -42,7 +42,11 @@ def test_every_byte_of_every_file_is_in_exactly_one_unit(files, cores):
     """D12, D13."""
     planned: dict[str, list[tuple[int, int]]] = {}
     for unit in Planner(parallelism=cores, file_size=SIZE).plan(files):
+        assert all(dict(file.partition_values) == unit.partition_values for file in unit.files)
         for file in unit.files:
+            if file.part is not None:  # Only a plain file is cut, and each part is a unit.
+                assert file.codec is Codec.NONE
+                assert len(unit.files) == 1
             part = (file.part.start, file.part.end) if file.part else (0, file.size)
             planned.setdefault(file.key, []).append(part)
     assert planned.keys() == {file.key for file in files}
@@ -52,35 +56,15 @@ def test_every_byte_of_every_file_is_in_exactly_one_unit(files, cores):
         assert all(before[1] == after[0] for before, after in itertools.pairwise(parts))
 
 
-@given(FILES, CORES)
-def test_only_a_large_plain_file_is_cut(files, cores):
-    for unit in Planner(parallelism=cores, file_size=SIZE).plan(files):
-        for file in unit.files:
-            if file.part is not None:
-                assert file.codec is Codec.NONE
-                assert len(unit.files) == 1
-
-
-@given(FILES, CORES)
-def test_a_unit_holds_files_of_one_partition_and_says_which(files, cores):
-    for unit in Planner(parallelism=cores, file_size=SIZE).plan(files):
-        assert all(dict(file.partition_values) == unit.partition_values for file in unit.files)
-
-
 @given(FILES, CORES, st.randoms())
-def test_the_plan_does_not_depend_on_the_order_of_the_listing(files, cores, random):
-    shuffled = list(files)
-    random.shuffle(shuffled)
-    planner = Planner(parallelism=cores, file_size=SIZE)
-    assert planner.plan(shuffled) == planner.plan(files)
-
-
-@given(FILES, CORES)
-def test_units_are_about_alike_and_no_more_than_are_needed(files, cores):
+def test_units_are_about_alike_and_no_more_than_are_needed(files, cores, random):
+    """Nor do they depend on the order of the listing."""
     share = Forecast().filled(files, SIZE) / cores
     all_work = sum(work(file) for file in files)
     room = max(SMALLEST_UNIT, math.ceil(all_work / cores / units_per_core(share)))
     units = Planner(parallelism=cores, file_size=SIZE).plan(files)
+    shuffled = random.sample(files, len(files))
+    assert Planner(parallelism=cores, file_size=SIZE).plan(shuffled) == units
     for unit in units:
         weights = [work(file) for file in unit.files]
         assert len(weights) == 1 or sum(weights) <= 1.5 * room + max(weights)
@@ -105,15 +89,14 @@ OPEN = st.builds(
 
 @given(OPEN, POLICIES)
 def test_memory_is_one_row_group(file, policy):
-    """W18: whatever is known of the file, no more than a row group stays buffered."""
+    """W18: whatever is known of the file, no more than a row group stays buffered.
+
+    A file that has reached its target is full.
+    """
     if file.buffered >= policy.row_group_size:
         assert row_group_is_full(file, policy)
     if not file.buffered:
         assert not row_group_is_full(file, policy)
-
-
-@given(OPEN, POLICIES)
-def test_a_file_that_has_reached_its_target_is_full(file, policy):
     if file.encoded >= policy.file_size:
         assert file_is_full(file, policy)
     if file.encoded < policy.file_size * 0.8:
@@ -156,9 +139,16 @@ def table(given_files):
     ]
 
 
-@given(st.lists(files, max_size=60), policies)
-def test_only_small_and_quiet_files_of_one_partition_are_taken_once_and_become_fewer(some, policy):
-    groups = groups_of(table(some), policy, NOW)
+@given(st.lists(files, max_size=60), policies, st.randoms())
+def test_only_small_and_quiet_files_of_one_partition_are_taken_once_and_become_fewer(
+    some, policy, chance
+):
+    """A run reads no more than it may, and the order in which files are listed means nothing."""
+    listed = table(some)
+    groups = groups_of(listed, policy, NOW)
+    assert groups_of(chance.sample(listed, len(listed)), policy, NOW) == groups
+    assert sum(group.size for group in groups) <= policy.max_bytes
+    assert sum(len(group.files) for group in groups) <= policy.max_files
     taken = [file for group in groups for file in group.files]
     assert len({file.path for file in taken}) == len(taken)
     for file in taken:
@@ -171,15 +161,9 @@ def test_only_small_and_quiet_files_of_one_partition_are_taken_once_and_become_f
         assert len(group.files) >= 2
         assert [file.written for file in group.files] == sorted(f.written for f in group.files)
         assert bool(group.sorted_by) == (bool(policy.cluster_by) and group.files[0].sortable)
-
-
-@given(st.lists(files, max_size=60), policies)
-def test_a_run_reads_no_more_than_it_may_and_no_file_is_much_too_large(some, policy):
-    groups = groups_of(table(some), policy, NOW)
-    assert sum(group.size for group in groups) <= policy.max_bytes
-    assert sum(len(group.files) for group in groups) <= policy.max_files
-    for group in groups:
-        assert group.size / group.outputs <= 1.75 * TARGET
+        assert group.size / group.outputs <= 1.75 * TARGET, "no file is much too large"
+        # Every row comes into a file with a quarter more rows at least.
+        assert 1.25 * max(file.rows for file in group.files) <= group.rows / group.outputs
 
 
 @given(st.lists(files, max_size=60), policies)
@@ -189,20 +173,6 @@ def test_every_row_comes_into_a_file_with_twice_as_many_rows_where_files_still_c
     for group in groups:
         assert 2 * max(file.rows for file in group.files) <= group.rows / group.outputs
         assert len(group.files) >= policy.min_files or group.size >= policy.enough
-
-
-@given(st.lists(files, max_size=60), policies)
-def test_every_row_comes_into_a_file_with_a_quarter_more_rows_at_least(some, policy):
-    for group in groups_of(table(some), policy, NOW):
-        assert 1.25 * max(file.rows for file in group.files) <= group.rows / group.outputs
-
-
-@given(st.lists(files, max_size=60), policies, st.randoms())
-def test_the_order_in_which_files_are_listed_makes_no_difference(some, policy, chance):
-    listed = table(some)
-    shuffled = list(listed)
-    chance.shuffle(shuffled)
-    assert groups_of(listed, policy, NOW) == groups_of(shuffled, policy, NOW)
 
 
 @given(

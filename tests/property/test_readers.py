@@ -2,45 +2,72 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
-from math import isinf
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-import pyarrow as pa
-import pyarrow.dataset as ds
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType, SkippingColumns
+from penguin.plan.stats import SKIPPING_PROPERTY
+from tests.support.readers import SIGNS, Filtered, value_at
 from tests.support.tables import Penguin, Row, TableDirectory
 
-SCHEMA = Schema(
-    (
-        Field(name="id", type=FieldType.INT64, nullable=False),
-        Field(name="text", type=FieldType.STRING),
-        Field(name="big", type=FieldType.INT64),
-        Field(name="small", type=FieldType.INT32),
-        Field(name="at", type=FieldType.TIMESTAMP),
-        Field(name="day", type=FieldType.DATE),
-        Field(name="flag", type=FieldType.BOOLEAN),
-        Field(name="ratio", type=FieldType.FLOAT64),
-        Field(name="half", type=FieldType.FLOAT32),
-        Field(name="part", type=FieldType.STRING),
-    )
+FIRST = (
+    Field(name="id", type=FieldType.INT16),
+    Field(name="price", type=FieldType.DECIMAL, precision=18, scale=2),
+    Field(name="ratio", type=FieldType.FLOAT64),
+    Field(
+        name="deep",
+        type=FieldType.STRUCT,
+        fields=(
+            Field(name="at", type=FieldType.TIMESTAMP_NTZ),
+            Field(name="text", type=FieldType.STRING),
+        ),
+    ),
 )
-LATER = ("big", "at", "flag", "ratio")
-"""Columns that an evolved table gets with its second entry."""
+LATE = Field(name="late", type=FieldType.INT32)
+TAGS = Field(name="tags", type=FieldType.LIST, items=Field(name="element", type=FieldType.INT8))
+PLAIN = {
+    "text": FieldType.STRING,
+    "big": FieldType.INT64,
+    "small": FieldType.INT32,
+    "at": FieldType.TIMESTAMP,
+    "day": FieldType.DATE,
+    "flag": FieldType.BOOLEAN,
+    "ratio": FieldType.FLOAT64,
+    "half": FieldType.FLOAT32,
+}
+LATER = frozenset({"big", "at", "flag", "ratio"})
+"""Columns that a table may get with its second entry."""
+
+
+def schema_with(*inside: Field, plain: frozenset[str] = frozenset()) -> Schema:
+    """Return a schema with some plain columns and a struct of these fields."""
+    return Schema(
+        (
+            Field(name="id", type=FieldType.INT64, nullable=False),
+            *(Field(name=name, type=kind) for name, kind in PLAIN.items() if name in plain),
+            Field(name="user", type=FieldType.STRUCT, fields=inside),
+            Field(name="tiny", type=FieldType.INT8),
+            Field(name="sum", type=FieldType.DECIMAL, precision=38, scale=3),
+            Field(name="local", type=FieldType.TIMESTAMP_NTZ),
+            Field(name="all", type=FieldType.LIST, items=TAGS.items),
+            Field(name="part", type=FieldType.STRING),
+        )
+    )
+
 
 FEW = settings(
-    max_examples=12,
+    max_examples=8,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-
+TIMES = st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1))  # noqa: DTZ001 - local times
 # Bounds are cut at 32 characters; the edges of Unicode and of what is escaped matter most.
 TEXT = st.one_of(
     st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=40),
@@ -51,175 +78,188 @@ TEXT = st.one_of(
         st.sampled_from(["", "a", "\U0010ffff"]),
     ),
 )
-VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "text": TEXT,
-    "big": st.integers(-(2**63), 2**63 - 1),
-    "small": st.integers(-(2**31), 2**31 - 1),
-    "at": st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001 - hypothesis adds the zone
-    "day": st.dates(date(1, 1, 1), date(9999, 12, 31)),
-    "flag": st.booleans(),
-    "ratio": st.floats(allow_nan=False, allow_infinity=False),
-    "half": st.floats(allow_nan=False, width=32),
+VALUES: dict[tuple[str, ...], st.SearchStrategy[Any]] = {
+    ("text",): TEXT,
+    ("big",): st.integers(-(2**63), 2**63 - 1),
+    ("small",): st.integers(-(2**31), 2**31 - 1),
+    ("at",): TIMES.map(lambda at: at.replace(tzinfo=UTC)),
+    ("day",): st.dates(date(1, 1, 1), date(9999, 12, 31)),
+    ("flag",): st.booleans(),
+    ("ratio",): st.floats(allow_nan=False, allow_infinity=False),
+    ("half",): st.floats(allow_nan=False, width=32),
+    ("user", "id"): st.integers(-(2**15), 2**15 - 1),
+    ("user", "price"): st.decimals(-(10**15), 10**15, places=2),
+    ("user", "ratio"): st.floats(allow_nan=False, allow_infinity=False, width=32),
+    ("user", "deep", "at"): TIMES,
+    ("user", "deep", "text"): TEXT,
+    ("user", "late"): st.integers(-(2**31), 2**31 - 1),
+    ("tiny",): st.integers(-(2**7), 2**7 - 1),
+    ("sum",): st.integers(-(10**38) + 1, 10**38 - 1).map(lambda digits: Decimal(f"{digits}E-3")),
+    ("local",): TIMES,
 }
-RECORD = st.fixed_dictionaries({name: st.none() | kind for name, kind in VALUES.items()})
+
+
+def _record(path: tuple[str, ...] = ()) -> st.SearchStrategy[Row]:
+    """Draw the fields below a path; a struct may be null, and so may each field."""
+    names = dict.fromkeys(one[len(path)] for one in VALUES if one[: len(path)] == path)
+    inner = {
+        name: VALUES[(*path, name)] if (*path, name) in VALUES else _record((*path, name))
+        for name in names
+    }
+    return st.fixed_dictionaries({name: st.none() | kind for name, kind in inner.items()})
+
+
 FILES = st.lists(
-    st.tuples(st.sampled_from(["p", None]), st.lists(RECORD, min_size=1, max_size=4)),
+    st.tuples(st.sampled_from(["p", None]), st.lists(_record(), min_size=1, max_size=3)),
     min_size=1,
     max_size=4,
 )
-COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "=": lambda one, other: one == other,
-    "<": lambda one, other: one < other,
-    "<=": lambda one, other: one <= other,
-    ">": lambda one, other: one > other,
-    ">=": lambda one, other: one >= other,
-}
 
 
 class Made:
-    """A table of generated files, and the rows it must hold."""
+    """A table of generated files whose columns and struct grow, and the rows it must hold."""
 
     def __init__(
         self,
         root: Path,
-        files: list[Any],
-        *,
-        evolved: bool,
+        files: list[tuple[str | None, list[Row]]],
+        *grows: Schema,
         skipping: SkippingColumns = SkippingColumns.ALL,
     ) -> None:
         self.table = TableDirectory(root)
-        self.skipping = skipping
-        options = {"skipping": skipping}
+        self.grows, self.all_skip = grows, skipping is SkippingColumns.ALL
         self.rows: list[Row] = []
         self.files: dict[str, list[Row]] = {}
-        self.evolved = evolved
-        journal = self.table.journal(schema=SCHEMA, partitions=("part",))
-        if evolved:
-            journal.schema = SCHEMA.without(frozenset(LATER))
-            self._write(journal, files[:1], hidden=LATER)
-            Penguin(self.table, options).drain()
-            journal.schema = SCHEMA
-            files = files[1:]
-        self._write(journal, files)
-        Penguin(self.table, options).drain()
+        journal = self.table.journal(schema=grows[0], partitions=("part",))
+        for number, schema in enumerate(grows):
+            journal.schema = schema
+            self._write(journal, files[number :: len(grows)])
+            assert Penguin(self.table, {"skipping": skipping}).drain().codes == {}
+        user = _names(_user(grows[-1]).fields)
+        known = _names(grows[-1].fields)
+        self.paths = [
+            path for path in VALUES if path[0] in known and (path[0] != "user" or path[1] in user)
+        ]
 
-    def _write(self, journal: Any, files: list[Any], hidden: tuple[str, ...] = ()) -> None:
+    def _write(self, journal: Any, files: list[tuple[str | None, list[Row]]]) -> None:
+        columns, inside = _names(journal.schema.fields), _names(_user(journal.schema).fields)
         made = []
         for part, records in files:
-            rows = [
-                {**record, **dict.fromkeys(hidden), "id": len(self.rows) + place, "part": part}
-                for place, record in enumerate(records)
-            ]
+            rows: list[Row] = []
+            for record in records:
+                row = {name: value if name in columns else None for name, value in record.items()}
+                user = row["user"] and {name: row["user"].get(name) for name in inside}
+                rows.append({**row, "id": len(self.rows) + len(rows), "user": user, "part": part})
             self.rows += rows
             made.append(rows)
         entry = journal.batch(*made)
         self.files |= dict(zip((file.filename for file in entry.files), made, strict=True))
 
-    def statistics(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield what the log says of each file."""
-        for version in range(self.table.versions()):
-            for line in self.table.commit_text(version).splitlines():
-                action = json.loads(line)
-                if "add" in action:
-                    yield action["add"]["path"], json.loads(action["add"]["stats"])
+    def statistics(self) -> dict[str, Row]:
+        """Return what the log says of each file."""
+        actions = [
+            json.loads(line)
+            for version in range(self.table.versions())
+            for line in self.table.commit_text(version).splitlines()
+        ]
+        adds = [action["add"] for action in actions if "add" in action]
+        return {add["path"]: json.loads(add["stats"], parse_float=Decimal) for add in adds}
+
+    def by(self, path: tuple[str, ...]) -> Filtered:
+        kind: Any = self.grows[-1].arrow().field(path[0]).type
+        for name in path[1:]:
+            kind = kind.field(name).type
+        # Both readers err here, also in tables of their own libraries: docs/penguin.md.
+        polars = not (path[0] == "user" and self.all_skip and TAGS in _user(self.grows[-1]).fields)
+        came_late = path[0] in LATER and path[0] not in _names(self.grows[0].fields)
+        nulls = not (came_late and self.all_skip)
+        return Filtered(self.table.root, self.rows, path, kind, polars, nulls)
 
 
-def as_value(name: str, bound: Any) -> Any:
+def _names(fields: tuple[Field, ...]) -> set[str]:
+    return {one.name for one in fields}
+
+
+def _user(schema: Schema) -> Field:
+    return next(one for one in schema.fields if one.name == "user")
+
+
+ALL = frozenset(PLAIN)
+GROWN = (
+    (schema_with(*FIRST, plain=ALL),),
+    (schema_with(*FIRST, plain=ALL - LATER), schema_with(*FIRST, LATE, plain=ALL)),
+    (
+        schema_with(*FIRST, plain=ALL),
+        schema_with(*FIRST, LATE, plain=ALL),
+        schema_with(*FIRST, LATE, TAGS, plain=ALL),
+    ),
+)
+
+
+@FEW
+@given(FILES, st.sampled_from(GROWN))
+def test_no_row_is_outside_the_bounds_of_its_file(files, grows):
+    """W13: at every depth; a null struct is a null of each of its fields."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = Made(Path(folder) / "table", files, *grows)
+        seen = made.statistics()
+        assert seen.keys() == made.files.keys()
+        for path, told in seen.items():
+            rows = made.files[path]
+            assert told["numRecords"] == len(rows)
+            for place in made.paths:
+                values = [value_at(row, place) for row in rows]
+                count = value_at(told.get("nullCount", {}), place)
+                assert count in (None, values.count(None))
+                low = value_at(told.get("minValues", {}), place)
+                high = value_at(told.get("maxValues", {}), place)
+                assert (low is None) == (high is None)
+                if low is not None:
+                    low, high = (_as_read(place[-1], bound) for bound in (low, high))
+                    assert all(low <= one <= high for one in values if one is not None), place
+
+
+def _as_read(name: str, bound: Any) -> Any:
     """Read a bound as the protocol writes it."""
     match name:
-        case "at":
+        case "at" | "local":
             return datetime.fromisoformat(bound)
         case "day":
             return date.fromisoformat(bound)
-        case _:
-            return bound
+        case "ratio" | "half":
+            return float(bound)
+    return bound
 
 
 @FEW
-@given(FILES, st.booleans())
-def test_no_row_is_outside_the_bounds_of_its_file(files: list[Any], evolved: bool) -> None:
-    """W13."""
+@given(FILES, st.sampled_from(GROWN), st.sampled_from(SkippingColumns), st.data())
+def test_every_reader_finds_every_row_under_every_filter(files, grows, skipping, data):
+    """W13: deltalake's scan, polars, pyarrow, and DuckDB over it."""
     with tempfile.TemporaryDirectory() as folder:
-        made = Made(Path(folder) / "table", files, evolved=evolved)
-        seen = 0
-        for path, told in made.statistics():
-            rows = made.files[path]
-            seen += 1
-            assert told["numRecords"] == len(rows)
-            for name, count in told.get("nullCount", {}).items():
-                assert count == sum(row[name] is None for row in rows)
-            for name, low in told.get("minValues", {}).items():
-                high = told["maxValues"][name]
-                values = [row[name] for row in rows if row[name] is not None]
-                assert all(as_value(name, low) <= v <= as_value(name, high) for v in values), name
-        assert seen == len(made.files)
+        made = Made(Path(folder) / "table", files, *grows, skipping=skipping)
+        for path in made.paths:
+            held = [one for one in (value_at(row, path) for row in made.rows) if one is not None]
+            drawn = st.sampled_from(held) | VALUES[path] if held else VALUES[path]
+            value = data.draw(drawn, label=".".join(path))
+            sign = data.draw(st.sampled_from(sorted(SIGNS)), label="sign")
+            made.by(path).compare(sign, value, duck=path[0] not in PLAIN)
+            made.by(path).check_nulls()
 
 
-def literal(value: Any) -> str:
-    match value:
-        case bool():
-            return str(value)
-        case datetime():
-            kind = 'Timestamp(Microsecond, Some("UTC"))'
-            return f"arrow_cast('{value:%Y-%m-%dT%H:%M:%S.%fZ}', '{kind}')"
-        case date():
-            return f"arrow_cast('{value.isoformat()}', 'Date32')"
-        case str():
-            return "'" + value.replace("'", "''") + "'"
-        case float() if isinf(value):
-            return f"arrow_cast('{value}', 'Float64')"
-        case _:
-            return str(value)
-
-
-def scanned(made: Made, condition: str) -> list[int]:
-    return made.table.ids(condition)
-
-
-def polars_found(made: Made, condition: pl.Expr) -> list[int]:
-    frame = pl.scan_delta(str(made.table.root)).filter(condition).select("id").collect()
-    return sorted(frame["id"].to_list())
-
-
-def arrow_found(made: Made, condition: Any) -> list[int]:
-    # With threads of its own this reader can end a process by an abort.
-    found = made.table.delta().to_pyarrow_dataset().to_table(filter=condition, use_threads=False)
-    return sorted(row["id"] for row in found.to_pylist())
-
-
-@FEW
-@given(FILES, st.booleans(), st.sampled_from(SkippingColumns), st.data())
-def test_every_reader_finds_every_row_under_every_filter(
-    files: list[Any], evolved: bool, skipping: SkippingColumns, data: st.DataObject
-) -> None:
-    """W13: deltalake's scan, polars and pyarrow."""
-    with tempfile.TemporaryDirectory() as folder:
-        made = Made(Path(folder) / "table", files, evolved=evolved, skipping=skipping)
-        for name, kind in VALUES.items():
-            held = [row[name] for row in made.rows if row[name] is not None]
-            value = data.draw(st.sampled_from(held) | kind if held else kind, label=name)
-            sign = data.draw(st.sampled_from(sorted(COMPARISONS)), label=f"{name} sign")
-            _compare(made, name, sign, value)
-            _check_nulls(made, name)
-
-
-def _compare(made: Made, name: str, sign: str, value: Any) -> None:
-    test = COMPARISONS[sign]
-    expected = [row["id"] for row in made.rows if row[name] is not None and test(row[name], value)]
-    kind = SCHEMA.arrow().field(name).type
-    assert scanned(made, f"{name} {sign} {literal(value)}") == expected
-    assert polars_found(made, test(pl.col(name), value)) == expected
-    assert arrow_found(made, test(ds.field(name), pa.scalar(value, kind))) == expected
-
-
-def _check_nulls(made: Made, name: str) -> None:
-    nulls = [row["id"] for row in made.rows if row[name] is None]
-    others = [row["id"] for row in made.rows if row[name] is not None]
-    assert scanned(made, f"{name} IS NULL") == nulls
-    assert scanned(made, f"{name} IS NOT NULL") == others
-    assert polars_found(made, pl.col(name).is_null()) == nulls
-    assert polars_found(made, pl.col(name).is_not_null()) == others
-    if made.evolved and name in LATER and made.skipping is SkippingColumns.ALL:
-        return  # This reader errs here, also in tables of its own library: docs/penguin.md.
-    assert arrow_found(made, ds.field(name).is_valid()) == others
-    assert arrow_found(made, ds.field(name).is_null()) == nulls
+@pytest.mark.parametrize("skipping", SkippingColumns)
+def test_the_list_of_bounded_fields_follows_a_struct(tmp_path, skipping):
+    """W13: polars fails on a struct of which a part has statistics."""
+    rows: Row = {"user": {"id": 1}, "tiny": 1}
+    first, late, tags = (schema_with(*FIRST, *more) for more in ((), (LATE,), (LATE, TAGS)))
+    listed = []
+    for number, grows in enumerate([[first], [first, late], [first, late, tags]]):
+        files: list[tuple[str | None, list[Row]]] = [("p", [rows])] * 3
+        made = Made(tmp_path / str(number), files, *grows, skipping=skipping)
+        listed.append(made.table.delta().metadata().configuration[SKIPPING_PROPERTY])
+    inside = "user.id,user.price,user.ratio,user.deep.at,user.deep.text"
+    careful = skipping is SkippingColumns.CAREFUL
+    assert listed == [
+        f"id,{inside},tiny,sum,local",
+        f"id,{inside},user.late,tiny,sum,local",
+        "id,tiny,sum,local" if careful else f"id,{inside},user.late,tiny,sum,local",
+    ]

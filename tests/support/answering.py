@@ -23,6 +23,7 @@ class Asked:
     method: str
     path: str
     headers: Mapping[str, str]
+    body: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def error(status: int, code: str, inside: str = "") -> Given:
     return Given(status, f"<Error><Code>{code}</Code><Message>no</Message>{inside}</Error>")
 
 
-def self_signed() -> tuple[bytes, bytes]:
+def self_signed(*, password: bytes | None = None) -> tuple[bytes, bytes]:
     """Return a key and its certificate for the loopback, which nobody else has signed."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "loopback")])
@@ -62,12 +63,19 @@ def self_signed() -> tuple[bytes, bytes]:
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
         .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False
+            x509.SubjectAlternativeName(
+                [x509.IPAddress(ip_address("127.0.0.1")), x509.DNSName("localhost")]
+            ),
+            critical=False,
         )
         .sign(key, hashes.SHA256())
     )
     secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(password)
+        if password
+        else serialization.NoEncryption(),
     )
     return secret, signed.public_bytes(serialization.Encoding.PEM)
 
@@ -91,8 +99,8 @@ def answering(*, secure: bool = False) -> Iterator[Answering]:
         disable_nagle_algorithm = True  # Else each answer waits 40 ms between its head and body.
 
         def handle_one(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length") or 0))
-            asked = Asked(self.command, self.path, dict(self.headers.items()))
+            sent = self.rfile.read(int(self.headers.get("content-length") or 0))
+            asked = Asked(self.command, self.path, dict(self.headers.items()), sent)
             here.asked.append(asked)
             given = here.answer(asked)
             body = b"" if self.command == "HEAD" else given.body.encode()

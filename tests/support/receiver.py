@@ -5,9 +5,9 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.support.answering import Asked, Given, answering
 from tests.support.waits import until
 
 
@@ -64,29 +64,18 @@ def receiving(**given: Any) -> Iterator[Receiver]:
     """Receive documents for as long as a test takes."""
     receiver = Receiver(**given)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            if receiver.holds is not None:
-                receiver.holds.wait(300)
-            status = receiver.status  # Whoever sees the request may change it for the next one.
-            receiver.received.append(Received(self.path, dict(self.headers), json.loads(body)))
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
-            self.send_header("Location", receiver.url + "/elsewhere")
-            self.end_headers()
+    def take(asked: Asked) -> Given:
+        if receiver.holds is not None:
+            receiver.holds.wait(300)
+        status = receiver.status  # Whoever sees the request may change it for the next one.
+        receiver.received.append(Received(asked.path, asked.headers, json.loads(asked.body)))
+        return Given(status, headers={"Location": receiver.url + "/elsewhere"})
 
-        def log_message(self, *_given: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        receiver.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
+    with answering() as here:
+        here.answer = take
+        receiver.url = here.address
         try:
             yield receiver
         finally:
             if receiver.holds is not None:
                 receiver.holds.set()
-            server.shutdown()
-            thread.join()

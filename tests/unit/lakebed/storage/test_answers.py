@@ -1,6 +1,7 @@
 """What a store refuses is told in one sentence: its code, its address, the key, the way out."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -83,155 +84,63 @@ WAYS = {
 MOVED = "<Region>eu-west-1</Region><Endpoint>lake.s3.eu-west-1.amazonaws.com</Endpoint>"
 OLD = "<AuthenticationErrorDetail>Request date header too old: 'canary'</AuthenticationErrorDetail>"
 
-TOLD: list[tuple[str, Given, type[LakeError], str]] = [
-    (
-        "s3",
-        error(403, "RequestTimeTooSkewed"),
-        MachineTrouble,
-        (
-            "the clock of this machine differs too much from that of the store at {at} "
-            "(RequestTimeTooSkewed): set the clock, or have it set by NTP"
-        ),
-    ),
-    (
-        "s3",
-        error(403, "InvalidAccessKeyId", "<AWSAccessKeyId>canary</AWSAccessKeyId>"),
-        StoreMisconfigured,
-        (
-            "the store at {at} does not know the access key (InvalidAccessKeyId): correct "
-            "source.storage_options.AWS_ACCESS_KEY_ID"
-        ),
-    ),
-    (
-        "s3",
-        error(404, "InvalidAccessKeyId"),
-        StoreMisconfigured,
-        (
-            "the store at {at} does not know the access key (InvalidAccessKeyId): correct "
-            "source.storage_options.AWS_ACCESS_KEY_ID"
-        ),
-    ),
-    (
-        "s3",
-        error(403, "SignatureDoesNotMatch", "<StringToSign>canary</StringToSign>"),
-        StoreMisconfigured,
-        (
-            "the store at {at} does not accept the secret of the access key "
-            "(SignatureDoesNotMatch): correct source.storage_options.AWS_SECRET_ACCESS_KEY"
-        ),
-    ),
-    (
-        "s3",
-        error(404, "NoSuchBucket"),
-        StoreMisconfigured,
-        ("the store at {at} has no bucket lake (NoSuchBucket): correct source.path, or create it"),
-    ),
-    (
-        "s3",
-        error(400, "AuthorizationHeaderMalformed", MOVED),
-        StoreMisconfigured,
-        (
-            "the store at {at} says that the bucket lake is in the region eu-west-1 "
-            "(AuthorizationHeaderMalformed): set source.storage_options.aws_region to eu-west-1"
-        ),
-    ),
-    (
-        "s3",
-        error(301, "PermanentRedirect", MOVED),  # Its body never reaches us.
-        StoreMisconfigured,
-        (
-            "the store at {at} says that the bucket lake is in another region: set "
-            "source.storage_options.aws_region to the region of the bucket"
-        ),
-    ),
-    (
-        "s3",
-        error(400, "ExpiredToken"),
-        StoreMisconfigured,
-        (
-            "the store at {at} says that the session has expired or its token is wrong "
-            "(ExpiredToken): renew source.storage_options.AWS_SESSION_TOKEN"
-        ),
-    ),
-    (
-        "s3",
-        error(403, "AccessDenied"),
-        StoreDenied,
-        (
-            "the store at {at} refused access (AccessDenied); check the permissions on the "
-            "bucket lake, and the credentials: source.storage_options.AWS_ACCESS_KEY_ID"
-        ),
-    ),
-    (
-        "az",
-        error(403, "AuthenticationFailed"),
-        StoreMisconfigured,
-        (
-            "the store at {at} does not accept the credentials (AuthenticationFailed): correct "
-            "or renew source.storage_options.AZURE_STORAGE_ACCOUNT_KEY"
-        ),
-    ),
-    (
-        "az",
-        error(403, "AuthenticationFailed", OLD),
-        MachineTrouble,
-        (
-            "the clock of this machine differs too much from that of the store at {at} "
-            "(AuthenticationFailed): set the clock, or have it set by NTP"
-        ),
-    ),
-    (
-        "az",
-        error(404, "ContainerNotFound"),
-        StoreMisconfigured,
-        (
-            "the store at {at} has no container lake (ContainerNotFound): correct source.path, "
-            "or source.storage_options.AZURE_STORAGE_ACCOUNT_NAME, or create it"
-        ),
-    ),
-    (
-        "az",
-        error(409, "ContainerBeingDeleted"),
-        StoreMisconfigured,
-        (
-            "the store at {at} has no container lake (ContainerBeingDeleted): correct "
-            "source.path, or source.storage_options.AZURE_STORAGE_ACCOUNT_NAME, or create it"
-        ),
-    ),
-    (
-        "az",
-        error(403, "AuthorizationPermissionMismatch"),
-        StoreDenied,
-        (
-            "the store at {at} refused access (AuthorizationPermissionMismatch); check the "
-            "permissions on the container lake, and the credentials: "
-            "source.storage_options.AZURE_STORAGE_ACCOUNT_KEY"
-        ),
-    ),
-    (
-        "gs",
-        error(404, "NoSuchBucket"),
-        StoreMisconfigured,
-        ("the store at {at} has no bucket lake (NoSuchBucket): correct source.path, or create it"),
-    ),
-    (
-        "gs",
-        error(401, "AuthenticationRequired"),
-        StoreMisconfigured,
-        (
-            "the store at {at} does not accept the credentials (AuthenticationRequired): "
-            "correct or renew source.storage_options.GOOGLE_SERVICE_ACCOUNT_KEY"
-        ),
-    ),
-    (
-        "gs",
-        error(403, "AccessDenied"),
-        StoreDenied,
-        (
-            "the store at {at} refused access (AccessDenied); check the permissions on the "
-            "bucket lake, and the credentials: source.storage_options.GOOGLE_SERVICE_ACCOUNT_KEY"
-        ),
-    ),
+CLOCK = (
+    "the clock of this machine differs too much from that of the store at {at} "
+    "({code}): set the clock, or have it set by NTP"
+)
+STORE, OPTIONS = "the store at {at} ", "source.storage_options."
+KEY = f"{STORE}does not know the access key ({{code}}): correct {OPTIONS}AWS_ACCESS_KEY_ID"
+SECRET = (
+    f"{STORE}does not accept the secret of the access key ({{code}}): correct "
+    f"{OPTIONS}AWS_SECRET_ACCESS_KEY"
+)
+BUCKET = f"{STORE}has no bucket lake ({{code}}): correct source.path, or create it"
+CONTAINER = (
+    f"{STORE}has no container lake ({{code}}): correct source.path, or "
+    f"{OPTIONS}AZURE_STORAGE_ACCOUNT_NAME, or create it"
+)
+REGION = (
+    f"{STORE}says that the bucket lake is in the region eu-west-1 ({{code}}): set "
+    f"{OPTIONS}aws_region to eu-west-1"
+)
+ELSEWHERE = (
+    f"{STORE}says that the bucket lake is in another region: set {OPTIONS}aws_region to the "
+    "region of the bucket"
+)
+SESSION = (
+    f"{STORE}says that the session has expired or its token is wrong ({{code}}): renew "
+    f"{OPTIONS}AWS_SESSION_TOKEN"
+)
+LOGIN = f"{STORE}does not accept the credentials ({{code}}): correct or renew {OPTIONS}{{key}}"
+REFUSED = (
+    f"{STORE}refused access ({{code}}); check the permissions on the {{place}} lake, and the "
+    f"credentials: {OPTIONS}{{key}}"
+)
+SECRETS = {
+    "s3": "AWS_ACCESS_KEY_ID",
+    "az": "AZURE_STORAGE_ACCOUNT_KEY",
+    "gs": "GOOGLE_SERVICE_ACCOUNT_KEY",
+}
+USED = "<AWSAccessKeyId>canary</AWSAccessKeyId>"
+SIGNED = "<StringToSign>canary</StringToSign>"
+TOLD: list[tuple[str, tuple[Any, ...], type[LakeError], str]] = [
+    ("s3", (403, "RequestTimeTooSkewed"), MachineTrouble, CLOCK),
+    ("s3", (403, "InvalidAccessKeyId", USED), StoreMisconfigured, KEY),
+    ("s3", (404, "InvalidAccessKeyId"), StoreMisconfigured, KEY),
+    ("s3", (403, "SignatureDoesNotMatch", SIGNED), StoreMisconfigured, SECRET),
+    ("s3", (404, "NoSuchBucket"), StoreMisconfigured, BUCKET),
+    ("s3", (400, "AuthorizationHeaderMalformed", MOVED), StoreMisconfigured, REGION),
+    ("s3", (301, "PermanentRedirect", MOVED), StoreMisconfigured, ELSEWHERE),  # Without a body.
+    ("s3", (400, "ExpiredToken"), StoreMisconfigured, SESSION),
+    ("s3", (403, "AccessDenied"), StoreDenied, REFUSED),
+    ("az", (403, "AuthenticationFailed"), StoreMisconfigured, LOGIN),
+    ("az", (403, "AuthenticationFailed", OLD), MachineTrouble, CLOCK),
+    ("az", (404, "ContainerNotFound"), StoreMisconfigured, CONTAINER),
+    ("az", (409, "ContainerBeingDeleted"), StoreMisconfigured, CONTAINER),
+    ("az", (403, "AuthorizationPermissionMismatch"), StoreDenied, REFUSED),
+    ("gs", (404, "NoSuchBucket"), StoreMisconfigured, BUCKET),
+    ("gs", (401, "AuthenticationRequired"), StoreMisconfigured, LOGIN),
+    ("gs", (403, "AccessDenied"), StoreDenied, REFUSED),
 ]
 
 
@@ -241,17 +150,20 @@ ASKED = [*(("get", *each) for each in TOLD), *((way, *TOLD[1]) for way in WAYS i
 @pytest.mark.parametrize(
     ("way", "kind", "given", "told", "says"),
     ASKED,
-    ids=[f"{way}-{kind}-{given.body[13:40]}" for way, kind, given, *_ in ASKED],
+    ids=[f"{way}-{kind}-{given[0]}-{given[1]}" for way, kind, given, *_ in ASKED],
 )
 def test_a_refusal_is_told_with_its_code_the_key_and_the_way_out(
     place, way, kind, given, told, says
 ):
     """HOLES W41: on every way that a store is asked, and without what the store repeats."""
-    place.answer = lambda _asked: given
+    place.answer = lambda _asked: error(*given)
     with pytest.raises(told) as caught:
         WAYS[way](OPENED[kind](place.address))
     assert type(caught.value) is told
-    assert caught.value.message == says.format(at=place.address)
+    bucket = "container" if kind == "az" else "bucket"
+    assert caught.value.message == says.format(
+        at=place.address, code=given[1], key=SECRETS[kind], place=bucket
+    )
     assert "canary" not in str(caught.value)
     assert len(place.asked) == 1, "what cannot help is not tried again"
     assert exit_code_of(caught.value) == (2 if told is StoreMisconfigured else 1)

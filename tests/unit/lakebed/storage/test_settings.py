@@ -1,9 +1,6 @@
 """Every library that opens a store is told the same settings, and none follows others."""
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import suppress
 
 import pytest
 from deltalake import DeltaTable
@@ -13,6 +10,7 @@ from lakebed.errors import ConfigInvalid, LakeError
 from lakebed.storage.options import OptionOrigin, StorageOptions
 from lakebed.storage.settings import split
 from lakebed.storage.store import Reader
+from tests.support.answering import answering
 
 KEYS = {
     "AWS_ACCESS_KEY_ID": "key",
@@ -21,35 +19,6 @@ KEYS = {
     "AWS_ALLOW_HTTP": "true",
 }
 A, B, C = "https://a:1", "https://b:1", "https://c:1"
-
-
-@contextmanager
-def listening() -> Iterator[tuple[str, list[str]]]:
-    """Run a server that holds nothing; yield its address and the paths that it is asked for."""
-    asked: list[str] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            self.send_response(404)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-        def do_HEAD(self) -> None:
-            self.do_GET()
-
-        def log_message(self, *_given: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @pytest.mark.parametrize(
@@ -64,19 +33,19 @@ def listening() -> Iterator[tuple[str, list[str]]]:
 )
 def test_the_journal_and_the_delta_log_are_in_the_same_store(section, outside, monkeypatch):
     """A section always wins; without one, any of the variables leads both there."""
-    with listening() as (right, asked), listening() as (wrong, nobody):
+    with answering() as right, answering() as wrong:
         for name in outside:
-            monkeypatch.setenv(name, wrong if section else right)
+            monkeypatch.setenv(name, (wrong if section else right).address)
         monkeypatch.setenv("AWS_BUCKET", "decoy")
-        options = StorageOptions({**KEYS, **({section: right} if section else {})})
+        options = StorageOptions({**KEYS, **({section: right.address} if section else {})})
         reader = Reader("s3://lake/tab", options)
         assert reader.head("x") is None
-        assert asked == ["/lake/tab/x"]
+        assert [each.path for each in right.asked] == ["/lake/tab/x"]
         with suppress(LakeError), translated(reader):
             DeltaTable(location(reader.uri), storage_options=options_for(reader))
-    assert len(asked) > 1
-    assert all("/lake" in path for path in asked)
-    assert not nobody
+    assert len(right.asked) > 1
+    assert all("/lake" in each.path for each in right.asked)
+    assert not wrong.asked
 
 
 def test_two_values_of_one_setting_in_the_environment_are_a_contradiction():
