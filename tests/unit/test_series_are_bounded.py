@@ -1,4 +1,4 @@
-"""A hundred pipelines that fail in every way have as many series as those that do not."""
+"""Pipelines that fail in every way have as many series as those that do not."""
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -13,7 +13,7 @@ from penguin.events.commits import FilesHeld
 from penguin.model.commit import HoldCode
 from penguin.telemetry import METRICS as PENGUIN
 
-MANY = 100
+MANY = 10
 CODES = [(stage, code) for stage, codes in FAILURES.items() for code in codes]
 WAYS = max(len(CODES), len(STEP_FAILURES))
 SECRET = "s3://bucket/path/of/customer-4711.ndjson"
@@ -45,7 +45,7 @@ def happens(metrics: MetricsRegistry, event: Event) -> None:
         metrics.record(measure)
 
 
-def test_the_series_of_blizzard_are_bounded_at_a_hundred_pipelines():
+def test_the_series_of_blizzard_are_bounded():
     metrics = begun(METRICS, "pipeline")
     before = shown(metrics)
     for number in range(MANY):
@@ -74,7 +74,7 @@ def test_the_series_of_blizzard_are_bounded_at_a_hundred_pipelines():
     assert not any("/" in value or " " in value for values in _labels(after) for value in values)
 
 
-def test_the_series_of_penguin_are_bounded_at_a_hundred_tables():
+def test_the_series_of_penguin_are_bounded():
     metrics = begun(PENGUIN, "table")
     before = len(shown(metrics)["series"])
     for number in range(MANY):

@@ -14,7 +14,7 @@ from tests.support.real_data.kind import (
     zulu,
 )
 
-TYPES = ("Push", "Push", "Push", "Create", "Watch", "Issues", "IssueComment", "PullRequest", "Fork")
+TYPES = ("Push", "Push", "Push", "Create", "PullRequest")
 
 
 def records(seed: int, size: int) -> list[Record]:
@@ -97,65 +97,6 @@ def _create(random: Random) -> Record:
     }
 
 
-def _watch(_random: Random) -> Record:
-    return {"action": "started"}
-
-
-def _issue(random: Random) -> Record:
-    is_closed = is_one_in(random, 2)
-    return {
-        "id": random.randrange(2 * 10**9, 3 * 10**9),
-        "number": random.randrange(1, 5000),
-        "title": f"Cannot {word(random, 6)}",
-        "user": _user(random),
-        "labels": [_label(random) for _ in range(random.randrange(3))],
-        "state": "closed" if is_closed else "open",
-        "locked": False,
-        "assignee": _user(random) if is_one_in(random, 4) else None,
-        "assignees": [_user(random) for _ in range(random.choice([0, 0, 1, 2]))],
-        "milestone": None,
-        "comments": random.randrange(30),
-        "created_at": zulu(moment(random)),
-        "updated_at": zulu(moment(random)),
-        "closed_at": zulu(moment(random)) if is_closed else None,
-        "author_association": "NONE",
-        "active_lock_reason": None,
-        "body": random.choice([None, "Steps:\r\n1. open\r\n2. `crash`\tnow", "日本語の本文"]),
-        "reactions": {"url": "https://api.github.com/x", "total_count": 0, "+1": 0, "-1": 0},
-        "performed_via_github_app": None,
-        "state_reason": "completed" if is_closed else None,
-    }
-
-
-def _label(random: Random) -> Record:
-    return {
-        "id": random.randrange(10**9),
-        "name": random.choice(["bug", "good first issue", "c++"]),
-        "color": hexadecimal(random, 6),
-        "default": is_one_in(random, 2),
-        "description": random.choice([None, "", "Something is broken"]),
-    }
-
-
-def _issues(random: Random) -> Record:
-    return {"action": random.choice(["opened", "closed", "reopened"]), "issue": _issue(random)}
-
-
-def _comment(random: Random) -> Record:
-    return {
-        "action": "created",
-        "issue": _issue(random),
-        "comment": {
-            "id": random.randrange(2 * 10**9, 3 * 10**9),
-            "user": _user(random),
-            "created_at": zulu(moment(random)),
-            "updated_at": zulu(moment(random)),
-            "body": "LGTM 👍\n\n> quoted",
-            "performed_via_github_app": None,
-        },
-    }
-
-
 def _pull_request(random: Random) -> Record:
     is_merged = is_one_in(random, 3)
     branch: Any = {"label": "me:topic", "ref": "topic", "sha": hexadecimal(random, 40)}
@@ -182,32 +123,10 @@ def _pull_request(random: Random) -> Record:
     }
 
 
-def _fork(random: Random) -> Record:
-    name = word(random, 8)
-    forkee: Record = {
-        "id": random.randrange(10**9),
-        "full_name": f"me/{name}",
-        "private": False,
-        "owner": _user(random),
-        "description": None,
-        "homepage": random.choice([None, "", "https://example.com"]),
-        "language": None,
-        "license": random.choice([None, {"key": "mit", "name": "MIT License", "spdx_id": "MIT"}]),
-        "topics": random.choice([[], ["data", "json"]]),
-        "size": random.randrange(10**6),
-        "pushed_at": zulu(moment(random)),
-    }
-    return {"forkee": forkee}
-
-
 PAYLOADS = {
     "Push": _push,
     "Create": _create,
-    "Watch": _watch,
-    "Issues": _issues,
-    "IssueComment": _comment,
     "PullRequest": _pull_request,
-    "Fork": _fork,
 }
 
 GITHUB = Kind(

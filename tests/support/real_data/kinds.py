@@ -10,7 +10,7 @@ from tests.support.real_data.kind import Kind
 from tests.support.real_data.kubernetes import KUBERNETES
 from tests.support.real_data.mongo import MONGO
 from tests.support.real_data.nginx import NGINX
-from tests.support.real_data.telemetry import DEVICE_READINGS, OTEL_LOGS
+from tests.support.real_data.telemetry import DEVICE_READINGS
 from tests.support.real_data.tweets import TWEETS
 
 KINDS: tuple[Kind, ...] = (
@@ -21,7 +21,6 @@ KINDS: tuple[Kind, ...] = (
     NGINX,
     ELASTICSEARCH,
     TWEETS,
-    OTEL_LOGS,
     DEVICE_READINGS,
     GEOJSON,
     CHATS,

@@ -1,7 +1,6 @@
-"""What machines measure: OpenTelemetry's logs as JSON, and devices that report their readings."""
+"""What machines measure: devices that report their readings."""
 
 from random import Random
-from typing import Any
 
 from tests.support.real_data.kind import (
     Kind,
@@ -13,82 +12,6 @@ from tests.support.real_data.kind import (
     uuid,
     word,
 )
-
-
-def otel_logs(seed: int, size: int) -> list[Record]:
-    """Return batches as the file exporter of the collector writes them, one to a line."""
-    random = Random(seed)
-    return [
-        {"resourceLogs": [_resource(random) for _ in range(random.choice([1, 1, 2]))]}
-        for _ in range(size)
-    ]
-
-
-def _resource(random: Random) -> Record:
-    return {
-        "resource": {
-            "attributes": [
-                _attribute("service.name", random.choice(["cart", "checkout"])),
-                _attribute("process.pid", random.randrange(10**5)),
-                _attribute("process.command_args", ["node", "--max-old", 512]),
-            ]
-        },
-        "scopeLogs": [
-            {
-                "scope": {} if is_one_in(random, 3) else {"name": "app", "version": "1.2.0"},
-                "logRecords": [_log(random) for _ in range(random.randrange(1, 4))],
-            }
-        ],
-        "schemaUrl": "https://opentelemetry.io/schemas/1.24.0",
-    }
-
-
-def _log(random: Random) -> Record:
-    nanoseconds = int(moment(random).timestamp()) * 10**9 + random.randrange(10**9)
-    is_traced = is_one_in(random, 2)
-    body: Any = f"charged {random.randrange(99)}\u20ac"
-    if is_one_in(random, 4):
-        body = {"event": "charged", "amount": 3.5, "retries": [1, 2]}
-    log: Record = {
-        "timeUnixNano": str(nanoseconds),
-        "observedTimeUnixNano": str(nanoseconds + 1001),
-        "severityNumber": random.choice([5, 9, 17]),
-        "severityText": random.choice(["DEBUG", "INFO", "ERROR"]),
-        "body": _any(body),
-        "attributes": [
-            _attribute(random.choice(["http.route", "user.id"]), f"/{word(random, 4)}"),
-            _attribute("http.status_code", random.choice([200, 500])),
-            _attribute("sampled", is_one_in(random, 2)),
-            _attribute("took", random.choice([0.25, 3.0])),
-        ][: random.randrange(5)],
-        "traceId": hexadecimal(random, 32) if is_traced else "",
-        "spanId": hexadecimal(random, 16) if is_traced else "",
-    }
-    if is_one_in(random, 5):
-        log["droppedAttributesCount"] = random.randrange(1, 9)
-    return log
-
-
-def _attribute(key: str, value: Any) -> Record:
-    return {"key": key, "value": _any(value)}
-
-
-def _any(value: Any) -> Record:
-    """Write a value of any type in Protobuf's JSON: 64-bit integers are strings."""
-    match value:
-        case bool():
-            return {"boolValue": value}
-        case int():
-            return {"intValue": str(value)}
-        case float():
-            return {"doubleValue": int(value) if value.is_integer() else value}
-        case str():
-            return {"stringValue": value}
-        case list():
-            return {"arrayValue": {"values": [_any(each) for each in value]}}
-        case dict():
-            return {"kvlistValue": {"values": [_attribute(k, v) for k, v in value.items()]}}
-    raise TypeError(value)
 
 
 def device_readings(seed: int, size: int) -> list[Record]:
@@ -125,11 +48,6 @@ def _report(random: Random, progress: float, sensors: list[str]) -> Record:
     return report
 
 
-OTEL_LOGS = Kind(
-    name="opentelemetry logs",
-    records=otel_logs,
-    written=as_lines("logs-2024-05-10T00.json", "logs.json"),
-)
 DEVICE_READINGS = Kind(
     name="device readings",
     records=device_readings,

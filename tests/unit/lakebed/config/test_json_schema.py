@@ -113,13 +113,9 @@ def test_every_key_is_documented_with_its_default(section: str) -> None:
 
 def test_the_examples_can_be_used(tmp_path: Path) -> None:
     examples = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
-    programs = [
-        [blizzard.config.load, penguin.config.load],
-        [blizzard.config.load, penguin.config.load],
-    ]
-
-    for example, users in zip(examples, programs, strict=True):
-        file = tmp_path / "example.yaml"
-        file.write_text(example)
-        for program in users:
-            assert program.load([file], [], {"LAKE_KEY": "key", "LAKE_SECRET": "secret"})
+    assert len(examples) == 2
+    for example in examples:
+        (tmp_path / "example.yaml").write_text(example)
+        for program in (blizzard.config.load, penguin.config.load):
+            variables = {"LAKE_KEY": "key", "LAKE_SECRET": "secret"}
+            assert program.load([tmp_path / "example.yaml"], [], variables)

@@ -136,37 +136,29 @@ BOUNDS = {"sink.compact.min_files": "2 or greater"}
 
 
 @pytest.mark.parametrize("key", NUMBERS)
-def test_a_negative_number_is_refused_by_name(tmp_path: Path, key: str) -> None:
-    bound = "0 or greater" if key in ZERO_MEANS_SOMETHING else BOUNDS.get(key, "greater than 0")
-
+def test_a_number_that_means_nothing_is_refused_by_name(tmp_path: Path, key: str) -> None:
+    bound = BOUNDS.get(key, "greater than 0")
+    lowest = "0 or greater" if key in ZERO_MEANS_SOMETHING else bound
     (fault,) = faults(tmp_path, with_value(key, -1))
-
-    assert fault.startswith(f"{key}: must be {bound}, not -1  ({tmp_path}/pipeline.yaml:")
-
-
-@pytest.mark.parametrize("key", NUMBERS)
-def test_zero_is_refused_unless_it_means_something(tmp_path: Path, key: str) -> None:
+    assert fault.startswith(f"{key}: must be {lowest}, not -1  ({tmp_path}/pipeline.yaml:")
     if key in ZERO_MEANS_SOMETHING:
         assert load(tmp_path, with_value(key, 0))
     else:
         (fault,) = faults(tmp_path, with_value(key, 0))
-        assert fault.startswith(f"{key}: must be {BOUNDS.get(key, 'greater than 0')}, not 0")
+        assert fault.startswith(f"{key}: must be {bound}, not 0")
+    (fault,) = faults(tmp_path, with_value(key, "nan"))
+    assert fault.startswith(f"{key}: must be")
+    (fault,) = faults(tmp_path, with_value(key, "12x"))
+    assert fault.startswith((f"{key}: must be a number, not", f"{key}: must be a whole number,"))
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        *((key, "12x") for key in NUMBERS),
-        *(("sink.file_size_mb", value) for value in (True, "", [1], {"a": 1}, ".inf", "inf")),
-        *(("source.batch_size", value) for value in (True, "", [1], {"a": 1}, ".inf", "inf")),
-    ],
-)
+@pytest.mark.parametrize("key", ["sink.file_size_mb", "source.batch_size"])
+@pytest.mark.parametrize("value", [True, "", [1], {"a": 1}, ".inf", "inf"], ids=str)
 def test_what_is_no_number_is_refused(tmp_path: Path, key: str, value: Any) -> None:
-    found = faults(tmp_path, with_value(key, value))
+    (fault,) = faults(tmp_path, with_value(key, value))
 
     refused = ("must be a number, not", "must be a whole number,", "must be less than 1, not inf")
-    assert len(found) == 1
-    assert found[0].startswith(tuple(f"{key}: {words}" for words in refused))
+    assert fault.startswith(tuple(f"{key}: {words}" for words in refused))
 
 
 @pytest.mark.parametrize("value", [1, 1.5])
@@ -174,13 +166,6 @@ def test_a_share_of_all_lines_is_refused(tmp_path: Path, value: float) -> None:
     (fault,) = faults(tmp_path, with_value("error_handling.max_bad_ratio", value))
 
     assert fault.startswith(f"error_handling.max_bad_ratio: must be less than 1, not {value}")
-
-
-@pytest.mark.parametrize("key", NUMBERS)
-def test_nan_is_refused(tmp_path: Path, key: str) -> None:
-    (fault,) = faults(tmp_path, with_value(key, "nan"))
-
-    assert fault.startswith(f"{key}: must be")
 
 
 @pytest.mark.parametrize("key", NUMBERS)

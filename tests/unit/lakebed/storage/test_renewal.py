@@ -1,4 +1,4 @@
-"""Credentials that expire are renewed while a store is open, also by the Delta log's library."""
+"""The usual chains of credentials, against a loopback that gives some; they are renewed in time."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from lakebed.deltalog.tables import location, options_for
-from lakebed.errors import StoreMisconfigured
+from lakebed.errors import StoreMisconfigured, StoreUnavailable
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from tests.support.answering import Answering, Asked, Given, answering, error
@@ -58,6 +58,10 @@ class Issuer:
             return Given(200, "role")
         if "AssumeRoleWithWebIdentity" in asked.path:
             return Given(200, _as_xml(self.session()))
+        if asked.path == "/given":
+            assert asked.headers["authorization"] == "canary-jwt"
+        else:
+            assert asked.headers["x-aws-ec2-metadata-token"] == "imds"
         return Given(200, json.dumps({"Code": "Success", "Type": "AWS-HMAC", **self.session()}))
 
 
@@ -74,10 +78,16 @@ def _as_xml(session: dict[str, str]) -> str:
 
 @pytest.fixture(autouse=True)
 def nothing_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Take every credential of this machine away."""
+    """Take every credential of this machine away, those in the home folder included."""
     for name in [each for each in os.environ if each.startswith(OURS)]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.fixture
+def place() -> Iterator[Answering]:
+    with answering() as found:
+        yield found
 
 
 @pytest.fixture(params=["container", "machine", "web identity"])
@@ -152,3 +162,78 @@ def test_a_session_that_the_store_takes_for_over_is_told(way):
     store.get("a")
     with pytest.raises(StoreMisconfigured, match="the session has expired"):
         store.get("b")
+
+
+def test_a_certificate_that_is_not_trusted_is_told():
+    with answering(secure=True) as place, pytest.raises(StoreUnavailable, match="not trusted; it"):
+        opened(place, AWS_SKIP_SIGNATURE="true").get("a")
+
+
+def bearers(asked: list[Asked]) -> list[str]:
+    """Return the token that each request to the store came with."""
+    return [each.headers["authorization"] for each in asked if "lake" in each.path]
+
+
+def azure(place: Answering, **options: str) -> Store:
+    given = {
+        "AZURE_STORAGE_ENDPOINT": place.address,
+        "AZURE_ALLOW_HTTP": "true",
+        "AZURE_STORAGE_ACCOUNT_NAME": "acc",
+    }
+    return Store("az://lake/in", StorageOptions({**given, **options}), retry=QUICK)
+
+
+@pytest.mark.parametrize("machine", ["azure", "google"])
+def test_a_machine_is_given_a_token_which_is_renewed(place, monkeypatch, machine):
+    """By Azure's managed identity and by Google's metadata: one that is over serves one request."""
+    given: list[str] = []
+    lasts = [-HOUR]
+
+    def answer(asked: Asked) -> Given:
+        if "lake" in asked.path:
+            return Given(404)
+        given.append(asked.path)
+        token = {"access_token": f"t{len(given)}", "expires_in": 1, "token_type": "Bearer"}
+        if machine == "google":
+            assert asked.headers["metadata-flavor"] == "Google"
+            left = max(0, int(lasts[0].total_seconds()))
+            return Given(200, json.dumps({**token, "expires_in": left}))
+        until = str(int((datetime.now(UTC) + lasts[0]).timestamp()))
+        return Given(
+            200, json.dumps({**token, "expires_in": "1", "expires_on": until, "resource": "r"})
+        )
+
+    place.answer = answer
+    if machine == "azure":
+        store = azure(place, AZURE_MSI_ENDPOINT=f"{place.address}/msi")
+    else:
+        monkeypatch.setenv("GCE_METADATA_HOST", place.address.removeprefix("http://"))
+        options = {"GOOGLE_BASE_URL": place.address, "GOOGLE_ALLOW_HTTP": "true"}
+        store = Store("gs://lake/in", StorageOptions(options), retry=QUICK)
+    store.get("a")
+    store.get("b")
+    lasts[0] = 2 * HOUR
+    store.get("c")
+    store.get("d")
+    assert bearers(place.asked) == ["Bearer t1", "Bearer t2", "Bearer t3", "Bearer t3"]
+
+
+def test_a_workload_identity_is_exchanged_for_a_token(place, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("canary-jwt")
+
+    def answer(asked: Asked) -> Given:
+        if "lake" in asked.path:
+            return Given(404)
+        assert asked.path == "/tenant/oauth2/v2.0/token"
+        return Given(200, json.dumps({"access_token": "t1", "expires_in": 7200}))
+
+    place.answer = answer
+    azure(
+        place,
+        AZURE_FEDERATED_TOKEN_FILE=str(token),
+        AZURE_CLIENT_ID="client",
+        AZURE_TENANT_ID="tenant",
+        AZURE_AUTHORITY_HOST=place.address,
+    ).get("a")
+    assert bearers(place.asked) == ["Bearer t1"]

@@ -16,7 +16,7 @@ from lakebed.errors import (
     StoreDenied,
     StoreUnavailable,
 )
-from lakebed.storage.options import ObjectFacts, StorageOptions
+from lakebed.storage.options import ObjectFacts
 from lakebed.storage.remote import local_path
 from lakebed.storage.store import AlreadyThere, Created, Reader, Store
 from tests.support.builders import no_options, put
@@ -340,11 +340,6 @@ def test_a_file_uri_with_escapes_reads_and_writes_the_folder_it_means(tmp_path):
 def test_an_unknown_scheme_is_refused_with_the_ones_that_work():
     with pytest.raises(ConfigInvalid, match="s3://, gs:// or az://"):
         Reader("ftp://host/in", no_options())
-
-
-def test_plain_http_to_s3_is_a_switch_and_not_a_panic():
-    store = Reader("s3://bucket/in", StorageOptions({"AWS_ALLOW_HTTP": "TRUE", "AWS_REGION": "x"}))
-    assert store.local_root is None
 
 
 def test_a_reader_has_no_way_to_write():
