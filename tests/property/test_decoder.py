@@ -1,8 +1,6 @@
 """The decoder says what the exact path says, and integers beyond a float are never rounded."""
 
 import json
-from collections import Counter
-from collections.abc import Iterable
 from decimal import Decimal
 
 import pytest
@@ -15,10 +13,10 @@ from blizzard.model.settings import DecodeLimits
 from blizzard.worker.ndjson.compiled.fast import FastPath
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.lines import BadLine, Block, Decoded, blocks
+from blizzard.worker.ndjson.lines import BadLine, Block, blocks
 from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.types import RESCUED, FieldType, OnMismatch, UnknownFields
-from tests.support.decoding import decode_all
+from tests.support.decoding import decode_all, outcome
 
 LIMIT = 1 << 20
 KINDS = [kind for kind in FieldType if kind.delta]
@@ -110,19 +108,6 @@ def damaged(text: str, cuts: list[tuple[float, int, bytes]]) -> bytes:
         at = int(place * len(data))
         data = data[:at] + put + data[at + length :]
     return data
-
-
-def outcome(batches: Iterable[Decoded]) -> tuple[object, ...]:
-    rows: list[str] = []
-    counted: Counter[str] = Counter()
-    try:
-        for decoded in batches:
-            assert decoded.batch.num_rows == decoded.lines - decoded.blank
-            rows += map(repr, decoded.batch.to_pylist())
-            counted.update(decoded.dropped)
-    except BadLine as bad:
-        return bad.code, bad.line, bad.field, str(bad)
-    return tuple(rows), dict(counted)
 
 
 def exactly(schema: Schema, data: bytes) -> tuple[object, ...]:

@@ -3,8 +3,6 @@
 Most lines of these blocks are good, so that both paths have a part in the answer.
 """
 
-from collections import Counter
-from collections.abc import Iterable
 from random import Random
 
 from hypothesis import HealthCheck, given, settings
@@ -13,11 +11,11 @@ from hypothesis import strategies as st
 from blizzard.model.settings import DecodeLimits
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.lines import BadLine, BadRecord, Decoded, blocks
+from blizzard.worker.ndjson.lines import blocks
 from lakebed.columns.schema import Schema
 from lakebed.types import OnBadRecord, OnMismatch, UnknownFields
 from tests.support import damage
-from tests.support.decoding import decode_all
+from tests.support.decoding import decode_all, outcome
 from tests.support.nested import Lines, some_fields
 
 LIMIT = 5_000
@@ -33,27 +31,6 @@ modes = st.fixed_dictionaries(
     }
 )
 shares = st.sampled_from([0.0, 0.02, 0.1, 0.5, 1.0])
-
-
-def outcome(batches: Iterable[Decoded]) -> tuple[object, ...]:
-    """Return all that is known of a file's lines, or its first bad one."""
-    rows: list[str] = []
-    counts: Counter[str] = Counter()
-    dropped: Counter[str] = Counter()
-    rescued: Counter[str] = Counter()
-    bad: list[BadRecord] = []
-    try:
-        for each in batches:
-            each.batch.validate(full=True)
-            assert each.lines == each.batch.num_rows + each.blank + each.filtered + len(each.bad)
-            rows += map(repr, each.batch.to_pylist())
-            counts.update({"lines": each.lines, "blank": each.blank})
-            dropped.update(each.dropped)
-            rescued.update(each.rescued)
-            bad += each.bad
-    except BadLine as first:
-        return first.code, first.line, first.field, str(first), first.value
-    return rows, counts, dropped, rescued, bad
 
 
 def exactly(schema: Schema, data: bytes, mode: dict[str, object]) -> tuple[object, ...]:

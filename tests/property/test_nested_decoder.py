@@ -1,7 +1,5 @@
 """However a schema is nested, the decoder says what the exact path says, value for value."""
 
-from collections import Counter
-from collections.abc import Iterable
 from random import Random
 
 from hypothesis import HealthCheck, given, settings
@@ -11,9 +9,10 @@ from blizzard.model.settings import DecodeLimits
 from blizzard.worker.ndjson.compiled.fast import FastPath
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.lines import BadLine, Block, Decoded, blocks
+from blizzard.worker.ndjson.lines import Block, blocks
 from lakebed.columns.schema import Schema
 from lakebed.types import OnMismatch, UnknownFields
+from tests.support.decoding import outcome
 from tests.support.nested import JSON_FREE, Lines, sharing, some_fields
 
 LIMIT = 1 << 20
@@ -21,23 +20,6 @@ LIMIT = 1 << 20
 seeds = st.integers(0, 2**32)
 unknowns = st.sampled_from(list(UnknownFields))
 mismatches = st.sampled_from(list(OnMismatch))
-
-
-def outcome(batches: Iterable[Decoded]) -> tuple[object, ...]:
-    rows: list[str] = []
-    dropped: Counter[str] = Counter()
-    rescued: Counter[str] = Counter()
-    schemas = []
-    try:
-        for decoded in batches:
-            decoded.batch.validate(full=True)
-            schemas.append(decoded.batch.schema)
-            rows += map(repr, decoded.batch.to_pylist())
-            dropped.update(decoded.dropped)
-            rescued.update(decoded.rescued)
-    except BadLine as bad:
-        return bad.code, bad.line, bad.field, str(bad)
-    return rows, dropped, rescued, schemas
 
 
 def block_of(lines: list[str]) -> Block:

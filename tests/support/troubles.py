@@ -91,8 +91,19 @@ class NoCheckpoint(WritableTable):
         raise CommitUnconfirmed("no room is left")
 
 
-def _mark(lake: Lake, name: str) -> None:
-    (lake.root / name).touch()
+def _lands(
+    *names: str, body: bytes | None = None, minutes: int = 2, mark: str = ""
+) -> Callable[[Lake], None]:
+    """Return how files land, once a mark is there if so, and some minutes pass."""
+
+    def befalls(lake: Lake) -> None:
+        if mark:
+            (lake.root / mark).touch()
+        for name in names:
+            lake.land(name, body)
+        lake.minutes(minutes)
+
+    return befalls
 
 
 def _half_a_file(lake: Lake) -> None:
@@ -122,16 +133,6 @@ def _source_goes(lake: Lake) -> None:
     lake.minutes(2)
 
 
-def _bad_file_lands(lake: Lake) -> None:
-    lake.land("bad.ndjson", BAD)
-    lake.minutes(2)
-
-
-def _bad_line_lands(lake: Lake) -> None:
-    lake.land("bad.ndjson", ndjson(rows(1)) + BAD)
-    lake.minutes(2)
-
-
 def _batch_hangs(lake: Lake) -> None:
     runner = lake.bench.runner
     assert isinstance(runner, Hanging)
@@ -140,30 +141,8 @@ def _batch_hangs(lake: Lake) -> None:
     lake.minutes(40)
 
 
-def _handoff_fails(lake: Lake) -> None:
-    _mark(lake, "away")
-    lake.land("stays.ndjson")
-    lake.minutes(45)
-
-
 def _link_appears(lake: Lake) -> None:
     (lake.source / "link.ndjson").symlink_to(lake.source / "nothing-there.ndjson")
-    lake.minutes(2)
-
-
-def _file_is_overwritten(lake: Lake) -> None:
-    lake.land("a-0000.ndjson", ndjson(rows(9)))
-    lake.minutes(2)
-
-
-def _two_files_land(lake: Lake) -> None:
-    lake.land("x.ndjson")
-    lake.land("y.ndjson")
-    lake.minutes(2)
-
-
-def _new_field_lands(lake: Lake) -> None:
-    lake.land("wider.ndjson", b'{"id": 1, "surprise": 2}\n')
     lake.minutes(2)
 
 
@@ -194,12 +173,6 @@ def _file_is_held_for_long(lake: Lake) -> None:
     lake.minutes(35)
 
 
-def _no_version_is_taken(lake: Lake) -> None:
-    _mark(lake, "refuses")
-    lake.land("more.ndjson")
-    lake.minutes(32)
-
-
 def _files_land(lake: Lake) -> None:
     lake.minutes(3, landing="c")
 
@@ -207,12 +180,6 @@ def _files_land(lake: Lake) -> None:
 def _disk_fills_up(lake: Lake) -> None:
     lake.usage = Usage(free=1 << 30)
     lake.minutes(8)
-
-
-def _disk_is_full(lake: Lake) -> None:
-    _mark(lake, "full")
-    lake.land("more.ndjson")
-    lake.minutes(2)
 
 
 def _runner(runner: InProcessRunner) -> Callable[[Lake], None]:
@@ -272,13 +239,15 @@ def troubles() -> dict[str, Trouble]:
         "blizzard is killed": _trouble(_blizzard_dies, "BlizzardDown"),
         "penguin is killed": _trouble(_penguin_dies, "PenguinDown"),
         "the source is gone": _trouble(_source_goes, "BlizzardFailing"),
-        "a file is bad": _trouble(_bad_file_lands, "BlizzardSourceFilesFailed"),
-        "a line is bad": _trouble(_bad_line_lands, "BlizzardBadLines", setup=_quarantine),
+        "a file is bad": _trouble(_lands("bad.ndjson", body=BAD), "BlizzardSourceFilesFailed"),
+        "a line is bad": _trouble(
+            _lands("bad.ndjson", body=ndjson(rows(1)) + BAD), "BlizzardBadLines", setup=_quarantine
+        ),
         "a batch hangs": _trouble(
             _batch_hangs, "BlizzardStuck", "BlizzardLate", setup=_runner(Hanging())
         ),
         "files cannot be handed off": _trouble(
-            _handoff_fails,
+            _lands("stays.ndjson", mark="away", minutes=45),
             "BlizzardNotHandedOff",
             "BlizzardFailing",
             "BlizzardStuck",
@@ -286,9 +255,16 @@ def troubles() -> dict[str, Trouble]:
             setup=_publisher,
         ),
         "a link is in the source": _trouble(_link_appears, "BlizzardNamesPassedOver"),
-        "a file is overwritten": _trouble(_file_is_overwritten, "BlizzardFilesOverwritten"),
-        "workers die": _trouble(_two_files_land, "BlizzardWorkersDied", setup=_runner(Dying())),
-        "a new field comes": _trouble(_new_field_lands, "BlizzardValuesWithoutColumn"),
+        "a file is overwritten": _trouble(
+            _lands("a-0000.ndjson", body=ndjson(rows(9))), "BlizzardFilesOverwritten"
+        ),
+        "workers die": _trouble(
+            _lands("x.ndjson", "y.ndjson"), "BlizzardWorkersDied", setup=_runner(Dying())
+        ),
+        "a new field comes": _trouble(
+            _lands("wider.ndjson", body=b'{"id": 1, "surprise": 2}\n'),
+            "BlizzardValuesWithoutColumn",
+        ),
         "an entry is damaged": _trouble(_entry_is_damaged, "PenguinPipelineStopped"),
         "a data file is lost": _trouble(_file_is_lost, "PenguinFilesHeld"),
         "a file is held for long": _trouble(
@@ -298,7 +274,11 @@ def troubles() -> dict[str, Trouble]:
             setup=_short_retention,
         ),
         "no version is taken": _trouble(
-            _no_version_is_taken, "PenguinFailing", "PenguinStuck", "PenguinLate", setup=_refusing
+            _lands("more.ndjson", mark="refuses", minutes=32),
+            "PenguinFailing",
+            "PenguinStuck",
+            "PenguinLate",
+            setup=_refusing,
         ),
         "checkpoints fail": _trouble(
             _files_land, "PenguinCheckpointsFailing", setup=_no_checkpoints
@@ -308,6 +288,6 @@ def troubles() -> dict[str, Trouble]:
         ),
         "the disk fills up": _trouble(_disk_fills_up, "LakeDiskAlmostFull"),
         "the disk is full": _trouble(
-            _disk_is_full, "LakeDiskFull", "BlizzardFailing", setup=_filling
+            _lands("more.ndjson", mark="full"), "LakeDiskFull", "BlizzardFailing", setup=_filling
         ),
     }
