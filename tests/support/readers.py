@@ -70,8 +70,9 @@ def arrow_ids(table: Path, condition: Any) -> list[int]:
     """Return the ids of the rows under a filter with pyarrow's dataset."""
     # With threads of its own this reader can end a process by an abort.
     dataset = DeltaTable(str(table)).to_pyarrow_dataset()
-    found = dataset.to_table(columns=["id"], filter=condition, use_threads=False)
-    return sorted(found["id"].to_pylist())
+    table_of_ids = dataset.to_table(columns=["id"], filter=condition, use_threads=False)
+    found: list[Any] = table_of_ids["id"].to_pylist()
+    return sorted(found)
 
 
 def duck_ids(table: Path, condition: str, value: Any) -> list[int]:
