@@ -44,6 +44,11 @@ def story(*steps, provenance=False, on_change="error", inline=False):
 @story(("erases", 4, 0), ("restores", 4, 0), ("merges", 5, 0), inline=True)
 # An erased row that came back, and the deletion of the row beside it.
 @story(
+    ("change", 10, 2), ("restores", 8, 4), ("retracts", 8, 11), ("replays", 11, 5),
+    on_change="reingest",
+)  # fmt: skip
+# Content that had left the table before a retraction, and a replay of it.
+@story(
     ("deletes", 8, 0), ("deletes", 7, 0), ("retracts", 0, 7), ("change", 2, 0),
     provenance=True, on_change="replace",
 )  # fmt: skip

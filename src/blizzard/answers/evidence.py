@@ -274,7 +274,11 @@ class JournalEvidence:
         """
         found, known = set[str](), dict[str, set[str]]()
         lineage = self.log.follow(None)
-        changed = [path for path, file in lineage.active.items() if file.deletions]
+        changed = [
+            path
+            for path, file in lineage.active.items()
+            if file.deletions or path in lineage.past  # It left the table, and was put back.
+        ]
         for path, version in lineage.removed.items():
             trace = lineage.forward(path)
             is_moved = not (trace.altered or trace.removed)

@@ -145,8 +145,9 @@ def _taken_out(
 ) -> FileRetraction:
     """Return the fate of rows that an entry takes out.
 
-    They may be back with the files that it took out, or with files that were compacted into those:
-    `had_them` maps the original data files of the source file to their entries.
+    They may be back with the files that it took out, with files that were compacted into those, or,
+    if it was to take out all, with files that had left the table before: `had_them` maps the
+    original data files of the source file to their entries.
     """
     in_log, mark = table.committed(entry), entry.replacement_mark
     passed_over = table.log.fates([mark]).get(mark) == HeldState.GONE
@@ -162,9 +163,10 @@ def _taken_out(
     if taken_out and not came_back:
         there = table.is_there_past(list(had_them), takes)
         came_back = any(
-            not became(table.journal, path, range(had_them[path] + 1, entry.sequence)).isdisjoint(
-                taken_out
-            )
+            entry.kind == "retract"
+            or not became(
+                table.journal, path, range(had_them[path] + 1, entry.sequence)
+            ).isdisjoint(taken_out)
             for path in there
         )
     return FileRetraction(

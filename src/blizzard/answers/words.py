@@ -362,10 +362,10 @@ def _committed(case: Case) -> Words:
     if taken is None:
         return (sentence,)
     if taken.came_back:
-        rows = plural(taken.rows, "row was", "rows were")
+        rows = plural(taken.rows, "row")
         return says(
-            f"{sentence} {rows} taken out by the retraction in entry {taken.entry}, and came back "
-            "with data files that another writer put back, as a RESTORE does.",
+            f"{sentence} The retraction in entry {taken.entry} took {rows} of it out, and data "
+            "files with rows of it were put back, as RESTORE and penguin replay do.",
             way("Take them out again.", *_retract(case)),
         )
     if taken.replaced:

@@ -115,7 +115,7 @@ def test_why_says_when_rows_were_taken_back_and_when_they_came_back_with_a_resto
     DeltaTable(str(desk.table)).restore(before)
     answer = why(desk, "b.ndjson")
     assert (answer["state"], answer["retraction"]["came_back"]) == ("in_table", True)
-    assert "2 rows were taken out by the retraction in entry 2, and came back" in answer["answer"]
+    assert "The retraction in entry 2 took 2 rows of it out, and data files" in answer["answer"]
     assert "and they came back" in " ".join(desk.cli("why", "b.ndjson").stdout.split())
     desk.take_back("b.ndjson")
     assert desk.ids() == [1, 2]
