@@ -8,7 +8,9 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+ROOT = Path(__file__).parents[2]
 DOOM = Path(__file__).parent / "doom"
 PATIENCE = 600
 
@@ -24,6 +26,16 @@ class Ended:
     @property
     def results(self) -> list[dict[str, object]]:
         return [json.loads(line) for line in self.out.splitlines() if line.startswith("{")]
+
+
+def printed(code: str, *arguments: object) -> list[Any]:
+    """Run a program of a test in a process of its own; it prints a JSON document a line."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    ended = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
+    assert ended.returncode == 0, f"{ended.stdout}{ended.stderr[-4000:]}"
+    return [json.loads(line) for line in ended.stdout.splitlines()]
 
 
 def run(

@@ -38,6 +38,7 @@ def refused(name: str, fields: Fields, line: str, code: str) -> Nested:
 
 
 ID_AND_TAGS = [{"name": "id", "type": "int64"}, {"name": "tags", "type": "list", "items": "string"}]
+A: dict[str, Any] = {"type": "struct", "fields": [{"name": "a", "type": "int64"}]}
 USER = one(type="struct", fields=ID_AND_TAGS)
 TAGS = one(type="list", items="string")
 LABELS = one(type="map", values="int32")
@@ -244,6 +245,24 @@ CASES = [
                 {"name": "x", "type": "int64", "from": "a.b"}]}],
            '{"u":{"a":{"b":1,"c":2},"d":3}}', {"v": [("b", 1), ("c", 2)], "u": {"x": 1}},
            '{"u.d":3}'),
+    Nested("a struct beside the text of its object",
+           [{"name": "x", **A}, {"name": "w", "type": "json", "from": "x"}],
+           '{"x":{"a":1,"b":2},"k":4}', {"x": {"a": 1}, "w": '{"a":1,"b":2}'}, '{"k":4}'),
+    Nested("the text of an object inside a struct",
+           [{"name": "w", "type": "json", "from": "x.q"},
+            {"name": "x", "type": "struct", "fields": [{"name": "q", **A}]}],
+           '{"x":{"q":{"a":1,"b":2},"k":4}}', {"w": '{"a":1,"b":2}', "x": {"q": {"a": 1}}},
+           '{"x.k":4}'),
+    Nested("a struct from inside of a text",
+           [{"name": "v", "from": "x.q", **A},
+            {"name": "w", "type": "json", "from": "x"}],
+           '{"x":{"q":{"a":1,"b":2},"k":4}}',
+           {"v": {"a": 1}, "w": '{"q":{"a":1,"b":2},"k":4}'}),
+    Nested("a list of structs beside its text",
+           [{"name": "w", "type": "json", "from": "x"},
+            {"name": "x", "type": "list", "items": A}],
+           '{"x":[{"a":1},{"b":2}],"k":4}',
+           {"w": '[{"a":1},{"b":2}]', "x": [{"a": 1}, {"a": None}]}, '{"k":4}'),
     Nested("taken twice and fitting neither",
            [{"name": "a", "type": "int64", "from": "v"},
             {"name": "b", "type": "float64", "from": "v"}],

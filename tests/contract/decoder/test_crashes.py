@@ -4,17 +4,12 @@ Compiled code can kill the process on bytes it does not expect, so thousands of 
 read in a process of their own: a crash is then a failing test.
 """
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.support.processes import printed
 
 SCRIPT = """
-import json
+import faulthandler, json
 from random import Random
 from blizzard.worker.ndjson.compiled import columns, fast, leftovers, page, peel, scan
 from blizzard.worker.ndjson.decoder import Decoder
@@ -25,6 +20,8 @@ from lakebed.types import OnMismatch, UnknownFields
 from tests.support.damage import LIMIT, SCHEMA, cut_short, damaged, damaged_lines, outcome
 from tests.support.edge import EdgeNumpy
 from tests.support.nested import Lines, some_fields
+
+faulthandler.enable()
 
 
 def each_alone():
@@ -111,16 +108,7 @@ for read in (each_alone, at_the_edge, nested_at_the_edge):
 @pytest.fixture(scope="module")
 def counts() -> dict[str, tuple[int, int, int]]:
     """Return how many blocks were good, and how many of some good ones the fast path has read."""
-    ended = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", SCRIPT],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    assert ended.returncode == 0, f"{ended.stdout}{ended.stderr[-4000:]}"
-    return {name: tuple(found) for name, *found in map(json.loads, ended.stdout.splitlines())}
+    return {name: tuple(found) for name, *found in printed(SCRIPT)}
 
 
 def test_damaged_blocks_never_kill_the_process_and_never_mean_two_things(counts):

@@ -108,20 +108,21 @@ def storage() -> Any:
     )
 
 
+def without_rows(kind: RunState, of: Run, root: Path) -> dict[str, Any]:
+    """Return what is told of a batch of which nothing is written, or not yet."""
+    table = str(root / "table")
+    outputs = [OutputDataset(namespace="file", name=table, facets={"storage": storage()})]
+    inputs = [InputDataset(namespace="file", name=str(root / "in"))]
+    return as_openlineage_writes(event(kind, of, inputs=inputs, outputs=outputs))
+
+
 def test_a_batch_starts_and_is_complete_with_what_it_read_and_wrote(told: Told, tmp_path: Path):
     told.run()
     (entry,) = told.bench.entries()[1:]
     start, complete = told.documents
     run_id = start["run"]["runId"]
     source, table = str(tmp_path / "in"), str(tmp_path / "table")
-    assert start == as_openlineage_writes(
-        event(
-            RunState.START,
-            run(run_id),
-            inputs=[InputDataset(namespace="file", name=source)],
-            outputs=[OutputDataset(namespace="file", name=table, facets={"storage": storage()})],
-        )
-    )
+    assert start == without_rows(RunState.START, run(run_id), tmp_path)
     read = input_statistics_input_dataset.InputStatisticsInputDatasetFacet(
         rowCount=3, size=len(ndjson(rows(3))), fileCount=1, producer=PRODUCER
     )
@@ -167,18 +168,8 @@ def test_a_batch_that_fails_says_why_and_the_next_try_is_another_run(told: Told,
     error = error_message_run.ErrorMessageRunFacet(
         message=message, programmingLanguage="PYTHON", producer=PRODUCER
     )
-    assert fail == as_openlineage_writes(
-        event(
-            RunState.FAIL,
-            run(start["run"]["runId"], errorMessage=error),
-            inputs=[InputDataset(namespace="file", name=str(tmp_path / "in"))],
-            outputs=[
-                OutputDataset(
-                    namespace="file", name=str(tmp_path / "table"), facets={"storage": storage()}
-                )
-            ],
-        )
-    )
+    failed = run(start["run"]["runId"], errorMessage=error)
+    assert fail == without_rows(RunState.FAIL, failed, tmp_path)
     told.pipeline.runner = runner
     told.run()
     assert [each["eventType"] for each in told.documents] == ["START", "FAIL", "START", "COMPLETE"]

@@ -1,16 +1,21 @@
 """What a configuration may say of sources: names, paths, forms, and files that two would share."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from blizzard.config.load import load
-from blizzard.model.settings import SourceSettings
 from blizzard.model.source.form import Form, SkipRule, SourcePattern
-from lakebed.errors import ConfigInvalid
 from lakebed.types import SourceFormat
 from tests.support.blizzard_config import changed, faults_of, minimal, settings_of, source
+
+
+def two_sources(first: str, second: str) -> dict[str, Any]:
+    document = minimal(sources__a={"path": first}, sources__b={"path": second})
+    del document["source"]
+    return {"pipelines": {"p": document}}
 
 
 @pytest.mark.parametrize(
@@ -22,21 +27,11 @@ def test_sources_that_hold_the_same_files_are_refused(
     tmp_path: Path, first: str, second: str, refused: bool
 ) -> None:
     """They would be ingested twice (D13)."""
-    document = {
-        "pipelines": {
-            "p": {
-                "sources": {"a": {"path": first}, "b": {"path": second}},
-                "sink": {"path": "/t"},
-                "schema": {"fields": [{"name": "id", "type": "string"}]},
-            }
-        }
-    }
-    if not refused:
+    document = two_sources(first, second)
+    if refused:
+        assert any("would be ingested twice" in fault for fault in faults_of(tmp_path, document))
+    else:
         assert len(settings_of(tmp_path, document).pipelines[0].sources) == 2
-        return
-    with pytest.raises(ConfigInvalid) as caught:
-        settings_of(tmp_path, document)
-    assert any("would be ingested twice" in fault for fault in caught.value.faults)
 
 
 # ------------------------------------------------------------------------------ source paths
@@ -104,37 +99,16 @@ def test_a_horizon_needs_a_template_that_tells_a_time(tmp_path: Path) -> None:
 
 def test_sources_with_patterns_below_one_folder_are_refused(tmp_path: Path) -> None:
     """D13: a file belongs to one source."""
-    document = {
-        "pipelines": {
-            "p": {
-                "sources": {"a": {"path": "/in/a-*"}, "b": {"path": "/in/b-*"}},
-                "sink": {"path": "/t"},
-                "schema": {"fields": [{"name": "id", "type": "string"}]},
-            }
-        }
-    }
-    (fault,) = faults_of(tmp_path, document)
+    (fault,) = faults_of(tmp_path, two_sources("/in/a-*", "/in/b-*"))
     assert fault.startswith("pipelines.p.sources.a.path: contains the files of source b")
 
 
-def source_of(tmp_path: Path, *lines: str, path: str = "/in") -> SourceSettings:
-    text = "\n  ".join(["source:", f"path: {path}", *lines])
-    file = tmp_path / "pipeline.yaml"
-    file.write_text(
-        f"{text}\nsink: {{path: /out}}\nschema: {{fields: [{{name: a, type: json}}]}}\n"
-    )
-    (pipeline,) = load([file], [], {}).pipelines
-    return pipeline.sources[0]
-
-
 def test_what_is_told_of_files_is_what_they_are(tmp_path: Path):
-    form = source_of(
-        tmp_path,
-        "format: json",
-        "records: result.items",
-        "skip_records: {only_key: [index], with_key: [a, b], without_key: [c]}",
-    ).form
-    assert form == Form(
+    skip = {"only_key": ["index"], "with_key": ["a", "b"], "without_key": ["c"]}
+    given = minimal(
+        source__format="json", source__records="result.items", source__skip_records=skip
+    )
+    assert source(settings_of(tmp_path, given)).form == Form(
         format=SourceFormat.JSON,
         records=("result", "items"),
         skip=SkipRule(only_key=("index",), with_key=("a", "b"), without_key=("c",)),
@@ -142,38 +116,35 @@ def test_what_is_told_of_files_is_what_they_are(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("lines", "message"),
+    ("given", "message"),
     [
-        (["records: Records"], "source.records: is the path .* it needs format: json"),
-        (["format: json", "records: a..b"], "source.records: must be keys separated by dots"),
-        (["skip_records: {}"], "source.skip_records: is empty; it needs only_key"),
-        (["skip_records: {only_key: []}"], "source.skip_records: is empty"),
-        (["skip_records: {keys: [a]}"], "source.skip_records.keys"),
-        (["format: csv"], "source.format: "),
+        ({"records": "Records"}, "source.records: is the path .* it needs format: json"),
+        ({"format": "json", "records": "a..b"}, "source.records: must be keys separated by dots"),
+        ({"skip_records": {}}, "source.skip_records: is empty; it needs only_key"),
+        ({"skip_records": {"only_key": []}}, "source.skip_records: is empty"),
+        ({"skip_records": {"keys": ["a"]}}, "source.skip_records.keys"),
+        ({"format": "csv"}, "source.format: "),
     ],
 )
-def test_what_cannot_be_meant_is_refused(tmp_path: Path, lines: list[str], message: str):
-    with pytest.raises(ConfigInvalid, match=message):
-        source_of(tmp_path, *lines)
+def test_what_cannot_be_meant_is_refused(tmp_path: Path, given: dict[str, Any], message: str):
+    document = minimal()
+    document["source"] |= given
+    assert any(re.match(message, fault) for fault in faults_of(tmp_path, document))
 
 
 @pytest.mark.parametrize("name", ["a.log", "no suffix", "a[1]*.json"])
 def test_the_path_of_a_local_file_is_that_file(tmp_path: Path, name: str):
     (tmp_path / name).write_text("{}")
-    source = source_of(tmp_path, path=f"'{tmp_path / name}'")
-    assert source.uri == str(tmp_path)
-    assert isinstance(source.pattern, SourcePattern)
-    assert source.pattern.compiled().fullmatch(name)
-    assert not source.pattern.compiled().fullmatch(f"{name}x")
-    assert source.pattern.names_file(name)
+    found = source(settings_of(tmp_path, minimal(source__path=str(tmp_path / name))))
+    assert found.uri == str(tmp_path)
+    assert isinstance(found.pattern, SourcePattern)
+    assert found.pattern.compiled().fullmatch(name)
+    assert not found.pattern.compiled().fullmatch(f"{name}x")
+    assert found.pattern.names_file(name)
 
 
-def load_field(tmp_path: Path, field: str) -> None:
-    file = tmp_path / "pipeline.yaml"
-    file.write_text(
-        f"source: {{path: /in}}\nsink: {{path: /out}}\nschema: {{fields: [{{name: a, {field}}}]}}\n"
-    )
-    load([file], [], {})
+def with_field(field: str) -> dict[str, Any]:
+    return minimal(schema__fields=[{"name": "a", **yaml.safe_load(f"{{{field}}}")}])
 
 
 @pytest.mark.parametrize(
@@ -188,8 +159,8 @@ def load_field(tmp_path: Path, field: str) -> None:
 def test_formats_of_which_a_later_one_is_never_reached_are_refused(
     tmp_path: Path, field: str, better: str
 ):
-    with pytest.raises(ConfigInvalid, match=rf"format: \[{better}\]"):
-        load_field(tmp_path, field)
+    (fault,) = faults_of(tmp_path, with_field(field))
+    assert f"format: [{better}]" in fault
 
 
 @pytest.mark.parametrize(
@@ -200,4 +171,4 @@ def test_formats_of_which_a_later_one_is_never_reached_are_refused(
     ],
 )
 def test_formats_that_can_all_be_reached_are_taken(tmp_path: Path, field: str):
-    load_field(tmp_path, field)
+    assert settings_of(tmp_path, with_field(field))

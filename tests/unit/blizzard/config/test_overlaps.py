@@ -1,34 +1,16 @@
 """What is written into a source, and a source inside a table, is refused before anything runs."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from blizzard.config.load import load
-from lakebed.errors import ConfigInvalid
 from lakebed.locations import place_of
-
-
-def faults(folder: Path, document: dict[str, Any]) -> list[str]:
-    """Load a configuration; give its faults."""
-    file = folder / "c.yaml"
-    file.write_text(yaml.safe_dump(document))
-    try:
-        load([file], [], {})
-    except ConfigInvalid as invalid:
-        return [fault.partition("  (")[0] for fault in invalid.faults]
-    return []
+from tests.support.blizzard_config import faults_of, minimal, settings_of
 
 
 def pipeline(source: str, table: str, dlq: str | None = None) -> dict[str, Any]:
-    return {
-        "source": {"path": source},
-        "sink": {"path": table},
-        "schema": {"fields": [{"name": "id", "type": "string"}]},
-        "error_handling": {"dlq_path": dlq} if dlq else {},
-    }
+    letters = {"error_handling__dlq_path": dlq} if dlq else {}
+    return minimal(source__path=source, sink__path=table, **letters)
 
 
 IN_SOURCE = "is inside source default, where the records of failed files would be read as data"
@@ -50,7 +32,7 @@ IN_SOURCE = "is inside source default, where the records of failed files would b
 )
 def test_a_dead_letter_queue_in_a_source_is_refused(tmp_path, source, dlq):
     """D20: its records would be read, fail, and be written about again."""
-    (fault,) = faults(tmp_path, pipeline(source, "s3://b/table", dlq))
+    (fault,) = faults_of(tmp_path, pipeline(source, "s3://b/table", dlq))
     assert fault.startswith(f"error_handling.dlq_path: {IN_SOURCE}")
 
 
@@ -68,14 +50,14 @@ def test_a_dead_letter_queue_in_a_source_is_refused(tmp_path, source, dlq):
 )
 def test_a_dead_letter_queue_of_which_nothing_is_read_is_accepted(tmp_path, source, dlq):
     """D20."""
-    assert faults(tmp_path, pipeline(source, "s3://b/table", dlq)) == []
+    assert settings_of(tmp_path, pipeline(source, "s3://b/table", dlq))
 
 
 def test_a_link_does_not_hide_that_a_queue_lies_in_a_source(tmp_path):
     """D20."""
     (tmp_path / "in").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "in")
-    found = faults(
+    found = faults_of(
         tmp_path, pipeline(f"{tmp_path}/in", f"{tmp_path}/table", f"{tmp_path}/link/dlq")
     )
     assert [IN_SOURCE in fault for fault in found] == [True]
@@ -89,7 +71,7 @@ def test_the_queue_of_one_pipeline_in_the_source_of_another_is_refused(tmp_path)
             "b": pipeline("s3://b/b", "s3://b/tb", "s3://b/a/dlq"),
         }
     }
-    (fault,) = faults(tmp_path, document)
+    (fault,) = faults_of(tmp_path, document)
     assert fault.startswith(f"pipelines.b.error_handling.dlq_path: {IN_SOURCE}")
 
 
@@ -104,12 +86,12 @@ def test_the_queue_of_one_pipeline_in_the_source_of_another_is_refused(tmp_path)
 )
 def test_a_source_in_a_table_is_refused(tmp_path, source, table):
     """D20: a VACUUM takes its files for what the table has left behind."""
-    (fault,) = faults(tmp_path, pipeline(source, table))
+    (fault,) = faults_of(tmp_path, pipeline(source, table))
     assert fault.startswith("source.path: is inside the table of pipeline default, where a VACUUM")
 
 
 def test_a_source_that_is_the_table_is_refused_as_that(tmp_path):
-    (fault,) = faults(tmp_path, pipeline("s3://b/table/", "s3://b/table"))
+    (fault,) = faults_of(tmp_path, pipeline("s3://b/table/", "s3://b/table"))
     assert fault.startswith("source.path: is the table of pipeline default itself, where a VACUUM")
 
 
@@ -117,7 +99,7 @@ def test_a_source_in_a_table_of_penguin_is_refused(tmp_path):
     """D20."""
     document = pipeline("s3://b/other/in", "s3://b/table")
     document["tables"] = {"t": {"table_uri": "s3://b/other"}}
-    (fault,) = faults(tmp_path, document)
+    (fault,) = faults_of(tmp_path, document)
     assert fault.startswith("source.path: is inside the table of tables.t, where a VACUUM")
 
 
@@ -133,13 +115,13 @@ def test_a_source_in_a_table_of_penguin_is_refused(tmp_path):
 )
 def test_a_source_beside_or_around_a_table_is_accepted(tmp_path, source, table):
     """D20: what the programs write into a table is Parquet, or hidden."""
-    assert faults(tmp_path, pipeline(source, table)) == []
+    assert settings_of(tmp_path, pipeline(source, table))
 
 
 @pytest.mark.parametrize("names", ["*.parquet", "*.parquet*"])
 def test_a_table_whose_data_files_a_pattern_means_is_refused(tmp_path, names):
     """D20."""
-    (fault,) = faults(tmp_path, pipeline(f"s3://b/**/{names}", "s3://b/table"))
+    (fault,) = faults_of(tmp_path, pipeline(f"s3://b/**/{names}", "s3://b/table"))
     assert fault == "sink: is inside source default, whose pattern matches its data files"
 
 
@@ -167,7 +149,7 @@ def test_a_container_is_one_whatever_scheme_and_address_name_it(tmp_path, table,
     document = pipeline("az://data/in/new", table)
     document["source"]["storage_options"] = AZURE
     document["sink"]["storage_options"] = options
-    (fault,) = faults(tmp_path, document)
+    (fault,) = faults_of(tmp_path, document)
     assert fault.startswith("source.path: is inside the table of pipeline default")
 
 
@@ -175,4 +157,4 @@ def test_containers_of_two_accounts_have_nothing_in_common(tmp_path):
     document = pipeline("az://data/in/new", "az://data/in")
     document["source"]["storage_options"] = AZURE
     document["sink"]["storage_options"] = {"account_name": "other"}
-    assert faults(tmp_path, document) == []
+    assert settings_of(tmp_path, document)

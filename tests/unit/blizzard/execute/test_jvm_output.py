@@ -3,7 +3,6 @@
 import os
 import resource
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +26,7 @@ from blizzard.execute.spark.jvm import (
 from blizzard.execute.spark.session import LOG_SETTINGS, did_not_start
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.events import Level
+from tests.support.processes import printed
 from tests.unit.blizzard.config.test_settings_reach_the_work import written
 
 NOISE, WARNING, ERROR = Severity.NOISE, Severity.WARNING, Severity.ERROR
@@ -293,8 +293,9 @@ print(faults() - before)
 
 def faults(how: str) -> int:
     """Count the pages that the system hands out while arrays of the same sizes come and go."""
-    command = [sys.executable, "-c", FAULTS, how]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    (counted,) = printed(FAULTS, how)
+    assert isinstance(counted, int)
+    return counted
 
 
 def test_arrays_of_the_same_sizes_take_no_pages_anew():

@@ -1,8 +1,5 @@
 """One work unit whose rows give their partitions: all in or all out, and the books balance."""
 
-import json
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +22,7 @@ from lakebed.telemetry.measures import Count
 from lakebed.types import FieldType
 from tests.support import builders
 from tests.support.builders import Bench, declared, listed, ndjson, pipeline_settings, put, unit
+from tests.support.processes import printed
 from tests.support.stores import RefusesUploads
 from tests.support.units import BAD, With
 
@@ -246,15 +244,7 @@ def test_a_thousand_partitions_in_one_batch_take_little_more_memory_than_one(
     tmp_path: Path,
 ) -> None:
     """W18."""
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path)],
-        cwd=Path(__file__).parents[4],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=500,
-    )
-    one, many = map(json.loads, ended.stdout.splitlines())
+    one, many = printed(PROGRAM, tmp_path)
 
     assert (one["rows"], one["partitions"]) == (5_000, 1)
     assert (many["rows"], many["partitions"]) == (5_000, 1_000)

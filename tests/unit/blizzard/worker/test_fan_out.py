@@ -1,8 +1,5 @@
 """Many partitions or a stalled uploader: few open files, bounded memory, every row in its file."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +16,7 @@ from blizzard.worker.output.partitioner import PartitionedWriter
 from lakebed.partition import Template
 from lakebed.types import RESCUED
 from tests.support.builders import Hands, declared
+from tests.support.processes import printed
 from tests.unit.blizzard.worker.test_dictionary import open_files
 
 DECLARED = declared(id="int64", ts="timestamp", region="string")
@@ -223,25 +221,12 @@ os._exit(0)  # what waits need not be read and uploaded
 """
 
 
-def stalled_run(folder: Path, count: int) -> dict[str, int]:
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(folder), str(count)],
-        cwd=Path(__file__).parents[4],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
-    told: dict[str, int] = json.loads(ended.stdout)
-    return told
-
-
 def test_with_a_stalled_uploader_downloads_stop_and_memory_is_that_of_few_files(
     tmp_path: Path,
 ) -> None:
     """W18: 150 waiting source files cost no more than 10."""
-    few = stalled_run(tmp_path / "few", 10)
-    many = stalled_run(tmp_path / "many", 150)
+    (few,) = printed(PROGRAM, tmp_path / "few", 10)
+    (many,) = printed(PROGRAM, tmp_path / "many", 150)
 
     assert many["begun"] <= 20, "two uploads, eight closed files, four downloads ahead, one in hand"
     assert many["peak"] - few["peak"] < 32 * 1024 * 1024

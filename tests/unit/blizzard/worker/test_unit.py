@@ -107,13 +107,6 @@ def row_groups(place: Place, outcome: UnitOutcome) -> list[int]:
     return [found.row_group(number).num_rows for number in range(found.num_row_groups)]
 
 
-def test_no_batch_has_more_rows_than_allowed(place):
-    put(place.source, "a.ndjson", ndjson(rows(1000)))
-    outcome = place.run(batch_size=64, rolling=A_GROUP_EACH)
-    assert row_groups(place, outcome) == [64] * 15 + [40]
-    assert place.ids(outcome) == list(range(1000))
-
-
 def test_every_attempt_writes_under_names_of_its_own(place):
     """D03: a second attempt cannot overwrite what the first one wrote."""
     put(place.source, "a.ndjson", ndjson(rows(3)))

@@ -16,7 +16,7 @@ from blizzard.worker.ndjson.exact import ExactPath, Span
 from blizzard.worker.ndjson.lines import BadLine, Block, CombinedRows, Decoded, blocks
 from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.errors import LakeError, Whose
-from lakebed.types import KEEPING, FieldType, OnBadRecord, OnMismatch, UnknownFields
+from lakebed.types import FieldType, OnBadRecord, OnMismatch, UnknownFields
 from tests.support.decoding import decode_all
 from tests.support.growth import AT_MOST, growth
 
@@ -182,65 +182,6 @@ def test_a_member_that_a_field_takes_at_any_depth_is_not_left_over(
         assert dict(decoded.dropped) == {rest: 1}
     else:
         assert decoded.batch["_rescued"].to_pylist() == [f'{{"{rest}":2}}']
-
-
-def whole(name: str, *path: str) -> Field:
-    return Field(name=name, type=FieldType.JSON, reading=Reading(path=path))
-
-
-@pytest.mark.parametrize("unknown", [*UnknownFields])
-@pytest.mark.parametrize("turned", [False, True])
-@pytest.mark.parametrize(
-    ("one", "held", "line", "rest"),
-    [
-        (struct("x", from_path("a")), whole("w", "x"), '{"x":{"a":1,"b":2,"q":{"c":3}}}', None),
-        (struct("x", from_path("a")), whole("w", "x"), '{"x":{"a":1,"b":2},"k":4}', "k"),
-        (
-            struct("x", struct("q", from_path("a"))),
-            whole("w", "x", "q"),
-            '{"x":{"q":{"a":1,"b":2}}}',
-            None,
-        ),
-        (
-            struct("x", struct("q", from_path("a"))),
-            whole("w", "x", "q"),
-            '{"x":{"q":{"a":1,"b":2},"k":4}}',
-            "x.k",
-        ),
-        (
-            replace(struct("v", from_path("a")), reading=Reading(path=("x", "q"))),
-            whole("w", "x"),
-            '{"x":{"q":{"a":1,"b":2},"k":4}}',
-            None,
-        ),
-        (
-            Field(name="x", type=FieldType.LIST, items=struct("element", from_path("a"))),
-            whole("w", "x"),
-            '{"x":[{"a":1},{"b":2}],"k":4}',
-            "k",
-        ),
-    ],
-)
-def test_a_value_that_a_json_column_holds_leaves_nothing_over(
-    one: Field, held: Field, line: str, rest: str | None, turned: bool, unknown: UnknownFields
-):
-    schema = Schema((held, one) if turned else (one, held))
-    block = Block(text=f"{line}\n".encode(), first_line=1, lines=1)
-    exact = ExactPath(schema, max_line_bytes=1 << 20, unknown=unknown)
-    if unknown is UnknownFields.FAIL and rest is not None:
-        with pytest.raises(BadLine, match="no such field"):
-            exact.read(block)
-        with pytest.raises(BadLine, match="no such field"):
-            decode(schema, block.text, unknown=unknown)
-        return
-    (decoded,) = decode(schema, block.text, unknown=unknown)
-    for read in (decoded, exact.read(block)):
-        assert read.batch["w"][0].as_py() in line
-        assert dict(read.dropped) == ({rest: 1} if rest and unknown is UnknownFields.DROP else {})
-        if unknown in KEEPING:
-            assert read.batch["_rescued"].to_pylist() == [rest and f'{{"{rest}":4}}']
-            assert dict(read.rescued) == ({rest: 1} if rest else {})
-    assert decoded.batch.equals(exact.read(block).batch)
 
 
 def test_record_separators_in_a_row_are_as_good_as_one():
