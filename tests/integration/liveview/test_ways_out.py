@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pydantic import TypeAdapter
 from typer.testing import CliRunner, Result
 
@@ -101,9 +100,7 @@ def run(command: str) -> Result:
     return CliRunner().invoke(blizzard, [*arguments, *["--dry-run"] * is_start], obj=around)
 
 
-def test_every_command_of_two_pipelines_runs_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_command_of_two_pipelines_runs_as_it_is(tmp_path, monkeypatch):
     lake = spoiled(tmp_path)
     monkeypatch.chdir(tmp_path)
     commands = offered(lake)

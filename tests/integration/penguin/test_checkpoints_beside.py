@@ -62,9 +62,7 @@ def test_whatever_goes_wrong_in_a_checkpoint_is_told_and_ends_no_run(table: Tabl
     assert penguin.run.totals.commits == 2
 
 
-def test_where_no_thread_can_be_started_the_commit_is_made_all_the_same(
-    table: TableDirectory,
-) -> None:
+def test_where_no_thread_can_be_started_the_commit_is_made_all_the_same(table):
     def begin(_work: Work) -> Work:
         raise RuntimeError("can't start new thread")
 

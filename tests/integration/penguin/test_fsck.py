@@ -88,9 +88,7 @@ def test_an_empty_later_version_is_one_without_actions(tmp_path: Path) -> None:
 
 @GONE
 @pytest.mark.parametrize("checkpointed", [False, True])
-def test_a_missing_file_is_named_with_its_version_and_sources_and_taken_out(
-    tmp_path: Path, checkpointed: bool
-) -> None:
+def test_a_missing_file_is_named_with_its_version_and_sources_and_taken_out(tmp_path, checkpointed):
     table = table_of(tmp_path, 1, 1)
     if checkpointed:
         table.delta().create_checkpoint()
@@ -254,9 +252,7 @@ def test_a_unit_of_which_files_are_left_is_read_again_only_as_a_whole(tmp_path: 
 
 @GONE
 @pytest.mark.parametrize("with_unit", [False, True])
-def test_a_unit_that_another_program_has_rewritten_is_not_taken_out(
-    tmp_path: Path, with_unit: bool
-) -> None:
+def test_a_unit_that_another_program_has_rewritten_is_not_taken_out(tmp_path, with_unit):
     table = TableDirectory(tmp_path / "table")
     table.journal().batch(rows_of(1), rows_of(2, date="2026-01-02"))
     Penguin(table).drain()
@@ -288,9 +284,7 @@ def test_a_file_that_no_batch_wrote_is_never_taken_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("beside_others", [False, True])
-def test_rows_that_are_lost_with_a_file_are_told_and_can_be_read_again(
-    tmp_path: Path, beside_others: bool
-) -> None:
+def test_rows_that_are_lost_with_a_file_are_told_and_can_be_read_again(tmp_path, beside_others):
     """Files of other programs may hold rows of one that they rewrote, not of one that is gone."""
     desk = crowded(tmp_path, files=3)
     desk.tidy()
@@ -323,9 +317,7 @@ def test_rows_that_are_lost_with_a_file_are_told_and_can_be_read_again(
     assert desk.audited().is_balanced
 
 
-def test_rows_that_are_lost_with_the_file_of_a_promotion_are_named_by_their_sources(
-    tmp_path: Path,
-) -> None:
+def test_rows_that_are_lost_with_the_file_of_a_promotion_are_named_by_their_sources(tmp_path):
     desk = Taken(tmp_path)
     for name in ("a", "b"):
         desk.land(f"{name}.ndjson", {"id": 1, "price": 1.5}, {"id": 2})

@@ -82,9 +82,7 @@ def every(versions: int, **options: object) -> dict[str, object]:
     return {"checkpoint_interval": versions, **options}
 
 
-def test_versions_beyond_their_time_are_removed_and_nothing_is_lost_or_doubled(
-    table: TableDirectory,
-) -> None:
+def test_versions_beyond_their_time_are_removed_and_nothing_is_lost_or_doubled(table):
     """D16: what is committed is still known when all of the versions that said so are gone."""
     commit(table, Penguin(table, options=every(3)), 4)
     aged(table)
@@ -110,9 +108,7 @@ def test_versions_beyond_their_time_are_removed_and_nothing_is_lost_or_doubled(
         ({"delta.enableExpiredLogCleanup": "no"}, 31, [*range(6)]),
     ],
 )
-def test_the_table_says_how_long_versions_are_kept(
-    table: TableDirectory, properties: dict[str, str], days: float, left: list[int]
-) -> None:
+def test_the_table_says_how_long_versions_are_kept(table, properties, days, left):
     commit(table, Penguin(table, options=every(3, properties=properties)), 4)
     aged(table, days)
     penguin = Penguin(table, options=every(3))
@@ -121,9 +117,7 @@ def test_the_table_says_how_long_versions_are_kept(
     assert bool(of_kind(penguin.events, LogCleanedUp)) is (left == [5])
 
 
-def test_a_table_with_checkpoints_of_another_kind_is_left_to_its_engine(
-    table: TableDirectory,
-) -> None:
+def test_a_table_with_checkpoints_of_another_kind_is_left_to_its_engine(table):
     commit(table, Penguin(table, options=every(3)), 2)
     features = ["v2Checkpoint"]
     protocol = {
@@ -141,9 +135,7 @@ def test_a_table_with_checkpoints_of_another_kind_is_left_to_its_engine(
     assert numbers(table) == list(range(6))
 
 
-def test_the_log_is_cleaned_up_once_a_day_however_often_there_is_a_checkpoint(
-    table: TableDirectory,
-) -> None:
+def test_the_log_is_cleaned_up_once_a_day_however_often_there_is_a_checkpoint(table):
     """It lists the whole log."""
     began, passed = time.time(), [0.0]
     clock = Clock(seconds=lambda: began + passed[-1])
@@ -157,9 +149,7 @@ def test_the_log_is_cleaned_up_once_a_day_however_often_there_is_a_checkpoint(
     assert seen == [[0, 1], [0, 1, 2], [3]]
 
 
-def test_trouble_with_it_is_a_warning_and_the_next_checkpoint_tries_again(
-    table: TableDirectory,
-) -> None:
+def test_trouble_with_it_is_a_warning_and_the_next_checkpoint_tries_again(table):
     class Refusing(Store):
         def delete(self, path: str) -> None:
             raise CommitUnconfirmed("permission denied")
@@ -196,9 +186,7 @@ def test_an_interval_is_read_as_sparks_delta_reads_it(table: TableDirectory, tex
 
 
 @pytest.mark.parametrize("text", ["interval 1 month", "soon", "interval -3 days", ""])
-def test_where_nobody_can_say_how_long_everything_is_kept_and_that_is_told(
-    table: TableDirectory, text: str
-) -> None:
+def test_where_nobody_can_say_how_long_everything_is_kept_and_that_is_told(table, text):
     """HOLES L31: nothing is removed by somebody's default."""
     commit(table, Penguin(table, options=every(3)), 3)
     metadata = json.loads(
@@ -241,9 +229,7 @@ def test_a_checkpoint_that_cannot_be_read_stands_for_nothing(table: TableDirecto
 
 @pytest.mark.parametrize("text", READ_BY_DELTALAKE)
 @pytest.mark.parametrize("fraction", [0.9, 1.1])
-def test_what_the_library_can_read_is_removed_as_the_library_does(
-    table: TableDirectory, tmp_path: Path, text: str, fraction: float
-) -> None:
+def test_what_the_library_can_read_is_removed_as_the_library_does(table, tmp_path, text, fraction):
     """HOLES L31: deltalake is the judge of its own form."""
     properties = {"delta.logRetentionDuration": text, "delta.enableExpiredLogCleanup": "false"}
     commit(table, Penguin(table, options=every(2, properties=properties)), 5)
@@ -297,9 +283,7 @@ def before_the_first_removal(calls: list[tuple[str, str]]) -> list[str]:
     return [name for call, name in calls[:first] if call == "sync"]
 
 
-def test_versions_go_only_once_what_stands_for_them_is_on_disk(
-    table: TableDirectory, calls: list[tuple[str, str]]
-) -> None:
+def test_versions_go_only_once_what_stands_for_them_is_on_disk(table, calls):
     """HOLES L30: the checkpoint, the note of it, the versions since, and their folder."""
     commit(table, Penguin(table, options=every(3)), 4)
     write_deltalake(str(table.root), table.delta().to_pyarrow_table(), mode="append")
@@ -328,9 +312,7 @@ def test_an_older_checkpoint_of_another_writer_is_put_on_disk_before_it_stands_f
     assert f"{3:020d}.checkpoint.parquet" in before_the_first_removal(calls)
 
 
-def test_versions_of_other_writers_are_put_on_disk_before_older_ones_go(
-    table: TableDirectory, calls: list[tuple[str, str]]
-) -> None:
+def test_versions_of_other_writers_are_put_on_disk_before_older_ones_go(table, calls):
     """HOLES L30: without them the table cannot be read from the checkpoint on either."""
     commit(table, Penguin(table, options=every(100)), 3)
     aged(table)
@@ -344,18 +326,14 @@ def test_versions_of_other_writers_are_put_on_disk_before_older_ones_go(
     assert f"{4:020d}.json" in before_the_first_removal(calls)
 
 
-def test_a_checkpoint_is_on_disk_as_soon_as_it_is_written(
-    table: TableDirectory, calls: list[tuple[str, str]]
-) -> None:
+def test_a_checkpoint_is_on_disk_as_soon_as_it_is_written(table, calls):
     """HOLES L30: readers begin with it, and fail where only its note survived."""
     commit(table, Penguin(table, options=every(1)))
     assert ("sync", f"{1:020d}.checkpoint.parquet") in calls
     assert ("sync", "_last_checkpoint") in calls
 
 
-def test_what_another_writer_committed_is_put_on_disk_with_what_follows_it(
-    table: TableDirectory, calls: list[tuple[str, str]]
-) -> None:
+def test_what_another_writer_committed_is_put_on_disk_with_what_follows_it(table, calls):
     """HOLES L30: a version that is gone between two that are there makes a log unreadable."""
     penguin = Penguin(table)
     commit(table, penguin)
@@ -366,9 +344,7 @@ def test_what_another_writer_committed_is_put_on_disk_with_what_follows_it(
     assert synced.index(f"{2:020d}.json") < synced.index(f"{3:020d}.json")
 
 
-def test_a_meta_is_deleted_only_once_the_commit_of_its_file_is_on_disk(
-    tmp_path: Path, calls: list[tuple[str, str]]
-) -> None:
+def test_a_meta_is_deleted_only_once_the_commit_of_its_file_is_on_disk(tmp_path, calls):
     """HOLES L30: whoever committed it died before; after a power cut nothing else asks for it."""
     others = Directory(tmp_path / "others")
     others.store = noting(others.root, calls)

@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,11 +84,7 @@ def described(glue: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_table_is_registered_as_athena_and_spark_know_it(
-    glue: Any,
-    catalog: GlueCatalog,
-    settings: CatalogSettings,
-) -> None:
+def test_a_table_is_registered_as_athena_and_spark_know_it(glue, catalog, settings):
     assert state_in(catalog, settings, FACTS, URI) is CatalogState.MISSING
     assert register(catalog, settings, FACTS, URI)
     found = described(glue)
@@ -106,11 +101,7 @@ def test_a_table_is_registered_as_athena_and_spark_know_it(
     assert state_in(catalog, settings, FACTS, URI) is CatalogState.REGISTERED
 
 
-def test_new_columns_are_told_and_what_others_have_said_stays(
-    glue: Any,
-    catalog: GlueCatalog,
-    settings: CatalogSettings,
-) -> None:
+def test_new_columns_are_told_and_what_others_have_said_stays(glue, catalog, settings):
     register(catalog, settings, FACTS, URI)
     found = described(glue)
     found["StorageDescriptor"]["Columns"][0]["Comment"] = "who"
@@ -135,11 +126,7 @@ def test_new_columns_are_told_and_what_others_have_said_stays(
     assert [one["Type"] for one in columns] == ["bigint", "string", "decimal(18,2)"]
 
 
-def test_what_is_there_under_the_name_is_not_taken_over(
-    glue: Any,
-    catalog: GlueCatalog,
-    settings: CatalogSettings,
-) -> None:
+def test_what_is_there_under_the_name_is_not_taken_over(glue, catalog, settings):
     elsewhere = {"Location": "s3://other/place"}
     parameters = {"table_type": "DELTA"}
     glue.create_table(
@@ -196,11 +183,7 @@ def drain(run: TableRun) -> None:
     run.finish()
 
 
-def test_a_run_registers_its_table_and_tells_new_columns(
-    tmp_path: Path,
-    glue: Any,
-    settings: CatalogSettings,
-) -> None:
+def test_a_run_registers_its_table_and_tells_new_columns(tmp_path, glue, settings):
     table = TableDirectory(tmp_path / "table")
     table.journal().batch(rows_of(1))
     run, events = run_of(table, settings)
@@ -216,11 +199,7 @@ def test_a_run_registers_its_table_and_tells_new_columns(
     assert [one.changed for one in told] == [True, True]
 
 
-def test_a_catalog_that_fails_changes_nothing_for_commits(
-    tmp_path: Path,
-    glue: Any,
-    settings: CatalogSettings,
-) -> None:
+def test_a_catalog_that_fails_changes_nothing_for_commits(tmp_path, glue, settings):
     table = TableDirectory(tmp_path / "table")
     table.journal().batch(rows_of(1))
     tried: list[str] = []
@@ -248,9 +227,7 @@ def test_a_catalog_that_fails_changes_nothing_for_commits(
     assert isinstance(events[-1], TableRegistered)
 
 
-def test_commits_of_blizzard_itself_register_the_table(
-    tmp_path: Path, glue: Any, settings: CatalogSettings
-) -> None:
+def test_commits_of_blizzard_itself_register_the_table(tmp_path, glue, settings):
     """`sink.commit: inline`: the catalog is told beside the commits, and waited for at the end."""
     table = TableDirectory(tmp_path / "table")
     table.journal().batch(rows_of(1))

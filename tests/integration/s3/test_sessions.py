@@ -95,9 +95,7 @@ def test_sessions_that_expire_in_mid_batch_are_renewed_and_every_row_is_in_the_t
 
 
 @pytest.mark.spark
-def test_python_workers_of_spark_renew_their_sessions_in_the_middle_of_a_unit(
-    s3: str, bucket: str, tmp_path: Path
-) -> None:
+def test_python_workers_of_spark_renew_their_sessions_in_the_middle_of_a_unit(s3, bucket, tmp_path):
     """One unit reads more files than a session lasts for, in a process that Spark started."""
     sessions = Issuer(most=FILES - 1)
     by_process: defaultdict[int, list[str]] = defaultdict(list)

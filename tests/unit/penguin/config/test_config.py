@@ -110,9 +110,7 @@ def test_a_table_may_not_be_told_to_forget_what_was_committed(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "template", [{"partition_filter"}, {"partition_by"}, {"partition_filter", "partition_by"}]
 )
-def test_the_sweep_horizon_counts_in_the_unit_of_a_template(
-    tmp_path: Path, template: set[str]
-) -> None:
+def test_the_sweep_horizon_counts_in_the_unit_of_a_template(tmp_path, template):
     sections: dict[str, dict[str, Any]] = {
         "partition_filter": {"prefix_template": "date=%Y-%m-%d/hour=%H", "lookback": 7},
         "partition_by": {"prefix_template": "date=%Y-%m-%d"},
@@ -136,9 +134,7 @@ def test_the_sweep_horizon_counts_in_the_unit_of_a_template(
         ),
     ],
 )
-def test_a_sweep_horizon_without_a_unit_is_refused(
-    tmp_path: Path, more: dict[str, Any], why: str
-) -> None:
+def test_a_sweep_horizon_without_a_unit_is_refused(tmp_path, more, why):
     document = changed("tables.*.sweep_horizon", 3)
     document["tables"]["events"] |= more
 
@@ -195,9 +191,7 @@ def test_settings_show_no_secret(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sink", ["/table", "file:///table"])
-def test_a_table_that_says_nothing_of_its_partitions_has_those_of_its_sink(
-    tmp_path: Path, sink: str
-) -> None:
+def test_a_table_that_says_nothing_of_its_partitions_has_those_of_its_sink(tmp_path, sink):
     """HOLES W34: one file says once how a table is divided."""
     document = {
         "source": {"path": "/in"},
