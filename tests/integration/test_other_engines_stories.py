@@ -20,6 +20,7 @@ from tests.support.retractions import Taken
 PLAIN = {"fields": [ID]}
 TELLS = {"fields": [ID], "provenance": ["file"]}
 REPLACE = {"on_change": "replace"}
+TAKES_OUT_B = {"retract": ("retract", "b.ndjson"), "erase": ("erase", "--where", "id >= 3")}
 A, B, C, OTHER = "a.ndjson", "b.ndjson", "c.ndjson", "other.ndjson"
 
 
@@ -56,6 +57,16 @@ class Lake(Taken):
         done = self.cli(*arguments)
         assert done.exit_code == code, done.output
         return " ".join(done.output.split())
+
+    def does(self, *order):
+        """Carry out an order, and commit it."""
+        self.run(*order, "--yes")
+        self.penguin()
+
+    def replaced(self, *names, by=None):
+        """Replace the rows of source files, and commit it."""
+        self.replaces(*names, by=by)
+        self.penguin()
 
     def replaces(self, *names, by=None, code=0):
         return self.run("retract", *names, "--replace", by or names[0], "--yes", code=code)
@@ -146,8 +157,7 @@ def test_replaced_rows_that_were_out_of_the_table_do_not_come_back(tmp_path, out
     out(desk)
     if by == OTHER:
         desk.land(OTHER, {"id": 5})
-    desk.replaces(B, by=by)
-    desk.penguin()
+    desk.replaced(B, by=by)
     desk.replays()
     assert desk.ids() == ([1, 2, 3, 4] if by == B else [1, 2, 5])
     desk.balanced()
@@ -162,8 +172,7 @@ def test_replaced_rows_that_another_engine_brings_back_are_not_doubled_by_a_repl
     out(desk)()
     before = desk.version
     desk.restore(1)
-    desk.replaces(B)
-    desk.penguin()
+    desk.replaced(B)
     desk.restore(before)
     desk.order("replay", "--yes")
     assert len(desk.ids()) == len(set(desk.ids()))
@@ -180,8 +189,7 @@ def test_rows_that_came_back_before_the_commit_reject_the_replacement(desk, mean
     desk.penguin()
     assert desk.ids() == [1, 2, 3, 4]
     desk.balanced()
-    desk.replaces(B)
-    desk.penguin()
+    desk.replaced(B)
     assert desk.ids() == [1, 2, 3, 4]
     desk.replays()
     assert desk.ids() == [1, 2, 3, 4]
@@ -242,8 +250,7 @@ def test_a_file_out_of_the_table_with_rows_of_others_is_put_back_first(tmp_path,
     if on_change:
         desk.ingest()
     else:
-        desk.replaces(B)
-        desk.penguin()
+        desk.replaced(B)
     assert desk.ids() == [0, 1, 2, 30]
     desk.balanced()
 
@@ -262,8 +269,7 @@ def test_a_rejected_replacement_does_not_arrive_beside_the_old_rows(tmp_path, on
     desk.arrives(OTHER, 50)
     desk.ingest()
     assert desk.ids() in ([1, 2, 3, 4], [1, 2, 50])
-    desk.replaces(B, by=OTHER)
-    desk.penguin()
+    desk.replaced(B, by=OTHER)
     assert desk.ids() == [1, 2, 50]
     desk.balanced()
 
@@ -272,13 +278,11 @@ def test_a_rejected_replacement_does_not_arrive_beside_the_old_rows(tmp_path, on
 
 
 def test_rows_that_a_restore_took_out_are_missed_though_others_came_back(desk):
-    desk.run("retract", B, "--yes")
-    desk.penguin()
+    desk.does("retract", B)
     desk.arrives(C, 5, 6)
     desk.restore(2)
     assert desk.kinds() == {"rows_back", "rows_removed"}
-    desk.run("retract", B, "--yes")
-    desk.penguin()
+    desk.does("retract", B)
     assert desk.ids() == [1, 2]
     (one,) = desk.audited().differences
     assert one.kind.value == "rows_removed"
@@ -298,12 +302,10 @@ def test_rows_of_an_accepted_deletion_that_came_back_do_not_hide_a_loss(desk):
 
 
 def test_erased_rows_that_came_back_do_not_hide_a_loss(desk):
-    desk.run("erase", "--where", "id = 3", "--yes")
-    desk.penguin()
+    desk.does("erase", "--where", "id = 3")
     desk.arrives(C, 5)
     desk.restore(2)
-    desk.run("erase", "--where", "id = 3", "--yes")
-    desk.penguin()
+    desk.does("erase", "--where", "id = 3")
     assert desk.ids() == [1, 2, 4]
     assert desk.kinds() == {"rows_removed"}
 
@@ -343,9 +345,7 @@ def test_a_file_beside_the_one_that_has_its_rows_is_reported(desk, rewrites):
 @pytest.mark.parametrize("rewrites", ["optimize", "update"])
 def test_rows_that_came_back_and_were_rewritten_are_found(tmp_path, how, rewrites):
     desk = lake(tmp_path, TELLS)
-    order = ("retract", B) if how == "retract" else ("erase", "--where", "id >= 3")
-    desk.run(*order, "--yes")
-    desk.penguin()
+    desk.does(*TAKES_OUT_B[how])
     assert desk.ids() == [1, 2]
     desk.restore(2)
     if rewrites == "optimize":
@@ -357,8 +357,7 @@ def test_rows_that_came_back_and_were_rewritten_are_found(tmp_path, how, rewrite
     assert f"version 4 (RESTORE of {desk.engine}" in one.message
     answer = desk.asked("why", B)
     assert answer["state"] != "retracted", answer["answer"]
-    desk.run("retract", B, "--yes")
-    desk.penguin()
+    desk.does("retract", B)
     assert desk.ids() == [1, 2]
     desk.balanced()
 
@@ -375,8 +374,7 @@ def test_rows_beside_replaced_ones_are_missed_when_what_was_accepted_changes(tmp
     desk.run("audit", "--accept", "3", "--reason", "x")
     desk.balanced()
     desk.land(A, {"id": 11}, {"id": 12})
-    desk.replaces(A)
-    desk.penguin()
+    desk.replaced(A)
     desk.replays()
     assert desk.ids() == [5, 6, 11, 12]
     (found,) = desk.audited().differences
@@ -394,8 +392,7 @@ def test_rows_that_were_compacted_and_deleted_are_not_said_to_be_there(tmp_path,
     if how == "delete":
         desk.delete("id >= 3")
     else:
-        desk.run("erase", "--where", "id >= 3", "--yes")
-        desk.penguin()
+        desk.does("erase", "--where", "id >= 3")
     assert desk.ids() == [1, 2]
     answer = desk.asked("why", B)
     assert "2 rows in the table" not in answer["answer"]
@@ -468,8 +465,7 @@ def test_what_was_to_leave_with_an_entry_that_was_forgotten_is_in_the_table(desk
     assert (status["retracted_rows"], status["erased_rows"]) == (0, 0)
     assert [one["in_table"] for one in desk.asked("files")["groups"]] == [2]
 
-    desk.run("retract", C, "--replace", C, "--yes")
-    desk.penguin()
+    desk.does("retract", C, "--replace", C)
     assert desk.ids() == [1, 2, 3, 4, 5]
 
 
@@ -479,8 +475,7 @@ def test_what_was_to_leave_with_an_entry_that_was_forgotten_is_in_the_table(desk
 @pytest.mark.parametrize("deleted", ["id >= 3", "id < 3"], ids=["those", "others"])
 def test_rows_that_came_back_count_as_deleted_once_an_operator_says_so(desk, deleted):
     """The log does not say which rows another engine deleted by their values."""
-    desk.run("retract", B, "--yes")
-    desk.penguin()
+    desk.does("retract", B)
     desk.restore(2)
     desk.optimize()
     assert desk.kinds() == {"rows_back"}
@@ -515,14 +510,11 @@ def test_rows_that_were_deleted_twice_are_missed_once(desk, compacted):
 def test_a_restore_to_before_rows_that_were_taken_out_brings_none_back(tmp_path, by, how):
     desk = lake(tmp_path, TELLS, more={"sink": {"compact": {"min_files": 2, "quiet_secs": 0}}})
     if by == "blizzard":
-        desk.run("compact", "--yes")
-        desk.penguin()
+        desk.does("compact")
         assert len(desk.active) == 1
     else:
         desk.optimize()
-    order = ("retract", B) if how == "retract" else ("erase", "--where", "id >= 3")
-    desk.run(*order, "--yes")
-    desk.penguin()
+    desk.does(*TAKES_OUT_B[how])
     desk.restore(1)
     assert desk.ids() == [1, 2]
     desk.balanced()
@@ -536,8 +528,7 @@ def test_rows_that_cannot_be_told_apart_are_deleted_by_value_and_replaced(desk):
     assert desk.kinds() == {"rows_removed"}
     assert "none of its rows is in the table" in desk.run("retract", B, "--rows-deleted", "--yes")
     desk.land(B, {"id": 30})
-    desk.run("retract", B, "--replace", B, "--rows-deleted", "--yes")
-    desk.penguin()
+    desk.does("retract", B, "--replace", B, "--rows-deleted")
     assert desk.ids() == [1, 2, 30]
     desk.balanced()
     desk.replays()
@@ -554,13 +545,11 @@ def test_a_lost_file_whose_bad_lines_were_replayed_is_read_again(tmp_path):
     desk.loses(B)
     assert desk.order("fsck", "--repair", "--yes").exit_code == 0
     desk.configure({"fields": [ID], "coerce": True})
-    desk.run("dlq", "replay", "--all", "--yes")
-    desk.penguin()
+    desk.does("dlq", "replay", "--all")
     assert desk.ids() == [1, 2, 4]
     refused = desk.run("redo", "--file", B, "--yes", code=1)
     assert "blizzard retract of all of them with --replace" in refused
-    desk.replaces(B)
-    desk.penguin()
+    desk.replaced(B)
     assert desk.ids() == [1, 2, 3, 4]
     desk.balanced()
     assert desk.audited().places.amounts[FilePlace.AWAITING_REDO].rows == 0
@@ -574,8 +563,7 @@ def test_a_replay_puts_back_what_must_be_there_though_rows_changed_meanwhile(des
         desk.run("erase", "--where", "id = 3", "--yes")
     else:
         desk.land(B, {"id": 30})
-        desk.replaces(B)
-    desk.penguin()
+        desk.replaced(B)
     desk.arrives(C, 5, 6)
     there = desk.ids()
     desk.restore(1)
