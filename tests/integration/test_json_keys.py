@@ -14,6 +14,18 @@ from tests.support.builders import ndjson, put
 from tests.support.desk import Desk
 from tests.unit.test_completion import ONE_OF_MANY
 
+WHY = """kind state uri pipeline table_uri source path answer reason detail
+    stored(path size etag modified)"""
+WHY_ENDS = """sources retraction erased replaces_rows earlier_lines read_before
+    taken_back_by other_bad_lines deleted_from"""
+DATA_FILES = """data_files[path rows bytes entry sources state own_rows version
+    removed_version removed_at removed_by code reasons replaced_by]"""
+BATCH = """(entry kind at run files failed rows parquet_files parquet_bytes gone)"""
+LAST_COMMIT = """last_commit(version at operation writer entries[pipeline first last]
+    files_of_others files_added files_removed rows_added files_rewritten files_held files_released
+    files_discarded)"""
+OTHERS = """others(pending_files pending_late left_out watermarks
+    passed_over(files some reason complete))"""
 KEYS = {
     "blizzard status": """
         pipeline table_uri handoff journal last_entry committed_entry uncommitted_entries
@@ -34,39 +46,21 @@ KEYS = {
         aside_error uncommitted_rows uncommitted_since last_commit_at late
         lag_secs error
     """,
-    "blizzard why a.ndjson": """
-        kind state uri pipeline table_uri source path answer reason detail
-        stored(path size etag modified)
-        read[entry at lines blank filtered quarantined rescued dropped rows version committed
-        committed_at counted] resolved failure gone
-        running data_files[path rows bytes entry sources state own_rows version
-        removed_version removed_at removed_by code reasons replaced_by] sources retraction
-        erased replaces_rows earlier_lines read_before
-        taken_back_by other_bad_lines deleted_from next
+    "blizzard why a.ndjson": f"""
+        {WHY} read[entry at lines blank filtered quarantined rescued dropped rows version committed
+        committed_at counted] resolved failure gone running {DATA_FILES} {WHY_ENDS} next
     """,
-    "blizzard why bad.ndjson": """
-        kind state uri pipeline table_uri source path answer reason detail
-        stored(path size etag modified) read resolved
-        failure(path stage code message line field attempts since failed_at
-        entry next_try lines_in_table) gone running
-        data_files sources retraction erased replaces_rows earlier_lines read_before
-        taken_back_by other_bad_lines deleted_from next[advice yaml commands]
+    "blizzard why bad.ndjson": f"""
+        {WHY} read resolved failure(path stage code message line field attempts since failed_at
+        entry next_try lines_in_table) gone running data_files {WHY_ENDS}
+        next[advice yaml commands]
     """,
-    "blizzard why c.ndjson": """
-        kind state uri pipeline table_uri source path answer reason detail
-        stored(path size etag modified) read resolved
-        failure gone running
-        data_files sources retraction erased replaces_rows earlier_lines read_before
-        taken_back_by other_bad_lines deleted_from next[advice yaml commands]
+    "blizzard why c.ndjson": f"""
+        {WHY} read resolved failure gone running data_files {WHY_ENDS} next[advice yaml commands]
     """,
-    "blizzard why ID": """
-        kind state uri pipeline table_uri source path answer reason detail
-        stored(path size etag modified) read resolved
-        failure gone running data_files[path rows bytes entry sources
-        state own_rows version
-        removed_version removed_at removed_by code reasons replaced_by] sources retraction
-        erased replaces_rows earlier_lines read_before
-        taken_back_by other_bad_lines deleted_from next[advice yaml commands]
+    "blizzard why ID": f"""
+        {WHY} read resolved failure gone running {DATA_FILES} {WHY_ENDS}
+        next[advice yaml commands]
     """,
     "blizzard files": """
         pipeline table_uri by groups[name landed in_table journaled held discarded failed waiting
@@ -117,15 +111,12 @@ KEYS = {
     "blizzard redo --held ID": """
         pipeline table_uri entry units[entry files rows sources why_not]
     """,
-    "penguin status": """
-        table table_uri version last_commit(version at operation writer entries[pipeline first
-        last] files_of_others files_added files_removed rows_added files_rewritten
-        files_held files_released
-        files_discarded) lag_secs pending_entries pending_files pending_rows pipelines[pipeline
-        committed_entry pending_entries pending_files pending_rows lag_secs stopped] stopped
+    "penguin status": f"""
+        table table_uri version {LAST_COMMIT} lag_secs pending_entries pending_files
+        pending_rows pipelines[pipeline committed_entry pending_entries
+        pending_files pending_rows lag_secs stopped] stopped
         held_files held_rows held[code reasons files rows] discarded_files discarded_rows
-        others(pending_files pending_late left_out watermarks passed_over(files some reason
-        complete)) in_danger catalog error
+        {OTHERS} in_danger catalog error
     """,
     "penguin held": """
         table kind id pipeline entry code reasons since file rows bytes sources
@@ -152,15 +143,12 @@ KEYS = {
     "penguin --once": """
         table table_uri version commits entries files rows held_files held_rows error
     """,
-    "penguin status # stopped": """
-        table table_uri version last_commit(version at operation writer entries[pipeline first
-        last] files_of_others files_added files_removed rows_added files_rewritten
-        files_held files_released
-        files_discarded) lag_secs pending_entries pending_files pending_rows pipelines[pipeline
-        committed_entry pending_entries pending_files pending_rows lag_secs stopped(pipeline
+    "penguin status # stopped": f"""
+        table table_uri version {LAST_COMMIT} lag_secs pending_entries pending_files
+        pending_rows pipelines[pipeline committed_entry pending_entries
+        pending_files pending_rows lag_secs stopped(pipeline
         entry code reasons since files rows entries_behind)] stopped held_files held_rows
-        held[code reasons files rows] discarded_files discarded_rows others(pending_files
-        pending_late left_out watermarks passed_over(files some reason complete)) in_danger
+        held[code reasons files rows] discarded_files discarded_rows {OTHERS} in_danger
         catalog error
     """,
     "penguin held # stopped": """

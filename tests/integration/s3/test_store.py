@@ -22,11 +22,10 @@ from lakebed.errors import (
     StoreUnavailable,
 )
 from lakebed.storage import remote
-from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import AlreadyThere, Created, Store
+from lakebed.storage.store import AlreadyThere, Created
 from tests.support.builders import Hands, closed_file, finished_file, identity, record
 from tests.support.faulty import Cut, Drop, LoseAnswer, Refuse, Request, Stall, times
-from tests.support.s3 import open_uploads, options, store
+from tests.support.s3 import open_uploads, store
 from tests.support.waits import at_once
 
 MB = 1024 * 1024
@@ -43,14 +42,6 @@ TRIES = remote.RETRY["max_retries"] + 1
 
 
 # ------------------------------------------------------------------------------ plain use
-
-
-@pytest.mark.parametrize("change", [str.upper, str.lower])
-def test_options_are_taken_in_upper_and_in_lower_case(s3, bucket, change):
-    given = {change(name): value for name, value in options(s3).items()}
-    opened = Store(f"s3://{bucket}/table", StorageOptions(given))
-    assert opened.create("a", b"1") == Created()
-    assert opened.get("a") == b"1"
 
 
 def test_create_makes_an_object_once_and_says_so(opened):
