@@ -18,7 +18,7 @@ from penguin.events.backlog import FilesLeftOut
 from penguin.proposal import draft_commit
 from penguin.status import explain
 from tests.support.foreign import Directory
-from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
+from tests.support.tables import EVENTS, Penguin, TableDirectory, after_opening, rows_of
 
 WRONG = Schema(
     (
@@ -59,9 +59,10 @@ def others(tmp_path):
 
 
 @MODES
-def test_a_table_without_files_takes_the_schema_of_the_first_files(table, mode):
+@pytest.mark.parametrize("partitions", [("date",), ("gone", "date")])
+def test_a_table_without_files_takes_the_schema_of_the_first_files(table, mode, partitions):
     """HOLES W43: it was refused for ever, though no row was written under the first schema."""
-    journal = begin_wrong(table)
+    journal = begin_wrong(table, partitions)
     penguin = Penguin(table, {"evolution": mode}).drain()
     assert [one.name for one in table.delta().schema().fields] == ["id", "gone", "date"]
     correct(journal).batch(rows_of(1, 2))
@@ -71,20 +72,11 @@ def test_a_table_without_files_takes_the_schema_of_the_first_files(table, mode):
     assert {one.name: one.type.type for one in table.delta().schema().fields} == kinds
     assert penguin.held == {}
     assert table.ids("id = 2") == [2]
+    assert table.delta().metadata().partition_columns == ["date"]
+    assert table.ids("date = '2026-01-01'") == [1, 2]
     skipping = table.delta().metadata().configuration["delta.dataSkippingStatsColumns"]
     assert "id" in skipping
     assert "gone" not in skipping
-
-
-@MODES
-def test_it_takes_the_partition_columns_of_the_first_files_too(table, mode):
-    """HOLES W43"""
-    journal = begin_wrong(table, partitions=("gone", "date"))
-    penguin = Penguin(table, {"evolution": mode}).drain()
-    correct(journal).batch(rows_of(1))
-    penguin.drain()
-    assert table.delta().metadata().partition_columns == ["date"]
-    assert table.ids("date = '2026-01-01'") == [1]
 
 
 def test_an_entry_without_files_pins_nothing_within_one_commit(table):
@@ -170,20 +162,8 @@ def test_rows_that_somebody_writes_meanwhile_are_kept_readable(table):
     journal = begin_wrong(table)
     Penguin(table).drain()
     correct(journal).batch(rows_of(1))
-
-    class Overtaken(Log):
-        """A log to which another engine appends right before penguin's first change."""
-
-        done = False
-
-        def open(self):
-            found = super().open()
-            if found is not None and not Overtaken.done:
-                Overtaken.done = True
-                another_engine_writes(table)
-            return found
-
-    penguin = Penguin(table, log=Overtaken).drain()
+    overtaken = after_opening(lambda: another_engine_writes(table))
+    penguin = Penguin(table, log=overtaken).drain()
     assert [row["id"] for row in table.rows()] == ["x"]
     assert len(penguin.held) == 1
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from lakebed.clock import Clock
-from lakebed.columns.schema import Field, Schema
 from lakebed.documents.entry import encode
 from lakebed.documents.records import SourceRecord
 from lakebed.errors import CommitUnconfirmed
@@ -21,13 +20,13 @@ from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, Event, StepFailed, StepFinished
 from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.metrics_server import observed
-from lakebed.types import Evolution, FieldType
+from lakebed.types import Evolution
 from penguin.delta.table import Log, WritableTable
 from penguin.pipeline import InlineCommitter, TableRun
 from penguin.telemetry import METRICS
 from tests.support.foreign import Directory
 from tests.support.scrape import Pages
-from tests.support.tables import EVENTS, TableDirectory, log_of, rows_of
+from tests.support.tables import EVENTS, WIDER, TableDirectory, log_of, rows_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
 JOURNALED = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
@@ -63,6 +62,11 @@ class Watched:
         return self.pages.value(name, table="events", **labels)
 
 
+def shows(watched: Watched, **wanted: float | None) -> None:
+    """Check what the page has of some metrics."""
+    assert {name: watched.value(f"penguin_{name}") for name in wanted} == wanted
+
+
 @pytest.fixture
 def watched(tmp_path: Path) -> Iterator[Watched]:
     pages, now = Pages(), [JOURNALED + 60]
@@ -86,17 +90,12 @@ def test_commits_are_counted_with_what_they_made_visible(watched):
     journal = watched.table.journal()
     journal.batch(rows_of(1, 2), rows_of(3))
     watched.drain()
-    journal.schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
+    journal.schema = WIDER
     journal.batch(rows_of(4))
     watched.drain()
-    assert watched.value("penguin_commits_total") == 2
-    assert watched.value("penguin_commit_duration_seconds_count") == 2
-    assert watched.value("penguin_entries_committed_total") == 2
-    assert watched.value("penguin_files_committed_total") == 3
-    assert watched.value("penguin_rows_committed_total") == 4
-    assert watched.value("penguin_columns_added_total") == 1
-    assert watched.value("penguin_schema_changes_total") == 1
-    assert watched.value("penguin_table_version") == watched.table.delta().version()
+    shows(watched, commits_total=2, commit_duration_seconds_count=2, entries_committed_total=2)
+    shows(watched, files_committed_total=3, rows_committed_total=4, columns_added_total=1)
+    shows(watched, schema_changes_total=1, table_version=watched.table.delta().version())
 
 
 def test_what_waits_and_how_long_is_shown_until_it_is_committed(watched):
@@ -106,19 +105,14 @@ def test_what_waits_and_how_long_is_shown_until_it_is_committed(watched):
     run = watched.run()
     assert run.step()
     # One entry waited for a minute, the other for half of one.
-    assert watched.value("penguin_commit_delay_seconds_count") == 2
-    assert watched.value("penguin_commit_delay_seconds_sum") == 90
+    shows(watched, commit_delay_seconds_count=2, commit_delay_seconds_sum=90)
     # Entries of earlier versions do not say when their files arrived.
-    assert watched.value("penguin_visible_delay_seconds_count") == 0
-    assert watched.value("penguin_pending_entries") == 2
-    assert watched.value("penguin_pending_files") == 3
-    assert watched.value("penguin_lag_seconds") == 60
+    shows(watched, visible_delay_seconds_count=0)
+    shows(watched, pending_entries=2, pending_files=3, lag_seconds=60)
     watched.now[0] += 1000
-    assert watched.value("penguin_lag_seconds") == 1060
+    shows(watched, lag_seconds=1060)
     assert not run.step()
-    assert watched.value("penguin_pending_entries") == 0
-    assert watched.value("penguin_pending_files") == 0
-    assert watched.value("penguin_lag_seconds") == 0
+    shows(watched, pending_entries=0, pending_files=0, lag_seconds=0)
 
 
 def test_the_time_from_the_arrival_of_a_file_to_its_commit_is_shown(watched):
@@ -132,8 +126,7 @@ def test_the_time_from_the_arrival_of_a_file_to_its_commit_is_shown(watched):
         journal.entry(files=(replace(file, source_files=("in:a",)),), sources=(source, failed))
     )
     watched.drain()
-    assert watched.value("penguin_visible_delay_seconds_count") == 1
-    assert watched.value("penguin_visible_delay_seconds_sum") == 90
+    shows(watched, visible_delay_seconds_count=1, visible_delay_seconds_sum=90)
     # Rows that are held are not visible.
     gone = journal.file(rows_of(2))
     held = replace(source, path="c")
@@ -154,8 +147,7 @@ def test_what_is_held_is_counted_by_its_reason_until_it_goes_in(watched):
     journal = watched.table.journal()
     journal.batch(rows_of(1))
     watched.drain()
-    wider = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
-    journal.schema = wider
+    journal.schema = WIDER
     watched.options = {"evolution": Evolution.STRICT}
     journal.batch(rows_of(2), rows_of(3))
     journal.schema = EVENTS
@@ -183,15 +175,13 @@ def test_other_programs_files_are_counted_and_late_ones_by_themselves(watched, t
     torn.write_bytes(b"PAR1")
     while run.step():
         pass
-    assert watched.value("penguin_other_files_left_out") == 1
+    shows(watched, other_files_left_out=1, late_files_total=0)
     assert watched.value("penguin_files_left_out_total", code="file_unfit") == 1
-    assert watched.value("penguin_late_files_total") == 0
     others.file(2, path=late)
     assert run.step()
-    assert watched.value("penguin_other_files_waiting") == 1
+    shows(watched, other_files_waiting=1)
     assert not run.step()
-    assert watched.value("penguin_other_files_waiting") == 0
-    assert watched.value("penguin_late_files_total") == 1
+    shows(watched, other_files_waiting=0, late_files_total=1)
     assert watched.value("penguin_scans_total", kind="sweep") == 1
     assert (watched.value("penguin_scans_total", kind="poll") or 0) >= 1
     assert (watched.value("penguin_files_listed_total") or 0) >= 3

@@ -135,7 +135,7 @@ def test_the_types_that_every_reader_reads_become_deltas():
         "berlin": (pa.timestamp("us", tz="Europe/Berlin"), "timestamp"),
         "wall": (pa.timestamp("us"), "timestamp_ntz"),
     }
-    columns = {name: pa.nulls(1, kind) for name, (kind, _) in kinds.items()}
+    columns: dict[str, Any] = {name: pa.array([None], kind) for name, (kind, _) in kinds.items()}
     columns |= {"flag": pa.array([True]), "binary": pa.array([b"x"]), "string": pa.array(["x"])}
     columns |= {"large": pa.array(["x"], pa.large_string())}
     columns |= {"packed": pa.array(["x"]).dictionary_encode()}
