@@ -123,6 +123,12 @@ class Taken(Rescued):
         """Audit the table, footers included."""
         return audit_of(sink_location(self.settings), deep=True)
 
+    def amounts(self) -> dict[str, int]:
+        """Return the rows of a table by where they are; nothing differs from its books."""
+        audit = self.audited()
+        assert audit.is_balanced, audit.differences
+        return {p.value: amount.rows for p, amount in audit.places.amounts.items() if amount.rows}
+
     def ids(self, version: int | None = None) -> list[Any]:
         """Return the ids of all rows, in their order."""
         return [row["id"] for row in self.rows(version)]

@@ -19,12 +19,6 @@ def desk(tmp_path):
     return crowded(tmp_path)
 
 
-def amounts(desk):
-    audit = desk.audited()
-    assert audit.is_balanced, audit.differences
-    return {p.value: amount.rows for p, amount in audit.places.amounts.items() if amount.rows}
-
-
 def last_version(desk):
     log = desk.table / "_delta_log" / f"{desk.version:020}.json"
     return [json.loads(line) for line in log.read_text().splitlines()]
@@ -36,7 +30,7 @@ def test_small_files_become_one_in_one_version_that_changes_no_data(desk):
     assert done.entry is not None
     assert (len(desk.active), desk.version) == (1, before + 1)
     assert desk.ids() == list(range(10))
-    assert amounts(desk) == {"in_table": 10, "replaced": 10}
+    assert desk.amounts() == {"in_table": 10, "replaced": 10}
     assert desk.audited().totals.rows == 10
     last = entries(desk.table)[-1]
     assert (last.kind, last.left_out, last.files) == ("compact", 0, ())
@@ -91,7 +85,7 @@ def test_each_partition_is_by_itself(tmp_path):
         "date=2024-01-01",
         "date=2024-01-02",
     ]
-    assert amounts(desk) == {"in_table": 8, "replaced": 8}
+    assert desk.amounts() == {"in_table": 8, "replaced": 8}
 
 
 def test_files_with_other_columns_and_types_become_one_with_those_of_the_table(tmp_path):
@@ -135,7 +129,7 @@ def test_files_of_another_pipeline_are_left_to_it(tmp_path):
     theirs.tidy()
     assert len(ours.active) == 2
     assert ours.ids() == [*range(10), *range(100, 105)]
-    assert amounts(ours) == {"in_table": 15, "replaced": 15}
+    assert ours.amounts() == {"in_table": 15, "replaced": 15}
 
 
 def test_rows_are_sorted_into_several_files_that_a_filter_can_skip(tmp_path):
@@ -159,7 +153,7 @@ def test_rows_are_sorted_into_several_files_that_a_filter_can_skip(tmp_path):
     assert size_before >= 5 * sum(files_read(desk, "0700").values())
     desk.take_back("7.ndjson")
     assert len(desk.ids()) == 1500
-    assert amounts(desk)["retracted"] == 100
+    assert desk.amounts()["retracted"] == 100
 
 
 def files_read(desk, user):

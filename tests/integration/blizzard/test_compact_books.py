@@ -22,12 +22,6 @@ def desk(tmp_path, request):
     return crowded(tmp_path, schema, compact=compact)
 
 
-def amounts(desk):
-    audit = desk.audited()
-    assert audit.is_balanced, audit.differences
-    return {p.value: amount.rows for p, amount in audit.places.amounts.items() if amount.rows}
-
-
 def origins(desk):
     """Return where each row came from, as `trace` has it."""
     told = desk.cli("trace", "--where", "id >= 0", "--output", "json", "--limit", "100").stdout
@@ -63,7 +57,7 @@ def test_source_files_are_taken_back_out_of_compacted_files_again_and_again(desk
     done = desk.take_back("2.ndjson")
     assert done.rows == {"in:2.ndjson": 2}
     assert desk.ids() == [0, 1, 2, 3, 6, 7, 8, 9]
-    assert amounts(desk) == {"in_table": 8, "replaced": 18, "retracted": 2}
+    assert desk.amounts() == {"in_table": 8, "replaced": 18, "retracted": 2}
     assert origins(desk) == every_origin(desk.ids())
     assert desk.take_back("2.ndjson").entry is None
     for number in range(5, 12):
@@ -83,7 +77,7 @@ def test_rows_are_erased_from_a_compacted_file_and_counted_by_their_source_files
     desk.forget("user = 'user-3'")
     assert desk.ids() == [0, 1, 2, 4, 5, 6, 7, 8, 9]
     assert entries(desk.table)[-1].erased == {desk.uri("1.ndjson"): 1}
-    assert amounts(desk) == {"in_table": 9, "replaced": 19, "retracted": 1}
+    assert desk.amounts() == {"in_table": 9, "replaced": 19, "retracted": 1}
     assert origins(desk) == every_origin(desk.ids())
 
 
@@ -94,7 +88,7 @@ def test_a_compaction_that_gave_way_is_told_as_such(tmp_path):
     desk.penguin()
     (new,) = entries(desk.table)[-1].rewrites[0].new
     assert desk.said("why", str(desk.table / new.filename))["state"] == "discarded"
-    assert amounts(desk) == {"removed_by_others": 10}
+    assert desk.amounts() == {"removed_by_others": 10}
 
 
 def test_a_column_is_promoted_in_a_compacted_file_and_back(tmp_path):

@@ -15,19 +15,13 @@ def desk(tmp_path):
     return landed(tmp_path)
 
 
-def amounts(desk):
-    audit = desk.audited()
-    assert audit.is_balanced, audit.differences
-    return {p.value: amount.rows for p, amount in audit.places.amounts.items() if amount.rows}
-
-
 def test_rows_go_in_one_version_and_the_books_balance(desk):
     """Trace and why know the rows that stay and those that went, also from a snapshot."""
     before = desk.version
     desk.writes_a_snapshot()
     done = desk.forget("user = 'x'", reason="case 17")
     assert (done.found.rows, desk.ids(), desk.version) == (4, [2, 4, 7], before + 1)
-    assert amounts(desk) == {"in_table": 3, "replaced": 2, "retracted": 4}
+    assert desk.amounts() == {"in_table": 3, "replaced": 2, "retracted": 4}
     assert desk.audited().totals.rows == 7
     last = entries(desk.table)[-1]
     assert (last.kind, last.reason, last.left_out) == ("erase", "case 17", 4)
@@ -124,7 +118,7 @@ def test_after_optimize_rows_of_other_writers_go(tmp_path, provenance):
     done = desk.forget("user = 'x'")
     assert desk.ids() == [2, 4, 7]
     assert bool(done.found.sources) == bool(provenance)
-    assert amounts(desk)["retracted"] == 4
+    assert desk.amounts()["retracted"] == 4
     assert desk.said("status")["erased_rows"] == 4
 
 
@@ -136,7 +130,7 @@ def test_rows_of_another_pipeline_of_the_table_go_and_stay_its_own(tmp_path, nam
     other.ingest()
     desk.forget("user = 'x'")
     assert desk.ids() == [2, 4, 7, 31]
-    assert amounts(desk)["retracted"] == 5
+    assert desk.amounts()["retracted"] == 5
     desk.take_back("b.ndjson")
     assert desk.ids() == [2, 7, 31]
     other.take_back("b.ndjson")

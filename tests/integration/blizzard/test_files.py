@@ -56,6 +56,7 @@ def desk(tmp_path) -> Desk:
 
 
 def test_every_file_of_a_day_is_followed_from_landing_to_the_table(desk):
+    """The command says so in words and by its exit code."""
     lands(desk, "a.ndjson", 3)
     lands(desk, "sub/b.ndjson", 4)
     lands(desk, "c.ndjson", 1, day=BEFORE)
@@ -67,6 +68,10 @@ def test_every_file_of_a_day_is_followed_from_landing_to_the_table(desk):
     desk.blizzard()
     journaled = of_day(desk)
     assert (journaled.journaled, journaled.rows, journaled.complete) == (2, 7, False)
+    code, told = said(desk, "--day", YESTERDAY)
+    assert code == 0
+    assert f"{YESTERDAY} is incomplete: 2 of 2 files are waiting to be committed" in told
+    assert said(desk, "--day", YESTERDAY, "--check")[0] == 1
 
     desk.penguin()
     done = of_day(desk)
@@ -75,6 +80,9 @@ def test_every_file_of_a_day_is_followed_from_landing_to_the_table(desk):
     assert done.bytes == sum(
         (desk.landing.folder / name).stat().st_size for name in ("a.ndjson", "sub/b.ndjson")
     )
+    code, told = said(desk, "--day", YESTERDAY, "--check")
+    assert code == 0
+    assert f"{YESTERDAY} is complete: 2 files, 7 rows" in told
 
 
 def test_the_last_days_are_told_newest_first_and_older_ones_are_counted(desk):
@@ -221,21 +229,6 @@ def test_an_answer_that_is_asked_again_reads_only_what_is_new(desk):
 def said(desk: Desk, *arguments: str) -> tuple[int, str]:
     done = desk.cli("files", *arguments)
     return done.exit_code, done.output
-
-
-def test_the_command_answers_for_a_day_in_words_and_by_its_exit_code(desk):
-    lands(desk, "a.ndjson", 3)
-    desk.blizzard()
-
-    code, waiting = said(desk, "--day", YESTERDAY)
-    assert code == 0
-    assert f"{YESTERDAY} is incomplete: 1 of 1 file is waiting to be committed" in waiting
-    assert said(desk, "--day", YESTERDAY, "--check")[0] == 1
-
-    desk.penguin()
-    code, done = said(desk, "--day", YESTERDAY, "--check")
-    assert code == 0
-    assert f"{YESTERDAY} is complete: 1 file, 3 rows" in done
 
 
 def test_what_no_file_has_landed_of_is_not_in(desk):

@@ -69,22 +69,15 @@ def test_what_is_held_is_read_again_under_the_present_schema(desk):
     desk.is_well()
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "b.ndjson",
-        "default:b.ndjson",
-        "{landing}/b.ndjson",
-        "file://{landing}/b.ndjson",
-        "{name}.parquet",
-    ],
-)
-def test_what_was_discarded_is_read_again_by_its_source(desk, path):
+def test_what_was_discarded_is_read_again_by_its_source(desk):
     """HOLES W24: before, its source counted as ingested for ever."""
     assert desk.order("discard", desk.name, "--yes").exit_code == 0
     assert (desk.table / discarded_meta(desk.name)).exists()
-    named = path.format(landing=desk.landing.folder, name=desk.name)
-    done = desk.cli("redo", "--file", named, "--yes")
+    path = f"{desk.landing.folder}/b.ndjson"
+    for named in (path, f"file://{path}", "default:b.ndjson", f"{desk.name}.parquet"):
+        shown = desk.cli("redo", "--file", named)
+        assert "the next batch would read 1 source file again" in shown.stdout, named
+    done = desk.cli("redo", "--file", "b.ndjson", "--yes")
     assert (done.exit_code, done.stderr) == (0, "")
     assert not (desk.table / discarded_meta(desk.name)).exists()
     desk.goes_on()
