@@ -149,3 +149,20 @@ class InsideService(InProcessRunner):
 def inside(_settings: SparkSettings, **_told: object) -> InsideService:
     """Make a runner that needs no Spark."""
     return InsideService()
+
+
+@dataclass
+class Meanwhile(RunsOnly):
+    """A runner that lets something happen while the units of each batch run."""
+
+    happens: Callable[[], object]
+    error: Exception | None = None
+    """Why the batch fails after that."""
+    parallelism: int = 2
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        outcomes = InProcessRunner().run(units, work)
+        self.happens()
+        if self.error is not None:
+            raise self.error
+        return outcomes

@@ -1,5 +1,6 @@
 """Stores over a local folder that go wrong in one way each."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,3 +116,18 @@ def remote(store: Store) -> Store:
     """Take a local store for a remote one, which is read through obstore."""
     store.local_root = None
     return store
+
+
+def refusing(name: str, error: BaseException, *, times: float = math.inf) -> type[Store]:
+    """Return a kind of store that does not create what has such a name, so many times."""
+
+    class Refuses(Store):
+        refused = 0
+
+        def create(self, path: str, body: bytes) -> Created | AlreadyThere:
+            if name in path and Refuses.refused < times:
+                Refuses.refused += 1
+                raise error
+            return super().create(path, body)
+
+    return Refuses

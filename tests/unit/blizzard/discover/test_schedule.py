@@ -28,7 +28,7 @@ from tests.support.builders import (
     rows,
     source_settings,
 )
-from tests.support.runner import InProcessRunner, RunsOnly
+from tests.support.runner import InProcessRunner, Meanwhile, RunsOnly
 
 AT_ONCE = RollingPolicy(inactivity=0.0)
 
@@ -182,22 +182,6 @@ def test_jitter_shifts_the_first_look_and_every_interval_by_chance(tmp_path: Pat
     assert Pace(drain=True, jitter=8.0, chance=lambda: 1.0).first() == 0.0
 
 
-@dataclass
-class Meanwhile(RunsOnly):
-    """A runner that lets something happen while the units of each batch run."""
-
-    happens: Callable[[], object]
-    fails: bool = False
-    parallelism: int = 2
-
-    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-        outcomes = InProcessRunner().run(units, work)
-        self.happens()
-        if self.fails:
-            raise RunFailed("Spark is gone")
-        return outcomes
-
-
 def ahead_of(pipeline: Pipeline) -> threading.Event:
     ahead = pipeline._schedule._ahead
     assert ahead is not None
@@ -275,7 +259,7 @@ def test_to_drain_after_a_batch_that_failed_the_sources_are_looked_at_again(tmp_
     sources = sources_of(tmp_path, once=True, a=10)
     sources.land("a/0.ndjson")
     pipeline = sources.pipeline()
-    pipeline.runner = Meanwhile((tmp_path / "a/0.ndjson").unlink, fails=True)
+    pipeline.runner = Meanwhile((tmp_path / "a/0.ndjson").unlink, RunFailed("Spark is gone"))
     with pytest.raises(RunFailed):
         pipeline.step()
     sources.land("a/1.ndjson")

@@ -13,9 +13,10 @@ from blizzard.execute.runner import Attempts, RunFailed, Runner, RunnerDied, Wor
 from blizzard.model.progress import Report
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from lakebed.errors import JournalConflict, LakeError, StoreDenied
-from lakebed.storage.store import AlreadyThere, Created, Store
+from lakebed.storage.store import Store
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 from tests.support.runner import InProcessRunner, RunsOnly
+from tests.support.stores import refusing
 
 
 @dataclass
@@ -116,18 +117,10 @@ def test_a_start_counts_from_the_first_report_of_a_unit_on(tmp_path: Path, repor
     assert (record.failure and record.failure.code) == ("worker_died" if reports else None)
 
 
-class TakesNoEntry(Store):
-    """A table whose journal cannot be written to."""
-
-    def create(self, path: str, body: bytes) -> Created | AlreadyThere:
-        if path.endswith("1.json"):
-            raise StoreDenied("access was refused", path=path)
-        return super().create(path, body)
-
-
 def test_a_journal_that_cannot_be_written_is_no_death_of_a_file(tmp_path: Path) -> None:
     """HOLES L25: the batch came to nothing, and the process lived to tell it."""
-    bench = bench_of(tmp_path, InProcessRunner(), store=TakesNoEntry)
+    store = refusing("1.json", StoreDenied("access was refused"))
+    bench = bench_of(tmp_path, InProcessRunner(), store=store)
 
     assert drained_after(bench, 12) == [("a.ndjson", None)]
 

@@ -9,7 +9,7 @@ import zstandard
 
 from blizzard import events
 from blizzard.handoff import dead_letters
-from lakebed.errors import LakeError, StoreDenied, StoreUnavailable
+from lakebed.errors import StoreDenied, StoreUnavailable
 from lakebed.storage.store import AlreadyThere, Created, Store
 from lakebed.types import Compression
 from tests.support.builders import (
@@ -25,7 +25,7 @@ from tests.support.builders import (
 )
 from tests.support.dead_letters import drain, lines, objects, queue
 from tests.support.readers import parquet_ids
-from tests.support.stores import LosesAnswers
+from tests.support.stores import LosesAnswers, refusing
 
 GOOD = ndjson(rows(3))
 BAD = b'{"id": "one"}\n'
@@ -158,22 +158,11 @@ def test_a_wrong_compression_in_the_configuration_is_told(
 # ------------------------------------------------------------------------------ with the journal
 
 
-class NoQueue(Store):
-    """Everything can be written but the dead letter queue."""
-
-    error: LakeError = StoreDenied("permission denied")
-
-    def create(self, path: str, body: bytes) -> Created | AlreadyThere:
-        if "failures-" in path:
-            raise self.error
-        return super().create(path, body)
-
-
 def test_a_queue_that_cannot_be_written_is_an_error_and_the_batch_is_done_again(bench, source):
     put(source, "a.ndjson", GOOD)
     put(source, "bad.ndjson", BAD)
     with pytest.raises(StoreDenied):
-        replace(bench, store=NoQueue).pipeline().step()
+        replace(bench, store=refusing("failures-", StoreDenied("no"))).pipeline().step()
     assert [entry.kind for entry in bench.entries()] == ["open"]
     drain(bench.again(run_id="run-2"))
     assert parquet_ids(bench.entries(), bench.table) == [0, 1, 2]
@@ -183,15 +172,7 @@ def test_a_queue_that_cannot_be_written_is_an_error_and_the_batch_is_done_again(
 def test_a_passing_error_of_the_queue_is_tried_again(bench, source):
     """W01."""
     put(source, "bad.ndjson", BAD)
-    failures = iter([StoreUnavailable("503"), StoreUnavailable("503")])
-
-    class Shaky(Store):
-        def create(self, path: str, body: bytes) -> Created | AlreadyThere:
-            if "failures-" in path and (error := next(failures, None)):
-                raise error
-            return super().create(path, body)
-
-    drain(replace(bench, store=Shaky))
+    drain(replace(bench, store=refusing("failures-", StoreUnavailable("503"), times=2)))
     assert len(objects(bench)) == len(lines(bench)) == 1
 
 
@@ -227,15 +208,9 @@ def test_a_fresh_name_that_is_taken_by_others_is_never_overwritten(tmp_path):
 def test_an_object_that_no_entry_names_does_not_count(bench, source):
     """D02: a crash between the queue and the journal."""
     put(source, "bad.ndjson", BAD)
-
-    class DiesAtTheEntry(Store):
-        def create(self, path: str, body: bytes) -> Created | AlreadyThere:
-            if path.endswith("00000000000000000001.json"):
-                raise KeyboardInterrupt
-            return super().create(path, body)
-
+    dies = refusing("00000000000000000001.json", KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        replace(bench, store=DiesAtTheEntry).pipeline().step()
+        replace(bench, store=dies).pipeline().step()
     assert len(objects(bench)) == 1
     drain(bench.again(run_id="run-2"))
     assert len(objects(bench)) == 2

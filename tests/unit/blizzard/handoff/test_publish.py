@@ -34,7 +34,7 @@ from tests.support.builders import (
     put,
     rows,
 )
-from tests.support.stores import local
+from tests.support.stores import local, refusing
 from tests.support.tables import TableDirectory, commit_table, rows_of
 
 
@@ -126,15 +126,9 @@ def test_nothing_is_seen_of_a_batch_before_its_entry(
 ) -> None:
     """L07: in `direct` not even the file; in `staging` no meta (D02)."""
     made = bench(tmp_path, source, handoff)
-
-    class Breaks(made.store):  # type: ignore[misc, name-defined]
-        def create(self, path: str, body: bytes) -> object:
-            if path.endswith(f"{1:020d}.json"):
-                raise ProtocolConflict("it ends here")
-            return super().create(path, body)
-
+    breaks = refusing(f"{1:020d}.json", ProtocolConflict("it ends here"))
     with pytest.raises(ProtocolConflict):
-        replace(made, store=Breaks).pipeline().step()
+        replace(made, store=breaks).pipeline().step()
     assert metas(made.table) == []
     assert len(list(made.table.glob("*.parquet"))) == (handoff is Handoff.STAGING)
     assert len(list(made.table.rglob("*.parquet"))) == 1

@@ -17,7 +17,7 @@ from lakebed.errors import (
     StoreDenied,
     StoreUnavailable,
 )
-from lakebed.storage.store import AlreadyThere, Created, Store
+from lakebed.storage.store import Store
 from lakebed.types import Handoff
 from tests.support.builders import (
     Hands,
@@ -28,7 +28,7 @@ from tests.support.builders import (
     no_options,
     record,
 )
-from tests.support.stores import DropsWrites, LosesAnswers, local
+from tests.support.stores import DropsWrites, LosesAnswers, local, refusing
 
 FILES = (finished_file(),)
 
@@ -125,20 +125,11 @@ def test_one_run_never_tries_two_bodies_for_one_entry(tmp_path):
 
 def test_a_refused_write_stays_in_doubt_until_it_is_settled(tmp_path):
     """W16."""
-    refused: list[bool] = []
-
-    class ReadOnly(Store):
-        def create(self, path: str, body: bytes) -> Created | AlreadyThere:
-            if refused:
-                raise StoreDenied("read-only", path=path)
-            return super().create(path, body)
-
-    journal = opened(ReadOnly(str(tmp_path), no_options(), make_folder=True))
-    refused.append(True)
+    read_only = refusing(path_of(Path(), 1).name, StoreDenied("read-only"), times=1)
+    journal = opened(read_only(str(tmp_path), no_options(), make_folder=True))
     with pytest.raises(StoreDenied):
         journal.append((record("a"),), FILES)
     assert journal.sequence == 0
-    refused.clear()
     assert journal.settle() is not None
     assert len(entries(tmp_path)) == 2
 

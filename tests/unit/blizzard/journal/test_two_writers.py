@@ -1,6 +1,6 @@
 """Two writers of one pipeline, an operator's entry beside a run, and a renamed pipeline."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,7 +10,6 @@ from blizzard.handoff.publish import HandedOn, Publisher
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.fence import TRIES, append_planned
 from blizzard.journal.journal import Journal
-from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from lakebed.documents.entry import Entry, digest, encode
 from lakebed.errors import JournalConflict, JournalLost, ProtocolConflict
 from lakebed.storage.store import AlreadyThere, Created, Store
@@ -26,22 +25,9 @@ from tests.support.builders import (
     record,
     rows,
 )
-from tests.support.runner import InProcessRunner, RunsOnly
+from tests.support.runner import InProcessRunner, Meanwhile
 from tests.support.stores import local
 from tests.support.writers import lease, machine
-
-
-@dataclass
-class Meanwhile(RunsOnly):
-    """A runner that lets something happen while its units run."""
-
-    happens: Callable[[], object]
-    parallelism: int = 2
-
-    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-        outcomes = InProcessRunner().run(units, work)
-        self.happens()
-        return outcomes
 
 
 @dataclass(frozen=True)
