@@ -232,21 +232,8 @@ def identity(*, run: str = "run-1", handoff: Handoff = Handoff.JOURNAL, **given:
 
 def entry_body(sequence: int) -> bytes:
     """Return the bytes of an entry that says nothing but its number."""
-    return encode(
-        Entry(
-            kind="batch",
-            pipeline="events",
-            journal="j",
-            sequence=sequence,
-            run="run",
-            created="2026-01-01T00:00:00+00:00",
-            previous=None,
-            handoff=Handoff.JOURNAL,
-            source_uris={},
-            table_schema={},
-            partition_columns=(),
-        )
-    )
+    entry = identity(kind="batch", pipeline="events", journal="j", sequence=sequence)
+    return encode(replace(entry, created="2026-01-01T00:00:00+00:00"))
 
 
 def work(source: Path, sink: Path, **given: Any) -> Work:

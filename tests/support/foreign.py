@@ -10,17 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 
 from lakebed.clock import Clock, uuid7
 from lakebed.layout import DELTA_LOG
-from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Event
 from penguin.delta.table import Log
-from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun
 from tests.support.builders import NOON, Hands
+from tests.support.tables import TableFolder
 
 DAY = "date=2024-01-01"
 
@@ -30,16 +28,11 @@ def name_at(milliseconds: int, salt: int = 0) -> str:
 
 
 @dataclass
-class Directory:
+class Directory(TableFolder):
     """A table directory that blizzard has never seen."""
 
-    root: Path
     hands: Hands = field(default_factory=Hands)
     written: int = 0
-
-    def __post_init__(self) -> None:
-        self.root.mkdir(parents=True, exist_ok=True)
-        self.store = Store(str(self.root), StorageOptions())
 
     # ------------------------------------------------------------------ what others write
 
@@ -88,25 +81,11 @@ class Directory:
 
     # ------------------------------------------------------------------ what is to be seen
 
-    def settings(self, **options: Any) -> TableSettings:
-        return TableSettings(name="events", table_uri=str(self.root), **options)
-
-    def delta(self) -> DeltaTable:
-        return DeltaTable(str(self.root))
-
-    def rows(self) -> list[dict[str, Any]]:
-        return pa.table(self.delta().scan().read_all()).to_pylist()
-
-    def ids(self) -> list[int]:
-        if not (self.root / DELTA_LOG).exists():
-            return []
-        return sorted(row["id"] for row in self.rows())
+    def ids(self, predicate: str | None = None) -> list[int]:
+        return super().ids(predicate) if (self.root / DELTA_LOG).exists() else []
 
     def metas(self) -> list[str]:
         return sorted(path.name for path in (self.root / "_staging/pending").glob("*.meta.json"))
-
-    def versions(self) -> int:
-        return len(list((self.root / DELTA_LOG).glob("*.json")))
 
     def commits(self) -> list[Mapping[str, Any]]:
         """Return the commit infos of all versions, the oldest first."""

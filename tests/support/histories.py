@@ -69,22 +69,15 @@ class Story:
                 self._redo(sorted(self.units)[choice % len(self.units)])
             case "replay" | "discard" if self.waiting:
                 self._resolve(step, sorted(self.waiting)[choice % len(self.waiting)], choice)
-            case "promote" if self.units:
-                old = sorted(self.units)[choice % len(self.units)]
-                new = finished_file(f"new-{len(self.entries)}.parquet")
-                one = rewrite(f"{old}.parquet", new)
-                self._append("promote", rewrites=(one,))
             case "retract" if self.units:
                 self._retract(sorted(self.units)[choice % len(self.units)])
-            case "erase" if self.units:
+            case "promote" | "erase" | "compact" if self.units:
                 old = sorted(self.units)[choice % len(self.units)]
                 new = finished_file(f"new-{len(self.entries)}.parquet")
-                one = rewrite(f"{old}.parquet", new, left_out=choice % 3)
-                self._append("erase", rewrites=(one,), erased={"s3://bucket/in/a": 1})
-            case "compact" if self.units:
-                old = sorted(self.units)[choice % len(self.units)]
-                new = finished_file(f"new-{len(self.entries)}.parquet")
-                self._append("compact", rewrites=(rewrite(f"{old}.parquet", new),))
+                left_out = choice % 3 if step == "erase" else 0
+                one = rewrite(f"{old}.parquet", new, left_out=left_out)
+                erased = {"s3://bucket/in/a": 1} if step == "erase" else {}
+                self._append(step, rewrites=(one,), erased=erased)
             case _:
                 self._note(step, choice)
 
@@ -164,12 +157,7 @@ class Story:
             for each in entry.sources
             if each.failure is None
         )
-        resolved = tuple(
-            Resolved(old=file.filename, lines=file.record_count)
-            for file in entry.quarantine
-            if file.filename in self.waiting
-        )
-        self._append("redo", sources=again, redone=(name,), resolved=resolved)
+        self._append("redo", sources=again, redone=(name,), resolved=self._given_up(entry))
 
     def _retract(self, name: str) -> None:
         entry = self.units.pop(name)
@@ -187,12 +175,12 @@ class Story:
             for each in done
         )
         file = rewrite(f"{name}.parquet", left_out=len(sources))
-        resolved = tuple(
-            Resolved(old=file.filename, lines=file.record_count)
-            for file in entry.quarantine
-            if file.filename in self.waiting
-        )
-        self._append("retract", sources=sources, rewrites=(file,), resolved=resolved)
+        self._append("retract", sources=sources, rewrites=(file,), resolved=self._given_up(entry))
+
+    def _given_up(self, entry: Entry) -> tuple[Resolved, ...]:
+        """Give up the bad lines of an entry that still wait."""
+        left = (file for file in entry.quarantine if file.filename in self.waiting)
+        return tuple(Resolved(old=file.filename, lines=file.record_count) for file in left)
 
     def _resolve(self, kind: str, name: str, choice: int) -> None:
         file, number = self.waiting[name], len(self.entries)

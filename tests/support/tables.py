@@ -59,23 +59,14 @@ Row = dict[str, Any]
 
 
 @dataclass
-class TableDirectory:
-    """A table directory on a local disk, into which entries are written as blizzard would."""
+class TableFolder:
+    """A table on a local disk, as whoever reads it sees it."""
 
     root: Path
-    handoff: Handoff = Handoff.JOURNAL
-    journals: dict[str, "Journal"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
         self.store = Store(str(self.root), StorageOptions())
-        self.store.create(protocol(1), encode(DirectoryProtocol(handoff=self.handoff)))
-
-    def journal(self, pipeline: str = "events", **options: Any) -> "Journal":
-        """Return a pipeline's journal, opened with entry 0 when it is first asked for."""
-        if pipeline not in self.journals:
-            self.journals[pipeline] = Journal(self, pipeline, **options)
-        return self.journals[pipeline]
 
     def settings(self, **options: Any) -> TableSettings:
         return TableSettings(name="events", table_uri=str(self.root), **options)
@@ -92,6 +83,24 @@ class TableDirectory:
 
     def versions(self) -> int:
         return len(list((self.root / "_delta_log").glob("*.json")))
+
+
+@dataclass
+class TableDirectory(TableFolder):
+    """A table directory on a local disk, into which entries are written as blizzard would."""
+
+    handoff: Handoff = Handoff.JOURNAL
+    journals: dict[str, "Journal"] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.store.create(protocol(1), encode(DirectoryProtocol(handoff=self.handoff)))
+
+    def journal(self, pipeline: str = "events", **options: Any) -> "Journal":
+        """Return a pipeline's journal, opened with entry 0 when it is first asked for."""
+        if pipeline not in self.journals:
+            self.journals[pipeline] = Journal(self, pipeline, **options)
+        return self.journals[pipeline]
 
     def commit_text(self, version: int) -> str:
         return (self.root / log_version(version)).read_text()

@@ -120,31 +120,6 @@ def _assume_role(random: Random) -> Call:
     return "sts", asked, {"credentials": credentials}
 
 
-def _describe(random: Random) -> Call:
-    items = [{"instanceId": f"i-{hexadecimal(random, 17)}"} for _ in range(random.randrange(3))]
-    return "ec2", {"instancesSet": {"items": items} if items else {}, "filterSet": {}}, None
-
-
-def _run_instances(random: Random) -> Call:
-    asked = {
-        "instancesSet": {"items": [{"imageId": "ami-1", "minCount": 1, "maxCount": 1}]},
-        "instanceType": "t3.micro",
-        "monitoring": {"enabled": is_one_in(random, 2)},
-        "disableApiTermination": False,
-    }
-    instance = {
-        "instanceId": f"i-{hexadecimal(random, 17)}",
-        "instanceState": {"code": 0, "name": "pending"},
-        "launchTime": int(moment(random).timestamp() * 1000),
-        "cpuOptions": {"coreCount": 1, "threadsPerCore": 2},
-    }
-    return "ec2", asked, {"requestId": uuid(random), "instancesSet": {"items": [instance]}}
-
-
-def _login(random: Random) -> Call:
-    return "signin", None, {"ConsoleLogin": random.choice(["Success", "Failure"])}
-
-
 def _put_policy(random: Random) -> Call:
     policy: Any = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*"}]}
     # The same member is an object from one service and a string from another.
@@ -161,9 +136,6 @@ def _tag(random: Random) -> Call:
 CALLS = {
     "GetObject": _get_object,
     "AssumeRole": _assume_role,
-    "DescribeInstances": _describe,
-    "RunInstances": _run_instances,
-    "ConsoleLogin": _login,
     "PutBucketPolicy": _put_policy,
     "TagResource": _tag,
 }

@@ -1,7 +1,6 @@
 """Tweets of version 1.1 of the API: ids twice, times as in e-mail, and tweets within tweets."""
 
 from random import Random
-from typing import Any
 
 from tests.support.real_data.kind import Kind, Record, as_lines, is_one_in, moment, word
 
@@ -33,12 +32,10 @@ def _tweet(random: Random, *, depth: int) -> Record:
         "user": _user(random),
         "geo": None,
         "coordinates": _point(random) if is_one_in(random, 3) else None,
-        "place": _place(random) if is_one_in(random, 4) else None,
         "contributors": None,
         "is_quote_status": False,
         "retweet_count": random.randrange(10**4),
         "favorite_count": random.choice([0, 12, None]),
-        "entities": _entities(random),
         "favorited": False,
         "retweeted": False,
         "filter_level": "low",
@@ -51,7 +48,6 @@ def _tweet(random: Random, *, depth: int) -> Record:
         tweet["extended_tweet"] = {
             "full_text": text * 3,
             "display_text_range": [0, random.randrange(280)],
-            "entities": _entities(random),
         }
     if depth < 1 and is_one_in(random, 3):
         tweet["retweeted_status"] = _tweet(random, depth=depth + 1)
@@ -85,45 +81,6 @@ def _degree(random: Random) -> float | int:
 
 def _point(random: Random) -> Record:
     return {"type": "Point", "coordinates": [_degree(random), _degree(random)]}
-
-
-def _place(random: Random) -> Record:
-    corner: Any = [[_degree(random), _degree(random)] for _ in range(4)]
-    return {
-        "id": word(random, 8),
-        "place_type": "city",
-        "full_name": "S\u00e3o Paulo, Brazil",
-        "country_code": "BR",
-        "bounding_box": {"type": "Polygon", "coordinates": [corner]},
-        "attributes": {},
-    }
-
-
-def _entities(random: Random) -> Record:
-    tags: list[Record] = [
-        {"text": word(random, 4), "indices": [5, 10]} for _ in range(random.randrange(3))
-    ]
-    found: Record = {
-        "hashtags": tags,
-        "urls": [
-            {
-                "url": "https://t.co/abc",
-                "expanded_url": random.choice([None, "https://example.com/a?b=c"]),
-                "indices": [24, 47],
-            }
-        ][: random.randrange(2)],
-        "user_mentions": [
-            {"screen_name": "x", "id": 12, "id_str": "12", "indices": [3, 11]},
-            {"screen_name": "gone", "id": None, "id_str": None, "indices": [12, 17]},
-        ][: random.randrange(3)],
-        "symbols": [],
-    }
-    if is_one_in(random, 4):
-        size = {"w": 150, "h": 150, "resize": "crop"}
-        found["media"] = [
-            {"id": random.randrange(10**18), "type": "photo", "sizes": {"thumb": size}}
-        ]
-    return found
 
 
 TWEETS = Kind(name="tweets", records=records, written=as_lines("stream.jsonl", "stream2.jsonl"))

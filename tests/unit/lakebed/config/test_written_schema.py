@@ -5,18 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.config.loader import load_document
-from lakebed.config.schema import DeclaredField
+from lakebed.config.schema import DeclaredField, DeclaredSchema
 from lakebed.errors import ConfigInvalid
-
-
-def faults(folder: Path, text: str, **environment: str) -> list[str]:
-    file = folder / "a.yaml"
-    file.write_text(text)
-    with pytest.raises(ConfigInvalid) as invalid:
-        load_document([file], [], environment, lambda _document: ())
-    return [fault.replace(f"{folder}/", "") for fault in invalid.value.faults]
-
+from tests.unit.lakebed.config.test_loader import faults, load
 
 STRUCT = '{"type": "struct", "fields": '
 PLACES = "source: {path: /in}\nsink: {path: /table}\n"
@@ -33,12 +24,12 @@ PLACES = "source: {path: /in}\nsink: {path: /table}\n"
     ],
 )
 def test_faults_of_fields_stand_under_the_key_that_was_written(
-    tmp_path: Path, ddl: str, told: str
+    folder: Path, ddl: str, told: str
 ) -> None:
-    (fault,) = faults(tmp_path, f'{PLACES}schema: {{ddl: "{ddl}"}}\n')
+    (fault,) = faults(folder, f'{PLACES}schema: {{ddl: "{ddl}"}}\n')
     assert fault.startswith(f"schema.ddl: {told}"), fault
-    (tmp_path / "schema.txt").write_text(ddl)
-    (fault,) = faults(tmp_path, f"{PLACES}schema: {{file: schema.txt}}\n")
+    (folder / "schema.txt").write_text(ddl)
+    (fault,) = faults(folder, f"{PLACES}schema: {{file: schema.txt}}\n")
     assert fault.startswith(f"schema.file: {told}"), fault
 
 
@@ -53,9 +44,9 @@ def test_faults_of_fields_stand_under_the_key_that_was_written(
     ],
 )
 def test_columns_that_are_no_text_are_refused(
-    tmp_path: Path, key: str, value: str, told: str
+    folder: Path, key: str, value: str, told: str
 ) -> None:
-    found = faults(tmp_path, f"{PLACES}schema: {{{key}: {value}}}\n")
+    found = faults(folder, f"{PLACES}schema: {{{key}: {value}}}\n")
     assert found == [f"schema.{key}: {told}  (a.yaml:3)"]
 
 
@@ -80,23 +71,27 @@ def test_columns_that_are_no_text_are_refused(
     ],
 )
 def test_a_fault_names_the_text_of_the_columns_wherever_it_is_written(
-    tmp_path: Path, schema: str, told: str
+    folder: Path, schema: str, told: str
 ) -> None:
-    (tmp_path / "s.txt").write_text(schema)
-    (fault,) = faults(tmp_path, f"{PLACES}schema: {{file: s.txt}}\n")
+    (folder / "s.txt").write_text(schema)
+    (fault,) = faults(folder, f"{PLACES}schema: {{file: s.txt}}\n")
     assert fault.startswith(f"schema.file: {told}"), fault
     assert fault.endswith("  (s.txt, named in a.yaml:3)"), fault
 
-    (fault,) = faults(tmp_path, f"{PLACES}schema:\n  ddl: {json.dumps(schema)}\n")
+    (fault,) = faults(folder, f"{PLACES}schema:\n  ddl: {json.dumps(schema)}\n")
     assert fault.startswith(f"schema.ddl: {told}"), fault
     assert fault.endswith("  (a.yaml:4)"), fault
 
 
-def test_a_file_is_named_as_it_is_written(tmp_path: Path) -> None:
-    (tmp_path / "s.txt").write_text("id strin")
-    (fault,) = faults(tmp_path, f"{PLACES}schema: {{file: '${{NAME}}.txt'}}\n", NAME="s")
+def test_a_file_is_named_as_it_is_written(folder: Path) -> None:
+    (folder / "s.txt").write_text("id strin")
+    (fault,) = faults(
+        folder, f"{PLACES}schema: {{file: '${{NAME}}.txt'}}\n", environment={"NAME": "s"}
+    )
     assert fault.endswith("did you mean string?  (${NAME}.txt, named in a.yaml:3)"), fault
-    (fault,) = faults(tmp_path, f"{PLACES}schema: {{file: '${{NAME}}.txt'}}\n", NAME="canary")
+    (fault,) = faults(
+        folder, f"{PLACES}schema: {{file: '${{NAME}}.txt'}}\n", environment={"NAME": "canary"}
+    )
     assert fault == "schema.file: file cannot be read, with its variables  (a.yaml:3)"
 
 
@@ -109,9 +104,9 @@ def test_a_file_is_named_as_it_is_written(tmp_path: Path) -> None:
         (" \n", "declares no column"),
     ],
 )
-def test_a_schema_without_columns_is_refused(tmp_path: Path, schema: str, told: str) -> None:
-    (tmp_path / "s.json").write_text(schema)
-    found = faults(tmp_path, f"{PLACES}schema: {{file: s.json}}\n")
+def test_a_schema_without_columns_is_refused(folder: Path, schema: str, told: str) -> None:
+    (folder / "s.json").write_text(schema)
+    found = faults(folder, f"{PLACES}schema: {{file: s.json}}\n")
     assert found == [f"schema.file: {told}  (s.json, named in a.yaml:3)"]
 
 
@@ -130,21 +125,15 @@ _DEEP = 2000
         + '{"type": "array", "elementType": ' * 300 + '"long"' + "}" * 301 + "]}",
     ],
 )  # fmt: skip
-def test_types_that_are_nested_too_deep_are_refused(tmp_path: Path, schema: str) -> None:
-    (tmp_path / "schema").write_text(schema)
-    config = tmp_path / "a.yaml"
-    config.write_text("schema: {file: schema}")
+def test_types_that_are_nested_too_deep_are_refused(folder: Path, schema: str) -> None:
+    (folder / "schema").write_text(schema)
     with pytest.raises(ConfigInvalid, match="is nested deeper than 30 levels"):
-        load_document([config], [], {}, lambda _document: ())
+        load(folder, "schema: {file: schema}")
 
 
 def declared(folder: Path, field: str) -> DeclaredField:
-    file = folder / "a.yaml"
-    places = "source: {path: /in}\nsink: {path: /table}\n"
-    file.write_text(f"{places}schema: {{fields: [{field}]}}\n")
-    schema = load_document([file], [], {}, lambda _document: ()).schema_
-    assert schema is not None
-    return schema.fields_[0]
+    found: DeclaredSchema = load(folder, f"{PLACES}schema: {{fields: [{field}]}}\n").schema_
+    return found.fields_[0]
 
 
 @pytest.mark.parametrize(
@@ -160,9 +149,9 @@ def declared(folder: Path, field: str) -> DeclaredField:
         ("timestamp_ltz", "timestamp"),
     ],
 )
-def test_a_name_of_spark_is_the_type_that_it_means(tmp_path: Path, short: str, long: str) -> None:
-    assert declared(tmp_path, f'{{name: a, type: "{short}"}}') == declared(
-        tmp_path, f'{{name: a, type: "{long}"}}'
+def test_a_name_of_spark_is_the_type_that_it_means(folder: Path, short: str, long: str) -> None:
+    assert declared(folder, f'{{name: a, type: "{short}"}}') == declared(
+        folder, f'{{name: a, type: "{long}"}}'
     )
 
 
@@ -182,10 +171,10 @@ def test_a_name_of_spark_is_the_type_that_it_means(tmp_path: Path, short: str, l
     ],
 )
 def test_a_type_with_its_parts_in_it_is_the_one_with_them_beside_it(
-    tmp_path: Path, short: str, long: str
+    folder: Path, short: str, long: str
 ) -> None:
-    found = declared(tmp_path, f'{{name: a, type: "{short}", nullable: false}}')
-    assert found == declared(tmp_path, f"{{name: a, {long}, nullable: false}}")
+    found = declared(folder, f'{{name: a, type: "{short}", nullable: false}}')
+    assert found == declared(folder, f"{{name: a, {long}, nullable: false}}")
 
 
 @pytest.mark.parametrize(
@@ -210,11 +199,9 @@ def test_a_type_with_its_parts_in_it_is_the_one_with_them_beside_it(
         ("array<string>, items: string", ": items is in the type already, which is array<string>"),
     ],
 )
-def test_what_is_no_type_is_told_with_what_is_meant(
-    tmp_path: Path, written: str, told: str
-) -> None:
+def test_what_is_no_type_is_told_with_what_is_meant(folder: Path, written: str, told: str) -> None:
     kind, _, rest = written.partition(", items")
     with pytest.raises(ConfigInvalid) as invalid:
-        declared(tmp_path, f'{{name: a, type: "{kind}"{", items" + rest if rest else ""}}}')
+        declared(folder, f'{{name: a, type: "{kind}"{", items" + rest if rest else ""}}}')
     (fault,) = invalid.value.faults
     assert fault.startswith(f"schema.fields[0]{told}"), fault

@@ -18,17 +18,11 @@ from lakebed.storage.options import OptionOrigin, StorageOptions
 from lakebed.storage.store import AlreadyThere, Store
 from lakebed.storage.store_errors import Asker, answer_in, meaning, means_exists
 from lakebed.terminal.call import exit_code_of
-from tests.support.answering import Given, answering, error
+from tests.support.answering import Given, error
 from tests.support.ports import reserved_port
 from tests.support.s3 import QUICK
 
 ORIGIN = OptionOrigin(place="source.path", section="source.storage_options")
-
-
-@pytest.fixture
-def place():
-    with answering() as found:
-        yield found
 
 
 def s3(address: str, **changes: str) -> Store:

@@ -2,7 +2,6 @@
 
 import json
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +16,14 @@ from lakebed.errors import LakeError
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
 from penguin.cli.app import app as penguin
-from tests.support.answering import Answering, answering, error
+from tests.support.answering import error
 from tests.support.processes import finish, start
-from tests.support.s3 import QUICK
-
-
-@pytest.fixture
-def place() -> Iterator[Answering]:
-    with answering() as found:
-        yield found
+from tests.support.s3 import QUICK, options
 
 
 def configuration(folder: Path, address: str) -> Path:
-    access = {
-        "AWS_ENDPOINT": address,
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": "canary-key",
-        "AWS_SECRET_ACCESS_KEY": "canary-secret",
-    }
     document: dict[str, Any] = {
-        "storage": [{"prefix": "s3://lake/", "options": access}],
+        "storage": [{"prefix": "s3://lake/", "options": options(address)}],
         "source": {"path": "s3://lake/in"},
         "sink": {"path": "s3://lake/table"},
         "schema": {"fields": [{"name": "id", "type": "int64"}]},
@@ -95,26 +81,27 @@ def test_a_wrong_clock_is_no_fault_of_the_configuration(place, tmp_path, program
     assert "set the clock, or have it set by NTP" in done.output
 
 
-LOGIN = {"disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""}
+LOGIN = json.dumps(
+    {"disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""}
+)
+ACCOUNT = {
+    "AZURE_ALLOW_HTTP": "true",
+    "AZURE_STORAGE_ACCOUNT_NAME": "acc",
+    "AZURE_STORAGE_ACCOUNT_KEY": "Y2FuYXJ5",
+}
+TOKEN = {"AZURE_ALLOW_HTTP": "true", "AZURE_STORAGE_SAS_KEY": "sv=2022&sig=canary"}
+GOOGLE = {"GOOGLE_BASE_URL": "{at}", "GOOGLE_ALLOW_HTTP": "true"}
+KEY = {"AWS_ACCESS_KEY_ID": "canary", "AWS_SECRET_ACCESS_KEY": "canary"}
 KEYS: dict[str, tuple[str, dict[str, str], dict[str, str], str]] = {
     "azure endpoint": (
         "az://lake/table",
-        {
-            "AZURE_STORAGE_ENDPOINT": "{at}/acc",
-            "AZURE_ALLOW_HTTP": "true",
-            "AZURE_STORAGE_ACCOUNT_NAME": "acc",
-            "AZURE_STORAGE_ACCOUNT_KEY": "Y2FuYXJ5",
-        },
+        {"AZURE_STORAGE_ENDPOINT": "{at}/acc", **ACCOUNT},
         {},
         "/acc/lake/table/",
     ),
     "azure by an account in the uri": (
         "wasbs://lake@acc.blob.core.windows.net/table",
-        {
-            "AZURE_ENDPOINT": "{at}",
-            "AZURE_ALLOW_HTTP": "true",
-            "AZURE_STORAGE_SAS_KEY": "sv=2022&sig=canary",
-        },
+        {"AZURE_ENDPOINT": "{at}", **TOKEN},
         {},
         "/lake/table/",
     ),
@@ -127,38 +114,24 @@ KEYS: dict[str, tuple[str, dict[str, str], dict[str, str], str]] = {
     "azure from outside": (
         "az://lake/table",
         {},
-        {
-            "AZURE_STORAGE_ENDPOINT": "{at}",
-            "AZURE_ALLOW_HTTP": "true",
-            "AZURE_STORAGE_ACCOUNT_NAME": "acc",
-            "AZURE_STORAGE_ACCOUNT_KEY": "Y2FuYXJ5",
-        },
+        {"AZURE_STORAGE_ENDPOINT": "{at}", **ACCOUNT},
         "/lake/table/",
     ),
     "google emulator": (
         "gcs://lake/table",
-        {
-            "GOOGLE_BASE_URL": "{at}",
-            "GOOGLE_ALLOW_HTTP": "true",
-            "GOOGLE_SERVICE_ACCOUNT_KEY": json.dumps(LOGIN),
-        },
+        {"GOOGLE_SERVICE_ACCOUNT_KEY": LOGIN, **GOOGLE},
         {},
         "/lake/table",
     ),
     "google from outside": (
         "gs://lake/table",
-        {"GOOGLE_SERVICE_ACCOUNT_KEY": json.dumps(LOGIN)},
-        {"GOOGLE_BASE_URL": "{at}", "GOOGLE_ALLOW_HTTP": "true"},
+        {"GOOGLE_SERVICE_ACCOUNT_KEY": LOGIN},
+        GOOGLE,
         "/lake/table",
     ),
     "s3 by its address": (
         "https://lake.s3.eu-west-1.amazonaws.com/table",
-        {
-            "AWS_ENDPOINT": "{at}",
-            "AWS_ALLOW_HTTP": "true",
-            "AWS_ACCESS_KEY_ID": "canary",
-            "AWS_SECRET_ACCESS_KEY": "canary",
-        },
+        {"AWS_ENDPOINT": "{at}", "AWS_ALLOW_HTTP": "true", **KEY},
         {},
         "/lake/table/",
     ),
@@ -168,14 +141,14 @@ KEYS: dict[str, tuple[str, dict[str, str], dict[str, str], str]] = {
 @pytest.mark.parametrize("case", KEYS)
 def test_endpoints_and_emulators_are_reached_by_the_documented_keys(place, monkeypatch, case):
     """By the library of the stores, and by that of the Delta log."""
-    uri, options, outside, path = KEYS[case]
+    uri, inside, outside, path = KEYS[case]
 
     def filled(each: dict[str, str]) -> dict[str, str]:
         return {name: value.replace("{at}", place.address) for name, value in each.items()}
 
     for name, value in filled(outside).items():
         monkeypatch.setenv(name, value)
-    store = Reader(uri, StorageOptions(filled(options)), retry=QUICK)
+    store = Reader(uri, StorageOptions(filled(inside)), retry=QUICK)
     assert store.get("x") is None
     assert place.asked[-1].path.startswith(path)
     asked = len(place.asked)

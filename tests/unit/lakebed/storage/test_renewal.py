@@ -84,12 +84,6 @@ def nothing_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
 
 
-@pytest.fixture
-def place() -> Iterator[Answering]:
-    with answering() as found:
-        yield found
-
-
 @pytest.fixture(params=["container", "machine", "web identity"])
 def way(request, monkeypatch, tmp_path) -> Iterator[tuple[Answering, Issuer, dict[str, str]]]:
     """Give credentials in one of the ways; return the options by which they are found."""

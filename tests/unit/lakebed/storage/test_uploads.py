@@ -1,7 +1,6 @@
 """Uploads that were never completed: where they can be seen, and what is said where they cannot."""
 
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,18 +9,12 @@ from lakebed.errors import StoreDenied, StoreUnavailable
 from lakebed.storage.aws.uploads import Unseen, client_settings, last_written
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from tests.support.answering import Answering, answering, error
+from tests.support.answering import Answering, error
 from tests.support.s3 import options
 from tests.support.stores import local
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture
-def place() -> Iterator[Answering]:
-    with answering() as found:
-        yield found
 
 
 def s3(place: Answering) -> Store:
