@@ -123,7 +123,7 @@ class Answers:
     )
     def process(self) -> Process:
         """Return what this process reports about itself."""
-        return self._on.live.process()
+        return replace(self._on.live.process(), table_uris=self._on.lake.table_uris)
 
     @route("pipelines/{name}", "One pipeline in full")
     def pipeline(self, name: str) -> PipelineDetail:

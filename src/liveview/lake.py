@@ -7,7 +7,7 @@ the configured address. With TLS, only the configured certificate is trusted.
 import http.client
 import re
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
@@ -33,6 +33,8 @@ ProgramName = Literal["blizzard", "penguin"]
 LARGEST = 64 << 20
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - to be asked, not bound
 """Wildcard listen addresses and the loopback address to connect to instead."""
+
+OTHER_LAKE = "a program with another configuration answers at {address}"
 
 Document = TypeVar("Document")
 _READERS: dict[type[Any], TypeAdapter[Any]] = {}
@@ -61,6 +63,15 @@ class Lake:
     """Why a program is not needed or cannot run."""
     options: str = ""
     """The options that name the configuration in a command."""
+
+    @property
+    def table_uris(self) -> list[str]:
+        """The tables of the configuration."""
+        return [one.table_uri for one in self.tables.values()]
+
+    def shares(self, table_uris: Iterable[str]) -> bool:
+        """Whether a program with these tables may run with the same configuration."""
+        return not set(self.table_uris).isdisjoint(table_uris)
 
     def pipelines_of(self, table: str) -> list[str]:
         """Return the pipelines that write to a table."""

@@ -239,6 +239,8 @@ class Process:
     started_at: str
     pipelines: dict[str, PartReport]
     tables: dict[str, PartReport]
+    table_uris: list[str] = field(default_factory=list)
+    """All tables of its configuration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

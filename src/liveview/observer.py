@@ -30,7 +30,7 @@ from liveview.followers import (
 )
 from liveview.headline import overview_of
 from liveview.history import ObservedTable, PipelineView, TableSize, committed_entries
-from liveview.lake import Lake, ProgramName, Unreachable
+from liveview.lake import OTHER_LAKE, Lake, ProgramName, Unreachable
 from liveview.live import Live
 from liveview.model import (
     DAY_SECS,
@@ -218,6 +218,8 @@ class Observer:
             return Unreachable(f"no answer at {address}")
         if isinstance(report, Process) and report.program != self._other:
             return Unreachable(f"another program answers at {address}")
+        if isinstance(report, Process) and not self.lake.shares(report.table_uris):
+            return Unreachable(OTHER_LAKE.format(address=address))
         return report
 
     def _answering(self) -> list[str]:

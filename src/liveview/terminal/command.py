@@ -21,7 +21,7 @@ from lakebed.terminal.call import Call, Output
 from lakebed.terminal.console import console, print_json
 from liveview.answer_cache import Patience
 from liveview.headline import overview_of
-from liveview.lake import Lake, ProgramName, lake_of
+from liveview.lake import OTHER_LAKE, Lake, ProgramName, Unreachable, lake_of
 from liveview.live import Live
 from liveview.model import Overview, Program
 from liveview.observer import Observer
@@ -136,9 +136,13 @@ class Feed:
         silent: list[Program] = []
         for name in get_args(ProgramName):
             answer = self._lake.ask(name, "/api/v1/overview", Overview, timeout=self._timeout)
-            if isinstance(answer, Overview):
+            if isinstance(answer, Unreachable):
+                silent.append(self._lake.unreachable(name, answer.note))
+            elif self._lake.shares(one.uri for one in answer.tables):
                 return ShownOverview(answer)
-            silent.append(self._lake.unreachable(name, answer.note))
+            else:
+                other = OTHER_LAKE.format(address=self._lake.addresses[name])
+                silent.append(self._lake.unreachable(name, other))
         found = self._own_observer().overview()
         return ShownOverview(overview_of(found.at, silent, found.pipelines, found.tables), NOBODY)
 

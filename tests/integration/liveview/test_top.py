@@ -89,6 +89,28 @@ def test_whichever_program_answers_is_asked(lake, ports, program, which):
     assert [each.name for each in seen.overview.pipelines] == ["orders", "clicks"]
 
 
+def test_a_program_with_another_configuration_at_the_address_is_not_taken_for_ours(tmp_path):
+    with reserved_pair() as (blizzard, penguin):
+        metrics = (
+            f"metrics: {{enabled: true, blizzard_address: '127.0.0.1:{blizzard}', "
+            f"penguin_address: '127.0.0.1:{penguin}'}}\n"
+        )
+        folders = [tmp_path / name for name in ("ours", "theirs")]
+        for folder in folders:
+            folder.mkdir()
+        ours, theirs = (LiveLake(folder, more=metrics) for folder in folders)
+        feed = feed_of(ours)
+        with theirs.served("penguin", port=penguin):
+            seen = feed()
+            with ours.served("blizzard", port=blizzard) as (pages, _site, _emit):
+                found = json.loads(pages.get("/api/v1/overview")[2])
+        feed.close()
+    assert seen.note == NOBODY
+    other = f"a program with another configuration answers at 127.0.0.1:{penguin}"
+    assert {one["name"]: one["note"] for one in found["programs"]}["penguin"] == other
+    assert {one.name: one.note for one in seen.overview.programs}["penguin"] == other
+
+
 def test_when_the_program_is_gone_the_watch_goes_on_without_it(lake, ports):
     feed = feed_of(lake)
     with lake.served(port=ports[0]):
