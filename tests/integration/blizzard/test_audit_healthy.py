@@ -43,9 +43,7 @@ def amounts(table: Path) -> dict[str, tuple[int, int]]:
 def desk(tmp_path) -> Desk:
     desk = Desk(tmp_path)
     for name, count in (("a", 5), ("b", 7)):
-        desk.landing.land(f"{name}.ndjson", count)
-        desk.blizzard()
-        desk.penguin()
+        desk.arrives(f"{name}.ndjson", count)
     return desk
 
 
@@ -143,9 +141,7 @@ def test_after_an_optimize_and_a_vacuum(desk):
     assert found.places.amounts[FilePlace.REMOVED_BY_OTHERS].rows == 12
     assert (found.by_others.files, found.by_others.rows, found.active.rows) == (1, 12, 12)
     assert [one.operation for one in found.others] == [*("OPTIMIZE", "VACUUM START", "VACUUM END")]
-    desk.landing.land("c.ndjson", 3)
-    desk.blizzard()
-    desk.penguin()
+    desk.arrives("c.ndjson", 3)
     assert amounts(desk.table) == {"in_table": (1, 3), "removed_by_others": (2, 12)}
 
 
@@ -159,9 +155,7 @@ def test_a_log_that_was_cleaned_up_is_told_and_not_taken_for_an_empty_one(desk):
     assert shown.exit_code == 0
     assert "the log's history begins with version 2: of that version and" in shown.output
     DeltaTable(str(desk.table)).optimize.compact()
-    desk.landing.land("c.ndjson", 3)
-    desk.blizzard()
-    desk.penguin()
+    desk.arrives("c.ndjson", 3)
     clean_up(desk.table)
     found = assert_balanced(desk.table)
     assert found.places.amounts[FilePlace.UNKNOWN].rows == found.unknown.rows == 12
@@ -219,9 +213,7 @@ def test_a_restore_that_takes_rows_and_brings_others_back_has_taken_all_of_them(
     damage = Damage(desk.table)
     (file,) = damage.added(1)
     damage.commit({"remove": {"path": file["path"], "dataChange": True}}, operation="DELETE")
-    desk.landing.land("c.ndjson", 9)
-    desk.blizzard()
-    desk.penguin()
+    desk.arrives("c.ndjson", 9)
     DeltaTable(str(desk.table)).restore(2)
     (restored,) = told(audited(desk.table))
     assert restored.startswith("rows_removed: version 5 (RESTORE of ")
@@ -291,9 +283,7 @@ def test_a_log_from_a_backup_that_is_replayed_or_forgotten(tmp_path):
     ):
         desk = Desk(tmp_path / order)
         for name, count in (("a", 5), ("b", 7)):
-            desk.landing.land(f"{name}.ndjson", count)
-            desk.blizzard()
-            desk.penguin()
+            desk.arrives(f"{name}.ndjson", count)
         Damage(desk.table).version_path(2).unlink()
         assert [one.kind for one in audited(desk.table).differences] == ["receipt_ahead"]
         assert desk.order(order, "--yes").exit_code == 0

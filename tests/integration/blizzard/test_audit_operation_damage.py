@@ -39,9 +39,7 @@ def test_a_file_that_is_set_aside_and_in_the_table_is_told(tmp_path, order, stat
 @pytest.mark.unbalanced("file_given_up_active")
 def test_a_file_that_gc_deleted_and_that_is_in_the_table_is_told(tmp_path):
     desk = Desk(tmp_path)
-    desk.landing.land("a.ndjson", 5)
-    desk.blizzard()
-    desk.penguin()
+    desk.arrives("a.ndjson", 5)
     desk.ends_well()
     first = min(desk.table.glob("*.parquet"))
     copy = first.with_name(f"{first.stem[:-4]}0000.parquet")

@@ -26,9 +26,7 @@ IN_WORDS = "name: the table has type string, the files have type long"
 def desk(tmp_path):
     """A table with rows, whose field `name` is declared as an integer from now on."""
     desk = Desk(tmp_path)
-    desk.landing.land("a.ndjson", 5)
-    desk.blizzard()
-    desk.penguin()
+    desk.arrives("a.ndjson", 5)
     desk.declare("name", "int64")
     desk.landing.write("b.ndjson", b'{"id": 1, "name": 7}\n')
     return desk
@@ -116,9 +114,7 @@ def test_of_a_table_without_a_file_nothing_is_foretold(tmp_path):
 def test_a_table_that_penguin_refuses_is_refused_at_the_start_in_its_words(tmp_path, declared):
     """A CHECK constraint, a default or a generated column: no file would ever be committed."""
     desk = Desk(tmp_path)
-    desk.landing.land("a.ndjson", 5)
-    desk.blizzard()
-    desk.penguin()
+    desk.arrives("a.ndjson", 5)
     if not declared:
         document = yaml.safe_load(desk.file.read_text())
         desk.file.write_text(yaml.safe_dump({**document, "schema": {"infer": True}}))

@@ -7,6 +7,9 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.rewrite.transaction import PromotionWaits
+from lakebed.deltalog import tables
+from lakebed.layout import log_version
+from tests.support.change_files import BOTH, write_changes
 from tests.support.erasures import FIELDS, Forgetful, landed
 from tests.support.retractions import overtaken
 
@@ -18,6 +21,13 @@ QUARANTINE = {"error_handling": {"on_bad_record": "quarantine"}}
 @pytest.fixture
 def desk(tmp_path):
     return landed(tmp_path)
+
+
+@pytest.fixture
+def changed(desk):
+    """Files of the change data feed hold rows, too: they are history, not garbage."""
+    write_changes(desk.table, [{"id": 1, "user": "x"}])
+    return desk
 
 
 def vacuum(desk):
@@ -220,3 +230,32 @@ def test_rows_that_say_where_they_came_from_are_known(tmp_path):
     left = desk.held(X)
     assert sum(one.rows for one in left.sources) == 4
     assert (left.sources_unknown, left.possible_sources) == (0, ())
+
+
+def test_they_are_told_as_history_that_a_vacuum_deletes(changed):
+    """Also after a checkpoint, which does not have them, and beside what no version names."""
+    sink, version = changed.settings.sink, changed.table / log_version(changed.version)
+    committed = datetime.fromtimestamp(version.stat().st_mtime, UTC)
+    until = committed + tables.file_retention(sink.table_uri, sink.storage_options)
+    left = [one for one in changed.held(X).data_files if one.path in BOTH]
+    assert {(one.path, one.rows, one.why) for one in left} == {(p, 1, "changes") for p in BOTH}
+    for one in left:
+        assert abs(one.deleted_from - until) < timedelta(seconds=1)
+    shown = " ".join(changed.cli("erase", "--where", X).output.split())
+    assert "2 data files of the change data feed, read through it until VACUUM deletes" in shown
+    assert "not named by the Delta log" not in shown
+    DeltaTable(str(changed.table)).create_checkpoint()
+    changed.land("e.ndjson", {"id": 8, "user": "y"})
+    changed.ingest()
+    (changed.table / "dU/cdc-1.parquet").write_bytes((changed.table / BOTH[1]).read_bytes())
+    found = {one.path: one.why for one in changed.held(X).data_files}
+    assert found == {**dict.fromkeys(BOTH, "changes"), "dU/cdc-1.parquet": "unnamed"}
+
+
+def test_gc_deletes_none_of_them_and_does_not_call_them_unnamed(changed):
+    (found,) = [changed.said("gc", "--delete", "--older-than", "0m")]
+    assert found["left_alone"] == 0
+    assert all((changed.table / path).exists() for path in BOTH)
+    DeltaTable(str(changed.table)).create_checkpoint()
+    changed.said("gc", "--delete", "--older-than", "0m")
+    assert all((changed.table / path).exists() for path in BOTH)

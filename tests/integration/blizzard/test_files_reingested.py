@@ -125,9 +125,7 @@ def test_the_part_of_a_given_up_file_is_counted_beside_what_is_read_whole(
     assert desk.cli("dlq", "discard", NAME, "--yes").exit_code == 0
     text = desk.file.read_text()
     desk.file.write_text(text.replace('landing"\n', 'landing"\n  on_change: reingest\n', 1))
-    desk.landing.land(NAME, 5)
-    desk.blizzard()
-    desk.penguin()
+    desk.arrives(NAME, 5)
 
     found = counted(desk)
     assert found["rows"] == len(ids(desk))
@@ -166,6 +164,21 @@ def test_bad_lines_are_told_with_the_content_that_they_are_of(tmp_path: Path) ->
     assert found["quarantined_lines"] == 3
 
 
+def test_bad_lines_of_rows_that_a_repair_took_out_are_counted(tmp_path: Path) -> None:
+    desk = reingesting(tmp_path)
+    desk.land("a.ndjson", BAD, {"id": 1})
+    desk.ingest()
+    (lost,) = desk.active
+    (desk.table / lost).unlink()
+    done = desk.order("fsck", "--repair", "--yes")
+    assert done.exit_code == 0, done.output
+
+    (row,) = told(desk, "files", "a.ndjson")
+    assert (row["state"], row["quarantined_lines"]) == ("removed", 1)
+    found = counted(desk)
+    assert (found["rows"], found["quarantined_lines"]) == (0, 1)
+
+
 def test_bad_lines_of_what_was_not_put_in_place_are_counted(tmp_path: Path) -> None:
     desk = reingesting(tmp_path, on_change="error")
     desk.land("a.ndjson", {"id": 1})
@@ -180,21 +193,6 @@ def test_bad_lines_of_what_was_not_put_in_place_are_counted(tmp_path: Path) -> N
 
     found = counted(desk)
     assert (found["rows"], found["quarantined_lines"]) == (2, 1)
-
-
-def test_bad_lines_of_rows_that_a_repair_took_out_are_counted(tmp_path: Path) -> None:
-    desk = reingesting(tmp_path)
-    desk.land("a.ndjson", BAD, {"id": 1})
-    desk.ingest()
-    (lost,) = desk.active
-    (desk.table / lost).unlink()
-    done = desk.order("fsck", "--repair", "--yes")
-    assert done.exit_code == 0, done.output
-
-    (row,) = told(desk, "files", "a.ndjson")
-    assert (row["state"], row["quarantined_lines"]) == ("removed", 1)
-    found = counted(desk)
-    assert (found["rows"], found["quarantined_lines"]) == (0, 1)
 
 
 def checked(desk: Desk) -> tuple[int, str]:
@@ -227,20 +225,27 @@ def test_rows_that_were_given_up_are_not_in_the_table_until_they_are_read_again(
     assert (code, " is complete: " in told) == (0, True), told
 
 
-def test_rows_that_wait_for_a_redo_are_not_in_the_table(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["redo", "restore"])
+def test_rows_that_wait_for_a_redo_are_not_in_the_table_unless_a_restore_puts_them_back(
+    tmp_path: Path, way: str
+) -> None:
     desk = Desk(tmp_path / "both")
     for name in ("a.ndjson", "b.ndjson"):
-        desk.landing.land(name, 5)
-        desk.blizzard()
-        desk.penguin()
-    lost = DeltaTable(str(desk.table)).file_uris()[0]
-    Path(lost).unlink()
-    done = desk.order("fsck", "--repair", "--yes")
-    assert done.exit_code == 0, done.output
+        desk.arrives(name, 5)
+    lost = Path(DeltaTable(str(desk.table)).file_uris()[0])
+    kept, before = lost.read_bytes(), DeltaTable(str(desk.table)).version()
+    lost.unlink()
+    repaired = desk.order("fsck", "--repair", "--yes")
+    assert repaired.exit_code == 0, repaired.output
 
     code, told = checked(desk)
     assert code == 1, told
     assert "rows of 1 of 2 files were removed from the table" in told
+    if way == "restore":
+        lost.write_bytes(kept)
+        DeltaTable(str(desk.table)).restore(before)
+        assert checked(desk)[0] == 0
+        return
     why = desk.cli("why", "a.ndjson").stdout + desk.cli("why", "b.ndjson").stdout
     assert "ime travel" not in why
     assert " redo --file" in why
@@ -250,7 +255,7 @@ def test_rows_that_wait_for_a_redo_are_not_in_the_table(tmp_path: Path) -> None:
     assert (audit.exit_code, bool(re.search(waits, audit.stdout))) == (0, True), audit.stdout
     assert "discarded" not in audit.stdout
 
-    words = re.findall(r"blizzard (redo --held .*)", done.stdout)[-1]
+    words = re.findall(r"blizzard (redo --held .*)", repaired.stdout)[-1]
     done = desk.cli(*words.split())
     assert done.exit_code == 0, done.output
     assert "1 of 2 files is waiting to be read" in checked(desk)[1]
@@ -258,21 +263,4 @@ def test_rows_that_wait_for_a_redo_are_not_in_the_table(tmp_path: Path) -> None:
     desk.blizzard()
     assert "1 of 2 files is waiting to be committed" in checked(desk)[1]
     desk.penguin()
-    assert checked(desk)[0] == 0
-
-
-def test_a_file_that_a_restore_has_put_back_counts_again(tmp_path: Path) -> None:
-    desk = Desk(tmp_path / "both")
-    for name in ("a.ndjson", "b.ndjson"):
-        desk.landing.land(name, 5)
-        desk.blizzard()
-        desk.penguin()
-    lost = Path(DeltaTable(str(desk.table)).file_uris()[0])
-    kept = lost.read_bytes()
-    lost.unlink()
-    before = DeltaTable(str(desk.table)).version()
-    assert desk.order("fsck", "--repair", "--yes").exit_code == 0
-    assert checked(desk)[0] == 1
-    lost.write_bytes(kept)
-    DeltaTable(str(desk.table)).restore(before)
     assert checked(desk)[0] == 0

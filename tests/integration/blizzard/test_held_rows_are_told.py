@@ -10,9 +10,7 @@ from tests.support.desk import Desk
 def desk(tmp_path):
     """A table with 5 rows, and 4 rows more that it cannot hold."""
     desk = Desk(tmp_path)
-    desk.landing.land("a.ndjson", 5)
-    desk.blizzard()
-    desk.penguin()
+    desk.arrives("a.ndjson", 5)
     desk.declare("name", "int64")
     desk.landing.write("b.ndjson", b"".join(b'{"id": %d, "name": 7}\n' % n for n in range(4)))
     desk.blizzard()
@@ -136,9 +134,7 @@ def test_what_was_discarded_of_earlier_content_is_not_said_of_the_new(tmp_path, 
     assert desk.order("discard", held, "--yes").exit_code == 0
     (before,) = told(desk.cli("why", "b.ndjson", "--output", "json"))
     assert before["state"] == "discarded"
-    desk.landing.land("b.ndjson", 7)
-    desk.blizzard()
-    desk.penguin()
+    desk.arrives("b.ndjson", 7)
     (after,) = told(desk.cli("why", "b.ndjson", "--output", "json"))
     assert (after["state"], after["read_before"]) == ("in_table", [])
     (counts,) = told(desk.cli("files", "--output", "json"))

@@ -433,3 +433,51 @@ def test_a_journal_is_not_replaced_while_a_blizzard_writes_it(desk, writes):
     turn.give_back(keep=True)
     done = desk.run("journal", "new", "--from", "default", "--yes", config=config)
     assert done.exit_code == 0
+
+
+@pytest.fixture
+def failed_once(tmp_path: Path) -> Desk:
+    """A pipeline that commits inline, and of which one file failed."""
+    desk = Desk(tmp_path, sink="commit: inline")
+    put(desk.landing, "bad.ndjson", b"{nope\n")
+    a_past(desk, 2)
+    return desk
+
+
+def test_files_and_dlq_say_what_a_start_would_be_refused_for(failed_once: Desk) -> None:
+    config = renamed(failed_once)
+
+    for arguments in (("files", "--check"), ("files",), ("dlq", "list")):
+        done = failed_once.run(*arguments, config=config)
+        said = " ".join(done.output.split())
+        assert done.exit_code == 1, arguments
+        assert "pipeline 'default' of this table already reads" in said, arguments
+        assert "waiting to be read" not in said
+        assert "no failures" not in said
+
+
+def test_what_the_earlier_journal_had_read_is_in_the_table(failed_once: Desk) -> None:
+    config = renamed(failed_once)
+    assert (
+        failed_once.run("journal", "new", "--from", "default", "--yes", config=config).exit_code
+        == 0
+    )
+
+    (found,) = told(failed_once.run("files", "--output", "json", config=config))
+    (day,) = found["groups"]
+    assert (day["in_table"], day["failed"], day["journaled"]) == (2, 1, 0)
+    assert (day["uncounted"], day["rows"]) == (2, 0)
+    assert "penguin" not in day["sentence"]
+    listed = " ".join(failed_once.run("dlq", "list", config=config).output.split())
+    assert "1 file failed under the earlier journal and is not listed here" in listed
+    assert "no failures under this journal" in listed
+
+    (failed_once.landing / "bad.ndjson").unlink()
+    put(failed_once.landing, "bad.ndjson", b'{"id": 9, "name": "x"}\n')
+    assert step(failed_once, "later", run="again")
+    failed_once.commit()
+    (found,) = told(failed_once.run("files", "--output", "json", config=config))
+    (day,) = found["groups"]
+    assert (day["complete"], day["rows"], day["uncounted"]) == (True, 1, 2)
+    assert "1 row (2 read under an earlier journal, which counted their rows)" in day["sentence"]
+    assert "earlier journal" not in failed_once.run("dlq", "list", config=config).output

@@ -98,18 +98,20 @@ def some_files(tmp_path_factory) -> Any:
     return crowded(tmp_path_factory.mktemp("some"), files=2)
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["--dry-run", "files", "trace --where id=1", "erase --where id=1", "retract 0.ndjson"],
-)
 @pytest.mark.parametrize("output", ["text", "json"])
-def test_a_look_is_shown_to_a_person_at_a_terminal_alone(some_files, terminal, command, output):
-    with pytest.raises(SystemExit), redirect_stderr(terminal):
-        app([*command.split(), "-c", str(some_files.file), "--output", output])
-    # The cursor is hidden as long as a line is drawn again and again, and is there at the end.
-    drawn = terminal.getvalue()
-    assert ("\x1b[?25l" in drawn) is (output == "text")
-    assert drawn.rfind("\x1b[?25h") >= drawn.rfind("\x1b[?25l")
+def test_a_look_is_shown_to_a_person_at_a_terminal_alone(some_files, terminal, output):
+    for command in (
+        *("--dry-run", "files", "retract 0.ndjson"),
+        *("trace --where id=1", "erase --where id=1"),
+    ):
+        with pytest.raises(SystemExit), redirect_stderr(terminal):
+            app([*command.split(), "-c", str(some_files.file), "--output", output])
+        # The cursor is hidden as long as a line is drawn again and again, and is there at the end.
+        drawn = terminal.getvalue()
+        assert ("\x1b[?25l" in drawn) is (output == "text"), command
+        assert drawn.rfind("\x1b[?25h") >= drawn.rfind("\x1b[?25l"), command
+        terminal.seek(0)
+        terminal.truncate()
 
 
 def test_init_shows_that_it_reads(monkeypatch, terminal):

@@ -21,9 +21,7 @@ class Case(Desk):
         self.first = [row["id"] for row in self.landing.land("a.ndjson", 5)]
         self.blizzard()
         self.penguin()
-        self.landing.land("b.ndjson", 5)
-        self.blizzard()
-        self.penguin()
+        self.arrives("b.ndjson", 5)
         self.lost = min(self.table.glob("*.parquet"))
         self.body = self.lost.read_bytes()
         self.whole = self.delta.version()

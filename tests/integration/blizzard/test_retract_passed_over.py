@@ -33,9 +33,7 @@ def ids(desk: Desk) -> list[Any]:
 def gone(tmp_path: Path) -> tuple[Desk, Path]:
     """A table with a part of a file that is gone since, which a run has noticed."""
     desk = Desk(tmp_path / "both")
-    desk.landing.land("a.ndjson", 3)
-    desk.blizzard()
-    desk.penguin()
+    desk.arrives("a.ndjson", 3)
     desk.landing.land(NAME, LINES)
     assert pipeline_of(replace(desk.settings, sizing=CUT), all_at(30)).step()
     desk.penguin()

@@ -228,8 +228,6 @@ def test_a_source_that_is_not_there_is_named_where_a_name_is_looked_up(tmp_path)
 
 def test_an_audit_that_cannot_count_a_source_cannot_tell(tmp_path):
     desk = Desk(tmp_path / "both")
-    desk.landing.land("a.ndjson", 1)
-    desk.blizzard()
-    desk.penguin()
+    desk.arrives("a.ndjson", 1)
     desk.landing.folder.rename(tmp_path / "gone")
     assert desk.cli("audit").exit_code == 2

@@ -25,9 +25,7 @@ def short(command: str) -> str:
 def three_commits(folder: Path) -> Desk:
     desk = Desk(folder)
     for name in "abc":
-        desk.landing.land(f"{name}.ndjson", 3)
-        desk.blizzard()
-        desk.penguin()
+        desk.arrives(f"{name}.ndjson", 3)
     return desk
 
 
