@@ -94,13 +94,14 @@ def present_columns(
         schema = schema.with_rescued()
     schema = schema.with_provenance(settings.provenance)
     declared = {path for path, _field in walk(settings.schema.fields)}
+    taken = {one.name.casefold() for one in (*own.fields, *schema.fields)} | {RESCUED}
     return PresentColumns(
         schema=schema,
         last=last,
         columns=tuple(_columns(settings, schema, declared, first)),
         homeless=(
-            *_homeless(own, books.placed("rescued"), dropped=False),
-            *_homeless(own, books.placed("dropped"), dropped=True),
+            *_homeless(own, taken, books.placed("rescued"), dropped=False),
+            *_homeless(own, taken, books.placed("dropped"), dropped=True),
         ),
     )
 
@@ -143,11 +144,13 @@ def _outline(one: Field) -> str:
     return one.shown
 
 
-def _homeless(schema: Schema, counts: Counter[str], *, dropped: bool) -> Iterator[Homeless]:
+def _homeless(
+    schema: Schema, taken: set[str], counts: Counter[str], *, dropped: bool
+) -> Iterator[Homeless]:
     known = dict(walk(schema.fields))
     for path, values in counts.most_common():
         column = known.get(path)
-        line, inside = _declaration(path, column, {one.name.casefold() for one in schema.fields})
+        line, inside = _declaration(path, column, taken)
         yield Homeless(
             path=path,
             values=values,
@@ -159,7 +162,10 @@ def _homeless(schema: Schema, counts: Counter[str], *, dropped: bool) -> Iterato
 
 
 def _declaration(path: str, column: Field | None, taken: set[str]) -> tuple[str | None, str | None]:
-    """Return the line that declares a JSON text column for a path, and its parent column."""
+    """Return the line that declares a JSON text column for a path, and its parent column.
+
+    A top-level column gets a name that is not taken yet.
+    """
     members = steps(path)
     name = members[-1] if members else None
     if not isinstance(name, str) or not name:
@@ -171,10 +177,15 @@ def _declaration(path: str, column: Field | None, taken: set[str]) -> tuple[str 
         free, reading = f"{'_'.join(map(str, members))}_json", tuple(map(str, members))
         if free.casefold() in taken or not is_column_name(free):
             return None, None
+        taken.add(free.casefold())
         return _line(free, reading), None
-    fits = is_column_name(name) and (len(members) > 1 or name.casefold() not in taken)
-    plain = name if fits else f"{allowed_name(name)}_json"
     above = _above(path, members)
+    fits = is_column_name(name) and (above is not None or name.casefold() not in taken)
+    plain = name if fits else f"{allowed_name(name)}_json"
+    if above is None:
+        if plain.casefold() in taken:
+            return None, None
+        taken.add(plain.casefold())
     return _line(plain, () if plain == name else (name,)), above
 
 

@@ -126,6 +126,23 @@ def test_what_is_rescued_is_counted_with_the_line_that_gives_it_a_column(tmp_pat
     assert [new["price"], new["ID_json"], new["user"]] == ["1.5", "7", {"id": None, "mail": '"x"'}]
 
 
+def test_every_line_that_is_offered_can_be_declared_with_the_others(tmp_path: Path) -> None:
+    schema = {"fields": [ID], "provenance": ["file"]}
+    desk = Table(tmp_path, schema)
+    record = {"id": 1, "_file": "f", "_rescued": "r", "a": 1, "A": 2, "a_json": 3}
+    desk.land("a.ndjson", record)
+    desk.ingest()
+    (row,) = told(desk.run("show", "--output", "json"))
+    lines = {one["path"]: one["line"] for one in row["without_column"]}
+    assert lines.keys() == record.keys() - {"id"}
+    offered = [yaml.safe_load(one) for one in lines.values() if one is not None]
+    assert len(offered) >= 4
+    desk.declared({**schema, "fields": [ID, *offered]})
+    desk.land("b.ndjson", record)
+    desk.ingest()
+    assert len(rows_of(desk)) == 2
+
+
 def test_what_is_left_out_is_counted_apart(tmp_path: Path) -> None:
     desk = Table(tmp_path, {"fields": [ID], "unknown_fields": "drop"})
     desk.land("a.ndjson", {"id": 1, "x": 1})
