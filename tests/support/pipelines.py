@@ -9,6 +9,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.model.stores import OpenReader, OpenStore
 from blizzard.pipeline import Pipeline
 from lakebed.clock import Clock
+from lakebed.polling import Stop, run_step
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit
 from tests.support.builders import PatientLog
@@ -45,4 +46,17 @@ def pipeline_of(
         # Whoever had the pipeline before is dead: a test has one life after the other.
         lease=lease(run_id, pipeline=settings.name, on=machine(alive=False)),
         pause=pause,
+    )
+
+
+def run_once(pipeline: Pipeline, emit: Emit) -> None:
+    """Run a step as a service does; one that fails is told and not tried again."""
+    run_step(
+        pipeline.step,
+        who="default",
+        stop=Stop(),
+        emit=emit,
+        once=True,
+        interval=lambda: 0.0,
+        max_tries=1,
     )

@@ -21,9 +21,9 @@ from openlineage.client.serde import Serde
 from blizzard.events import BatchStarted
 from blizzard.exports import LineageListener, Teller, dataset_of, fields_of
 from lakebed.errors import StoreUnavailable
-from lakebed.polling import Stop, run_step
 from lakebed.telemetry.events import StepFailed, StepFinished
 from tests.support.builders import NOON, Bench, ndjson, pipeline_settings, put, rows
+from tests.support.pipelines import run_once
 
 PRODUCER = "urn:blizzard-penguin:1.2.3"
 
@@ -46,15 +46,7 @@ class Told:
         self.pipeline.emit = self.pipeline._events.emit = self.listener
 
     def run(self) -> None:
-        run_step(
-            self.pipeline.step,
-            who="default",
-            stop=Stop(),
-            emit=self.listener,
-            once=True,
-            interval=lambda: 0.0,
-            max_tries=1,
-        )
+        run_once(self.pipeline, self.listener)
 
 
 @pytest.fixture

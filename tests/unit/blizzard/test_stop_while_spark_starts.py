@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 
 from blizzard.events import BatchStopped
 from blizzard.execute.runner import RunFailed, RunnerDied, RunStopped
-from blizzard.execute.spark.jvm import Archive, settle, unfinished
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.execute.spark.session import Jvm, _drop_jvm, start
 from blizzard.model.settings import BlizzardSettings, RollingPolicy, SparkSettings
@@ -24,6 +23,7 @@ from blizzard.service import Result, Service
 from lakebed.polling import Stop
 from lakebed.telemetry.events import Event, StepFailed
 from tests.support.builders import entries, ndjson, pipeline_settings, put, rows
+from tests.support.spark import archived
 
 LOCAL = SparkSettings(master="local[1]")
 Begin = Callable[[Stop], SparkSession]
@@ -109,10 +109,7 @@ def test_a_start_that_a_stop_ends_says_nothing_of_the_archive(
     tmp_path: Path, stopping: bool, launches: int
 ) -> None:
     """Otherwise it is given up, and Spark started once more without it."""
-    archive = Archive(path=tmp_path / "key.jsa")
-    part = unfinished(archive)
-    part.write_bytes(b"classes")
-    settle(archive, part)
+    archive = archived(tmp_path / "key.jsa")
     launched: list[str] = []
 
     def launch(master: str, *_how: Any) -> None:

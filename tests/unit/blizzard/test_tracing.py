@@ -8,10 +8,10 @@ import pytest
 from blizzard.events import BatchStarted, InferenceEnded, UnitReported, UnitsEnded
 from blizzard.exports import BatchTracer
 from lakebed.errors import StoreUnavailable
-from lakebed.polling import Stop, run_step
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
 from lakebed.telemetry.export import Span, TracedBatch
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
+from tests.support.pipelines import run_once
 
 
 @dataclass
@@ -32,15 +32,7 @@ class Traced:
         return self.at
 
     def run(self) -> None:
-        run_step(
-            self.pipeline.step,
-            who="default",
-            stop=Stop(),
-            emit=self.tracer,
-            once=True,
-            interval=lambda: 0.0,
-            max_tries=1,
-        )
+        run_once(self.pipeline, self.tracer)
 
     def named(self, name: str) -> Span:
         (found,) = (span for span in self.spans if span.name == name)

@@ -14,13 +14,14 @@ from typer.testing import CliRunner
 
 from blizzard.cli.app import app
 from blizzard.cli.surroundings import Surroundings
-from blizzard.execute.spark.jvm import Archive, settle, unfinished
+from blizzard.execute.spark.jvm import Archive
 from blizzard.execute.spark.session import Jvm, capped_master, local_cores, start
 from blizzard.model.settings import PipelineSettings, RollingPolicy, SparkSettings, UploadSettings
 from blizzard.model.work import TaskLimits, UnitOutcome, Work, WorkUnit
 from lakebed.types import ParquetCodec
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, source_settings
 from tests.support.runner import InProcessRunner, RunsOnly
+from tests.support.spark import archived
 from tests.support.waits import NotedStop
 
 ROLLING = RollingPolicy(
@@ -206,10 +207,7 @@ def test_workers_do_not_search_the_folder_they_are_started_in(builder):
 
 
 def test_a_jvm_that_does_not_start_with_the_archive_is_started_without(tmp_path, builder):
-    archive = Archive(path=tmp_path / "key.jsa")
-    part = unfinished(archive)
-    part.write_bytes(b"an archive")
-    settle(archive, part)
+    archive = archived(tmp_path / "key.jsa")
     tried: list[str] = []
 
     class Dies(Builder):

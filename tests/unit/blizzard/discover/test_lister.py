@@ -1,5 +1,7 @@
 """Looks at a source: what they cost, and that they find everything."""
 
+from typing import Any
+
 import pytest
 
 from blizzard.discover.finding import Reason
@@ -8,14 +10,21 @@ from lakebed.errors import StoreUnavailable
 from tests.support.builders import failure, record
 from tests.support.site import HOUR, QUICK, SECOND, Site, flat, taken
 
+
+def known(names: list[str], **given: Any) -> Site:
+    """Return a source whose files are all ingested, and that was looked at whole."""
+    site = Site(names, limits=QUICK, **given)
+    site.finish_all()
+    site.look()
+    return site
+
+
 # ------------------------------------------------------------------------------ quick looks
 
 
 def test_files_that_finish_in_another_order_than_their_names_are_found_quickly():
     """L07, L11."""
-    site = Site(flat(100), limits=QUICK)
-    site.finish_all()
-    site.look()
+    site = known(flat(100))
     site.arrive("00000105.ndjson")
     assert taken(site.look(later=10 * SECOND)) == ["00000105.ndjson"]
     site.finish("00000105.ndjson")
@@ -27,9 +36,7 @@ def test_files_that_finish_in_another_order_than_their_names_are_found_quickly()
 
 
 def test_an_arrival_is_looked_behind_until_the_late_window_has_passed():
-    site = Site(flat(1000), sweep_interval=10**6, poll_interval=3600, late_window=600, limits=QUICK)
-    site.finish_all()
-    site.look()
+    site = known(flat(1000), sweep_interval=10**6, poll_interval=3600, late_window=600)
     site.arrive("00001005.ndjson")
     site.look(later=SECOND)
     site.finish("00001005.ndjson")
@@ -49,9 +56,7 @@ def test_an_arrival_is_looked_behind_until_the_late_window_has_passed():
 
 def test_a_name_from_the_future_does_not_hide_what_comes_after_it():
     """L22, L11: names are compared with the journal, and a mark stands below every arrival."""
-    site = Site([*flat(100), "zzz.ndjson"], limits=QUICK)
-    site.finish_all()
-    site.look()
+    site = known([*flat(100), "zzz.ndjson"])
     site.arrive("00000100.ndjson")
     assert site.look(later=10 * SECOND).take == ()  # It sorts before the mark: a sweep finds it.
     assert taken(site.look(later=HOUR)) == ["00000100.ndjson"]
@@ -86,9 +91,7 @@ def test_new_folders_are_found_quickly_behind_the_last_one_at_every_level():
 
 def test_late_data_for_an_old_folder_is_found_by_the_next_sweep_and_its_folder_is_live_then():
     """L08."""
-    site = Site([f"date=2024-01-{day:02d}/x.ndjson" for day in range(1, 30)], limits=QUICK)
-    site.finish_all()
-    site.look()
+    site = known([f"date=2024-01-{day:02d}/x.ndjson" for day in range(1, 30)])
     site.arrive("date=2024-01-03/late.ndjson")
     assert site.look(later=10 * SECOND).take == ()
     finding = site.look(later=HOUR)
@@ -103,9 +106,7 @@ def test_late_data_for_an_old_folder_is_found_by_the_next_sweep_and_its_folder_i
 def test_files_beside_folders_are_found():
     """L19: before, between and after them."""
     folders = [f"d{day:02d}/x.ndjson" for day in range(1, 30)]
-    site = Site(folders, limits=QUICK)
-    site.finish_all()
-    site.look()
+    site = known(folders)
     beside = ["a.ndjson", "d05.ndjson", "z.ndjson"]
     site.arrive(*beside)
     first = taken(site.look(later=10 * SECOND))
@@ -118,9 +119,7 @@ def test_files_beside_folders_are_found():
 
 def test_files_that_wait_are_listed_until_they_are_done():
     """L11: a mark stays below the first one that is not done, however long that takes."""
-    site = Site(flat(50), sweep_interval=10**7, poll_interval=10**6, limits=QUICK)
-    site.finish_all()
-    site.look()
+    site = known(flat(50), sweep_interval=10**7, poll_interval=10**6)
     site.arrive("00000060.ndjson", "00000070.ndjson")
     for _ in range(5):
         assert taken(site.look(later=HOUR)) == ["00000060.ndjson", "00000070.ndjson"]
@@ -217,9 +216,7 @@ def test_an_overwritten_file_is_noticed_by_sweeps_and_by_every_look_until_somebo
 @pytest.mark.parametrize("sweep", [True, False])
 def test_a_listing_that_breaks_off_fails_whole_and_moves_no_mark(sweep):
     """L10."""
-    site = Site(flat(100), limits=QUICK)
-    site.finish_all()
-    site.look()
+    site = known(flat(100))
     before = site.lister._cursor
     site.arrive("00000200.ndjson", "00000201.ndjson")
     site.bucket.breaks_after = 1

@@ -4,6 +4,7 @@ import threading
 import tracemalloc
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,13 @@ from tests.support.builders import NOON
 from tests.support.site import HOUR, QUICK, SECOND, Backlog, Site, flat, taken
 
 
+def known(names: list[str], **given: Any) -> Site:
+    """Return a source whose files are all ingested."""
+    site = Site(names, **given)
+    site.finish_all()
+    return site
+
+
 def by_day(count: int) -> list[str]:
     return [
         f"date={2000 + day // 300}-{day % 300:03d}/{number:08d}.ndjson"
@@ -31,8 +39,7 @@ def by_day(count: int) -> list[str]:
 
 def idle_poll(names: list[str]) -> tuple[dict[str, int], dict[str, int], int]:
     """Return the requests to source and table and the peak of memory of a poll with nothing new."""
-    site = Site(names)
-    site.finish_all()
+    site = known(names)
     assert site.look().take == ()
     site.bucket.requests.clear()
     site.table.requests.clear()
@@ -96,8 +103,7 @@ def test_a_look_that_fills_a_batch_lists_no_more_than_its_page():
 
 
 def test_a_sweep_of_a_long_history_reads_the_known_names_once_in_large_pieces():
-    site = Site(flat(20_000))
-    site.finish_all()
+    site = known(flat(20_000))
     site.table.requests.clear()
     assert site.look().take == ()
     assert site.bucket.requests == {"list": 20}
@@ -105,8 +111,7 @@ def test_a_sweep_of_a_long_history_reads_the_known_names_once_in_large_pieces():
 
 
 def test_a_new_file_costs_a_few_blocks_of_the_known_names_and_no_sweep():
-    site = Site(flat(20_000))
-    site.finish_all()
+    site = known(flat(20_000))
     site.look()
     site.table.requests.clear()
     site.bucket.requests.clear()
@@ -140,8 +145,7 @@ def test_many_live_folders_are_swept_rather_than_listed_one_by_one():
 
 
 def test_a_small_source_is_always_looked_at_whole():
-    site = Site(["a/1.ndjson", "z/1.ndjson"])
-    site.finish_all()
+    site = known(["a/1.ndjson", "z/1.ndjson"])
     site.look()
     site.arrive("a/0.ndjson")
     assert taken(site.look(later=10 * SECOND)) == ["a/0.ndjson"]
@@ -319,8 +323,7 @@ def test_a_sweep_compares_no_more_than_its_horizon_and_does_not_list_on_in_what_
 
 def test_the_clock_of_the_store_makes_no_difference_to_what_is_found():
     """L22."""
-    site = Site(flat(100), limits=QUICK)
-    site.finish_all()
+    site = known(flat(100), limits=QUICK)
     for skew in (-24 * HOUR, 24 * HOUR):
         name = f"{200 + len(site.bucket.names):08d}.ndjson"
         site.bucket.add(name, modified=site.now + skew)

@@ -20,13 +20,12 @@ from blizzard.execute.spark.jvm import (
     java_options,
     on_standard_error,
     require_files,
-    settle,
-    unfinished,
 )
 from blizzard.execute.spark.session import LOG_SETTINGS, did_not_start
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.events import Level
 from tests.support.processes import printed
+from tests.support.spark import archived
 from tests.unit.blizzard.config.test_settings_reach_the_work import written
 
 NOISE, WARNING, ERROR = Severity.NOISE, Severity.WARNING, Severity.ERROR
@@ -185,15 +184,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Archive:
-    return Archive(path=tmp_path / "cache/blizzard/jvm/key.jsa")
-
-
-def made(archive: Archive) -> Archive:
-    archive.path.parent.mkdir(parents=True, exist_ok=True)
-    part = unfinished(archive)
-    part.write_bytes(b"an archive")
-    settle(archive, part)
-    return archive
+    return archived(tmp_path / "cache/blizzard/jvm/key.jsa")
 
 
 @pytest.mark.parametrize("changed", ["spark/jars/spark-core.jar", "java/lib/modules"])
@@ -211,16 +202,12 @@ def test_a_cache_the_jvm_cannot_name_is_not_used(spark_home, environ, cache):
 @pytest.mark.parametrize("body", [b"", b"an arch", b"an archive and more"])
 def test_one_that_is_not_as_long_as_it_was_is_not_used(archive, body):
     """A JVM that maps an archive which was cut short dies of it."""
-    made(archive).path.write_bytes(body)
+    archive.path.write_bytes(body)
     assert str(archive.path) not in java_options(users="", archive=archive, log_settings=LOG)
 
 
 def test_it_appears_whole(archive):
-    archive.path.parent.mkdir(parents=True)
-    part = unfinished(archive)
-    part.write_bytes(b"all of it")
-    settle(archive, part)
-    assert archive.path.read_bytes() == b"all of it"
+    assert archive.path.read_bytes() == b"an archive"
     assert archive.there
     names = sorted(file.name for file in archive.path.parent.iterdir())
     assert names == ["key.jsa", "key.seal"]
@@ -236,13 +223,11 @@ def test_a_collector_of_the_users_choice_replaces_ours():
     "users", ["-Xshare:off", "-XX:SharedArchiveFile=mine.jsa", "-XX:ArchiveClassesAtExit=mine.jsa"]
 )
 def test_a_user_who_speaks_of_archives_is_left_alone(archive, users):
-    assert str(archive.path) not in java_options(
-        users=users, archive=made(archive), log_settings=LOG
-    )
+    assert str(archive.path) not in java_options(users=users, archive=archive, log_settings=LOG)
 
 
 def test_a_home_with_a_space_in_its_name_is_one_option(tmp_path):
-    archive = made(Archive(path=tmp_path / "my cache/key.jsa"))
+    archive = archived(tmp_path / "my cache/key.jsa")
     options = java_options(users="", archive=archive, log_settings=LOG)
     assert f'"-XX:SharedArchiveFile={archive.path}"' in options
 

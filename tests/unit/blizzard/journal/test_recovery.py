@@ -136,6 +136,14 @@ def test_names_that_move_to_a_segment_while_they_are_asked_for_stay_known():
         assert asks(f"default:{number:06d}-0.ndjson").finished is not None, number
 
 
+@pytest.fixture
+def store() -> Bucket:
+    """Return the store of a journal of 25 entries."""
+    store = Bucket()
+    grow(opened(store), 25)
+    return store
+
+
 GARBAGE = [b"", b"{", b"\0" * 64, b'{"sequence": 3}']
 
 
@@ -144,10 +152,8 @@ def derived(store: Bucket) -> list[str]:
 
 
 @pytest.mark.parametrize("body", [*GARBAGE, None])
-def test_whatever_is_derived_and_damaged_or_missing_is_built_again_from_the_entries(body):
+def test_whatever_is_derived_and_damaged_or_missing_is_built_again_from_the_entries(store, body):
     """D05: the snapshot, a segment, its index."""
-    store = Bucket()
-    grow(opened(store), 25)
     truth = from_entries(store)
     for name in derived(store):
         kept = store.bodies.pop(name)
@@ -157,10 +163,8 @@ def test_whatever_is_derived_and_damaged_or_missing_is_built_again_from_the_entr
         store.bodies[name] = kept
 
 
-def test_a_name_that_no_entry_has_is_unknown_though_its_segment_is_damaged():
+def test_a_name_that_no_entry_has_is_unknown_though_its_segment_is_damaged(store):
     """D05: what was built again is asked, not the segments of before."""
-    store = Bucket()
-    grow(opened(store), 25)
     known = KnownSources(read_ledger(store, "default"))
     for name in [name for name in store.names if name.endswith(".names")]:
         store.bodies[name] = b"\0" * len(store.bodies[name])
@@ -168,10 +172,8 @@ def test_a_name_that_no_entry_has_is_unknown_though_its_segment_is_damaged():
     assert known("default:000019-0.ndjson").finished is not None
 
 
-def test_a_single_wrong_byte_in_what_is_derived_is_noticed():
+def test_a_single_wrong_byte_in_what_is_derived_is_noticed(store):
     """D05."""
-    store = Bucket()
-    grow(opened(store), 25)
     truth = from_entries(store)
     for name in derived(store):
         kept = store.bodies[name]
@@ -192,10 +194,8 @@ def _known_after_all(store: Bucket) -> dict[str, Any]:
         return state(journal.ledger, store)
 
 
-def test_a_damaged_entry_is_named_in_the_tail_and_when_everything_has_to_be_read():
+def test_a_damaged_entry_is_named_in_the_tail_and_when_everything_has_to_be_read(store):
     """D05: a lost snapshot does not make anything start fresh."""
-    store = Bucket()
-    grow(opened(store), 25)
     path = layout.journal_entry("default", 23)
     kept = store.bodies[path]
     for body in GARBAGE:
@@ -210,19 +210,15 @@ def test_a_damaged_entry_is_named_in_the_tail_and_when_everything_has_to_be_read
         read_ledger(store, "default")
 
 
-def test_a_missing_entry_of_the_tail_is_a_gap():
+def test_a_missing_entry_of_the_tail_is_a_gap(store):
     """L21."""
-    store = Bucket()
-    grow(opened(store), 25)
     store.delete(layout.journal_entry("default", 23))
     with pytest.raises(DocumentUnreadable, match="entry 23 is missing"):
         read_ledger(store, "default")
 
 
-def test_a_journal_rolled_back_behind_its_snapshot_is_read_from_its_entries():
+def test_a_journal_rolled_back_behind_its_snapshot_is_read_from_its_entries(store):
     """L21: the snapshot is not believed, and nothing of what it alone knows is."""
-    store = Bucket()
-    grow(opened(store), 25)
     for number in range(18, 26):
         store.delete(layout.journal_entry("default", number))
     history = read_ledger(store, "default")

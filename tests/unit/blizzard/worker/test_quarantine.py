@@ -1,7 +1,6 @@
 """Bad lines that are set aside: what a unit writes, and what it says of it."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,12 +20,6 @@ from tests.support.stores import RefusesUploads
 from tests.support.units import Place, With
 
 ANY = QuarantineLimits()
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    (tmp_path / "in").mkdir()
-    return Place(tmp_path / "in", tmp_path / "table")
 
 
 def read(place: Place, **given: Any) -> UnitOutcome:

@@ -3,6 +3,7 @@
 import errno
 import gc
 import threading
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +21,7 @@ from lakebed.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable
 from lakebed.types import Codec
 from tests.support.builders import gz, listed, ndjson, put, rows
 from tests.support.stores import RefusesUploads
-from tests.support.units import BAD, With, failed
+from tests.support.units import BAD, Place, With, failed
 
 TINY_BUDGET = Sizing(decoded_budget=1)
 """Every file with rows is a large one."""
@@ -91,17 +92,21 @@ def test_an_upload_that_fails_leaves_the_files_of_other_outputs_alone(place):
     assert place.ids(outcome) == list(range(10, 20))
 
 
-def test_the_last_upload_of_several_fails_all_sources_of_the_group(place):
-    """L03: rows that are in the store already are not named."""
+def last_refused(place: Place, error: LakeError, **given: Any) -> UnitOutcome:
+    """Run a unit of several files whose last upload is refused."""
     for number in range(4):
         put(place.source, f"{number}.ndjson", ndjson(rows(1000, number * 1000)))
-    refuses = RefusesUploads(place.table, StoreUnavailable("503"))
+    refuses = RefusesUploads(place.table, error)
     refuses.when = lambda _path, file: 3999 in pq.read_table(file).column("id").to_pylist()
-    outcome = place.run(
-        stores=lambda shared: With(shared, refuses),
-        rolling=RollingPolicy(file_size=10_000, row_group_size=10_000),
-    )
+    rolling = RollingPolicy(file_size=10_000, row_group_size=10_000)
+    outcome = place.run(stores=lambda shared: With(shared, refuses), rolling=rolling, **given)
     assert len(refuses.tried) > 1
+    return outcome
+
+
+def test_the_last_upload_of_several_fails_all_sources_of_the_group(place):
+    """L03: rows that are in the store already are not named."""
+    outcome = last_refused(place, StoreUnavailable("503"))
     assert outcome.files == ()
     assert set(failed(outcome).values()) == {(FailureStage.UPLOAD, "store_unavailable")}
     assert all(each.failure and each.failure.retryable for each in outcome.sources)
@@ -110,16 +115,7 @@ def test_the_last_upload_of_several_fails_all_sources_of_the_group(place):
 @pytest.mark.parametrize("outbox", [None, "default"])
 def test_a_full_store_keeps_nothing_of_what_was_written_in_vain(place, outbox):
     """The next try needs the room."""
-    for number in range(4):
-        put(place.source, f"{number}.ndjson", ndjson(rows(1000, number * 1000)))
-    full = RefusesUploads(place.table, StoreFull("no space is left"))
-    full.when = lambda _path, file: 3999 in pq.read_table(file).column("id").to_pylist()
-    outcome = place.run(
-        stores=lambda shared: With(shared, full),
-        rolling=RollingPolicy(file_size=10_000, row_group_size=10_000),
-        outbox=outbox,
-    )
-    assert len(full.tried) > 1
+    outcome = last_refused(place, StoreFull("no space is left"), outbox=outbox)
     assert outcome.sink_full is not None
     assert [each for each in place.table.rglob("*") if each.is_file()] == []
 
