@@ -41,14 +41,6 @@ class OpenTable(Desk):
         document = yaml.safe_load(self.file.read_text())
         self.file.write_text(yaml.safe_dump(document | {"schema": schema}))
 
-    def land(self, name: str, *records: Any) -> None:
-        lines = (each if isinstance(each, str) else json.dumps(each) for each in records)
-        self.landing.write(name, "".join(line + "\n" for line in lines).encode())
-
-    def ingest(self) -> None:
-        self.blizzard()
-        self.penguin()
-
     def rows(self) -> list[dict[str, Any]]:
         found = DeltaTable(str(self.table)).to_pyarrow_table().to_pylist()
         return sorted(found, key=str)

@@ -1,6 +1,5 @@
 """A table with values in `_rescued`, and the promotion of a column from there."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,16 +54,6 @@ class Rescued(Desk):
             "tables": {"t": {"table_uri": str(self.table), **table}},
         }
         self.file.write_text(yaml.safe_dump(document))
-
-    def land(self, name: str, *records: Any) -> None:
-        """Write a source file; a text is a line as it is."""
-        lines = (each if isinstance(each, str) else json.dumps(each) for each in records)
-        self.landing.write(name, "".join(line + "\n" for line in lines).encode())
-
-    def ingest(self) -> None:
-        """Run both programs once."""
-        self.blizzard()
-        self.penguin()
 
     def promote(
         self, field: str, kind: str | None = None, **around: Any

@@ -179,18 +179,6 @@ def test_the_readmes_one_file_works_for_both_programs(used: Path):
     assert {str(day) for day in found["date"]} == {"2024-01-01"}
 
 
-def test_the_readmes_one_file_serves_metrics_of_both(tmp_path: Path):
-    """HOLES W31: with metrics on, nobody takes the other's port."""
-    (body,) = re.findall(r"```yaml\n(# pipeline\.yaml.*?)```", PAGES["README.md"], re.DOTALL)
-    file = tmp_path / "pipeline.yaml"
-    for address in ("", '  address: "0.0.0.0:9091"\n'):
-        file.write_text(f"{body}metrics:\n  enabled: true\n{address}")
-        mine = blizzard.config.load.load([file], [], {}).metrics_address
-        other = penguin.config.load.load([file], [], {}).metrics_address
-        assert (mine or "").endswith(":9090")
-        assert (other or "").endswith(":9091")
-
-
 def test_there_are_commands_on_the_pages():
     assert len(TYPED) > 40
     assert {each.program for each in TYPED} == set(APPS)

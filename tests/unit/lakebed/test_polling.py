@@ -238,22 +238,23 @@ def test_a_wait_is_never_longer_than_the_limit_nor_shorter_than_half(failures, c
     assert full / 2 <= backoff.wait(failures, lambda: chance) <= full
 
 
-def test_an_error_says_itself_whether_trying_again_can_help():
-    assert can_help(StoreUnavailable("x"))
-    assert can_help(StoreFull("x"))
-    assert not can_help(StoreDenied("x"))
-    assert not can_help(ConfigInvalid(["x"]))
-
-
-def test_an_error_nobody_knows_is_tried_again():
-    assert can_help(RuntimeError("x"))
-
-
-def test_what_an_operator_may_mend_is_waited_for_and_what_only_a_restart_mends_is_not():
-    assert may_mend(StoreDenied("x"))
-    assert may_mend(ObjectMissing("x"))
-    assert not may_mend(ConfigInvalid(["x"]))
-    assert not may_mend(JournalConflict("x"))
+@pytest.mark.parametrize(
+    ("error", "again", "mends"),
+    [
+        (StoreUnavailable("x"), True, None),
+        (StoreFull("x"), True, None),
+        (RuntimeError("x"), True, None),
+        (StoreDenied("x"), False, True),
+        (ObjectMissing("x"), False, True),
+        (ConfigInvalid(["x"]), False, False),
+        (JournalConflict("x"), False, False),
+    ],
+    ids=lambda one: type(one).__name__ if isinstance(one, Exception) else str(one),
+)
+def test_an_error_says_itself_whether_trying_again_can_help_or_an_operator(error, again, mends):
+    """Only a restart mends what neither does; one that nobody knows is tried again."""
+    assert can_help(error) is again
+    assert mends is None or may_mend(error) is mends
 
 
 def tried(*errors: Exception | None, tries: int = 3) -> tuple[int, list[float]]:

@@ -84,18 +84,25 @@ def test_both_names_of_the_table_must_mean_one_place(folder: Path) -> None:
     assert fault.startswith("sink.path: means the same as table_uri, but the two differ")
 
 
+DAY = "d=%Y, timestamp_field: "
+
+
 @pytest.mark.parametrize(
-    ("sink", "table", "agree"),
+    ("sink", "table", "differs"),
     [
-        ("a=%s/b=%s", "a=%s/b=%s", True),
-        ("a=%s", "a=%s/", True),
-        ("a=%s/b=%s", "b=%s/a=%s", False),
-        (None, "a=%s", False),
-        ("a=%s", None, True),
+        ("a=%s/b=%s", "a=%s/b=%s", None),
+        ("a=%s", "a=%s/", None),
+        ("a=%s/b=%s", "b=%s/a=%s", "partition_by"),
+        (None, "a=%s", "partition_by"),
+        ("a=%s", None, None),
+        (f"{DAY}ts", f"{DAY}ts", None),
+        (f"{DAY}ts", "d=%Y", None),
+        (f"{DAY}ts", f"{DAY}at", "partition_by.timestamp_field"),
+        ("d=%Y", f"{DAY}ts", "partition_by.timestamp_field"),
     ],
 )
-def test_sink_and_table_agree_on_the_partitions(
-    folder: Path, sink: str | None, table: str | None, agree: bool
+def test_sink_and_table_agree_on_the_partitions_and_the_field_that_gives_them(
+    folder: Path, sink: str | None, table: str | None, differs: str | None
 ) -> None:
     def by(template: str | None) -> str:
         return f"partition_by: {{prefix_template: {template}}}" if template else ""
@@ -103,41 +110,11 @@ def test_sink_and_table_agree_on_the_partitions(
     text = COMPLETE.replace("/table", "/table/, " + by(sink))
     text += f"tables: {{events: {{table_uri: 'file:///table', {by(table)}}}}}"
 
-    if agree:
+    if differs is None:
         assert load(folder, text).tables
     else:
-        assert faults(folder, text) == [
-            (
-                "tables.events.partition_by: differs from sink.partition_by, although both are "
-                "for the same table  (a.yaml:5)"
-            )
-        ]
-
-
-@pytest.mark.parametrize(
-    ("sink", "table", "agree"),
-    [("ts", "ts", True), ("ts", None, True), ("ts", "at", False), (None, "ts", False)],
-)
-def test_sink_and_table_agree_on_the_field_that_gives_the_partitions(
-    folder: Path, sink: str | None, table: str | None, agree: bool
-) -> None:
-    def by(field: str | None) -> str:
-        time = f", timestamp_field: {field}" if field else ""
-        return f"partition_by: {{prefix_template: d=%Y{time}}}"
-
-    text = COMPLETE.replace("/table", "/table, " + by(sink))
-    text += f"tables: {{events: {{table_uri: /table, {by(table)}}}}}"
-
-    if agree:
-        assert load(folder, text).tables
-    else:
-        key = "partition_by.timestamp_field"
-        assert faults(folder, text) == [
-            (
-                f"tables.events.{key}: differs from sink.{key}, although both are for the same "
-                "table  (a.yaml:5)"
-            )
-        ]
+        fault = f"tables.events.{differs}: differs from sink.{differs}, although both are for the"
+        assert faults(folder, text) == [f"{fault} same table  (a.yaml:5)"]
 
 
 def test_pipelines_of_one_table_may_tell_time_by_different_fields(folder: Path) -> None:

@@ -47,11 +47,6 @@ def test_a_row_group_of_nulls_does_not_take_the_bounds_of_the_others_away():
     assert facts_of(table, group=2) == {"c": ColumnStatistics(null_count=2, minimum=5, maximum=7)}
 
 
-def test_a_bound_holds_for_every_row_group():
-    table = pa.table({"c": [5, 1, 9, 3]})
-    assert facts_of(table, group=1) == {"c": ColumnStatistics(null_count=0, minimum=1, maximum=9)}
-
-
 def test_a_column_with_a_dot_in_its_name_is_no_nested_one():
     table = pa.table({"a.b": [1, 2], "a": pa.array([{"b": 7}, {"b": 8}])})
     assert facts_of(table) == {

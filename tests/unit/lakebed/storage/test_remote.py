@@ -139,23 +139,28 @@ def test_every_option_of_the_client_reaches_the_client(name):
     Reader("s3://bucket", StorageOptions({name: value}))
 
 
+GOOGLE_KEY = {"google_service_account_key": '{"private_key": "canary"}'}
+
+
 @pytest.mark.parametrize(
-    ("uri", "options", "reason"),
+    ("uri", "options", "says"),
     [
-        ("s3://b", {"AWS_REGOIN": "canary"}, "aws_regoin"),
+        ("s3://b", {"AWS_REGOIN": "canary"}, "AWS_REGOIN: unknown option; did you mean AWS_REGION"),
+        ("s3://b", {"endpont": "http://canary"}, "endpont: unknown option; did you mean endpoint"),
+        ("s3://b", {"AWS_QWERTZ": "canary"}, r"AWS_QWERTZ: unknown option \("),
+        ("s3://b", {"AWS_SKIP_SIGNATURE": "canary"}, "AWS_SKIP_SIGNATURE: invalid"),
         ("s3://b", {"aws_virtual_hosted_style_request": "canary"}, "boolean"),
-        ("s3://b", {"timeout": "canary"}, "Duration"),
-        ("gs://b", {"google_service_account_key": '{"private_key": "canary"}'}, "service account"),
+        ("s3://b", {"Timeout": "canary"}, "Timeout: invalid value.*Duration"),
+        ("gs://b", GOOGLE_KEY, "service account"),
         ("az://c", {}, "Account must be specified"),
-        ("az://c", {"azure_storage_account_name": "a", "account_key": "can ary"}, "az://c"),
+        ("az://c", {"azure_storage_account_name": "a", "account_key": "canary ary"}, "az://c"),
     ],
 )
-def test_options_that_a_store_cannot_use_are_a_fault_of_the_configuration(uri, options, reason):
-    """W17: the fault names the option, never its value."""
-    with pytest.raises(ConfigInvalid, match=reason) as invalid:
+def test_an_option_that_a_store_cannot_use_is_named_as_it_was_written(uri, options, says):
+    """HOLES W41, W17: a library names it in another spelling or not at all, or shows its value."""
+    with pytest.raises(ConfigInvalid, match=says) as invalid:
         Reader(uri, StorageOptions(options))
     assert "canary" not in str(invalid.value)
-    assert "can ary" not in str(invalid.value)
 
 
 # ------------------------------------------------------------------------------ what is said
@@ -239,26 +244,6 @@ def test_an_endpoint_that_is_no_url_is_a_fault_of_the_configuration(value, outsi
         monkeypatch.setenv("AWS_ENDPOINT_URL", value)
     with pytest.raises(ConfigInvalid, match=r"AWS_ENDPOINT.*: is not a URL; write http://"):
         Reader("s3://b", StorageOptions({} if outside else {"AWS_ENDPOINT": value}))
-
-
-@pytest.mark.parametrize(
-    ("uri", "options", "says"),
-    [
-        ("s3://b", {"AWS_REGOIN": "x"}, "AWS_REGOIN: unknown option; did you mean AWS_REGION\\?"),
-        ("s3://b", {"endpont": "http://h"}, "endpont: unknown option; did you mean endpoint\\?"),
-        ("s3://b", {"AWS_QWERTZ": "x"}, "AWS_QWERTZ: unknown option \\("),
-        (
-            "s3://b",
-            {"AWS_REGION": "eu", "AWS_SKIP_SIGNATURE": "perhaps"},
-            "AWS_SKIP_SIGNATURE: invalid",
-        ),
-        ("s3://b", {"AWS_REGION": "eu", "Timeout": "soon"}, "Timeout: invalid value"),
-    ],
-)
-def test_the_option_that_is_wrong_is_named_as_it_was_written(uri, options, says):
-    """HOLES W41: a library names it in another spelling, or not at all."""
-    with pytest.raises(ConfigInvalid, match=says):
-        Reader(uri, StorageOptions(options))
 
 
 @pytest.mark.parametrize("app", [blizzard, penguin])
