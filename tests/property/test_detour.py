@@ -81,7 +81,7 @@ class Refuses(Reader):
 @given(
     keys=st.sets(KEYS, max_size=12), page=st.integers(1, 4), after=st.sampled_from(["", "a", "b"])
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_every_good_name_is_listed_once_in_order_whatever_is_beside_it(
     keys: set[str], page: int, after: str
 ) -> None:

@@ -58,7 +58,7 @@ def as_read(bound: object, kind: pa.DataType) -> object:
     return bound
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(COLUMNS, st.integers(1, 4))
 @example((pa.string(), [TOP * 40]), 1)
 @example((pa.string(), ["a" * 32 + TOP * 3 + "b"]), 1)

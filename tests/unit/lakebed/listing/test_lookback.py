@@ -127,11 +127,16 @@ def test_a_template_that_cannot_be_used_is_refused_by_name(template, why):
         Window.parse(template, 1)
 
 
-@pytest.mark.parametrize(
-    "unit", ["%Y", "%Y/%m", "%Y/%m/%d", "%Y/%m/%d/%H", "%m", "%d", "%H", "%m/%d"]
+UNITS = ["%Y", "%Y/%m", "%Y/%m/%d", "%Y/%m/%d/%H", "%m", "%d", "%H", "%m/%d"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    unit=st.sampled_from(UNITS),
+    now=INSTANTS,
+    ago=st.timedeltas(timedelta(0), timedelta(hours=1)),
+    back=st.integers(1, 50),
 )
-@settings(max_examples=60, deadline=None)
-@given(now=INSTANTS, ago=st.timedeltas(timedelta(0), timedelta(hours=1)), back=st.integers(1, 50))
 def test_the_last_hour_is_in_every_window(unit, now, ago, back):
     """HOLES L12: whatever the template counts in, the folder of an hour ago is looked at."""
     assert Window.parse(unit, back).holds(f"{now - ago:{unit}}/x", now)
