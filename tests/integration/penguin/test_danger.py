@@ -81,17 +81,13 @@ def test_before_half_of_the_retention_there_is_no_alarm(table):
     assert alarms(penguin) == 1
 
 
-def test_a_file_that_the_table_refuses_raises_it_too(table):
-    """HOLES W15: it is whole, and left out only when it is held against the table."""
-    refused = pa.table({"id": ["not a number"]})
-    table.file(data=refused, modified=table.hands.at - LONG)
+def test_a_file_that_is_refused_whose_name_is_taken_or_that_a_meta_asks_for_raises_it_too(table):
+    """HOLES W15: also one that is whole, and left out when it is held against the table."""
+    refused = table.file(data=pa.table({"id": ["no number"]}), modified=table.hands.at - LONG)
     penguin = table.penguin().drain()
     assert [said.code for said in penguin.told(FilesLeftOut)] == ["schema_refused"]
     assert alarms(penguin) == 1
-
-
-def test_a_file_whose_name_is_taken_and_one_that_a_meta_asks_for_raise_it_too(table):
-    """HOLES W15"""
+    (table.root / refused).unlink()
     first = next(table.root.glob(f"{DAY}/*.parquet")).name
     table.file(2, path=f"date=2024-01-02/{first}", modified=table.hands.at - LONG)
     assert alarms(table.penguin().drain()) == 1

@@ -219,7 +219,7 @@ def test_of_two_penguins_neither_trips_over_the_others_deletions(staging):
 
 def test_leftover_metas_of_an_earlier_hand_off_are_cleared_at_the_start(staging):
     ring(staging, staging.journal().batch(rows_of(1)))
-    Penguin(staging).step()
+    assert Penguin(staging).step()
     staging.store.create(protocol(2), encode(DirectoryProtocol(handoff=Handoff.JOURNAL)))
     Penguin(staging).drain()
     assert metas(staging) == []

@@ -22,6 +22,22 @@ def days(back: int, template: str = "date=%Y-%m-%d") -> Window:
     return Window.parse(template, back)
 
 
+def noting(table: Directory) -> tuple[list[tuple[str, str]], list[str]]:
+    """Note what is listed of a table from now on, and which paths come of it."""
+    listed: list[tuple[str, str]] = []
+    shown: list[str] = []
+
+    class Noting(Store):
+        def in_order(self, prefix="", *, after="", guide=None):
+            listed.append((prefix, after))
+            for facts in super().in_order(prefix, after=after, guide=guide):
+                shown.append(facts.path)
+                yield facts
+
+    table.store = Noting(table.store.uri, table.store.options)
+    return listed, shown
+
+
 # ------------------------------------------------------------------------------ what is found
 
 
@@ -181,17 +197,7 @@ def test_a_restart_sweeps(table):
 
 def test_a_poll_lists_only_what_may_be_new(table):
     """A quiet folder and old names are not listed between two sweeps."""
-    listed: list[tuple[str, str]] = []
-    shown: list[str] = []
-
-    class Noting(Store):
-        def in_order(self, prefix="", *, after="", guide=None):
-            listed.append((prefix, after))
-            for facts in super().in_order(prefix, after=after, guide=guide):
-                shown.append(facts.path)
-                yield facts
-
-    table.store = Noting(table.store.uri, table.store.options)
+    listed, shown = noting(table)
     table.file(1, folder=date_folder(3), age=3 * 24 * HOUR)
     last = table.file(2)
     penguin = table.penguin(late_window=60.0)
@@ -279,18 +285,12 @@ def test_files_that_land_just_before_midnight_are_seen(table):
 
 
 def test_a_cold_start_does_not_look_into_old_folders(table):
-    looked: list[str] = []
-
-    class Noting(Store):
-        def in_order(self, prefix="", *, after="", guide=None):
-            looked.append(prefix)
-            yield from super().in_order(prefix, after=after, guide=guide)
-
-    table.store = Noting(table.store.uri, table.store.options)
+    listed, _shown = noting(table)
     for ago in (30, 1, 0):
         table.file(ago, folder=f"{date_folder(ago)}/hour=23")
     table.penguin(partition_filter=days(2)).drain()
     assert table.ids() == [0, 1]
+    looked = [prefix for prefix, _after in listed]
     assert date_folder(30) not in looked
     assert date_folder(1) in looked
 
