@@ -1,7 +1,6 @@
 """What an open page asks of the stores: counted, so that it does not grow unseen."""
 
 import gc
-import json
 import time
 from collections import Counter
 from pathlib import Path
@@ -11,18 +10,13 @@ import pytest
 from blizzard.answers.file_counts import EntryRows
 from blizzard.events import BatchStarted, UnitReported
 from lakebed.clock import Clock
-from lakebed.storage.store import Reader
 from lakebed.telemetry.health import PartKind
-from lakebed.telemetry.http import Request
 from liveview.answer_cache import AnswerCache
-from liveview.answers import Answers
-from liveview.api import Api
 from liveview.followers import DocumentWindow
-from liveview.lake import joined
-from liveview.live import Live
-from liveview.observer import ANSWER_SECS, Observer
+from liveview.observer import ANSWER_SECS
 from liveview.routes import ROUTES
 from penguin.events.commits import EntriesCommitted
+from tests.integration.liveview.test_live_trouble import Asking
 from tests.support.live_lake import PATIENT, LiveLake, asked
 
 VIEWS = (
@@ -35,55 +29,24 @@ VIEWS = (
 )
 
 
-class Looked:
-    """The API of a run of blizzard, on stores that count what is asked of them."""
+class Looked(Asking):
+    """The API of a run of blizzard."""
 
     def __init__(self, lake: LiveLake) -> None:
-        self.ahead = 0.0
-        self.asked: Counter[str] = Counter()
-        asked = self.asked
-
-        class Counted(Reader):
-            def get(self, path):
-                asked[path.rpartition("/")[0]] += 1
-                return super().get(path)
-
-            def fetch(self, path):
-                asked[path.rpartition("/")[0]] += 1
-                return super().fetch(path)
-
-            def objects(self, prefix="", *, after=None):
-                asked[f"list {prefix}"] += 1
-                return super().objects(prefix, after=after)
-
         # Time passes when the test says so: then nothing takes long, and what is kept is not kept
         # for longer. Whole seconds add up exactly: what is five seconds old is not a little less.
-        began = float(int(time.time()))
-        clock = Clock(seconds=lambda: began + self.ahead)
-        self.live = Live("blizzard", version="0", seconds=clock.seconds)
+        self.ahead, began = 0.0, float(int(time.time()))
+        super().__init__(lake, Clock(seconds=lambda: began + self.ahead), "blizzard")
         for name in lake.names:
             self.live.expect(PartKind.PIPELINE, name)
             self.live.expect(PartKind.TABLE, f"{name}-t")
-        self.observer = Observer(
-            joined(lake.blizzard, lake.penguin),
-            self.live,
-            "blizzard",
-            clock=clock,
-            opening=lambda place: Counted(place.uri, place.options),
-            opening_table=lambda table: Counted(table.table_uri, table.storage_options),
-            patience=PATIENT,
-            monotonic=clock.seconds,
-        )
-        self.api = Api(
-            Answers(self.observer), version="0", emit=lambda _event: None, seconds=clock.seconds
-        )
 
     def see(self, *paths):
         """Return documents, when everything that was begun for them is done."""
-        answers = [self.api.answer(Request(method="GET", path=path)) for path in paths]
-        assert [answer.status for answer in answers] == [200] * len(paths)
+        answers = [self.get(path) for path in paths]
+        assert [status for status, _found in answers] == [200] * len(paths)
         self.observer.settle(PATIENT.first)
-        return [json.loads(answer.body) for answer in answers]
+        return [found for _status, found in answers]
 
     def later(self, seconds):
         """Let time pass, and look at the overview as the stream does."""
@@ -187,9 +150,9 @@ def test_an_open_page_keeps_no_more_with_every_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Whatever is kept has a bound. With low bounds, the second half of a run adds no objects."""
-    monkeypatch.setattr("blizzard.answers.file_counts.MOST_KEPT", 5)
-    monkeypatch.setattr("blizzard.journal.ledger.NEWEST", 5)
-    monkeypatch.setitem(DocumentWindow.__init__.__kwdefaults__, "most", 5)  # type: ignore[arg-type]
+    monkeypatch.setattr("blizzard.answers.file_counts.MOST_KEPT", 10)
+    monkeypatch.setattr("blizzard.journal.ledger.NEWEST", 10)
+    monkeypatch.setitem(DocumentWindow.__init__.__kwdefaults__, "most", 10)  # type: ignore[arg-type]
     monkeypatch.setattr(AnswerCache, "_is_young", lambda *_given, **_named: False)
     lake = LiveLake(tmp_path, ("orders",))
     paths = [
@@ -199,14 +162,14 @@ def test_an_open_page_keeps_no_more_with_every_batch(
     ]
     counts: list[Counter[str]] = []
     with lake.served() as (pages, _site, emit):
-        for batch in range(30):
+        for batch in range(48):
             lake.land("orders", f"2024/{batch:03}.ndjson", 2)
             lake.ingest("orders", emit)
             if batch % 2:
                 lake.commit("orders")
             for path in paths:
                 asked(pages, path)
-            if batch in (13, 29):
+            if batch in (31, 47):
                 pages.events.clear()
                 counts.append(kept_objects())
     first, second = counts
