@@ -415,9 +415,9 @@ SAYS: Mapping[tuple[FileState, str | None], Words | Callable[[Case], Words]] = {
     (FileState.JOURNALED, None): _uncommitted,
     (FileState.IN_TABLE, None): _committed,
     (FileState.IN_TABLE, NO_ROWS): _no_rows,
-    (FileState.IN_TABLE, INHERITED): (
+    (FileState.IN_TABLE, INHERITED): lambda case: (
         "It was read under an earlier journal, so it is not read again.",
-        way("Entry 0 names that journal; its entries are beside the new one, in journal-ID."),
+        way("Entry 0 names that journal.", f"{case.cli.blizzard} journal show 0"),
     ),
     (FileState.HELD, None): _held,
     (FileState.DISCARDED, None): _discarded,
