@@ -65,9 +65,7 @@ def test_penguin_is_down_while_blizzard_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_killed_after_the_commit_and_before_the_metas_are_deleted(
-    tmp_path: Path, when: str
-) -> None:
+def test_killed_after_the_commit_and_before_the_metas_are_deleted(tmp_path: Path, when: str):
     """D11: the transaction says that they are committed; the next penguin only deletes them."""
     landing, file = Landing(tmp_path / "landing"), config(tmp_path, sink="handoff: staging")
     landing.land("a.ndjson", 5)

@@ -54,9 +54,7 @@ PATH = re.compile(r'<(/[^>]*)>|"(/[^"]*)"')
 
 @pytest.mark.spark
 @HANDOFFS
-def test_every_object_is_synced_before_its_name_and_its_folder_after(
-    tmp_path: Path, handoff: str
-) -> None:
+def test_every_object_is_synced_before_its_name_and_its_folder_after(tmp_path: Path, handoff: str):
     """L01: neither a program nor a library writes anything into a table in another order."""
     landing, file = landed(tmp_path, handoff)
     table = tmp_path / "table"

@@ -55,9 +55,7 @@ def run_of(
     return Service(settings=settings, once=once, **(usual | given))
 
 
-def test_however_one_ends_the_others_are_done_and_the_results_tell_the_truth(
-    tmp_path: Path,
-) -> None:
+def test_however_one_ends_the_others_are_done_and_the_results_tell_the_truth(tmp_path: Path):
     """A missing folder, a corrupt journal and a failed file, beside two that are well."""
     put(tmp_path / "corrupt-table/_blizzard/corrupt/journal", f"{0:020d}.json", b"{")
     put(tmp_path / "limited", "bad.ndjson", b"{oops\n")

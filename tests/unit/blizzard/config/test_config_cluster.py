@@ -29,9 +29,7 @@ def test_a_local_path_on_a_cluster_is_refused_by_name(tmp_path: Path, master: st
 
 
 @pytest.mark.parametrize("path", ["/mnt/lake/in", "/mnt/lake", "file:///mnt/lake/in/*.ndjson"])
-def test_a_folder_that_all_machines_share_may_be_used_on_a_cluster(
-    tmp_path: Path, path: str
-) -> None:
+def test_a_folder_that_all_machines_share_may_be_used_on_a_cluster(tmp_path: Path, path: str):
     document = minimal(source__path=path, sink__path="s3://b/table")
     settings = settings_of(tmp_path, document | on_cluster(shared_paths=["/x", "/mnt/lake"]))
 

@@ -12,9 +12,7 @@ from tests.support.blizzard_config import faults_of, minimal, settings_of, sink
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64", "timestamp", "binary", "json"])
-def test_a_partition_column_has_a_type_that_delta_can_partition_by(
-    tmp_path: Path, kind: str
-) -> None:
+def test_a_partition_column_has_a_type_that_delta_can_partition_by(tmp_path: Path, kind: str):
     fields = [{"name": "id", "type": "string"}, {"name": "d", "type": kind}]
     document = minimal(sink__partition_by={"prefix_template": "d=%s"}, schema__fields=fields)
 
@@ -161,9 +159,7 @@ def test_a_timestamp_field_may_be_a_field_of_a_struct(tmp_path: Path, field: str
         ("meta.", "meta. is not a declared field; did you mean meta?"),
     ],
 )
-def test_a_field_of_a_struct_that_tells_no_time_is_refused(
-    tmp_path: Path, field: str, fault: str
-) -> None:
+def test_a_field_of_a_struct_that_tells_no_time_is_refused(tmp_path: Path, field: str, fault: str):
     assert faults_of(tmp_path, by_time("date=%Y-%m-%d", field, NESTED)) == [
         f"sink.partition_by.timestamp_field: {fault}"
     ]

@@ -270,9 +270,7 @@ def test_to_drain_after_a_batch_that_failed_the_sources_are_looked_at_again(tmp_
     assert sources.ingested() == ["a:1.ndjson"]
 
 
-def test_a_source_whose_file_was_left_part_way_is_looked_at_though_another_one_was(
-    tmp_path: Path,
-) -> None:
+def test_a_source_whose_file_was_left_part_way_is_looked_at_though_another_one_was(tmp_path: Path):
     """Both were left part-way; of one a look ahead has found the next file, which comes first."""
     sources = sources_of(tmp_path, once=True, a=10, b=10)
     limited(sources, 1)
@@ -335,9 +333,7 @@ def test_a_look_ahead_that_fails_is_made_again_by_the_next_step(tmp_path: Path) 
     assert sorted(sources.ingested()) == [f"a:{number}.ndjson" for number in range(3)]
 
 
-def test_a_file_of_the_running_batch_that_changes_is_not_told_as_ingested_before(
-    tmp_path: Path,
-) -> None:
+def test_a_file_of_the_running_batch_that_changes_is_not_told_as_ingested_before(tmp_path: Path):
     sources = sources_of(tmp_path, a=3600)
     limited(sources, 1)
     sources.land("a/0.ndjson")

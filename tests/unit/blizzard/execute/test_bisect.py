@@ -170,9 +170,7 @@ def survives(bench: Bench) -> bool:
     return True
 
 
-def test_a_file_that_kills_the_driver_is_given_up_alone_and_the_rest_goes_on(
-    tmp_path: Path,
-) -> None:
+def test_a_file_that_kills_the_driver_is_given_up_alone_and_the_rest_goes_on(tmp_path: Path):
     """W19: each start takes fewer files, until the one that does it is alone."""
     names = (f"{number}.ndjson" for number in range(8))
     bench = bench_of(tmp_path, Deadly(KILLED, "poison"), *names, "5-poison.ndjson")

@@ -109,9 +109,7 @@ def test_the_rest_of_a_file_is_gone_on_with_at_once_and_not_at_the_next_look(
     assert ids(bench.table) == list(range(1_000))
 
 
-def test_a_block_that_takes_longer_than_a_batch_may_still_gets_every_batch_further(
-    tmp_path: Path,
-) -> None:
+def test_a_block_that_takes_longer_than_a_batch_may_still_gets_every_batch_further(tmp_path: Path):
     """HOLES W29: no batch ends without something in it."""
     put(tmp_path / "in", "a.ndjson", ndjson(rows(600)))
     put(tmp_path / "in", "b.ndjson.gz", gz(ndjson(rows(600, 600))))
@@ -154,9 +152,7 @@ def test_a_unit_that_the_driver_does_not_reach_goes_by_its_own_age(tmp_path: Pat
     assert outcome.handed_in
 
 
-def test_a_unit_that_was_told_to_go_on_reads_its_first_file_whatever_comes_next(
-    tmp_path: Path,
-) -> None:
+def test_a_unit_that_was_told_to_go_on_reads_its_first_file_whatever_comes_next(tmp_path: Path):
     """HOLES W29: between the first word and the first file the time may be over."""
 
     @dataclass
@@ -176,9 +172,7 @@ def test_a_unit_that_was_told_to_go_on_reads_its_first_file_whatever_comes_next(
     assert [each.path for each in outcome.sources] == ["0.ndjson"]
 
 
-def test_a_batch_in_which_nothing_was_read_in_time_is_done_again_without_a_bound(
-    tmp_path: Path,
-) -> None:
+def test_a_batch_in_which_nothing_was_read_in_time_is_done_again_without_a_bound(tmp_path: Path):
     """HOLES W29: a worker that dies and is run again late may find the time over."""
 
     @dataclass

@@ -150,9 +150,7 @@ class Troubled(RunsOnly):
         return InProcessRunner().run(units, work)
 
 
-def test_what_the_first_half_has_read_is_journaled_though_the_second_cannot_run(
-    tmp_path: Path,
-) -> None:
+def test_what_the_first_half_has_read_is_journaled_though_the_second_cannot_run(tmp_path: Path):
     """HOLES L32: a finished unit is not thrown away because others of its batch are not run."""
     put(tmp_path / "in", "large.ndjson", ndjson(rows(1_000)))
     settings = settings_of(
@@ -174,9 +172,7 @@ def test_what_the_first_half_has_read_is_journaled_though_the_second_cannot_run(
     assert ids(bench.table) == list(range(1_000))
 
 
-def test_a_second_half_that_cannot_run_is_an_error_where_the_first_has_nothing(
-    tmp_path: Path,
-) -> None:
+def test_a_second_half_that_cannot_run_is_an_error_where_the_first_has_nothing(tmp_path: Path):
     """HOLES L32: there is nothing to be journaled."""
 
     class Gone(Troubled):

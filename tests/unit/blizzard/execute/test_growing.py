@@ -217,9 +217,7 @@ def test_a_batch_that_is_handed_in_early_grows_all_the_same(tmp_path: Path) -> N
     assert len(bench.entries()) > 2
 
 
-def test_a_stop_during_the_look_journals_nothing_and_the_next_run_looks_again(
-    tmp_path: Path,
-) -> None:
+def test_a_stop_during_the_look_journals_nothing_and_the_next_run_looks_again(tmp_path: Path):
     lands(tmp_path, "a.ndjson", {"id": 1})
     lands(tmp_path, "b.ndjson", {"id": 2, "late": True})
 

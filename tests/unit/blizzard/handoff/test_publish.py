@@ -64,9 +64,7 @@ def metas(root: Path) -> list[str]:
     return sorted(path.name for path in (root / "_staging/pending").glob("*"))
 
 
-def test_a_meta_says_what_the_protocol_asks_for_and_which_entry_it_rings_for(
-    tmp_path: Path,
-) -> None:
+def test_a_meta_says_what_the_protocol_asks_for_and_which_entry_it_rings_for(tmp_path: Path):
     store = local(tmp_path)
     entry = entry_of(1)
     (file,) = entry.files
@@ -134,9 +132,7 @@ def test_nothing_is_seen_of_a_batch_before_its_entry(
     assert len(list(made.table.rglob("*.parquet"))) == 1
 
 
-def test_an_entry_without_files_does_not_hide_the_last_one_with_files(
-    tmp_path: Path, source: Path
-) -> None:
+def test_an_entry_without_files_does_not_hide_the_last_one_with_files(tmp_path: Path, source: Path):
     made = bench(tmp_path, source, Handoff.STAGING)
     assert made.pipeline().step()
     put(source, "bad.ndjson", b"no json\n")

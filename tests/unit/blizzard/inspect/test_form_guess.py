@@ -183,9 +183,7 @@ def test_an_array_of_texts_is_json_without_records(text: str) -> None:
         ([], None),
     ],
 )
-def test_most_files_are_taken_by_the_narrowest_pattern(
-    names: list[str], pattern: str | None
-) -> None:
+def test_most_files_are_taken_by_the_narrowest_pattern(names: list[str], pattern: str | None):
     found = pattern_for(names)
     assert (found.text if found else None) == pattern
     assert not found or taken(names, found)

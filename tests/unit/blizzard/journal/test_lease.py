@@ -70,9 +70,7 @@ def test_the_note_says_who_writes_where_since_when(store: Store) -> None:
     [machine("elsewhere", alive=False), machine(alive=False, boot="boot-2"), machine()],
     ids=["another host", "another boot or container", "alive"],
 )
-def test_a_silent_writer_of_which_nothing_is_known_is_watched_for_three_beats(
-    store: Store, there
-) -> None:
+def test_a_silent_writer_of_which_nothing_is_known_is_watched_for_three_beats(store: Store, there):
     """Beats are compared by change: the clocks of two machines are never compared."""
     lease("run-1").take(store)
     waits = Waits()
@@ -154,9 +152,7 @@ def test_what_a_stored_note_means(found: LeaseRecord | None, expected: Standing)
     assert standing(writer(), found) is expected
 
 
-def test_two_that_begin_in_the_same_moment_leave_it_to_the_journal_and_one_survives(
-    store: Store,
-) -> None:
+def test_two_that_begin_in_the_same_moment_leave_it_to_the_journal_and_one_survives(store: Store):
     """Neither takes the other's note for a defeat; the loser of the entry gives its note back."""
     first, second = lease("run-1"), lease("run-2")
     first.take(store)

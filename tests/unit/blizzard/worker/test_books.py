@@ -237,33 +237,24 @@ def test_bad_lines_that_were_not_set_aside_fail_their_file(place: Place) -> None
         ("a.ndjson.gz", gz(MARK), 0),
         ("a.ndjson.gz", gz(MARK) + gz(b""), 0),
         ("a.ndjson.gz", gz(MARK) + gz(b"\n"), 1),
+        ("a.json", MARK, 0),
     ],
 )
-def test_a_file_of_only_a_byte_order_mark_is_an_empty_file(
+def test_a_file_of_only_a_byte_order_mark_is_an_empty_file_in_either_format(
     place: Place, name: str, body: bytes, lines: int, sizing: Sizing
 ) -> None:
     put(place.source, name, body)
-    outcome = place.run(sizing=sizing)
+    form = Form(format=SourceFormat.JSON if name == "a.json" else SourceFormat.NDJSON)
+    files = tuple(replace(file, form=form) for file in listed(place.source))
+    outcome = place.run(files, sizing=sizing)
     (record,) = outcome.sources
     assert (record.failure, record.lines, record.rows, outcome.files) == (None, lines, 0, ())
 
 
-def test_a_byte_order_mark_that_is_a_member_of_its_own_is_still_at_the_beginning(
-    place: Place,
-) -> None:
+def test_a_byte_order_mark_that_is_a_member_of_its_own_is_still_at_the_beginning(place: Place):
     put(place.source, "a.ndjson.gz", gz(MARK) + gz(ndjson(rows(2))))
     (record,) = place.run().sources
     assert (record.failure, record.lines, record.rows) == (None, 2, 2)
-
-
-@pytest.mark.parametrize("form", [SourceFormat.JSON, SourceFormat.NDJSON])
-def test_a_mark_alone_holds_no_record_in_either_format(place: Place, form: SourceFormat) -> None:
-    put(place.source, "a.json", MARK)
-    (file,) = listed(place.source)
-    shared = builders.work(place.source, place.table)
-    units = unit([replace(file, form=Form(format=form))])
-    (record,) = run_unit(units, shared, OpenedStores(shared)).sources
-    assert (record.failure, record.lines, record.rows) == (None, 0, 0)
 
 
 def test_what_the_text_shows_to_be_blank_is_held_against_what_is_said_to_be() -> None:

@@ -240,9 +240,7 @@ for count in (1, 1_000):  # the peak of the second is that of both, if it takes 
 """
 
 
-def test_a_thousand_partitions_in_one_batch_take_little_more_memory_than_one(
-    tmp_path: Path,
-) -> None:
+def test_a_thousand_partitions_in_one_batch_take_little_more_memory_than_one(tmp_path: Path):
     """W18."""
     one, many = printed(PROGRAM, tmp_path)
 

@@ -221,9 +221,7 @@ os._exit(0)  # what waits need not be read and uploaded
 """
 
 
-def test_with_a_stalled_uploader_downloads_stop_and_memory_is_that_of_few_files(
-    tmp_path: Path,
-) -> None:
+def test_with_a_stalled_uploader_downloads_stop_and_memory_is_that_of_few_files(tmp_path: Path):
     """W18: 150 waiting source files cost no more than 10."""
     (few,) = printed(PROGRAM, tmp_path / "few", 10)
     (many,) = printed(PROGRAM, tmp_path / "many", 150)

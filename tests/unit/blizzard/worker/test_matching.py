@@ -142,9 +142,7 @@ PREDICATES: st.SearchStrategy[Predicate] = st.recursive(
         max_size=5,
     ),
 )
-def test_bounds_never_hide_a_row(
-    predicate: Predicate, rows: list[tuple[int | None, str | None]]
-) -> None:
+def test_bounds_never_hide_a_row(predicate: Predicate, rows: list[tuple[int | None, str | None]]):
     columns: dict[tuple[str, ...], Any] = {
         ("n",): pa.array([number for number, _text in rows], pa.int64()),
         ("t",): pa.array([text for _number, text in rows], pa.string()),

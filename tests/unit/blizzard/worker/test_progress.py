@@ -43,9 +43,7 @@ def test_the_driver_hears_progress_and_the_task_hears_the_stop() -> None:
     assert client.stop_soon
 
 
-def test_no_word_waits_for_the_acknowledgement_of_the_one_before(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_word_waits_for_the_acknowledgement_of_the_one_before(monkeypatch: pytest.MonkeyPatch):
     """It would cost every task 40 ms before it begins."""
     at_once: list[int] = []
     answer = answer_challenge

@@ -139,9 +139,7 @@ def test_many_small_files_are_written_as_one_batch(place: Place) -> None:
 
 
 @pytest.mark.parametrize("fault", ["a row less", "a line more", "lines of another"])
-def test_files_that_come_out_of_the_parser_otherwise_than_counted_fail(
-    place: Place, fault: str
-) -> None:
+def test_files_that_come_out_of_the_parser_otherwise_than_counted_fail(place: Place, fault: str):
     """As of any other file: the count is taken before the parser, and by other code."""
 
     class Broken(Decoder):
@@ -169,9 +167,7 @@ def test_files_that_come_out_of_the_parser_otherwise_than_counted_fail(
     assert set(failed(outcome)) >= wrong.get(fault, {"a.ndjson", "b.ndjson"})
 
 
-def test_small_files_that_changed_or_vanished_since_they_were_listed_fail_alone(
-    place: Place,
-) -> None:
+def test_small_files_that_changed_or_vanished_since_they_were_listed_fail_alone(place: Place):
     """D17, L05."""
     for number in range(5):
         put(place.source, f"{number}.ndjson", ndjson(rows(2, number)))

@@ -102,9 +102,7 @@ def test_a_part_of_a_file_that_was_replaced_is_a_change_of_the_file(tmp_path: Pa
     assert record.failure.code == "object_changed"
 
 
-def test_a_file_whose_runs_are_all_stopped_early_is_not_taken_for_one_that_kills(
-    tmp_path: Path,
-) -> None:
+def test_a_file_whose_runs_are_all_stopped_early_is_not_taken_for_one_that_kills(tmp_path: Path):
     """HOLES L02, W19: a process that stops in good order has not died."""
 
     @dataclass

@@ -34,9 +34,7 @@ def bench_of(folder: Path, body: bytes, runner: Stopped, **given: Any) -> Bench:
     return Bench(settings, runner=runner)
 
 
-def test_what_each_part_has_read_is_kept_and_the_rest_is_read_by_the_next_run(
-    tmp_path: Path,
-) -> None:
+def test_what_each_part_has_read_is_kept_and_the_rest_is_read_by_the_next_run(tmp_path: Path):
     """HOLES L32: a stop in the middle of a cut file throws nothing away."""
     stops = [30, NEVER, NOT_BEGUN, NOT_BEGUN, 50]
     bench = bench_of(tmp_path, ndjson(rows(ROWS)), Stopped(lambda unit: stops[unit]))
@@ -60,9 +58,7 @@ def test_what_each_part_has_read_is_kept_and_the_rest_is_read_by_the_next_run(
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_stop_in_every_run_comes_to_the_end_and_to_every_row_once(
-    tmp_path: Path, seed: int
-) -> None:
+def test_a_stop_in_every_run_comes_to_the_end_and_to_every_row_once(tmp_path: Path, seed: int):
     """HOLES L32, L15: each run gets further, with blank lines and a mark, too."""
     chance = random.Random(seed)
     body = b"".join(
@@ -107,9 +103,7 @@ def test_a_plain_file_in_one_part_goes_on_at_its_byte_and_can_be_cut_then(tmp_pa
     assert ids(tmp_path / "table") == list(range(ROWS))
 
 
-def test_a_bad_line_in_one_part_keeps_the_file_out_also_where_others_stopped(
-    tmp_path: Path,
-) -> None:
+def test_a_bad_line_in_one_part_keeps_the_file_out_also_where_others_stopped(tmp_path: Path):
     """HOLES L32: its number is not known while a part before it is unread, so none is told."""
     body = ndjson(rows(1_500)) + b"{oops\n" + ndjson(rows(500))
     bench = bench_of(tmp_path, body, Stopped(lambda unit: NEVER if unit else 30))
@@ -124,9 +118,7 @@ def test_a_bad_line_in_one_part_keeps_the_file_out_also_where_others_stopped(
 
 
 @pytest.mark.parametrize("begun", [True, False], ids=["all before it read", "something before it"])
-def test_when_a_rest_fails_the_journal_says_what_is_in_the_table(
-    tmp_path: Path, begun: bool
-) -> None:
+def test_when_a_rest_fails_the_journal_says_what_is_in_the_table(tmp_path: Path, begun: bool):
     """HOLES L32: and counts the bad line from the start of the file, or not at all."""
     body = ndjson(rows(1_500)) + b"{oops\n" + ndjson(rows(500, 1_500))
     first_run = Stopped(lambda unit: (30, 30, NEVER, NOT_BEGUN, NOT_BEGUN)[unit])
@@ -157,9 +149,7 @@ def test_when_a_rest_fails_the_journal_says_what_is_in_the_table(
     assert ids(tmp_path / "table") == kept
 
 
-def test_a_failed_upload_of_a_rest_is_tried_again_and_says_what_is_in_the_table(
-    tmp_path: Path,
-) -> None:
+def test_a_failed_upload_of_a_rest_is_tried_again_and_says_what_is_in_the_table(tmp_path: Path):
     """HOLES L32: what failed in a way that passes goes on with the same ranges."""
 
     class Full(OpenedStores):
@@ -261,9 +251,7 @@ def test_a_new_journal_and_every_view_know_what_is_left(tmp_path: Path) -> None:
     assert status.sources[0].pending_bytes == left
 
 
-def test_a_file_whose_path_is_wrong_for_a_while_is_gone_on_with_where_it_was(
-    tmp_path: Path,
-) -> None:
+def test_a_file_whose_path_is_wrong_for_a_while_is_gone_on_with_where_it_was(tmp_path: Path):
     """HOLES L32: a failure before anything is read forgets nothing of what was read before."""
     bench, found = journaled(tmp_path, all_at(30))
     wrong = pipeline_settings(tmp_path / "in", tmp_path / "table", template="date=%Y-%m-%d")
