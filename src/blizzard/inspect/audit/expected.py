@@ -7,6 +7,7 @@ followed through the log separately, so rows restored by a RESTORE never offset 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from blizzard.inspect.audit.findings import AbsentFile, Difference, FindingKind, Supersession
 from blizzard.inspect.audit.log_books import REPAIR, LogBooks
@@ -87,9 +88,10 @@ class ExpectedFiles:
     def add_foreign(self, is_expected: Callable[[str, Active], bool]) -> None:
         """Expect the rows of unnamed files that penguin committed or took out."""
         lineage = self.log.lineage
-        deleted = {path: one for path, one in lineage.active.items() if one.deleted}
-        for path, one in (lineage.past | deleted).items():
-            if (path not in lineage.active or one.deleted) and is_expected(path, one):
+        deleted = ((path, one) for path, one in lineage.active.items() if one.deleted)
+        gone = ((path, one) for path, one in lineage.past.items() if path not in lineage.active)
+        for path, one in chain(deleted, gone):
+            if is_expected(path, one):
                 self.absent[path] = AbsentFile(None, None, one.rows or 0)
 
     def give_up(self, path: str, rows: int) -> None:
