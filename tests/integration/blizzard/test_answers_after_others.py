@@ -112,26 +112,17 @@ def test_a_replacement_that_failed_says_what_is_left_of_the_old_rows(
 
 
 @pytest.mark.unbalanced("rows_removed")
-@pytest.mark.parametrize(
-    ("where", "said"),
-    [
-        ("id < 3", "No row of the old content is still in the table"),
-        ("id = 1", "some of its rows may be gone; the others stay in the table"),
-    ],
-)
-def test_a_replacement_that_was_rejected_counts_no_rows_that_are_gone(
-    desk: Taken, where: str, said: str
-) -> None:
+def test_a_replacement_that_was_rejected_counts_no_rows_that_are_gone(desk: Taken) -> None:
     desk.land(NAME, {"id": 1}, {"id": 2})
     desk.ingest()
     desk.land(NAME, {"id": 7})
     desk.replace(NAME, by=NAME)
-    delete(desk, where)
+    delete(desk, "id = 1")
     desk.penguin()
 
     answer = why(desk)
     assert (answer["state"], answer["reason"]) == ("changed", "not_applied")
-    assert said in answer["answer"]
+    assert "some of its rows may be gone; the others stay in the table" in answer["answer"]
     assert "2 rows of the old content stay" not in answer["answer"]
 
 

@@ -82,8 +82,7 @@ def test_erased_rows_that_came_back_are_reported_wherever_a_compaction_put_them(
     assert kinds(desk) == {"rows_back"}
 
 
-@pytest.mark.parametrize("how", ["retract", "erase"])
-@pytest.mark.parametrize("compacts", [True, False], ids=["compacted", "as they were"])
+@pytest.mark.parametrize(("how", "compacts"), [("retract", True), ("erase", False)])
 def test_rows_that_came_back_and_were_taken_out_again_are_not_reported(desk, how, compacts):
     before = desk.version
     desk.tidy()

@@ -131,19 +131,20 @@ def test_it_touches_only_what_carries_the_mark_of_this_pipeline_and_nobody_names
     assert not named & {piece.path for piece in found.garbage}
 
 
-@pytest.mark.parametrize("folder", ["pending", "held"])
-def test_a_file_that_a_meta_names_is_no_garbage_and_an_unreadable_meta_stops_it(desk, folder):
+def test_a_file_that_a_meta_names_is_no_garbage_and_an_unreadable_meta_stops_it(desk):
     a_batch(desk)
     left = a_dead_attempt(desk)
-    meta = {"filename": left, "size": 1, "record_count": 1, "partition_values": {},
-            "source_file": None}  # fmt: skip
-    put(desk.table, f"_staging/{folder}/x.meta.json", json.dumps(meta).encode())
-    assert found_at(desk).garbage == ()
-    put(desk.table, f"_staging/{folder}/x.meta.json", b"{torn")
-    done = desk.run("gc", "--delete", "--older-than", "0s")
-    assert done.exit_code == 1
-    assert "this meta cannot be read" in done.stderr
-    assert (desk.table / left).exists()
+    facts = {"size": 1, "record_count": 1, "partition_values": {}, "source_file": None}
+    for folder in ("pending", "held"):
+        meta = f"_staging/{folder}/x.meta.json"
+        put(desk.table, meta, json.dumps({"filename": left, **facts}).encode())
+        assert found_at(desk).garbage == ()
+        put(desk.table, meta, b"{torn")
+        done = desk.run("gc", "--delete", "--older-than", "0s")
+        assert done.exit_code == 1
+        assert "this meta cannot be read" in done.stderr
+        assert (desk.table / left).exists()
+        (desk.table / meta).unlink()
 
 
 @pytest.mark.parametrize("checkpoint", [False, True])

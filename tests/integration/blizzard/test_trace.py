@@ -38,6 +38,7 @@ def source(desk: Rescued, name: str) -> str:
 
 
 def test_a_row_is_shown_with_its_data_file_version_source_and_line(desk: Rescued) -> None:
+    """A source that has changed since is not taken for the old one."""
     desk.land("a.ndjson", {"id": 1}, "", {"id": 2})
     desk.ingest()
     desk.land("b.ndjson", {"id": 3})
@@ -65,6 +66,13 @@ def test_a_row_is_shown_with_its_data_file_version_source_and_line(desk: Rescued
     assert f"row 2 of {first.filename}, added in version 1, entry 1 of pipeline" in shown
     assert "a.ndjson, line 3" in shown.replace("\n", "")
     assert '{"id": 2}' in shown
+    desk.land("a.ndjson", {"id": 77})
+    (row,) = traced(desk, "id = 1", "--raw")
+    assert (row["line"], row["raw"]) == (1, None)
+    assert row["why"] == "the source file was changed since it was read"
+    (desk.landing.folder / "a.ndjson").unlink()
+    (row,) = traced(desk, "id = 1", "--raw")
+    assert row["why"] == "the source file is gone"
 
 
 def test_the_record_itself_is_read_again(desk: Rescued) -> None:
@@ -76,18 +84,6 @@ def test_the_record_itself_is_read_again(desk: Rescued) -> None:
         (1, '{"id":0 , "x":"ü"}'),
         (9, '{"id":8 , "x":"ü"}'),
     ]
-
-
-def test_a_source_that_has_changed_is_not_taken_for_the_old_one(desk: Rescued) -> None:
-    desk.land("a.ndjson", {"id": 1})
-    desk.ingest()
-    desk.land("a.ndjson", {"id": 77})
-    (row,) = traced(desk, "id = 1", "--raw")
-    assert (row["line"], row["raw"]) == (1, None)
-    assert row["why"] == "the source file was changed since it was read"
-    (desk.landing.folder / "a.ndjson").unlink()
-    (row,) = traced(desk, "id = 1", "--raw")
-    assert row["why"] == "the source file is gone"
 
 
 def test_rows_that_are_spread_over_partitions_are_found_by_reading_again(tmp_path: Path) -> None:
@@ -182,6 +178,8 @@ def test_a_file_that_takes_the_place_of_another_has_its_origins(desk: Rescued) -
 
 
 def test_no_more_rows_are_shown_than_asked_for(desk: Rescued) -> None:
+    desk.table.mkdir()
+    assert "there is no table yet" in desk.cli("trace", "--where", "id = 1").output
     desk.land("a.ndjson", *({"id": n} for n in range(5)))
     desk.ingest()
     assert [row["row"] for row in traced(desk, "id >= 0", "--limit", "2")] == [1, 2]
@@ -204,11 +202,6 @@ def test_a_condition_that_cannot_be_read_says_where(desk: Rescued) -> None:
             done = desk.cli(command, "--where", where)
             assert done.exit_code == 2, where
             assert told in done.output
-
-
-def test_before_there_is_a_table_it_says_so(desk: Rescued) -> None:
-    desk.table.mkdir()
-    assert "there is no table yet" in desk.cli("trace", "--where", "id = 1").output
 
 
 def test_a_row_that_waits_in_quarantine_is_found(tmp_path: Path) -> None:

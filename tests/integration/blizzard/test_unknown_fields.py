@@ -92,14 +92,6 @@ def test_without_a_schema_the_columns_are_found_in_the_data(tmp_path, schema):
     assert desk.rows()[-1]["later"] == 1
 
 
-def test_hints_fix_single_columns(tmp_path):
-    at = {"name": "at", "type": "timestamp", "format": "epoch_s"}
-    desk = OpenTable(tmp_path, {"infer": True, "hints": [at]})
-    desk.land("a.ndjson", {"id": 1, "at": 0})
-    desk.ingest()
-    assert desk.types == {"at": "timestamp", "id": "long"}
-
-
 def test_a_column_that_the_table_got_from_another_pipeline_is_taken_as_it_is(tmp_path):
     desk = OpenTable(tmp_path, {"fields": [ID], "unknown_fields": "add"})
     desk.land("a.ndjson", {"id": 1})
@@ -162,10 +154,12 @@ def test_no_column_is_nested_deeper_than_readers_bear(tmp_path, depth):
 
 @pytest.mark.parametrize("mode", ["rescue", "drop", "fail"])
 def test_columns_are_found_whatever_becomes_of_later_fields(tmp_path, mode):
-    desk = OpenTable(tmp_path, {"infer": True, "unknown_fields": mode})
-    desk.land("a.ndjson", {"id": 1, "price": 1.5})
+    """And hints fix single ones."""
+    at = {"name": "at", "type": "timestamp", "format": "epoch_s"}
+    desk = OpenTable(tmp_path, {"infer": True, "hints": [at], "unknown_fields": mode})
+    desk.land("a.ndjson", {"id": 1, "price": 1.5, "at": 0})
     desk.ingest()
-    assert desk.types == {"id": "long", "price": "double"}
+    assert desk.types == {"at": "timestamp", "id": "long", "price": "double"}
 
 
 def test_of_two_spellings_the_one_of_the_table_gets_the_column(tmp_path):
