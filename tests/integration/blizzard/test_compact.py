@@ -202,12 +202,6 @@ def test_the_command_shows_first_and_does_it_when_asked(desk):
     assert desk.said("compact")["groups"] == []
 
 
-def test_the_command_commits_itself_where_blizzard_does(tmp_path):
-    desk = crowded(tmp_path, commit="inline")
-    assert desk.cli("compact", "--yes").exit_code == 0
-    assert len(desk.active) == 1
-
-
 def test_a_run_compacts_by_itself_at_its_end(tmp_path):
     desk = crowded(tmp_path)
     told = desk.runs_by_itself()

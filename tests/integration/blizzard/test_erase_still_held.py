@@ -145,14 +145,6 @@ def test_odd_names_in_a_source_do_not_hide_its_other_files(desk, tmp_path):
     assert left["unread"] == [desk.uri("link/"), desk.uri("odd\\xff.ndjson")]
 
 
-def test_inline_commits_are_done_at_once(tmp_path):
-    desk = landed(tmp_path, commit="inline")
-    told = desk.cli("erase", "--where", X, "--yes")
-    assert told.exit_code == 0, told.output
-    assert "entry 4 is committed" in told.output
-    assert desk.ids() == [2, 4, 7]
-
-
 def test_an_erasure_that_is_committed_while_another_looks_is_not_counted_twice(desk, monkeypatch):
     """Its rows are in the table that was looked at, and in the books as erased."""
     desk.erase(X)

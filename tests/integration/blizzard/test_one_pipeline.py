@@ -195,7 +195,11 @@ CASES = {
     "a file changed": Case(files.change, "idle", "warning", ("changed",)),
     "rows were deleted by another engine": Case(files.delete, "idle", unbalanced=(files.REMOVED,)),
     "a version of the log is lost": Case(
-        files.lose_a_version, "to_commit", unbalanced=("receipt_ahead",)
+        files.lose_a_version,
+        "to_commit",
+        "failing",
+        ("log_rolled_back",),
+        unbalanced=("receipt_ahead",),
     ),
     "renamed": Case(rename, "to_read", "failing", ("journal_lost",)),
     "an entry is damaged": Case(
