@@ -98,8 +98,7 @@ def test_rows_that_came_back_and_were_taken_out_again_are_not_reported(desk, how
     assert desk.audited().is_balanced, desk.audited().differences
 
 
-@pytest.mark.parametrize("how", ["retract", "erase"])
-@pytest.mark.parametrize("arrived", [True, False], ids=["and a batch since", "nothing since"])
+@pytest.mark.parametrize(("how", "arrived"), [("retract", True), ("erase", False)])
 def test_a_replay_that_is_refused_names_a_way_out_that_works(desk, how, arrived):
     """Rows that were taken out before the RESTORE are out again, and no other row is missing."""
     before = desk.version

@@ -262,3 +262,68 @@ def test_a_log_that_was_lost_and_is_replayed_has_the_rows_no_more(desk):
     desk.penguin()
     desk.penguin()
     assert desk.ids() == [1, 2, 5]
+
+
+NAME = {"name": "name", "type": "string"}
+TELLS = {"fields": [ID, NAME], "provenance": ["file"]}
+BY_DAY = {"prefix_template": "date=%Y-%m-%d"}
+
+
+def row(number, name="x"):
+    return {"id": number, "name": name}
+
+
+@pytest.fixture
+def tells(tmp_path):
+    tells = Taken(tmp_path, TELLS)
+    tells.land("a.ndjson", row(1), row(2))
+    tells.land("b.ndjson", row(3), row(4))
+    tells.ingest()
+    return tells
+
+
+def change(tells, where, **updates):
+    DeltaTable(str(tells.table)).update(updates=updates, predicate=where)
+
+
+def test_rows_of_a_file_that_an_update_wrote_are_found_and_taken_back(tells):
+    """How many rows go is known before anything is done."""
+    change(tells, "id = 3", name="'changed'")
+    traced = tells.cli("trace", "--where", "name = 'changed'", "--output", "json")
+    assert traced.exit_code == 0, traced.output
+    assert json.loads(traced.stdout)["values"]["name"] == "changed"
+    shown = tells.cli("retract", "b.ndjson")
+    assert shown.exit_code == 1, shown.output
+    assert "pipeline default: 2 rows of 1 source file" in shown.stdout
+    assert "identified by _file" in shown.stdout
+    assert json.loads(tells.cli("retract", "b.ndjson", "--output", "json").stdout)["rows"] == 2
+    assert dict(tells.take_back("b.ndjson").rows) == {"in:b.ndjson": 2}
+    assert tells.ids() == [1, 2]
+
+
+@pytest.mark.unbalanced("rows_removed")
+def test_rows_of_a_file_that_a_delete_wrote_are_erased(tells):
+    DeltaTable(str(tells.table)).delete("id = 3")
+    erased = tells.cli("erase", "--where", "name = 'x' and id = 4", "--yes", "--output", "json")
+    assert erased.exit_code == 0, erased.output
+    tells.penguin()
+    assert tells.ids() == [1, 2]
+
+
+def test_rows_that_an_update_has_moved_to_another_partition_go_too(tmp_path):
+    tells = Taken(tmp_path, TELLS, partition_by=BY_DAY)
+    for day in ("2024-01-01", "2024-01-02", "2024-01-03"):
+        tells.land(f"date={day}/a.ndjson", row(int(day[-1])))
+    tells.ingest()
+    change(tells, "id = 1", date="'2024-01-03'")
+    found = tells.look("date=2024-01-01/a.ndjson").rows
+    assert [one.partition_values for one in found.unnamed] == [{"date": "2024-01-03"}]
+    tells.take_back("date=2024-01-01/a.ndjson")
+    assert tells.ids() == [2, 3]
+
+
+def test_files_without_such_rows_are_left_alone(tells):
+    tells.land("c.ndjson", row(5))
+    tells.ingest()
+    change(tells, "id >= 3", name="'changed'")
+    assert len(tells.look("c.ndjson").rows.unnamed) == 1
