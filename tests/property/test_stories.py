@@ -49,6 +49,15 @@ def story(*steps, provenance=False, on_change="error", inline=False):
 )  # fmt: skip
 # Content that had left the table before a retraction, and a replay of it.
 @story(
+    ("deletes", 0, 0), ("restores", 1, 0), ("restores", 0, 0), ("restores", 6, 9), ("merges", 0, 0)
+)  # A RESTORE that took nothing out, and the loss of a row that it brought back.
+@story(
+    ("replaces", 0, 1), ("dies", 0, 0), ("appends", 0, 0), ("change", 0, 0), ("replaces", 1, 0),
+    ("replaces", 1, 0), ("marks", 5, 11), ("optimizes", 0, 0),
+    on_change="replace", inline=True,
+)  # fmt: skip
+# A row that was deleted in place, by a version of which the checkpoint has no trace.
+@story(
     ("deletes", 8, 0), ("deletes", 7, 0), ("retracts", 0, 7), ("change", 2, 0),
     provenance=True, on_change="replace",
 )  # fmt: skip

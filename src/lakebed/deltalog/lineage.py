@@ -152,11 +152,12 @@ class Lineage:
         if found.info.is_ours and gone:
             self.ours.add(found.version)
         # Rows that come from no other file are another writer's own.
-        theirs = all(one.of_others for one in gone.values())
+        is_restore = found.info.operation == RESTORE
+        theirs = not is_restore and all(one.of_others for one in gone.values())
         for add in adds:
             of_others = theirs and not found.info.is_ours and (add.data_change or bool(removes))
             self._add(add, found.version, gone, of_others=of_others)
-        if gone and adds and found.info.operation != RESTORE:
+        if gone and adds and not is_restore:
             self._rewrite(found, gone)
         return gone
 
@@ -166,10 +167,11 @@ class Lineage:
         """Record a file that a version added, perhaps one that it removed as it was before."""
         self.removed.pop(add.path, None)
         before = gone.get(add.path) or self.active.get(add.path)
-        file = self._active(add, version, of_others=of_others)
+        earlier = before or self.past.get(add.path)
+        file = self._active(add, version, of_others=earlier.of_others if earlier else of_others)
         if before is not None and before.written == file.written:
             gone[add.path] = before  # Re-added, say with other statistics.
-            file = replace(file, of_others=before.of_others).since(before, version)
+            file = file.since(before, version)
         elif file.deleted:
             file = file.since(self.past.get(add.path), BEFORE)
         if file.deleted:
@@ -199,6 +201,10 @@ class Lineage:
             if before is None and self.is_sparse:
                 before = self._active(remove, BEFORE, of_others=False)
             if before is not None:
+                if (
+                    remove.deleted_rows > before.deleted
+                ):  # A version that was not read deleted them.
+                    before = replace(before, deleted=remove.deleted_rows).since(before, BEFORE)
                 gone[remove.path] = self.past[remove.path] = before
             self.removed[remove.path] = version
         return gone
