@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from blizzard.answers.answer import FailedSource, FileProgress, FileState
 from blizzard.answers.lifecycle import is_failed, of_unfinished
@@ -346,13 +347,7 @@ def pipeline_status(
     rows, since = (None, None) if last.unsure else _waiting_rows(evidence, uncommitted)
     with suppress(LakeError):  # `_retractions` reports the error.
         history.settle(log.passed_over)
-
-    def sources() -> tuple[SourceStatus, ...]:
-        return tuple(
-            source_status(evidence, source, open_queue=open_queue, listed=listed)
-            for source in settings.sources
-        )
-
+    read = partial(source_status, evidence, open_queue=open_queue, listed=listed)
     counts = aside.counts()
     done, error = _retractions(history, log.passed_over)
     not_applied = _not_applied(history)
@@ -369,7 +364,7 @@ def pipeline_status(
         last_batch=sums.last_batch,
         last_written=sums.last_written,
         writer=writer,
-        sources=past_damage(history, sources),
+        sources=past_damage(history, lambda: tuple(map(read, settings.sources))),
         totals=sums.totals,
         parquet_files=sums.parquet_files,
         parquet_bytes=sums.parquet_bytes,
