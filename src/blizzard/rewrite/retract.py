@@ -125,6 +125,12 @@ class RetractPlan(RewritePlan):
             and (path not in self.state.files or path in outgoing)
         ]
 
+    def removed_by(self) -> list[int]:
+        """Return the versions of other writers that removed rows which no entry took out."""
+        out = [path for path in self.superseded if path not in self.state.files]
+        found = {self.lineage().removed_by(path) for path in out} if out else set()
+        return sorted(version for version in found if version is not None)
+
     @property
     def waiting_lines(self) -> int:
         """Count the waiting lines of the source objects."""

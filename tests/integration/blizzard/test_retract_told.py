@@ -123,6 +123,22 @@ def test_why_says_when_rows_were_taken_back_and_when_they_came_back_with_a_resto
     assert (answer["state"], answer["retraction"]["came_back"]) == ("retracted", False)
 
 
+@pytest.mark.unbalanced("rows_removed")
+def test_rows_that_are_out_of_the_table_are_named_since_a_replay_puts_them_back(desk):
+    desk.land("c.ndjson", {"id": 5})
+    desk.ingest()
+    DeltaTable(str(desk.table)).restore(desk.version - 1)
+    assert "removed rows" not in desk.cli("retract", "a.ndjson").stdout
+    shown = desk.cli("retract", "c.ndjson", "--yes").stdout
+    assert f"version {desk.version} removed rows of 1 source file" in shown
+    assert "none of its rows is in the table; nothing was changed" in shown
+    assert desk.order("replay", "--yes").exit_code == 0
+    assert desk.cli("retract", "c.ndjson", "--yes").exit_code == 0
+    desk.penguin()
+    assert desk.ids() == [1, 2, 3, 4]
+    assert "removed rows" not in desk.cli("retract", "c.ndjson").stdout
+
+
 def test_why_says_that_bad_lines_were_given_up_with_the_rows(tmp_path):
     desk = Taken(tmp_path, more={"error_handling": {"on_bad_record": "quarantine"}})
     desk.land("a.ndjson", {"id": 1}, {"id": "x"}, {"id": "y"})

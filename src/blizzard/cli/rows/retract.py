@@ -127,6 +127,10 @@ def _text(command: RewriteCommand, done: Retracted, other: str | None) -> Iterat
     yield f"pipeline {command.settings.name}: {plural(sum(rows.values()), 'row')} of {count}"
     by_source = [f"{one.key}: {plural(rows.get(one.key, 0), 'row')}" for one in found.sources]
     yield from first(by_source)
+    if not other and (versions := found.removed_by()):
+        numbers = " and ".join(map(str, versions))
+        yield f"  version {numbers} removed rows of {count}"
+        yield "  if a RESTORE or penguin replay puts them back, run this again"
     if not other and (not found.rows.files or (sure and done.entry is None)):
         whose = "its" if len(found.sources) == 1 else "their"
         yield f"  none of {whose} rows is in the table; nothing was changed"
