@@ -72,6 +72,7 @@ def test_no_story_with_spark_loses_doubles_or_misreports_a_row(tmp_path: Path, s
         provenance=dice.random() < 0.5,
         on_change=dice.choice(["error", "reingest", "replace"]),
         inline=dice.random() < 0.3,
+        staging=dice.random() < 0.5,
     )
     story.play(steps)
 

@@ -13,7 +13,7 @@ from tests.support.stories import DeltaRs, Story
 VERBS = [
     "arrive", "change", "land_only", "batch", "commits", "retracts", "replaces", "erases",
     "compacts", "replays", "accepts", "restores", "optimizes", "deletes", "marks", "updates",
-    "merges", "appends", "checkpoints", "dies", "loses",
+    "merges", "appends", "checkpoints", "dies", "loses", "hands_over",
 ]  # fmt: skip
 SMALL = st.integers(0, 11)
 STEPS: st.SearchStrategy[Any] = st.lists(
@@ -21,9 +21,11 @@ STEPS: st.SearchStrategy[Any] = st.lists(
 )
 
 
-def story(*steps, provenance=False, on_change="error", inline=False):
+def story(*steps, provenance=False, on_change="error", inline=False, staging=False):
     """Play a story that once went wrong, before random ones."""
-    return example(steps=steps, provenance=provenance, on_change=on_change, inline=inline)
+    return example(
+        steps=steps, provenance=provenance, on_change=on_change, inline=inline, staging=staging
+    )
 
 
 @story(
@@ -84,10 +86,8 @@ def story(*steps, provenance=False, on_change="error", inline=False):
     provenance=st.booleans(),
     on_change=st.sampled_from(["error", "reingest", "replace"]),
     inline=st.booleans(),
+    staging=st.booleans(),
 )
-def test_no_story_loses_doubles_or_misreports_a_row(steps, provenance, on_change, inline):
+def test_no_story_loses_doubles_or_misreports_a_row(steps, **settings):
     with TemporaryDirectory() as folder:
-        story = Story(
-            Path(folder), DeltaRs(), provenance=provenance, on_change=on_change, inline=inline
-        )
-        story.play(steps)
+        Story(Path(folder), DeltaRs(), **settings).play(steps)

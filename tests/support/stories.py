@@ -5,6 +5,7 @@ are missing, doubled or back. What the programs say of the table is compared wit
 """
 
 import json
+import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from deltalake.exceptions import DeltaError
 from lakebed.storage.store import Store
 from tests.support.deletion_vectors import delete_in_place
 from tests.support.dying import Died, Fate, dying
+from tests.support.foreign import Directory
 from tests.support.mapped import added
 from tests.support.retractions import Taken
 
@@ -83,7 +85,14 @@ class Story(Taken):
     """One table, what the story did to it, and what therefore may be in it."""
 
     def __init__(
-        self, folder: Path, engine: Engine, *, provenance: bool, on_change: str, inline: bool
+        self,
+        folder: Path,
+        engine: Engine,
+        *,
+        provenance: bool,
+        on_change: str,
+        inline: bool,
+        staging: bool = False,
     ) -> None:
         schema: dict[str, Any] = {"fields": FIELDS}
         if provenance:
@@ -91,8 +100,11 @@ class Story(Taken):
         sink: dict[str, Any] = {"compact": {"min_files": 2}}
         if inline:
             sink["commit"] = "inline"
+        elif staging:
+            sink["handoff"] = "staging"
         super().__init__(folder, schema, source={"on_change": on_change}, **sink)
         self.engine = engine
+        self.others_hand_over = staging and not inline
         self.content: dict[str, list[int]] = {}
         """The ids in each source file, as it is now."""
         self.ever: dict[str, set[int]] = {}
@@ -263,6 +275,18 @@ class Story(Taken):
     def appends(self, _first: int, _second: int) -> None:
         """The other engine appends a row of its own."""
         self.engine.append(self.table, self.fresh())
+
+    def hands_over(self, _first: int, _second: int) -> None:
+        """Another program hands a file with one row over to penguin."""
+        if not self.others_hand_over:
+            return
+        other, number = Directory(self.table), self.next_id
+        self.next_id += 1
+        path = f"{uuid.uuid4()}.parquet"
+        other.meta(other.file(path=path, data=_rows(number)))
+        self.penguin()
+        if path in self.active:
+            self.ever.setdefault("handed over", set()).add(number)
 
     def checkpoints(self, _first: int, _second: int) -> None:
         """The log gets a checkpoint."""
