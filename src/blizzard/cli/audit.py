@@ -233,8 +233,8 @@ def _books(found: Audit, committer: str) -> Iterator[str]:
     )
     yield f"  {entries} of {journals}{waiting}"
     yield (
-        f"  {plural(totals.source_files, 'source file')}: {totals.lines:,} lines = "
-        f"{totals.rows:,} rows + {totals.blank:,} blank + {totals.filtered:,} filtered + "
+        f"  {plural(totals.source_files, 'source file')}: {plural(totals.lines, 'line')} = "
+        f"{plural(totals.rows, 'row')} + {totals.blank:,} blank + {totals.filtered:,} filtered + "
         f"{totals.quarantined:,} quarantined"
     )
     if totals.quarantined:
