@@ -275,6 +275,8 @@ def matching_rows(
     for path, file in sorted(files.items()):
         with _readable(store, path):
             for found in matching_groups(store, file, predicate, schema, mapping):
+                if not found.places:
+                    continue  # All matching rows were deleted in place.
                 table = found.group.read().take(list(found.places))
                 whole = table.drop_columns([one for one in hidden if one in table.column_names])
                 partition = file.partition_values
@@ -348,7 +350,7 @@ def rows_in(
             rows = group.file.file.metadata.num_rows
             deleted += found.deleted
             places += [group.start + place for place in found.places]
-            if FILE in group.file.names:
+            if found.places and FILE in group.file.names:
                 column = group.read([FILE])[FILE]
                 names: Any = column.take(list(found.places))
                 by_source.update(name for name in names.to_pylist() if name is not None)

@@ -112,6 +112,15 @@ def test_a_retraction_counts_and_writes_the_rows_that_are_left(desk: Crowded) ->
     assert desk.take_back("b.ndjson").entry is None
 
 
+def test_files_whose_matching_rows_are_all_deleted_in_place_are_searched(desk: Crowded) -> None:
+    delete(desk, 7, 8)
+    assert "no row of the table matches" in desk.cli("trace", "--where", "id >= 7").output
+    done = desk.cli("erase", "--where", "id >= 7", "--yes", "--output", "json")
+    assert (done.exit_code, json.loads(done.stdout)["deleted"]) == (0, 2), done.output
+    desk.penguin()
+    assert in_files(desk) == ids(desk) == [1, 2, 3, 4, 5, 6]
+
+
 def test_an_erasure_also_clears_files_of_rows_that_were_deleted_before(desk: Crowded) -> None:
     delete(desk, 2, 5)
     found = desk.forget("id = 2 or id = 3").found
