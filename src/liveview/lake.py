@@ -22,6 +22,7 @@ from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.config.files import Given, options_of
 from lakebed.errors import ConfigInvalid
 from lakebed.layout import PIPELINE_NAME
+from lakebed.locations import written_out
 from lakebed.telemetry.http import secret_of
 from lakebed.telemetry.settings import Guard
 from lakebed.types import CommitMode
@@ -66,8 +67,8 @@ class Lake:
 
     @property
     def table_uris(self) -> list[str]:
-        """The tables of the configuration."""
-        return [one.table_uri for one in self.tables.values()]
+        """The tables of the configuration, valid from any working directory."""
+        return [written_out(one.table_uri) for one in self.tables.values()]
 
     def shares(self, table_uris: Iterable[str]) -> bool:
         """Whether a program with these tables may run with the same configuration."""

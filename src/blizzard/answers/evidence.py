@@ -97,11 +97,15 @@ class JournalEvidence:
         return lineage
 
     def _note_step(self, path: str, lineage: Lineage) -> None:
-        """Record which entry removed a file, and its replacements."""
-        removed = None if path in lineage.active else self.log.commit(lineage.removed.get(path))
-        if removed is None or path in self._takers:
+        """Record which entries removed a file, and its replacements.
+
+        A RESTORE may have brought it back since, and another one its replacements.
+        """
+        if path in lineage.active or path in self._takers:
             return
-        for part in removed.entries:
+        versions = (lineage.removed.get(path), *reversed(lineage.rewritten_by.get(path, ())))
+        commits = filter(None, map(self.log.commit, dict.fromkeys(versions)))
+        for part in (part for commit in commits for part in commit.entries):
             numbers = range(part.first, min(part.last, part.first + MOST_ENTRIES) + 1)
             entries = (
                 entry
@@ -110,9 +114,8 @@ class JournalEvidence:
                 if entry is not None and any(one.filename == path for one in entry.outgoing)
             )
             if (taker := next(entries, None)) is not None:
-                self._takers[path] = taker
+                self._takers.setdefault(path, taker)
                 lineage.journaled(path, came_for(taker, path))
-                return
 
     def _journals_of(self, pipeline: str) -> Iterator[JournalReader]:
         """Yield the journals of a pipeline of the table, the current one first."""

@@ -7,6 +7,7 @@ from datetime import datetime
 from blizzard.answers.answer import Answer, DataFile, FileRetraction, FileState, Resolution
 from blizzard.answers.entries import (
     became,
+    came_for,
     dealing_with_lines,
     parts_until,
     reading,
@@ -157,7 +158,13 @@ def _taken_out(
     lineage = table.follow(olds)
     left = [old for old in olds if lineage.forward(old).active]
     came_back = bool(taken_out) and any(
-        old in lineage.active or (version is not None and lineage.removed.get(old, -1) > version)
+        old in lineage.active
+        or (
+            version is not None
+            and lineage.removed.get(old, -1) > version
+            # Another RESTORE may have put back what replaced it.
+            and not {*came_for(entry, old)}.issuperset(lineage.after(old))
+        )
         for old in left
     )
     if taken_out and not came_back:

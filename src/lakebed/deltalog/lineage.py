@@ -300,7 +300,7 @@ class Lineage:
             held = None if wanted is None else self.sources_of(old)
             if old in seen or (wanted and held is not None and wanted.isdisjoint(held)):
                 continue
-            if old in self.active or self.removed.get(old, BEFORE) > since:
+            if self._may_have_rows(old, since):
                 found |= self._traced(old, seen | {old})
             elif self.is_back(old, name):
                 found |= self._behind(old, version, since, seen | {old}, wanted)
@@ -308,13 +308,18 @@ class Lineage:
                 found |= Trace(removed=frozenset([(old, version)]))
         return found
 
+    def _may_have_rows(self, name: str, since: int) -> bool:
+        """Whether a file was in the table after a version, or its rows are in another one now."""
+        is_later = name in self.active or self.removed.get(name, BEFORE) > since
+        return is_later or bool(self.forward(name).active)
+
     def is_back(self, old: str, new: str) -> bool:
         """Whether a file, or one that it was made from, was restored after its replacement."""
         waiting, seen = [old], {old, new}
         since = self.born.get(new, BEFORE)
         while waiting:
             name = waiting.pop()
-            if name in self.active or self.removed.get(name, BEFORE) > since:
+            if self._may_have_rows(name, since):
                 return True
             waiting += [source for source in self.made_from.get(name, ()) if source not in seen]
             seen |= set(waiting)

@@ -23,7 +23,7 @@ from liveview.answer_cache import Patience
 from liveview.headline import overview_of
 from liveview.lake import OTHER_LAKE, Lake, ProgramName, Unreachable, lake_of
 from liveview.live import Live
-from liveview.model import Overview, Program
+from liveview.model import Overview, Process, Program
 from liveview.observer import Observer
 from liveview.terminal.screen import ORDERS, View, listed, screen
 
@@ -135,14 +135,15 @@ class Feed:
     def _overview(self) -> ShownOverview:
         silent: list[Program] = []
         for name in get_args(ProgramName):
-            answer = self._lake.ask(name, "/api/v1/overview", Overview, timeout=self._timeout)
-            if isinstance(answer, Unreachable):
-                silent.append(self._lake.unreachable(name, answer.note))
-            elif self._lake.shares(one.uri for one in answer.tables):
-                return ShownOverview(answer)
-            else:
-                other = OTHER_LAKE.format(address=self._lake.addresses[name])
-                silent.append(self._lake.unreachable(name, other))
+            process = self._lake.ask(name, "/api/v1/process", Process, timeout=self._timeout)
+            if isinstance(process, Process) and not self._lake.shares(process.table_uris):
+                process = Unreachable(OTHER_LAKE.format(address=self._lake.addresses[name]))
+            if isinstance(process, Process):
+                answer = self._lake.ask(name, "/api/v1/overview", Overview, timeout=self._timeout)
+                if isinstance(answer, Overview):
+                    return ShownOverview(answer)
+                process = answer
+            silent.append(self._lake.unreachable(name, process.note))
         found = self._own_observer().overview()
         return ShownOverview(overview_of(found.at, silent, found.pipelines, found.tables), NOBODY)
 

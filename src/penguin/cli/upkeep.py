@@ -278,9 +278,6 @@ def _repair_lines(found: Repaired, planned: bool) -> Iterator[str]:
         yield "  rows of them that were erased come back with it: erase them again"
     if count := sum(not one.rewritten and one.origin is None for one in found.lost):
         yield f"  rows of {plural(count, 'file')} of other programs are lost with that"
-    if found.version is not None and any(one.rewritten for one in found.lost):
-        yield "  other programs had moved rows to some of them; accept the loss:"
-        yield Verbatim(f"    blizzard audit --accept {found.version} --reason TEXT")
 
 
 def _damaged_lines(one: Damaged, uri: str) -> Iterator[str]:

@@ -134,10 +134,9 @@ class RepairOrder:
     def _accept(self, store: Store, done: Repaired) -> None:
         """Record that the rows are lost by order, so that the books balance and show it.
 
-        If this fails, `blizzard audit --accept` does the same, and so must an operator for files
-        into which another program moved rows: the audit counts these by their first files.
+        If this fails, `blizzard audit --accept` does the same.
         """
-        if not done.lost or done.version is None or any(file.rewritten for file in done.lost):
+        if not done.lost or done.version is None:
             return
         document = Accepted(
             version=done.version,

@@ -454,6 +454,9 @@ def test_rows_that_went_with_a_file_of_another_program_are_nowhere_said_to_be_th
         assert f"in version {version}" in told
     told = desk.cli("files", "--state", "removed").stdout
     assert all(f"{number}.ndjson" in told for number in range(3))
+    (loss,) = desk.audited().accepted
+    assert (loss.rows, desk.audited().is_balanced) == (before, True)
+    (desk.table / accepted(version)).unlink()
     (found,) = desk.audited().differences
     assert (found.kind, f"removed {before} rows" in found.message) == ("rows_removed", True)
     words = ("audit", "--accept", str(version), "--reason", "the disk died")

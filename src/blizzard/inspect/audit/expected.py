@@ -195,7 +195,9 @@ class ExpectedFiles:
                     continue  # It is reported as a file that penguin removed.
                 one = lineage.past.get(last)
                 lost = whole.setdefault(version, {})
-                lost[path if is_whole else last] = rows if is_whole or not one else one.visible or 0
+                # A repair removes files as they are, and is accepted by these.
+                is_own = is_whole and version not in self.log.repairs
+                lost[path if is_own else last] = rows if is_own or not one else one.visible or 0
         self._count_given_up()
         taken = {key: Counter(rows) for key, rows in self._taken.items()}
         for version in sorted(altered | whole.keys()):
@@ -317,8 +319,10 @@ class ExpectedFiles:
 
     def _is_there(self, path: str, step: Supersession) -> bool:
         """Whether a file came back after a step, or was never taken out by it."""
-        lineage = self.log.lineage
-        return lineage.added(path) > step.version or (path == step.old and path in lineage.active)
+        lineage, is_old = self.log.lineage, path == step.old
+        if is_old and path not in lineage.active and {*step.new}.issuperset(lineage.after(path)):
+            return False  # A RESTORE brought it back, and another one what replaced it.
+        return lineage.added(path) > step.version or (is_old and path in lineage.active)
 
     def _brought_by(self, path: str, step: Supersession) -> str:
         version = self.log.lineage.added(path)
