@@ -12,10 +12,12 @@ from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner, Result
 
 from blizzard.cli.audit import accept
+from blizzard.inspect.audit.log_books import LogBooks
 from blizzard.repair.gc import collect
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.deltalog.files import named_files
+from lakebed.documents.losses import Accepted
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.units import plural
@@ -229,3 +231,23 @@ def test_a_missing_file_of_another_program_is_taken_out_only_by_order(
     assert (found.kind, f"removed {rows} rows" in found.message) == ("rows_removed", True)
     accept_loss(table)
     assert_balanced(table)
+
+
+@pytest.mark.parametrize(
+    ("rows", "files", "of_others", "of_a_repair"),
+    [
+        (2, ("a",), True, True),
+        (1, ("a",), False, True),
+        (2, ("a", "b"), False, False),
+        (3, ("a",), False, False),
+        (2, ("b",), False, False),
+    ],
+)
+def test_other_files_or_more_rows_than_were_accepted_are_not(
+    rows: int, files: tuple[str, ...], of_others: bool, of_a_repair: bool
+) -> None:
+    """Of what a repair took out, some may have been read again since; nothing else may differ."""
+    document = Accepted(version=3, operation=None, writer=None, rows=2, files=("a",))
+    loss = replace(document, rows=rows, files=files)
+    assert LogBooks(accepted={3: document}).accepts(loss) is of_others
+    assert LogBooks(accepted={3: document}, repairs={3: None}).accepts(loss) is of_a_repair

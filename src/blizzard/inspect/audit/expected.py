@@ -196,7 +196,7 @@ class ExpectedFiles:
                 one = lineage.past.get(last)
                 lost = whole.setdefault(version, {})
                 # A repair removes files as they are, and is accepted by these.
-                is_own = is_whole and version not in self.log.repairs
+                is_own = is_whole and (last == path or version not in self.log.repairs)
                 lost[path if is_own else last] = rows if is_own or not one else one.visible or 0
         self._count_given_up()
         taken = {key: Counter(rows) for key, rows in self._taken.items()}

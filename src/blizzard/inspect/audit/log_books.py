@@ -88,9 +88,9 @@ class LogBooks:
         """
         document = self.accepted.get(loss.version)
         if document is not None:
-            rows, files = document.rows - loss.rows, {*document.files} - {*loss.files}
-            is_rest = loss.version in self.repairs and {*loss.files} <= {*document.files}
-            if (rows >= 0 and is_rest) or (rows, files) == (0, set()):
+            is_same = (document.rows, document.files) == (loss.rows, loss.files)
+            is_rest = loss.rows <= document.rows and {*loss.files} <= {*document.files}
+            if is_same or (is_rest and loss.version in self.repairs):
                 self.applied.add(loss.version)
                 return True
         self.losses.append(loss)
