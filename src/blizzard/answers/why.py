@@ -16,6 +16,7 @@ from blizzard.answers.words import run_penguin, way
 from blizzard.journal.source_names import (
     FileAmbiguous,
     FileUnknown,
+    ambiguous,
     files_in_full,
     is_place,
     named_files,
@@ -120,15 +121,20 @@ def _placed_data_file(name: str, pipelines: Pipelines) -> Iterator[Subject]:
 
 
 def _data_files(name: str, pipelines: Pipelines) -> Iterator[Subject]:
-    """Yield the data file of each table that matches a relative path, a name or a UUID."""
+    """Yield the data file of each table that matches a relative path, a name or a UUID.
+
+    Raise if a name without folders matches several files of a table.
+    """
     is_ours = layout.file_id(f"{name.removesuffix(layout.PARQUET_SUFFIX)}.parquet") is not None
     if not is_ours and not UUID.search(name) and not layout.is_parquet(name):
         return
     tables = {place_of(each.sink.table_uri): each for each in reversed(pipelines.settings)}
     for evidence in pipelines.opened(tables.values()):
-        path = name if is_ours else path_in_log(evidence, name)
-        if path is not None:
-            yield evidence, None, path
+        paths = _paths_in_log(evidence, name) or [name] * is_ours
+        if len(paths) > 1:
+            found = [(evidence, path) for path in paths]
+            raise ambiguous(f"{name!r} matches several data files; name one", found)
+        yield from ((evidence, None, path) for path in paths)
 
 
 NOT_TAKEN = (FileState.SKIPPED, FileState.MISSING)
@@ -193,12 +199,8 @@ def why_data_file(evidence: PipelineEvidence, store: Reader, path: str) -> Answe
         entry = naming_data_file(table.journal, name, table.last)
         if entry is not None:
             return _of_entry(evidence, store, table, entry, name)
-    if facts is None:
-        # A name without its folder may be that of a file in a partition.
-        found = path_in_log(evidence, name)
-        if found is None and not is_path:
-            return None
-        path, facts = (path, None) if found is None else (found, store.head(found))
+    if not is_path:
+        return None
     bare, log = _bare(evidence, store, path, facts), evidence.log.search()
     lineage = log.follow([path])
     if path in lineage.active or path in lineage.removed:
@@ -235,17 +237,17 @@ def why_data_file(evidence: PipelineEvidence, store: Reader, path: str) -> Answe
     )
 
 
-def path_in_log(evidence: PipelineEvidence, name: str) -> str | None:
-    """Return the path in the log of another program's file, by its name or a UUID in it."""
-    table = evidence.log.snapshot()
-    if table is None:
-        return None
-    bare = file_name(name)
-    paths = sorted(path for path in table.files if bare in file_name(path))
-    if not paths:
-        removed = evidence.log.search().follow([f"{bare}{layout.PARQUET_SUFFIX}"]).removed
-        paths = [path for path in removed if file_name(path) == bare]
-    return next(iter(paths), None)
+def _paths_in_log(evidence: PipelineEvidence, name: str) -> list[str]:
+    """Return the data files in the log with a path, else with a name, else with a UUID in it."""
+    lineage = evidence.log.search().follow([f"{name.removesuffix(layout.PARQUET_SUFFIX)}.parquet"])
+    known = lineage.active.keys() | lineage.removed.keys()
+    if "/" in name:
+        return [name] if name in known else []
+    found = [path for path in known if file_name(path) == file_name(name)]
+    if not found and layout.file_id(name) is None:
+        table = evidence.log.snapshot()
+        found = [path for path in table.files if name in file_name(path)] if table else []
+    return found
 
 
 def _journals(

@@ -109,7 +109,7 @@ def files_meant(
     """Return the source objects that a name means; raise if it means two of one pipeline."""
     found = named_files(name, scopes, parts=parts, listing=listing)
     if len(found) > len({scope.settings.name for scope, _key in found}):
-        raise _ambiguous(f"{name!r} matches several files; name one", found)
+        raise ambiguous(f"{name!r} matches several files; name one", found)
     return found
 
 
@@ -195,7 +195,7 @@ def _by_part(name: str, scopes: Sequence[Scope], *, listing: bool) -> tuple[Scop
             for key in islice(_distinct(search(scope, text)), FEW + 1)
         }
         if len(found) > 1:
-            raise _ambiguous(
+            raise ambiguous(
                 f"{name!r} is in the names of several files; write more of the path",
                 found.values(),
             )
@@ -220,7 +220,8 @@ def _distinct(keys: Iterable[str]) -> Iterator[str]:
             yield key
 
 
-def _ambiguous(what: str, found: Iterable[tuple[NameScope, str]]) -> FileAmbiguous:
+def ambiguous(what: str, found: Iterable[tuple[NameScope, str]]) -> FileAmbiguous:
+    """Return the error for a name of several files, which lists them."""
     keys = sorted({printable(key) for _scope, key in found})
     more = ", ..." if len(keys) > FEW else ""
     return FileAmbiguous(f"{what}: {', '.join(keys[:FEW])}{more}")

@@ -272,3 +272,43 @@ def test_two_pipelines_that_share_a_folder_answer_for_their_own_files(desk):
     assert told == [("one", "not_matched"), ("two", "not_matched")]
     alone = desk.why(str(landing / "b-1.ndjson"), "-p", "one")
     assert (alone["pipeline"], alone["reason"]) == ("one", "not_matched")
+
+
+@pytest.mark.unbalanced("file_damaged")
+def test_a_path_of_another_programs_file_is_exact_and_its_name_means_all_folders(desk):
+    desk.configure(partitioned=True)
+    desk.landing.land("date=2024-01-01/a.ndjson", 5)
+    desk.both()
+
+    def commit(version, action, day):
+        path = f"date={day}/part-0.parquet"
+        (desk.table / path).parent.mkdir(exist_ok=True)
+        (desk.table / path).write_bytes(b"PAR1")
+        of = {"path": path, "partitionValues": {"date": day}, "size": 4, "dataChange": True}
+        line = {action: of | {"modificationTime": 0, "deletionTimestamp": 0}}
+        (desk.table / f"_delta_log/{version:020}.json").write_text(json.dumps(line))
+
+    def found(name):
+        answer = desk.why(name)
+        return answer["path"], answer["state"], answer["reason"]
+
+    first, later = (f"date=2024-01-0{day}/part-0.parquet" for day in (2, 3))
+    version = DeltaTable(str(desk.table)).version()
+    commit(version + 1, "add", "2024-01-02")
+    assert found("part-0.parquet") == found(first) == (first, "foreign", "in_table")
+    assert desk.cli("why", later).exit_code == 1
+    assert (
+        found(str(desk.table / later))[1]
+        == found(str(desk.table / "part-0.parquet"))[1]
+        == "missing"
+    )
+    commit(version + 2, "add", "2024-01-03")
+    (desk.table / later).unlink()  # It is lost, and still in the table.
+    for _once in range(2):
+        several = desk.cli("why", "part-0.parquet")
+        assert several.exit_code == 1
+        assert f"{first}, {later}" in several.output
+        assert found(str(desk.table / first))[0] == found(first)[0] == first
+        assert found(str(desk.table / later))[0] == found(later)[0] == later
+        commit(version + 3, "remove", "2024-01-03")
+    assert found(later)[1:] == ("foreign", "removed")
