@@ -166,7 +166,7 @@ METRICS = (
     _gauge("blizzard_oldest_pending_file_age_seconds", "Age of the oldest file of the next batch."),
     _gauge("blizzard_quarantined_lines", "Bad lines waiting in quarantine."),
     _gauge("blizzard_resting_files", "Source files that failed and are not being retried now."),
-    _gauge("blizzard_names_passed_over", "Names in sources that cannot be read.", reason=AMISS),
+    _gauge("blizzard_names_skipped", "Names in sources that cannot be read.", reason=AMISS),
     _gauge("blizzard_journal_entry", "Number of the last journal entry."),
     _seconds(
         "blizzard_ingest_delay_seconds",

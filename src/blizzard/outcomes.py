@@ -85,13 +85,11 @@ def overwritten(
             )
 
 
-def names_passed_over(
-    pipeline: str, findings: Mapping[str, Finding]
-) -> Iterator[events.NamesPassedOver]:
+def names_skipped(pipeline: str, findings: Mapping[str, Finding]) -> Iterator[events.NamesSkipped]:
     """Yield the names that cannot be read."""
     for source, finding in findings.items():
         for one in finding.amiss:
-            yield events.NamesPassedOver(
+            yield events.NamesSkipped(
                 pipeline=pipeline,
                 source=source,
                 reason=one.reason.value,

@@ -282,7 +282,7 @@ class Pipeline:
                 return None
             name, limits = self.settings.name, self.settings.sizing.snapshots
             writer = SnapshotWriter(store=store, pipeline=name, clock=self.clock, limits=limits)
-            history = read_ledger(store, name, passed_over=self.log.passed_over, spill=writer.spill)
+            history = read_ledger(store, name, rejections=self.log.rejections, spill=writer.spill)
             if history.rebuilt is not None:
                 self.emit(events.HistoryRebuilt(pipeline=name, reason=history.rebuilt))
             journal = self._journal = Journal(
@@ -315,7 +315,7 @@ class Pipeline:
         self._write_snapshot(journal)
         bad_lines = journal.ledger.bad_lines
         self.emit(outcomes.listed(self.settings.name, findings, _unfinished(journal), bad_lines))
-        self._events.once(*outcomes.names_passed_over(self.settings.name, findings))
+        self._events.once(*outcomes.names_skipped(self.settings.name, findings))
         return BatchProposal.of(findings)
 
     def _check_start(self, journal: Journal) -> None:

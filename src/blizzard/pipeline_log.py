@@ -77,9 +77,9 @@ class PipelineLog:
         table = self.snapshot()
         return dict.fromkeys(names) if table is None else table.fates(names)
 
-    def passed_over(self, journal: str, marks: Mapping[int, str]) -> dict[int, bool]:
+    def rejections(self, journal: str, marks: Mapping[int, str]) -> dict[int, bool]:
         """Return, for the committed ones of some entries, whether penguin rejected them."""
-        asks = held_rows.passed_over(self.fates, partial(self.committed, self.settings.name))
+        asks = held_rows.rejection_lookup(self.fates, partial(self.committed, self.settings.name))
         return dict(asks(journal, marks))
 
     def retention(self) -> timedelta:

@@ -142,7 +142,7 @@ class FileSearch:
         self, done: IngestedFile, *, at: str | None = None, read: SourceRecord | None = None
     ) -> FileRow:
         """Return a finished file; `read` is its record in the entry."""
-        is_over = done.entry in self.progress.passed_over
+        is_over = done.entry in self.progress.rejected
         state = self.progress.of(done)
         inherited = done.entry is not None and done.entry <= self.evidence.history.awaits
         made = None if done.entry is None or inherited else self.committed(done.entry)

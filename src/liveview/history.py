@@ -124,8 +124,8 @@ def _books(entry: Entry, read: JournalTotals) -> tuple[list[BookLine], bool]:
         label, whole, rows = "bad lines settled", sum(one.lines for one in entry.resolved), 0
         parts = {"bad lines discarded": whole}
         if entry.kind == "replay":
-            passed = sum(one.passed_over for one in entry.resolved)
-            rows, parts = whole - passed, {"records filtered": passed}
+            filtered = sum(one.filtered_lines for one in entry.resolved)
+            rows, parts = whole - filtered, {"records filtered": filtered}
     else:
         return [], True
     lines = {label: whole, "rows written": rows, **{name: n for name, n in parts.items() if n}}

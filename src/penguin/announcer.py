@@ -13,9 +13,9 @@ from penguin.backlog.table_view import TableView
 from penguin.events.backlog import (
     BacklogSeen,
     EntryNotHandedOff,
+    FilesIgnored,
     FilesLeftOut,
     FilesLookedAt,
-    FilesPassedOver,
     FilesUnnamed,
     FilesWaitNoLonger,
     FilesWaitTooLong,
@@ -26,7 +26,7 @@ from penguin.events.backlog import (
     PipelineStopped,
     TableWaiting,
 )
-from penguin.events.commits import REJECTED, FilesHeld, RetractionPassedOver
+from penguin.events.commits import REJECTED, FilesHeld, RetractionRejected
 from penguin.model.backlog import LeftOut, Stopped, WaitingEntry
 from penguin.model.commit import CommitPlan
 from penguin.model.settings import TableSettings
@@ -99,15 +99,15 @@ class Announcer:
                 listed=others.listed,
                 waiting=len(others.files) + others.more,
                 left_out=len(others.left_out),
-                passed_over=others.passed_over.files,
+                ignored=others.ignored.files,
             )
         )
         if not others.sweep:
             return  # Only a sweep sees all files that a scan does not take.
-        for now in self._new("passed over", [others.passed_over]):
+        for now in self._new("ignored", [others.ignored]):
             if now.files:
                 self.emit(
-                    FilesPassedOver(
+                    FilesIgnored(
                         table=self.table, files=now.files, some=now.some, reason=now.reason
                     )
                 )
@@ -195,10 +195,10 @@ class Announcer:
                 )
             )
 
-    def not_promoted(self, plan: CommitPlan) -> None:
+    def rejected(self, plan: CommitPlan) -> None:
         """Announce the entries that a commit rejected: settled without effect."""
-        for one in plan.not_promoted:
-            rejected = REJECTED.get(one.kind, RetractionPassedOver)
+        for one in plan.rejected:
+            rejected = REJECTED.get(one.kind, RetractionRejected)
             self.emit(
                 rejected(
                     table=self.table,

@@ -315,7 +315,7 @@ class TableRun:
             )
         )
         self._announcer.held(plan)
-        self._announcer.not_promoted(plan)
+        self._announcer.rejected(plan)
         if plan.others is not None and (late := plan.others.late):
             self.emit(LateFilesCommitted(table=table, files=len(late), some=late[:FEW]))
 

@@ -23,7 +23,7 @@ from penguin.catalog.catalog import CatalogConflict, CatalogState, OpenCatalog, 
 from penguin.foreign.inspect import ignored_files, why_ignored
 from penguin.foreign.rules import LEFT_ALONE
 from penguin.foreign.search import ForeignSearch
-from penguin.model.backlog import Danger, LeftOut, PassedOver, PipelineBacklog, Stopped, instant
+from penguin.model.backlog import Danger, IgnoredFiles, LeftOut, PipelineBacklog, Stopped, instant
 from penguin.model.commit import CommitProposal
 from penguin.model.settings import TableSettings
 from penguin.proposal import propose
@@ -111,7 +111,7 @@ class ForeignFilesStatus:
     left_out: tuple[LeftOut, ...] = ()
     watermarks: Mapping[str, str] = field(default_factory=dict)
     """The highest committed name of each folder, if folders are scanned."""
-    passed_over: PassedOver = field(default_factory=PassedOver)
+    ignored: IgnoredFiles = field(default_factory=IgnoredFiles)
     """Parquet files that are ignored because of their names or the table's hand-off."""
 
 
@@ -200,16 +200,16 @@ def _others(shown: NextCommit, store: Reader | None) -> ForeignFilesStatus:
     view, others = shown.view, shown.view.others
     refused = {file.path for file in shown.proposal.left_out}
     committable = [file.found for file in others.files if file.found.path not in refused]
-    passed_over = others.passed_over
+    ignored = others.ignored
     if store is not None and not view.searched:
         why = why_ignored(view.handoff, declared=view.declared)
-        passed_over = ignored_files(store, _named(shown), why)
+        ignored = ignored_files(store, _named(shown), why)
     return ForeignFilesStatus(
         pending_files=len(committable) + others.more,
         pending_late=sum(candidate.late for candidate in committable),
         left_out=shown.left_out,
         watermarks=others.watermarks,
-        passed_over=passed_over,
+        ignored=ignored,
     )
 
 

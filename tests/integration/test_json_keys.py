@@ -25,7 +25,7 @@ LAST_COMMIT = """last_commit(version at operation writer entries[pipeline first 
     files_of_others files_added files_removed rows_added files_rewritten files_held files_released
     files_discarded)"""
 OTHERS = """others(pending_files pending_late left_out watermarks
-    passed_over(files some reason complete))"""
+    ignored(files some reason complete))"""
 KEYS = {
     "blizzard status": """
         pipeline table_uri handoff journal last_entry committed_entry uncommitted_entries
@@ -35,7 +35,7 @@ KEYS = {
         writer(run host process since state seen) sources[source uri pending_files pending_bytes
         oldest_pending lag_secs failed_files failed_for_good next_try lost_files failures[path stage
         code message line field attempts since failed_at entry next_try lines_in_table]
-        changed_files passed_over totals(batches files lines blank
+        changed_files skipped_names totals(batches files lines blank
         filtered quarantined rows source_bytes rescued dropped) error notifications]
         totals(batches
         files lines blank filtered quarantined rows source_bytes rescued dropped) parquet_files
@@ -65,7 +65,7 @@ KEYS = {
     "blizzard files": """
         pipeline table_uri by groups[name landed in_table journaled held discarded failed waiting
         changed retracted removed altered deleted lost in_part cut_off not_applied overwritten bytes
-        rows quarantined_lines uncounted complete standing sentence] left_out passed_over errors
+        rows quarantined_lines uncounted complete standing sentence] left_out skipped_names errors
     """,
     "blizzard files a.ndjson": """
         pipeline uri source path state at size entry partition reason deleted
@@ -73,7 +73,7 @@ KEYS = {
     """,
     "blizzard journal": """
         pipeline entry kind at run files failed rows parquet_files parquet_bytes gone sources
-        dlq committed passed_over follows held_files held_rows discarded_files discarded_rows
+        dlq committed rejected follows held_files held_rows discarded_files discarded_rows
     """,
     "blizzard journal 2": """
         format kind pipeline journal sequence run created previous handoff source_uris
@@ -83,7 +83,7 @@ KEYS = {
         record_count partition_values source_file source_files runs unit statistics
         modification_time row_columns vector]
         dlq deleted redone inherits heir moved follows rewrites
-        as_of erased reason quarantine resolved seconds path digest size committed passed_over
+        as_of erased reason quarantine resolved seconds path digest size committed rejected
         is_last held_files held_rows discarded_files discarded_rows
     """,
     "blizzard --dry-run": """
@@ -135,7 +135,7 @@ KEYS = {
         table table_uri version creates_table entries files rows columns_added columns_dropped
         columns_widened pipelines[pipeline journal first last] held[pipeline entry files code
         reasons] released still_held others left_out stopped waiting
-        replaced retracted not_promoted error
+        replaced retracted rejected error
     """,
     "penguin discard ID --yes": """
         table id file rows outcome version reasons
@@ -158,12 +158,12 @@ KEYS = {
     "penguin plan # stopped": """
         table table_uri version creates_table entries files rows columns_added columns_dropped
         columns_widened pipelines held released still_held others left_out stopped[pipeline code
-        error] waiting replaced retracted not_promoted error
+        error] waiting replaced retracted rejected error
     """,
     "blizzard audit --deep # damaged": """
         table_uri balanced deep version history_since journals entries waiting_entries source_files
-        lines blank filtered quarantined bad_lines_waiting replayed passed_over discarded rows
-        named(in_table(files rows) replaced(files rows) retracted(files rows)
+        lines blank filtered quarantined bad_lines_waiting replayed filtered_on_replay discarded
+        rows named(in_table(files rows) replaced(files rows) retracted(files rows)
         removed_by_others(files rows) unknown(files rows) waiting(files rows) held(files rows)
         given_up(files rows) awaiting_redo(files rows) forgotten(files rows) nowhere(files rows))
         active(files rows)

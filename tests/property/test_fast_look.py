@@ -54,7 +54,7 @@ def test_names_that_are_data_are_looked_at_together():
     assert column.shown == "map<string, int64>"
 
 
-def test_lines_that_are_no_records_are_passed_over():
+def test_lines_that_are_no_records_are_skipped():
     sampler = ColumnSampler()
     data = b'{"a":1}\n{nope\n[1]\n\n{"a":2,"b":"x"}\n'
     sampler.sample_block(Block(text=data, first_line=1, lines=5))

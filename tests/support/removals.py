@@ -9,7 +9,7 @@ from typing import Any
 from deltalake.transaction import AddAction, RemoveAction
 
 from lakebed.layout import DELTA_LOG, log_version
-from penguin.events.backlog import FilesLeftOut, FilesPassedOver
+from penguin.events.backlog import FilesIgnored, FilesLeftOut
 from tests.support.foreign import Directory, Visitor
 
 HOUR = 3600.0
@@ -104,14 +104,14 @@ def begin(table: Directory, retention: str = "interval 14 days") -> None:
     table.penguin(properties={RETENTION: retention}).drain()
 
 
-PASSED_OVER = "passed over"
+IGNORED = "ignored"
 
 
 def left_out(penguin: Visitor) -> dict[str, str]:
     """Return the files that are not committed: each with its code, or that a scan passed it."""
-    passed = (path for told in penguin.told(FilesPassedOver) for path in told.some)
+    passed = (path for told in penguin.told(FilesIgnored) for path in told.some)
     left = {path: told.code for told in penguin.told(FilesLeftOut) for path in told.paths}
-    return {**dict.fromkeys(passed, PASSED_OVER), **left}
+    return {**dict.fromkeys(passed, IGNORED), **left}
 
 
 def reason(penguin: Visitor) -> str:

@@ -254,7 +254,7 @@ def troubles() -> dict[str, Trouble]:
             "BlizzardLate",
             setup=_publisher,
         ),
-        "a link is in the source": _trouble(_link_appears, "BlizzardNamesPassedOver"),
+        "a link is in the source": _trouble(_link_appears, "BlizzardNamesSkipped"),
         "a file is overwritten": _trouble(
             _lands("a-0000.ndjson", body=ndjson(rows(9))), "BlizzardFilesOverwritten"
         ),

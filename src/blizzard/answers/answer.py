@@ -138,7 +138,7 @@ class FileProgress:
     held: Mapping[str, Collection[int]] = field(default_factory=dict)
     """By key of a file with rows that penguin holds, the entries that wrote them."""
     discarded: Mapping[str, Collection[int]] = field(default_factory=dict)
-    passed_over: frozenset[int] = frozenset()
+    rejected: frozenset[int] = frozenset()
     """Entries that penguin rejected."""
     repaired: Mapping[str, int] = field(default_factory=dict)
     """By key, the last entry whose rows of the file a repair took out of the table."""
@@ -155,7 +155,7 @@ class FileProgress:
         is_due = self.committed is None or (done.entry is not None and done.entry > self.committed)
         if is_due and not done.retracted:
             return FileState.JOURNALED
-        if done.entry in self.passed_over:
+        if done.entry in self.rejected:
             return FileState.CHANGED
         for entries, aside in (
             (self.held, FileState.HELD),
@@ -393,7 +393,7 @@ class FileRetraction:
     at: datetime
     rows: int
     committed: bool
-    passed_over: bool
+    rejected: bool
     """Whether penguin rejected it: the rows are in the table."""
     reasons: tuple[str, ...] = ()
     """Why it was rejected; empty if the log no longer says."""
@@ -418,12 +418,12 @@ class FileRetraction:
     @property
     def is_done(self) -> bool:
         """Whether the rows were taken out and still are out."""
-        return self.committed and not self.passed_over and not self.came_back
+        return self.committed and not self.rejected and not self.came_back
 
     @property
     def is_not_applied(self) -> bool:
         """Whether it was to add new content, and penguin rejected it."""
-        return self.replaced and self.passed_over
+        return self.replaced and self.rejected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ class EntryRecord:
     is_last: bool
     aside: Aside
     """Its files whose rows are not in the table, even if the entry is committed."""
-    passed_over: bool = False
+    rejected: bool = False
     """Whether it replaces files and penguin rejected it."""
 
 
@@ -81,9 +81,9 @@ def _kept(
     follows = entry.previous == before
     if number + 1 in numbers:
         follows = follows and journal.listed(number + 1).entry.previous == own
-    mine, passed_over, mark = aside.of(number), False, entry.replacement_mark
+    mine, rejected, mark = aside.of(number), False, entry.replacement_mark
     try:
-        passed_over = entry.replaces and fates([mark]).get(mark) == HeldState.GONE
+        rejected = entry.replaces and fates([mark]).get(mark) == HeldState.GONE
     except LakeError as trouble:
         mine = replace(mine, error=mine.error or str(trouble))
     return EntryRecord(
@@ -97,7 +97,7 @@ def _kept(
         follows=follows,
         is_last=number == numbers[-1],
         aside=mine,
-        passed_over=passed_over,
+        rejected=rejected,
     )
 
 

@@ -134,7 +134,7 @@ class Reconciliation:
     """Newest day first; requested days are present even without files."""
     left_out: int = 0
     """Files of older days, or of further partitions, that are not listed."""
-    passed_over: tuple[SkipSummary, ...] = ()
+    skipped_names: tuple[SkipSummary, ...] = ()
     """Unreadable names in the sources, by reason."""
     errors: tuple[str, ...] = ()
     """Why the counts may be wrong; then no day has a verdict."""

@@ -151,9 +151,9 @@ def _taken_out(
     original data files of the source file to their entries.
     """
     in_log, mark = table.committed(entry), entry.replacement_mark
-    passed_over = table.log.fates([mark]).get(mark) == HeldState.GONE
+    rejected = table.log.fates([mark]).get(mark) == HeldState.GONE
     olds = [one.filename for one in entry.outgoing]
-    taken_out = olds if in_log.committed and not passed_over else []
+    taken_out = olds if in_log.committed and not rejected else []
     at, version = in_log.at, in_log.version
     lineage = table.follow(olds)
     left = [old for old in olds if lineage.forward(old).active]
@@ -181,11 +181,11 @@ def _taken_out(
         at=datetime.fromisoformat(entry.created),
         rows=rows,
         committed=in_log.committed,
-        passed_over=passed_over,
-        reasons=in_log.reasons_against if passed_over else (),
+        rejected=rejected,
+        reasons=in_log.reasons_against if rejected else (),
         came_back=came_back,
         is_out=not taken_out and bool(olds) and not left,
-        is_altered=passed_over and any(lineage.forward(old).altered for old in olds),
+        is_altered=rejected and any(lineage.forward(old).altered for old in olds),
         version=version,
         committed_at=at,
         deleted_from=None if at is None else at + evidence.log.retention(),

@@ -225,7 +225,7 @@ class Lifecycle:
 
     def _is_in(self, done: IngestedFile) -> bool:
         """Whether the entry that read a file was not rejected."""
-        return done.entry not in self.progress.passed_over
+        return done.entry not in self.progress.rejected
 
     def _not_in_place(
         self,
@@ -271,7 +271,7 @@ class Lifecycle:
 def to_be_replaced(ledger: Ledger, key: str) -> Iterator[IngestedFile]:
     """Yield the content in the table that a pending entry replaces."""
     one = ledger.undecided.of(key)
-    if one is None or one.passed_over or one.after.retracted:
+    if one is None or one.rejected or one.after.retracted:
         return
     known = ledger.known_name(key)
     if known is not None and not known.retracted:

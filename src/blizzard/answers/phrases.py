@@ -377,7 +377,7 @@ def erased(one: FileRetraction) -> str:
     """Describe an erasure of rows of a file."""
     rows = plural(one.rows, "of its rows was", "of its rows were")
     entry = f"entry {one.entry}{'' if one.pipeline is None else f' of pipeline {one.pipeline}'}"
-    if one.passed_over:
+    if one.rejected:
         return f"The erasure of {plural(one.rows, 'row')} of it in {entry} had no effect."
     if one.came_back:
         return f"{rows} erased in {entry}, and came back with earlier data files."

@@ -12,7 +12,7 @@ from blizzard.answers.evidence import JournalEvidence
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister, SpotCheck, source_listers
 from blizzard.discover.scan import DiscoveryContext, JournalLookup
-from blizzard.handoff.held_rows import Aside, passed_over, read_aside
+from blizzard.handoff.held_rows import Aside, read_aside, rejection_lookup
 from blizzard.journal.admission import admit
 from blizzard.journal.checkpoint import read_ledger, refresh
 from blizzard.journal.checks import (
@@ -88,7 +88,7 @@ class PipelineEvidence:
         if store is not None and ledger is not None:
             refresh(ledger, store, settings.name)
         elif store is not None:
-            history = read_ledger(store, settings.name, passed_over=log.passed_over)
+            history = read_ledger(store, settings.name, rejections=log.rejections)
         return cls(
             settings=settings,
             clock=clock,
@@ -229,7 +229,7 @@ class PipelineEvidence:
         errors = [aside.error, unsure]
         repaired: dict[str, int] = {}
         try:
-            history.settle(passed_over(table.log.fates, lambda _journal: committed))
+            history.settle(rejection_lookup(table.log.fates, lambda _journal: committed))
             repaired = table.repaired_sources()
         except LakeError as trouble:
             errors.append(str(trouble))
@@ -239,7 +239,7 @@ class PipelineEvidence:
             held=self._entries_of(aside.held),
             discarded=self._entries_of(aside.discarded),
             is_of=self._is_of,
-            passed_over=frozenset(one.entry for one in history.undecided.passed_over),
+            rejected=frozenset(one.entry for one in history.undecided.rejected),
             repaired=repaired,
         )
         return progress, tuple(one for one in dict.fromkeys(errors) if one is not None)

@@ -174,7 +174,7 @@ class Reconciler:
             groups=tuple(groups[name] for name in listed),
             left_out=sum(each.left_out for each in found.sources)
             + sum(groups[name].landed for name in beyond),
-            passed_over=found.unread,
+            skipped_names=found.unread,
             errors=found.errors,
         )
 

@@ -65,7 +65,7 @@ class SourceStatus:
     """Some of the failures, newest first."""
     changed_files: int = 0
     """Ingested files that are other objects now, which are reported and not read."""
-    passed_over: tuple[SkipSummary, ...] = ()
+    skipped_names: tuple[SkipSummary, ...] = ()
     """Unreadable names, by reason."""
     totals: JournalTotals = field(default_factory=JournalTotals)
     error: str | None = None

@@ -22,7 +22,7 @@ from blizzard.journal.checkpoint import past_damage
 from blizzard.journal.lease import this_machine, writer_status
 from blizzard.journal.ledger import NEWEST, Ledger
 from blizzard.journal.segments import SegmentBroken
-from blizzard.journal.standings import EntrySummary, JournalTotals, PassedOver
+from blizzard.journal.standings import EntrySummary, JournalTotals, RejectionLookup
 from blizzard.model.settings import PipelineSettings, QueueSettings, SourceSettings
 from blizzard.model.source.file import UnfinishedFile
 from blizzard.model.source.part_way import CODES, ChangedPartWay
@@ -236,7 +236,7 @@ def source_status(
         lost_files=sum(one.record.source == name for one in lost_among(history).values()),
         failures=tuple(failed[:FEW]),
         changed_files=0 if found is None else found.count(Reason.CHANGED),
-        passed_over=() if found is None else found.unread,
+        skipped_names=() if found is None else found.unread,
         totals=history.books.sums.by_source.get(name, JournalTotals()),
         error=error,
         notifications=(
@@ -346,10 +346,10 @@ def pipeline_status(
     uncommitted = max(0, history.sequence - (last.entry or 0)) * last.receipt_fits
     rows, since = (None, None) if last.unsure else _waiting_rows(evidence, uncommitted)
     with suppress(LakeError):  # `_retractions` reports the error.
-        history.settle(log.passed_over)
+        history.settle(log.rejections)
     read = partial(source_status, evidence, open_queue=open_queue, listed=listed)
     counts = aside.counts()
-    done, error = _retractions(history, log.passed_over)
+    done, error = _retractions(history, log.rejections)
     not_applied = _not_applied(history)
     return PipelineStatus(
         pipeline=settings.name,
@@ -412,11 +412,13 @@ def _last_commit_at(evidence: PipelineEvidence, since: datetime) -> datetime | N
     return None
 
 
-def _retractions(history: Ledger, passed_over: PassedOver) -> tuple[list[Retraction], str | None]:
+def _retractions(
+    history: Ledger, rejections: RejectionLookup
+) -> tuple[list[Retraction], str | None]:
     """Return the retractions that took effect, or why that is unknown."""
     made = {int(entry): one for entry, one in history.books.retractions.items()}
     try:
-        rejected = passed_over(
+        rejected = rejections(
             history.journal or "", {entry: one.mark for entry, one in made.items()}
         )
     except LakeError as trouble:
@@ -426,5 +428,5 @@ def _retractions(history: Ledger, passed_over: PassedOver) -> tuple[list[Retract
 
 def _not_applied(history: Ledger) -> list[Retraction]:
     """Return the rejected replacements that were not repeated since."""
-    entries = {one.entry for one in history.undecided.passed_over if one.not_applied}
+    entries = {one.entry for one in history.undecided.rejected if one.not_applied}
     return [one for entry, one in history.books.retractions.items() if int(entry) in entries]

@@ -219,11 +219,11 @@ def _undecided(history: Ledger, start: str) -> Iterator[tuple[IngestedFile, int]
         one = history.undecided.of(key)
         if one is None:
             continue
-        if not one.passed_over and not one.after.retracted:
+        if not one.rejected and not one.after.retracted:
             yield one.after, FIRST_OF_ALL
         elif one.left is None:
             yield one.after, LAST_OF_ALL
-        elif not one.passed_over:
+        elif not one.rejected:
             yield replace(one.after, entry=last_entry(one.left), retracted=False), LAST_OF_ALL
 
 

@@ -371,7 +371,7 @@ def _committed(case: Case) -> Words:
     if taken.replaced:
         rows = f"{plural(taken.rows, 'row')} of {phrases.replaced(taken)}"
         return (f"{sentence} They replaced {rows}.",)
-    if taken.passed_over:
+    if taken.rejected:
         because = phrases.because(taken.reasons)
         return says(
             f"{sentence} The retraction in entry {taken.entry} had no effect{because}.",

@@ -164,11 +164,17 @@ def audit_document(
     uri: str, found: Audit, sources: Sequence[SourceCounts] = ()
 ) -> dict[str, object]:
     """Return an audit with the keys documented in docs/answers.md."""
-    counts = "source_files lines blank filtered quarantined bad_lines_waiting replayed passed_over"
+    lines = (
+        "lines blank filtered quarantined bad_lines_waiting replayed filtered_on_replay discarded"
+    )
+    counts = f"source_files {lines} rows"
     return {
         "table_uri": uri,
         **picked(found, "balanced=is_balanced deep version history_since"),
-        **picked(found.totals, f"journals entries waiting_entries=waiting {counts} discarded rows"),
+        **picked(
+            found.totals,
+            f"journals entries waiting_entries=waiting source_files {counts} discarded rows",
+        ),
         "named": {place.value: found.places.amounts[place] for place in IN_WORDS},
         **picked(found, "active by_others adopted unknown others"),
         "accepted": [
@@ -238,10 +244,10 @@ def _books(found: Audit, committer: str) -> Iterator[str]:
         f"{totals.quarantined:,} quarantined"
     )
     if totals.quarantined:
-        passed_over = f"{totals.passed_over:,} filtered, " if totals.passed_over else ""
+        on_replay = f"{totals.filtered_on_replay:,} filtered, " if totals.filtered_on_replay else ""
         yield (
             f"  bad lines: {totals.bad_lines_waiting:,} waiting, {totals.replayed:,} replayed, "
-            f"{passed_over}{totals.discarded:,} discarded"
+            f"{on_replay}{totals.discarded:,} discarded"
         )
 
 

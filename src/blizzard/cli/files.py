@@ -250,7 +250,7 @@ def day_lines(found: Reconciliation, *, nothing: str) -> Iterator[Line]:
     open_ones = [group for group in found.groups if not group.complete]
     for group in [*open_ones, *([] if open_ones else found.groups[:1])][:SENTENCES]:
         yield f"  {group.sentence}"
-    for each in found.passed_over:
+    for each in found.skipped_names:
         names = plural(each.files, "name")
         yield f"  {names} ignored: {IN_WORDS[each.reason]}; for example {each.some[0]}"
     yield from (f"  {error}" for error in found.errors)

@@ -81,7 +81,7 @@ def _moved(settings: PipelineSettings, source: SourceSettings, *, yes: bool) -> 
 
 def _asked(store: Reader, settings: PipelineSettings, ask: Ask) -> Compared | None:
     """Ask with the ledger of the journal, rebuilding damaged segments from the entries."""
-    history = read_ledger(store, settings.name, passed_over=PipelineLog(settings).passed_over)
+    history = read_ledger(store, settings.name, rejections=PipelineLog(settings).rejections)
     return past_damage(history, lambda: ask(history))
 
 

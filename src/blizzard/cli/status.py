@@ -292,7 +292,7 @@ def _aside(found: PipelineStatus) -> list[str]:
 
 
 def _troubles(one: SourceStatus, shown: ShownStatus, clock: Clock) -> Iterator[str]:
-    for each in one.passed_over:
+    for each in one.skipped_names:
         names = plural(each.files, "name")
         yield (
             f"  source {one.source}: {names} ignored: {WHY[each.reason]}; for example "

@@ -117,7 +117,7 @@ def _read(read: Read) -> str:
 def _retraction(one: FileRetraction) -> str:
     by = "" if one.pipeline is None else f" by pipeline {one.pipeline}"
     rows = f"{second(one.at)} UTC: {plural(one.rows, 'row')} to be taken out of the table{by}"
-    if one.passed_over:
+    if one.rejected:
         return f"{rows}; rejected, they are in the table"
     if not one.committed:
         return f"{rows}; not committed yet"

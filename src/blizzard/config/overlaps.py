@@ -105,7 +105,7 @@ def _queue_in_source(
 ) -> Iterator[ConfigFault]:
     for source in sources:
         inner = queue.below(source.folder)
-        if inner is None or _is_passed_over(inner, source.pattern):
+        if inner is None or _is_excluded(inner, source.pattern):
             continue
         yield ConfigFault(
             key,
@@ -144,7 +144,7 @@ def _source_in_table(whose: str, table: Place, sources: list[_SourceRoot]) -> It
         )
 
 
-def _is_passed_over(inner: str, pattern: SourcePattern | None) -> bool:
+def _is_excluded(inner: str, pattern: SourcePattern | None) -> bool:
     """Whether a source takes no dead letter in a folder below it."""
     if inner:
         return is_hidden(inner) or (pattern is not None and not pattern.may_hold(inner))

@@ -130,7 +130,7 @@ class SourcesListed(PipelineEvent, level=Level.TRACE):
         yield self.reading("blizzard_resting_files", self.resting)
         yield self.reading("blizzard_quarantined_lines", self.bad_lines)
         for reason, names in self.amiss.items():
-            yield self.reading("blizzard_names_passed_over", names, reason=reason)
+            yield self.reading("blizzard_names_skipped", names, reason=reason)
 
 
 class NothingNew(PipelineEvent, level=Level.DEBUG):
@@ -144,7 +144,7 @@ class NothingNew(PipelineEvent, level=Level.DEBUG):
         return f"nothing new{rest}"
 
 
-class NamesPassedOver(PipelineEvent, level=Level.WARN):
+class NamesSkipped(PipelineEvent, level=Level.WARN):
     """A source has names that cannot be read; everything else continues."""
 
     source: str

@@ -6,7 +6,7 @@ penguin keeps a record of each such file, but the Delta log decides.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from blizzard.journal.standings import PassedOver
+from blizzard.journal.standings import RejectionLookup
 from lakebed import layout
 from lakebed.documents.pending_meta import HeldMeta, HeldState, decode_held
 from lakebed.errors import DocumentUnreadable, LakeError
@@ -63,7 +63,7 @@ def rows(metas: Iterable[HeldMeta]) -> int:
     return sum(meta.record_count for meta in metas)
 
 
-def passed_over(fates: Fates, committed: Callable[[str], int | None]) -> PassedOver:
+def rejection_lookup(fates: Fates, committed: Callable[[str], int | None]) -> RejectionLookup:
     """Return a lookup of which of a journal's committed entries were rejected."""
 
     def ask(journal: str, marks: Mapping[int, str]) -> dict[int, bool]:

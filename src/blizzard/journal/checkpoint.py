@@ -20,7 +20,7 @@ from blizzard.journal.segments import (
     load_tables,
     with_rows,
 )
-from blizzard.journal.standings import PassedOver, nothing_decided
+from blizzard.journal.standings import RejectionLookup, nothing_decided
 from blizzard.model.settings import SnapshotLimits
 from lakebed import layout
 from lakebed.clock import Clock
@@ -149,7 +149,7 @@ def read_ledger(
     store: Reader,
     pipeline: str,
     *,
-    passed_over: PassedOver = nothing_decided,
+    rejections: RejectionLookup = nothing_decided,
     spill: Spill | None = None,
 ) -> Ledger:
     """Read a snapshot and the entries after it; a gap or an unreadable entry stops the run."""
@@ -159,7 +159,7 @@ def read_ledger(
         ledger = _from_newest(store, pipeline)
     except (SnapshotBroken, SegmentBroken) as broken:
         ledger = Ledger(store=store, pipeline=pipeline, rebuilt=str(broken))
-    ledger.receipt, ledger.passed_over = receipt, passed_over
+    ledger.receipt, ledger.rejections = receipt, rejections
     read_on(ledger, spill=spill)
     return ledger
 
@@ -170,7 +170,7 @@ def rebuild(before: Ledger, *, why: str, spill: Spill | None = None) -> Ledger:
         store=before.store,
         pipeline=before.pipeline,
         receipt=before.receipt,
-        passed_over=before.passed_over,
+        rejections=before.rejections,
         rebuilt=why,
     )
     read_on(ledger, spill=spill)
@@ -204,7 +204,7 @@ def reread(ledger: Ledger, why: SegmentBroken) -> None:
     """
     if ledger.store is None:
         raise why
-    fresh = read_ledger(ledger.store, ledger.pipeline, passed_over=ledger.passed_over)
+    fresh = read_ledger(ledger.store, ledger.pipeline, rejections=ledger.rejections)
     if fresh.kept == ledger.kept:
         fresh = rebuild(fresh, why=str(why))
     fresh.settle_books()

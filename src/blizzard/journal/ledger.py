@@ -14,7 +14,7 @@ from blizzard.journal.segments import Blocks, Cursor, LedgerTable, Segment, Segm
 from blizzard.journal.standings import (
     EarlierObjects,
     EntrySummary,
-    PassedOver,
+    RejectionLookup,
     UndecidedFiles,
     leave_behind,
     nothing_decided,
@@ -128,7 +128,7 @@ class Ledger(LedgerState):
         default_factory=lambda: LedgerTable(UnfinishedFile)
     )
     """Files that failed or are partly unread."""
-    passed_over: PassedOver = nothing_decided
+    rejections: RejectionLookup = nothing_decided
     """Looks up in the log which retractions were rejected; until then they count."""
     books: Books = field(default_factory=Books)
     """The totals of the entries."""
@@ -229,9 +229,9 @@ class Ledger(LedgerState):
         """The tables held in memory and written to segments as changes, by name."""
         return {"unfinished": self.unfinished, "earlier": self.earlier, **self.books.tables}
 
-    def settle(self, passed_over: PassedOver | None = None) -> None:
+    def settle(self, rejections: RejectionLookup | None = None) -> None:
         """Apply the outcomes of retractions; a rejected one changes nothing."""
-        marks, ask = self.undecided.marks, passed_over or self.passed_over
+        marks, ask = self.undecided.marks, rejections or self.rejections
         rejected = ask(self.journal, marks) if marks and self.journal is not None else {}
         for one in self.undecided.settle(rejected, self.unfinished) if rejected else ():
             if not one.read_since:

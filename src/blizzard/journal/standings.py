@@ -17,7 +17,7 @@ from lakebed.documents.records import SourceRecord
 
 Unfinished = MutableMapping[str, UnfinishedFile]
 """Files that failed or are partly unread, by key."""
-PassedOver = Callable[[str, Mapping[int, str]], Mapping[int, bool]]
+RejectionLookup = Callable[[str, Mapping[int, str]], Mapping[int, bool]]
 """Given a journal id and the marks of entries, returns whether each committed one was rejected."""
 
 
@@ -37,7 +37,7 @@ class Undecided:
     """The file after the entry."""
     left: UnfinishedFile | None = None
     """The state before, if it was partly read."""
-    passed_over: bool = False
+    rejected: bool = False
     """Whether the log rejected it; kept until the file changes otherwise."""
     read_since: bool = False
     """Whether other content of the name was read since; only the old rows are undecided then."""
@@ -45,7 +45,7 @@ class Undecided:
     @property
     def not_applied(self) -> bool:
         """Whether it is a rejected replacement."""
-        return self.passed_over and not self.after.retracted
+        return self.rejected and not self.after.retracted
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class UndecidedFiles:
         another one is not read by itself.
         """
         one = self.of(key)
-        return None if one is None or (one.passed_over and is_known) else one.after
+        return None if one is None or (one.rejected and is_known) else one.after
 
     def taking_back(self, key: str) -> int | None:
         """Return the last pending entry that takes out rows read before other content, if any."""
@@ -101,7 +101,7 @@ class UndecidedFiles:
 
     def read_since(self, key: str) -> None:
         """Record that other content of a file was read; undecided retractions stay."""
-        open_still = [one for one in self.files.pop(key, ()) if not one.passed_over]
+        open_still = [one for one in self.files.pop(key, ()) if not one.rejected]
         if open_still:
             self.files[key] = tuple(replace(one, read_since=True) for one in open_still)
 
@@ -112,13 +112,13 @@ class UndecidedFiles:
         for one in [one for undecided in self.files.values() for one in undecided]:
             key = one.after.key
             left = None if one.read_since else _taken(unfinished, key, one.entry) or one.left
-            match True if one.passed_over else rejected.get(one.entry):
+            match True if one.rejected else rejected.get(one.entry):
                 case None:
                     kept[key] = (*kept.get(key, ()), replace(one, left=left))
                 case True if one.read_since:
                     pass  # Rejected, and the file has other content since.
                 case True:
-                    kept[key] = (replace(one, left=left, passed_over=True),)
+                    kept[key] = (replace(one, left=left, rejected=True),)
                     if left is not None and key not in unfinished:
                         unfinished[key] = left
                 case False:
@@ -128,15 +128,15 @@ class UndecidedFiles:
         return done
 
     @property
-    def passed_over(self) -> list[Undecided]:
+    def rejected(self) -> list[Undecided]:
         """The rejected effects on files that did not change otherwise since."""
-        return [undecided[-1] for undecided in self.files.values() if undecided[-1].passed_over]
+        return [undecided[-1] for undecided in self.files.values() if undecided[-1].rejected]
 
     @property
     def marks(self) -> dict[int, str]:
         """The marks of undecided entries, for the lookup in the log."""
         every = (one for undecided in self.files.values() for one in undecided)
-        return {one.entry: one.mark for one in every if not one.passed_over}
+        return {one.entry: one.mark for one in every if not one.rejected}
 
 
 def _taken(unfinished: Unfinished, key: str, entry: int) -> UnfinishedFile | None:
@@ -284,7 +284,7 @@ class QuarantineTotals:
         """Add an entry. Pure."""
         settled = sum(one.lines for one in entry.resolved)
         new = sum(file.record_count for file in entry.quarantine)
-        rows, filtered = replayed_rows(entry), sum(one.passed_over for one in entry.resolved)
+        rows, filtered = replayed_rows(entry), sum(one.filtered_lines for one in entry.resolved)
         # Lines of files that are read again will be counted again.
         discarded = 0 if entry.redone else settled - rows - filtered
         return QuarantineTotals(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from blizzard.answers.evidence import repaired
-from blizzard.handoff.held_rows import CameBack, Fates, notes, passed_over
+from blizzard.handoff.held_rows import CameBack, Fates, notes, rejection_lookup
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import last_entry
 from blizzard.journal.fence import append_planned
@@ -118,7 +118,7 @@ def plan_redo(
         wanted = RedoRequest(files=frozenset(map(layout.file_name, paths)))
     history = read_ledger(store, pipeline)
     committed = None if history.receipt is None else history.receipt.sequence
-    history.settle(passed_over(fates, lambda _journal: committed))
+    history.settle(rejection_lookup(fates, lambda _journal: committed))
     if not (wanted.files or wanted.sources) or history.sequence < 0:
         return RedoPlan()
     last = last_entry(history)

@@ -16,7 +16,7 @@ from typing import Literal
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import last_entry, refuse_moved
 from blizzard.journal.fence import append_planned
-from blizzard.journal.standings import PassedOver, nothing_decided
+from blizzard.journal.standings import RejectionLookup, nothing_decided
 from blizzard.model.source.part_way import (
     can_be_given_up,
     given_up,
@@ -69,7 +69,7 @@ class FailedSearch:
     wanted: frozenset[str] | None
     present: Present | None = None
     """Set to continue reading the files as their present objects."""
-    passed_over: PassedOver = nothing_decided
+    rejections: RejectionLookup = nothing_decided
 
     def failed(self) -> FailedSources:
         """Find the files to read again, without those that left their source."""
@@ -109,7 +109,7 @@ class FailedSearch:
 
     def _found(self, judge: Judge) -> FailedSources:
         """Judge the selected unfinished files."""
-        history = read_ledger(self.store, self.pipeline, passed_over=self.passed_over)
+        history = read_ledger(self.store, self.pipeline, rejections=self.rejections)
         meant = self.wanted or frozenset()
         if history.sequence < 0:
             return FailedSources(unknown=meant)

@@ -14,13 +14,13 @@ from blizzard.config.columns import columns_from
 from blizzard.discover.finding import partition_of
 from blizzard.execute.merge import SettledBatch
 from blizzard.execute.runner import Runner
-from blizzard.handoff.held_rows import passed_over
+from blizzard.handoff.held_rows import rejection_lookup
 from blizzard.ingest import Ingest
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import last_entry
 from blizzard.journal.fence import append_planned, refuse_collected_since
 from blizzard.journal.ledger import Ledger
-from blizzard.journal.standings import PassedOver, nothing_decided
+from blizzard.journal.standings import RejectionLookup, nothing_decided
 from blizzard.model.bad_lines import LineReplay, SelectedLines, WaitingFile, divided, selected_by
 from blizzard.model.event_time import from_path
 from blizzard.model.settings import PipelineSettings
@@ -109,10 +109,10 @@ def plan_replay(
 
     `snapshot` is the table's newest version, which tells what penguin rejected.
     """
-    rejected: PassedOver = nothing_decided
+    rejections: RejectionLookup = nothing_decided
     if snapshot is not None:
-        rejected = passed_over(snapshot.fates, partial(snapshot.committed, pipeline))
-    history = read_ledger(store, pipeline, passed_over=rejected)
+        rejections = rejection_lookup(snapshot.fates, partial(snapshot.committed, pipeline))
+    history = read_ledger(store, pipeline, rejections=rejections)
     last = None if history.sequence < 0 else last_entry(history)
     waiting = history.books.waiting_files()
     selected = selected_by(names, waiting)
@@ -123,7 +123,7 @@ def plan_replay(
         for one in files
         if (found := history.books.retractions.get(str(one.entry))) is not None
     }
-    vain = rejected(history.journal, marks) if marks and history.journal is not None else {}
+    vain = rejections(history.journal, marks) if marks and history.journal is not None else {}
     return ReplayPlan(
         selected=selected,
         files=files,
@@ -223,7 +223,7 @@ def replay(
     return ReplayOutcome(
         entry=number,
         lines=sum(one.rows for one in resolved),
-        filtered=sum(one.passed_over for one in resolved),
+        filtered=sum(one.filtered_lines for one in resolved),
         left=found.lines - sum(one.lines for one in resolved),
         unknown=found.unknown,
         not_in_place=in_vain,

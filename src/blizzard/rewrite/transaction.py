@@ -13,7 +13,7 @@ from typing import Generic, ParamSpec, TypeVar, cast
 
 from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
-from blizzard.handoff.held_rows import passed_over
+from blizzard.handoff.held_rows import rejection_lookup
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import last_entry
 from blizzard.journal.fence import append_planned, refuse_collected_since
@@ -282,8 +282,8 @@ def table_state(store: Reader, settings: PipelineSettings) -> TableState:
     if snapshot is None:
         raise NothingCommitted(NO_TABLE, path=store.uri)
     files = active_files(snapshot)
-    rejected = passed_over(snapshot.fates, partial(snapshot.committed, pipeline))
-    history = read_ledger(store, pipeline, passed_over=rejected)
+    rejections = rejection_lookup(snapshot.fates, partial(snapshot.committed, pipeline))
+    history = read_ledger(store, pipeline, rejections=rejections)
     if history.sequence < 0:
         raise NothingCommitted(NO_TABLE, path=store.uri)
     last = last_entry(history)

@@ -171,7 +171,7 @@ def commit_of(actions: LogActions) -> Commit:
 
 def reasons_against(actions: LogActions, pipeline: str, sequence: int) -> tuple[str, ...]:
     """Return why a version settled an entry that replaces files without effect, if it did."""
-    match actions.info.note.get("not_promoted"):
+    match actions.info.note.get("rejected"):
         case dict(by_entry):
             reasons = by_entry.get(f"{pipeline}/{sequence}")
             return tuple(map(str, reasons)) if isinstance(reasons, list) else ()

@@ -185,7 +185,7 @@ class Resolved:
         return sum(self.replayed.values())
 
     @property
-    def passed_over(self) -> int:
+    def filtered_lines(self) -> int:
         """Return the number of its skipped lines."""
         return sum(self.filtered.values())
 

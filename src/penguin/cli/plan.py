@@ -61,9 +61,9 @@ def _document(table: TableSettings, found: NextCommit | None, error: str | None)
         "waiting": [picked(one, "pipeline entry=sequence reason") for one in proposal.waiting],
         "replaced": len(commit.removes),
         "retracted": commit.left_out,
-        "not_promoted": [
+        "rejected": [
             picked(one, "pipeline=entry.pipeline entry=entry.sequence kind reasons")
-            for one in commit.not_promoted
+            for one in commit.rejected
         ],
         "error": error,
     }
@@ -132,7 +132,7 @@ def _in_short(table: TableSettings, found: dict[str, Any]) -> str:
 
 def _left(found: dict[str, Any]) -> Iterator[str]:
     """Yield what the plan leaves out, and why."""
-    for one in found["not_promoted"]:
+    for one in found["rejected"]:
         what, reasons = NAMES.get(one["kind"], "promotion"), "; ".join(one["reasons"])
         yield f"  leave   {one['pipeline']}: {what} in entry {one['entry']}: {reasons}"
     for one in found["waiting"]:

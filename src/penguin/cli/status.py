@@ -166,10 +166,10 @@ def status_lines(
     name = table.name
     yield f"{name}: {error or _headline(table, found)}"
     yield from (f"{name}: {line}" for line in _others(found.others))
-    passed = found.others.passed_over
-    yield from (f"  {path}" for path in passed.some)
-    if passed.files > len(passed.some):
-        yield f"  ... and {passed.files - len(passed.some):,} more"
+    ignored = found.others.ignored
+    yield from (f"  {path}" for path in ignored.some)
+    if ignored.files > len(ignored.some):
+        yield f"  ... and {ignored.files - len(ignored.some):,} more"
     catalog = found.catalog
     if catalog is not None and catalog.state != "registered":
         why = "" if catalog.error is None else f": {catalog.error}"
@@ -203,7 +203,7 @@ def _headline(table: TableSettings, found: TableStatus) -> str:
         others = found.others
         if found.pipelines or others.pending_files:
             return "there is no Delta table yet; the first commit creates it"
-        if others.left_out or others.passed_over.files:
+        if others.left_out or others.ignored.files:
             return f"there is no Delta table yet, and no file in {table.table_uri} can be committed"
         return nothing_at(table)
     last = None if found.last_commit is None else committed_at(found.last_commit)
@@ -231,11 +231,11 @@ def _others(others: ForeignFilesStatus) -> Iterator[str]:
         yield f"watermarks of {plural(len(others.watermarks), 'folder')}, the newest is {where}"
     left = [f"not committed: {one.path}: {one.reason} [{one.code}]" for one in others.left_out]
     yield from first(left, indent="")
-    passed = others.passed_over
-    if passed.files:
-        least = "" if passed.complete else "at least "
-        files = plural(passed.files, "Parquet file is", "Parquet files are")
-        yield f"{least}{files} ignored: {passed.reason}"
+    ignored = others.ignored
+    if ignored.files:
+        least = "" if ignored.complete else "at least "
+        files = plural(ignored.files, "Parquet file is", "Parquet files are")
+        yield f"{least}{files} ignored: {ignored.reason}"
 
 
 def _held_and_discarded(table: str, found: TableStatus) -> Iterator[str]:

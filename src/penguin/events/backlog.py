@@ -106,7 +106,7 @@ class OthersSeen(TableEvent, level=Level.TRACE):
     listed: int
     waiting: int
     left_out: int
-    passed_over: int = 0
+    ignored: int = 0
     """How many Parquet files are not read, because of their names."""
 
     def message(self) -> str:
@@ -114,7 +114,7 @@ class OthersSeen(TableEvent, level=Level.TRACE):
         how = {None: "nothing was", True: "all folders were", False: "new names were"}[self.sweep]
         return (
             f"{how} listed, {plural(self.listed, 'file')} seen; files of other programs: "
-            f"{self.waiting} waiting, {self.left_out} left out, {self.passed_over} ignored"
+            f"{self.waiting} waiting, {self.left_out} left out, {self.ignored} ignored"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -124,7 +124,7 @@ class OthersSeen(TableEvent, level=Level.TRACE):
             yield self.count("penguin_files_listed_total", self.listed)
         yield self.reading("penguin_other_files_waiting", self.waiting)
         yield self.reading("penguin_other_files_left_out", self.left_out)
-        yield self.reading("penguin_other_files_passed_over", self.passed_over)
+        yield self.reading("penguin_other_files_ignored", self.ignored)
 
 
 class LateFilesCommitted(
@@ -154,12 +154,12 @@ class FilesLeftOut(
     paths: tuple[str, ...]
 
 
-class FilesPassedOver(
+class FilesIgnored(
     TableEvent,
     level=Level.WARN,
     says="ignored {files:#Parquet file}: {some:some}: {reason}",
 ):
-    """A scan passes over Parquet files; reported when a sweep finds different ones than before."""
+    """A scan ignores Parquet files; reported when a sweep finds different ones than before."""
 
     files: int
     some: tuple[str, ...]

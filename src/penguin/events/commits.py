@@ -114,20 +114,20 @@ class EntryRejected(TableEvent):
     """The kind of the entry."""
 
 
-class PromotionPassedOver(
+class PromotionRejected(
     EntryRejected,
     level=Level.WARN,
-    counts="penguin_promotions_passed_over_total",
+    counts="penguin_promotions_rejected_total",
     says="the promotion in entry {entry} of pipeline {pipeline} was not applied: {reasons:why}; no "
     "row changed, run blizzard schema promote again",
 ):
     """A promotion was settled without effect: the table is unchanged."""
 
 
-class RetractionPassedOver(
+class RetractionRejected(
     EntryRejected,
     level=Level.WARN,
-    counts="penguin_retractions_passed_over_total",
+    counts="penguin_retractions_rejected_total",
     says="in entry {entry} of pipeline {pipeline} was not applied: {reasons:why}; it removed "
     "no row",
 ):
@@ -144,9 +144,9 @@ class RetractionPassedOver(
         )
 
 
-class CompactionPassedOver(
+class CompactionRejected(
     EntryRejected,
-    counts="penguin_compactions_passed_over_total",
+    counts="penguin_compactions_rejected_total",
     says="the compaction in entry {entry} of pipeline {pipeline} was not applied: {reasons:why}; "
     "no file changed, the next compaction tries again",
 ):
@@ -154,8 +154,8 @@ class CompactionPassedOver(
 
 
 REJECTED: Mapping[str, type[EntryRejected]] = {
-    "promote": PromotionPassedOver,
-    "compact": CompactionPassedOver,
+    "promote": PromotionRejected,
+    "compact": CompactionRejected,
 }
 """The event of a rejected entry by its kind; all others are retractions."""
 

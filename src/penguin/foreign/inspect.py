@@ -37,7 +37,7 @@ from penguin.foreign.rules import (
     may_hold_data,
     unusable,
 )
-from penguin.model.backlog import Candidate, ForeignFile, LeftOut, PassedOver
+from penguin.model.backlog import Candidate, ForeignFile, IgnoredFiles, LeftOut
 from penguin.model.settings import FileUnfit
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Listed:
 
     files: dict[str, ObjectFacts]
     """Possible data files of other programs."""
-    passed_over: set[str]
+    ignored: set[str]
     """Other Parquet files."""
     unusable: dict[str, LeftOut]
     """Names that cannot be used, in printable form."""
@@ -79,7 +79,7 @@ def list_files(
     """Carry out a listing plan and classify the names; raise if the listing fails."""
 
     def listing() -> Listed:
-        listed = Listed(files={}, passed_over=set(), unusable={})
+        listed = Listed(files={}, ignored=set(), unusable={})
 
         def leave_out(name: str, oddity: Oddity) -> None:
             if may_hold_data(name) and oddity is not Oddity.MARKER:
@@ -95,7 +95,7 @@ def list_files(
             elif is_data(facts.path):
                 listed.files[facts.path] = facts
             elif is_parquet(facts.path):
-                listed.passed_over.add(facts.path)
+                listed.ignored.add(facts.path)
         return listed
 
     return lister.attempt(listing)
@@ -197,7 +197,7 @@ def ignored_files(
     *,
     most_listed: int = MOST_LISTED,
     most_read: int = MOST_READ,
-) -> PassedOver:
+) -> IgnoredFiles:
     """Count Parquet files that are neither in the log, nor named, nor written by blizzard.
 
     Files of a running batch, or of a dead attempt, carry blizzard's mark.
@@ -227,7 +227,7 @@ def ignored_files(
     asked = ahead(lambda facts: _is_ours(store, facts), maybe_ours[:most_read])
     ours |= {facts.path for facts, is_ours in asked if is_ours}
     complete = complete and len(maybe_ours) <= most_read
-    return PassedOver.of(odd | (unknown.keys() - ours), reason, complete=complete)
+    return IgnoredFiles.of(odd | (unknown.keys() - ours), reason, complete=complete)
 
 
 def _log_of(store: Reader, table: Snapshot | None, known: LogContents = NOTHING) -> LogContents:

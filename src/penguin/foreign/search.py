@@ -31,7 +31,7 @@ from penguin.foreign.inspect import (
     verdict_on,
     what_may_be_new,
 )
-from penguin.model.backlog import Candidate, ForeignFile, LeftOut, PassedOver
+from penguin.model.backlog import Candidate, ForeignFile, IgnoredFiles, LeftOut
 from penguin.model.settings import TableSettings
 
 NOT_TAKEN = (
@@ -74,7 +74,7 @@ class ForeignFiles:
     """Whether all folders were listed; None if none was."""
     listed: int = 0
     """How many data files were listed."""
-    passed_over: PassedOver = field(default_factory=PassedOver)
+    ignored: IgnoredFiles = field(default_factory=IgnoredFiles)
     """Parquet files that are ignored because of their names."""
 
     @property
@@ -140,7 +140,7 @@ class ForeignSearch:
             for path, facts in listed.files.items()
         }
         self._pool = files if sweeping else self._pool | files
-        self._passed = listed.passed_over if sweeping else self._passed | listed.passed_over
+        self._passed = listed.ignored if sweeping else self._passed | listed.ignored
         self._odd = listed.unusable if sweeping else self._odd | listed.unusable
         self._listed = (sweeping, len(files))
         if sweeping:
@@ -211,7 +211,7 @@ class ForeignSearch:
             watermarks=dict(self.watermarks),
             sweep=self._listed[0],
             listed=self._listed[1],
-            passed_over=_passed_over(self._passed, leftover),
+            ignored=_ignored(self._passed, leftover),
         )
 
     def _read(self, store: Reader, table: Snapshot | None) -> LogContents:
@@ -354,9 +354,9 @@ class ForeignSearch:
         return lambda path: timed_id(path) is not None or also(path)
 
 
-def _passed_over(not_taken: set[str], leftover: set[str]) -> PassedOver:
+def _ignored(not_taken: set[str], leftover: set[str]) -> IgnoredFiles:
     reasons = ((not_taken, NOT_TAKEN), (leftover, LEFTOVER))
-    return PassedOver.of(
+    return IgnoredFiles.of(
         not_taken | leftover, "; ".join(reason for paths, reason in reasons if paths)
     )
 

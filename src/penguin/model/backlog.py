@@ -263,7 +263,7 @@ FEW_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PassedOver:
+class IgnoredFiles:
     """Parquet files in the table's folders that are never committed: how many, samples, and why."""
 
     files: int = 0
@@ -274,7 +274,7 @@ class PassedOver:
     """False if there may be more: the count is bounded."""
 
     @classmethod
-    def of(cls, paths: Iterable[str], reason: str, *, complete: bool = True) -> "PassedOver":
+    def of(cls, paths: Iterable[str], reason: str, *, complete: bool = True) -> "IgnoredFiles":
         """Count files, and name the first ones."""
         ordered = sorted(paths)
         if not ordered:

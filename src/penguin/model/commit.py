@@ -144,7 +144,7 @@ class Add:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotPromoted:
+class RejectedEntry:
     """An entry that a commit rejects, and why: all of it is applied or none."""
 
     entry: EntryName
@@ -236,7 +236,7 @@ class CommitPlan:
     """The names of files that are given up for good, each with its mark so far."""
     removes: dict[str, FinishedFile] = field(default_factory=dict)
     """Files that are removed or superseded, by path."""
-    not_promoted: list[NotPromoted] = field(default_factory=list)
+    rejected: list[RejectedEntry] = field(default_factory=list)
     """Rejected entries: settled without a change of the table."""
     left_out: int = 0
     """Rows of removed files that leave the table, not moved to added files."""
@@ -280,7 +280,7 @@ class CommitPlan:
             *self.moved,
             *(() if self.others is None else self.others.transactions()),
             *(held_update(hold.name, None, HeldState.HELD) for hold in self.holds),
-            *(held_update(one.mark, one.before, HeldState.GONE) for one in self.not_promoted),
+            *(held_update(one.mark, one.before, HeldState.GONE) for one in self.rejected),
             *(held_update(name, HeldState.HELD, HeldState.RELEASED) for name in self.released),
             *(held_update(name, before, HeldState.GONE) for name, before in self.discarded.items()),
         )
@@ -333,10 +333,10 @@ class CommitPlan:
             document["rewritten"] = {"files": len(self.removes), "rows": self.rewritten_rows}
         if self.left_out:
             document["retracted"] = {"rows": self.left_out}
-        if self.not_promoted:
-            document["not_promoted"] = {
+        if self.rejected:
+            document["rejected"] = {
                 f"{one.entry.pipeline}/{one.entry.sequence}": list(one.reasons)
-                for one in self.not_promoted
+                for one in self.rejected
             }
         if self.others is not None:
             document["others"] = self.others.metadata()

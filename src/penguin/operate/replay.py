@@ -38,7 +38,7 @@ from penguin.model.commit import (
     EntryRefused,
     Hold,
     HoldCode,
-    NotPromoted,
+    RejectedEntry,
     TransactionUpdate,
     held_update,
 )
@@ -272,7 +272,7 @@ class LogReplay(TableOperation):
             advances=(Advance(before=position, entries=(last,)),),
             moved=() if table is None or kept is None else self._held_updates(table, last, kept),
             discarded={file_name(file.filename): None for one in rejected for file in one.files},
-            not_promoted=[_rejected(entry) for entry in rejected],
+            rejected=[_rejected(entry) for entry in rejected],
             note=note,
         )
         return self.committer().carry_out(plan).version
@@ -382,9 +382,9 @@ class LogReplay(TableOperation):
         return ready
 
 
-def _rejected(entry: Entry) -> NotPromoted:
+def _rejected(entry: Entry) -> RejectedEntry:
     """Return a lost entry that replaces files as rejected: the rows of those stay in the table."""
-    return NotPromoted(
+    return RejectedEntry(
         entry=EntryName(entry.pipeline, entry.journal, entry.sequence),
         kind=entry.kind,
         reasons=("penguin forget left it out",),

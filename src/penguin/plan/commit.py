@@ -27,7 +27,7 @@ from penguin.model.commit import (
     Evolves,
     Hold,
     HoldCode,
-    NotPromoted,
+    RejectedEntry,
     Releasable,
 )
 from penguin.model.settings import FileReleased, SchemaRefused, TableSettings
@@ -246,8 +246,8 @@ class _EntryDraft(CommitDraft):
         name = EntryName(entry.pipeline, entry.journal, entry.sequence)
         mark = entry.replacement_mark
         before = self.questions.held_state(mark)
-        plan.not_promoted.append(
-            NotPromoted(entry=name, kind=entry.kind, reasons=reasons, mark=mark, before=before)
+        plan.rejected.append(
+            RejectedEntry(entry=name, kind=entry.kind, reasons=reasons, mark=mark, before=before)
         )
         # Files read for this entry are new, so they have no mark yet.
         plan.discarded |= {file_name(file.filename): None for file in entry.files}

@@ -169,7 +169,7 @@ def test_an_entry_that_was_committed_twice_is_told(damage):
     assert kinds(damage.table)[:-2] == ["transaction_missing", "receipt_ahead"]
 
 
-def test_an_entry_that_was_passed_over_is_told(damage):
+def test_an_entry_that_was_skipped_is_told(damage):
     (file,) = damage.added(2)
     damage.write_version(2, [{"commitInfo": {"operation": "WRITE", "penguin": {"step": "x"}}}])
     assert told(audit(damage.table)) == [
@@ -177,7 +177,7 @@ def test_an_entry_that_was_passed_over_is_told(damage):
             "file_not_committed: entry 2 is committed, but no version has its file "
             f"{file['path']} with 7 rows"
         ),
-        "entry_passed_over: version 3 settles entry 3 of default, but the last one before was 1",
+        "entry_skipped: version 3 settles entry 3 of default, but the last one before was 1",
     ]
 
 

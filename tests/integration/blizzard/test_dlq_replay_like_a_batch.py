@@ -63,7 +63,7 @@ def test_lines_that_a_rule_passes_over_wait_no_longer_and_give_no_row(bulk: Open
     assert "balanced" in does(bulk, "audit")
 
 
-def test_lines_that_are_all_passed_over_leave_an_entry_without_data_files(bulk: OpenTable) -> None:
+def test_lines_that_are_all_skipped_leave_an_entry_without_data_files(bulk: OpenTable) -> None:
     groups = map(json.loads, does(bulk, "dlq", "list", "--output", "json").splitlines())
     (name,) = [one["group"] for one in groups if one["code"] == "required_field_missing"]
     found = json.loads(does(bulk, "dlq", "replay", name, "--yes", "--output", "json"))

@@ -180,7 +180,7 @@ def update(desk):
 
 
 @pytest.mark.parametrize("rewrite", [update, lambda desk: desk.optimize()])
-def test_rows_of_unknown_source_files_are_counted_not_passed_over(desk, rewrite):
+def test_rows_of_unknown_source_files_are_counted_not_skipped(desk, rewrite):
     rewrite(desk)
     left = desk.said("erase", "--where", X)
     assert (left["rows"], left["sources"], left["sources_unknown"]) == (4, [], 4)

@@ -345,12 +345,12 @@ def test_names_whose_suffix_is_not_read_are_counted_by_files_and_status(desk):
         desk.landing.write(name, b"{}\n")
     counted = [{"reason": "not_ndjson", "files": 2, "some": ["A.NDJSON", "part-0001"]}]
 
-    def told(passed_over):
-        return [{key: one[key] for key in counted[0]} for one in passed_over]
+    def told(skipped):
+        return [{key: one[key] for key in counted[0]} for one in skipped]
 
     (source,) = json.loads(desk.cli("status", "--output", "json").output)["sources"]
-    assert told(source["passed_over"]) == counted
+    assert told(source["skipped_names"]) == counted
     found = json.loads(desk.cli("files", "--output", "json").output)
-    assert told(found["passed_over"]) == counted
+    assert told(found["skipped_names"]) == counted
     for command in ("status", "files"):
         assert "2 names ignored: not named like NDJSON" in desk.cli(command).output

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.integration.blizzard.test_part_way import NAME
-from tests.integration.blizzard.test_retract_passed_over import gone, ids
+from tests.integration.blizzard.test_retract_rejected import gone, ids
 from tests.support.compactions import crowded
 from tests.support.desk import Desk
 from tests.support.pipelines import pipeline_of

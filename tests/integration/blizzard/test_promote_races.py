@@ -14,7 +14,7 @@ from blizzard.rewrite.transaction import NotRewritten, PromotionWaits
 from lakebed.deltalog.files import named_files
 from lakebed.errors import ColumnsPromoted, JournalConflict
 from penguin.delta.table import Log
-from penguin.events.commits import PromotionPassedOver
+from penguin.events.commits import PromotionRejected
 from penguin.foreign.inspect import unnamed
 from tests.support.builders import entries
 from tests.support.dying import Died
@@ -37,7 +37,7 @@ def desk(tmp_path):
 
 def committed(desk, open_log=Log):
     """Let penguin commit what waits, and return what it tells."""
-    return desk.events_of_penguin(PromotionPassedOver, open_log)
+    return desk.events_of_penguin(PromotionRejected, open_log)
 
 
 def prices(desk):

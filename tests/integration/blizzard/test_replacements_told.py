@@ -7,7 +7,7 @@ import pytest
 
 from tests.integration.blizzard.test_files_reingested import BAD, QUARANTINE, counted, told
 from tests.integration.blizzard.test_part_way import NAME
-from tests.integration.blizzard.test_retract_passed_over import gone, ids, optimize, put_back
+from tests.integration.blizzard.test_retract_rejected import gone, ids, optimize, put_back
 from tests.support.desk import Desk
 from tests.support.promotions import ID
 from tests.support.retractions import Taken

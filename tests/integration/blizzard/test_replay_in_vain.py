@@ -25,7 +25,7 @@ def replayed(desk: Taken) -> ReplayOutcome:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Taken:
-    """A table of two files; the new content of one, with a bad line, is passed over."""
+    """A table of two files; the new content of one, with a bad line, is rejected."""
     schema = {"fields": [ID], "provenance": ["file"]}
     desk = Taken(tmp_path, schema, more=QUARANTINE, source={"on_change": "error"})
     desk.land("a.ndjson", {"id": 1})

@@ -1,4 +1,4 @@
-"""Whoever asks about a retraction that penguin passed over, or that waits, is told the same."""
+"""Whoever asks about a retraction that penguin rejected, or that waits, is told the same."""
 
 import json
 from dataclasses import replace
@@ -12,7 +12,7 @@ from blizzard.journal.fence import identity_of
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.new_journal import take_over
 from tests.integration.blizzard.test_part_way import NAME
-from tests.integration.blizzard.test_retract_passed_over import (
+from tests.integration.blizzard.test_retract_rejected import (
     LINES,
     gone,
     ids,
@@ -114,7 +114,7 @@ def overtaken(desk: Taken) -> None:
     desk.penguin()
 
 
-def test_what_is_passed_over_twice_is_done_the_third_time(tmp_path: Path) -> None:
+def test_what_is_rejected_twice_is_done_the_third_time(tmp_path: Path) -> None:
     """HOLES L39: new content stays new, however often it was not put in place."""
     desk = replaced(tmp_path, on_change="replace")
     for number in (5, 6):

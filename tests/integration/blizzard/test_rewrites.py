@@ -168,7 +168,7 @@ def test_every_hand_off_takes_it(tmp_path: Path, name: str, given: str) -> None:
     desk.penguin()
     assert seen(desk) == operation.after
     assert len(desk.active) == 1 or name != "compact"
-    assert shown(desk, "list")["passed_over"] is False
+    assert shown(desk, "list")["rejected"] is False
     assert "rejected" not in desk.cli("journal", "list").stdout
     assert garbage(desk) == (set(), set())
 
@@ -200,12 +200,12 @@ def test_another_program_that_comes_before_penguin_wins(
     assert desk.events_of_penguin(EntryRejected) == []
 
     document = shown(desk, "show", number)
-    assert (document["committed"], document["passed_over"]) == (True, True)
-    assert shown(desk, "list")["passed_over"] is True
+    assert (document["committed"], document["rejected"]) == (True, True)
+    assert shown(desk, "list")["rejected"] is True
     assert "rejected" in desk.cli("journal", "list").stdout
     said = desk.cli("journal", "show", number).stdout
     assert operation.shown in " ".join(said.split())
-    assert shown(desk, "show", "1")["passed_over"] is False
+    assert shown(desk, "show", "1")["rejected"] is False
     assert garbage(desk, A_DAY) == (set(), files)
     assert garbage(desk) == (files, set())
     done = desk.cli("gc", "--delete", "--older-than", "0s", "--output", "json")

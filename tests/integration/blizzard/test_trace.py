@@ -136,7 +136,7 @@ def test_lines_that_are_counted_from_a_byte_are_numbered_by_reading(
     assert (found.line, found.text) == (8, '{"id": 17}')
 
 
-def test_row_groups_that_are_passed_over_count(tmp_path: Path) -> None:
+def test_row_groups_that_are_skipped_count(tmp_path: Path) -> None:
     desk = Rescued(tmp_path, row_group_size_bytes=1)
     desk.land("a.ndjson", *({"id": n} for n in range(5)))
     desk.land("b.ndjson", *({"id": n} for n in range(100, 105)))

@@ -86,7 +86,7 @@ def test_a_file_whose_only_rows_are_replayed_ones_is_in_with_them(desk: OpenTabl
     assert why(desk, "a.ndjson")["state"] == "in_table"
 
 
-def test_lines_that_were_discarded_or_are_passed_over_are_told_apart(desk: OpenTable) -> None:
+def test_lines_that_were_discarded_or_are_skipped_are_told_apart(desk: OpenTable) -> None:
     desk.land("a.ndjson", {"id": 1}, {"id": "x"}, {"id": "y"}, {"id": "2", "gone": 1}, '{"id":')
     desk.ingest()
     configure(desk, "source", skip_records={"with_key": ["gone"]})

@@ -17,8 +17,8 @@ from lakebed.telemetry.metrics_server import observed
 from lakebed.types import DiscoverBy, Handoff
 from penguin.delta.table import WritableTable
 from penguin.events.backlog import (
+    FilesIgnored,
     FilesLeftOut,
-    FilesPassedOver,
     FilesWaitNoLonger,
     FilesWaitTooLong,
 )
@@ -109,7 +109,7 @@ def test_what_is_not_there_and_what_optimize_may_have_left_behind_raise_none(tab
     table.file(9, modified=table.hands.at - LONG)
     penguin = table.penguin().drain()
     assert {said.code for said in penguin.told(FilesLeftOut)} == {"file_missing"}
-    assert [said.files for said in penguin.told(FilesPassedOver)] == [1]
+    assert [said.files for said in penguin.told(FilesIgnored)] == [1]
     assert alarms(penguin) == 0
 
 

@@ -156,6 +156,6 @@ def test_where_nobody_searches_a_link_is_counted_with_the_others(tmp_path):
     others = Directory(directory.root)
     others.file(1)
     link(others, "y", "")
-    found = table_status(directory.settings(), directory.store, NOON).others.passed_over
+    found = table_status(directory.settings(), directory.store, NOON).others.ignored
     assert found.files == 2
     assert "y/" in found.some

@@ -81,7 +81,7 @@ def test_where_nobody_searches_they_are_counted_with_the_others(tmp_path):
     others = Directory(directory.root)
     put(others, f"{DAY}/a\tb.parquet")
     others.file(1)
-    found = table_status(directory.settings(), directory.store, NOON).others.passed_over
+    found = table_status(directory.settings(), directory.store, NOON).others.ignored
     assert found.files == 2
     assert rf"{DAY}/a\x09b.parquet" in found.some
 

@@ -24,7 +24,7 @@ from tests.support.foreign import DAY, Directory, Visitor
 from tests.support.removals import (
     A_DAY,
     HOUR,
-    PASSED_OVER,
+    IGNORED,
     RETENTION,
     add,
     aged,
@@ -67,7 +67,7 @@ def test_what_a_checkpoint_dropped_is_not_brought_back_by_a_retention(table, ret
     checkpoint(table, clean=True, days_old=2)
     penguin = table.penguin().drain()
     assert table.ids() == [1]
-    assert left_out(penguin) == {gone: PASSED_OVER}
+    assert left_out(penguin) == {gone: IGNORED}
 
 
 def test_a_removal_that_does_not_say_when_is_known_by_its_version(table):
@@ -185,7 +185,7 @@ def test_a_file_that_is_newer_than_every_version_goes_in_and_an_older_one_does_n
     """
     trimmed(table, minutes_ago=2)
     minutes_old(table, 2, 1, path=f"{DAY}/part-0.parquet" if pattern else None)
-    left = {minutes_old(table, 3, 3): PASSED_OVER}
+    left = {minutes_old(table, 3, 3): IGNORED}
     if pattern:
         left[minutes_old(table, 4, 3, path=f"{DAY}/part-1.parquet")] = "file_too_old"
     penguin = table.penguin(file_pattern=pattern).drain()
@@ -254,7 +254,7 @@ def test_a_file_that_the_checkpoint_would_name_if_it_had_been_removed_goes_in(ta
     hours_old(table, 5, 6)
     too_old = hours_old(table, 6, 11)
     penguin = table.penguin().drain()
-    assert (table.ids(), left_out(penguin)) == ([1, 3, 4, 5], {too_old: PASSED_OVER})
+    assert (table.ids(), left_out(penguin)) == ([1, 3, 4, 5], {too_old: IGNORED})
 
 
 @pytest.mark.parametrize("said", [None, 24.0 * 20], ids=["no time", "a time long past"])
@@ -268,7 +268,7 @@ def test_a_removal_without_a_proper_time_leaves_no_proof(table, said):
     later = hours_old(table, 4, 6)
     penguin = table.penguin().drain()
     assert later in table.delta().get_add_actions().column("path").to_pylist()
-    assert (table.ids(), left_out(penguin)) == ([1, 3, 4], {gone: PASSED_OVER})
+    assert (table.ids(), left_out(penguin)) == ([1, 3, 4], {gone: IGNORED})
 
 
 def test_versions_that_no_penguin_read_leave_no_proof(table):
@@ -298,7 +298,7 @@ def test_a_retention_that_is_or_was_short_leaves_no_proof(table, later):
     scan(table, 3, hours_ago=5)
     trim(table)
     penguin = table.penguin().drain()
-    assert (table.ids(), left_out(penguin)) == ([1, 3], {gone: PASSED_OVER})
+    assert (table.ids(), left_out(penguin)) == ([1, 3], {gone: IGNORED})
 
 
 def test_a_retention_that_engines_read_differently_leaves_no_proof(table):
@@ -310,7 +310,7 @@ def test_a_retention_that_engines_read_differently_leaves_no_proof(table):
     trim(table)
     lying = hours_old(table, 2, 6)
     penguin = table.penguin().drain()
-    assert (table.ids(), left_out(penguin)) == ([1, 3], {lying: PASSED_OVER})
+    assert (table.ids(), left_out(penguin)) == ([1, 3], {lying: IGNORED})
 
 
 def by_another_engine(table: Directory, number: int) -> None:
@@ -332,7 +332,7 @@ def test_what_a_penguin_has_read_is_known_once_its_own_versions_are_gone(table):
     too_old = hours_old(table, 7, 10.5)
     penguin = table.penguin(file_pattern="part-*.parquet").drain()
     assert table.ids() == [1, 3, 4, 6]
-    assert left_out(penguin) == {too_old: PASSED_OVER, f"{DAY}/part-0.parquet": "file_too_old"}
+    assert left_out(penguin) == {too_old: IGNORED, f"{DAY}/part-0.parquet": "file_too_old"}
 
 
 def test_a_file_that_is_older_than_removals_are_kept_is_not_proved_by_a_penguin(table):

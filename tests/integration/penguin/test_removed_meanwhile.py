@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from lakebed.errors import CommitUnconfirmed
 from lakebed.layout import DELTA_LOG, log_version
 from penguin.delta.table import Log, WritableTable
-from penguin.events.backlog import FilesLeftOut, FilesPassedOver
+from penguin.events.backlog import FilesIgnored, FilesLeftOut
 from penguin.events.commits import PlanSuperseded
 from penguin.status import explain
 from tests.support.checkpoints import with_sidecar
@@ -165,7 +165,7 @@ def test_a_look_without_a_commit_reads_the_same(table):
     shown = explain(table.settings(), table.store)
     penguin = table.penguin().drain()
     assert (shown.proposal.left_out, penguin.told(FilesLeftOut)) == ((), [])
-    assert [one.some for one in penguin.told(FilesPassedOver)] == [(gone,)]
+    assert [one.some for one in penguin.told(FilesIgnored)] == [(gone,)]
 
 
 @pytest.mark.parametrize("form", ["file://{}", "file:{}", "{}"])

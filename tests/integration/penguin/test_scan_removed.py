@@ -14,7 +14,7 @@ from deltalake import DeltaTable, WriterProperties, write_deltalake
 from lakebed.deltalog.files import read_log
 from lakebed.deltalog.snapshot import LogReader
 from lakebed.layout import SCAN_TRANSACTION, SCANNED_TRANSACTION, foreign_transaction
-from penguin.events.backlog import FilesLeftOut, FilesPassedOver
+from penguin.events.backlog import FilesIgnored, FilesLeftOut
 from tests.support.builders import NOON
 from tests.support.change_files import write_changes
 from tests.support.foreign import DAY, Directory
@@ -74,7 +74,7 @@ def test_files_stay_out_when_even_their_tombstones_are_forgotten(table):
     penguin = table.penguin().drain()
     assert table.ids() == [0, 1, 2, 9]
     assert penguin.told(FilesLeftOut) == []
-    (passed,) = penguin.told(FilesPassedOver)
+    (passed,) = penguin.told(FilesIgnored)
     assert (passed.files, passed.some) == (3, tuple(sorted(paths)))
     table.meta(paths[0])
     (said,) = table.penguin().drain().told(FilesLeftOut)
@@ -201,7 +201,7 @@ def test_checkpoints_of_another_kind_are_read_around(table):
     penguin = table.penguin().drain()
     assert table.ids() == [0, 1, 2, 8]
     assert penguin.told(FilesLeftOut) == []
-    (said,) = penguin.told(FilesPassedOver)
+    (said,) = penguin.told(FilesIgnored)
     assert said.files == 1
     assert "older than what the log remembers" in said.reason
 

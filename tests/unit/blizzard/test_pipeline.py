@@ -132,7 +132,7 @@ def with_source(bench: Bench, **given: Any) -> Bench:
         (OnChange.REINGEST, 0, [10, 11, 12, 13]),
     ],
 )
-def test_an_overwritten_file_is_told_once_or_passed_over_or_ingested_again_as_asked_for(
+def test_an_overwritten_file_is_told_once_or_skipped_or_ingested_again_as_asked_for(
     bench, source, on_change, told, more
 ):
     """D15: the old rows stay."""

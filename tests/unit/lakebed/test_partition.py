@@ -51,7 +51,7 @@ def test_the_file_name_itself_gives_no_partition_value():
         Template.parse("date=%Y-%m-%d").values("date=2024-01-01")
 
 
-def test_folders_that_are_no_keys_of_ours_are_passed_over():
+def test_folders_that_are_no_keys_of_ours_are_skipped():
     template = Template.parse("date=%Y-%m-%d")
     assert template.values("raw/v=2/date=2024-01-01/h=3/a.ndjson") == {"date": "2024-01-01"}
 

@@ -165,7 +165,7 @@ def _retry(
         pipeline=settings.name,
         wanted=wanted,
         present=present if same_lines else None,
-        passed_over=PipelineLog(settings).passed_over,
+        rejections=PipelineLog(settings).rejections,
     )
     return search.retry(store, Clock())
 

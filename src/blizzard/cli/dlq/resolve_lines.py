@@ -231,7 +231,7 @@ def dlq_discard(
                     store=store,
                     pipeline=settings.name,
                     wanted=wanted,
-                    passed_over=PipelineLog(settings).passed_over,
+                    rejections=PipelineLog(settings).rejections,
                 )
                 given_up, entry = search.give_up(store, clock) if yes else (search.deleted(), None)
                 done = replace(

@@ -124,7 +124,7 @@ def entry_summary(kept: EntryRecord) -> dict[str, object]:
         **fields_of(EntrySummary.of(kept.entry)),
         "sources": _sources(kept.entry),
         "dlq": len(kept.entry.dlq),
-        **picked(kept, "committed passed_over follows"),
+        **picked(kept, "committed rejected follows"),
         **fields_of(kept.aside.counts()),
     }
 
@@ -133,7 +133,7 @@ def entry_document(kept: EntryRecord) -> dict[str, object]:
     """Return an entry as stored, with what is known about it."""
     return {
         **fields_of(kept.entry),
-        **picked(kept, "path digest size committed passed_over follows is_last"),
+        **picked(kept, "path digest size committed rejected follows is_last"),
         **fields_of(kept.aside.counts()),
     }
 
@@ -174,7 +174,7 @@ def _state(kept: EntryRecord) -> str:
         return "broken"
     if kept.aside.held or kept.aside.discarded:
         return "held" if kept.aside.held else "discarded"
-    if kept.passed_over:
+    if kept.rejected:
         return REJECTED
     return "" if kept.committed or kept.entry.kind == "open" else "waits"
 
@@ -260,7 +260,7 @@ def _facts(kept: EntryRecord) -> list[tuple[str, str]]:
 
 
 def _committed(kept: EntryRecord) -> str:
-    if kept.passed_over:
+    if kept.rejected:
         kind = kept.entry.kind
         again = "schema promote" if kind == "promote" else kind
         if kind == "compact":

@@ -35,7 +35,7 @@ class FindingKind(StrEnum):
     """An entry has the wrong number, pipeline, journal or kind for its place."""
     ENTRY_UNREADABLE = "entry_unreadable"
     ENTRY_COMMITTED_TWICE = "entry_committed_twice"
-    ENTRY_PASSED_OVER = "entry_passed_over"
+    ENTRY_SKIPPED = "entry_skipped"
     """A commit skips an entry that no commit has settled."""
     DIGEST_DIFFERS = "digest_differs"
     """An entry differs from the one that was committed."""
@@ -146,7 +146,7 @@ class AuditTotals:
     """Quarantined lines that were neither replayed nor discarded."""
     replayed: int = 0
     """Quarantined lines that became rows later."""
-    passed_over: int = 0
+    filtered_on_replay: int = 0
     """Quarantined lines that were filtered when read again."""
     discarded: int = 0
     rows: int = 0

@@ -46,9 +46,9 @@ class QuarantineBooks:
         for one in entry.quarantine:
             self.waiting[one.filename] = entry.sequence, one
         lines = sum(one.lines for one in entry.resolved)
-        passed_over = sum(one.passed_over for one in entry.resolved)
+        filtered = sum(one.filtered_lines for one in entry.resolved)
         self.totals.replayed += sum(one.rows for one in entry.resolved)
-        self.totals.passed_over += passed_over
+        self.totals.filtered_on_replay += filtered
         self.totals.discarded += lines if entry.kind in ("discard", "retract") else 0
 
     def _check_sources(self, entry: Entry) -> Iterator[Difference]:
@@ -83,8 +83,8 @@ class QuarantineBooks:
             wrong = ", which no longer waits"
         elif before.record_count != done.lines + remaining:
             wrong = f" and leaves {remaining}, but the file holds {before.record_count}"
-        elif entry.kind == "replay" and done.lines != done.rows + done.passed_over:
-            wrong = f", but {done.rows} became rows and {done.passed_over} were filtered"
+        elif entry.kind == "replay" and done.lines != done.rows + done.filtered_lines:
+            wrong = f", but {done.rows} became rows and {done.filtered_lines} were filtered"
         if wrong:
             yield Difference.of(entry, FindingKind.BAD_LINES_DIFFER, deals + wrong, file=done.old)
         if done.left is not None:
@@ -153,7 +153,7 @@ class JournalBooks:
         """Whether the log says that an entry is committed."""
         return entry.sequence <= self.position
 
-    def is_passed_over(self, entry: Entry) -> bool:
+    def is_rejected(self, entry: Entry) -> bool:
         """Whether the log rejects an entry that replaces files."""
         mark = held_transaction(entry.replacement_mark)
         is_over = entry.replaces and self.is_committed(entry)
@@ -161,7 +161,7 @@ class JournalBooks:
 
     def has_effect(self, entry: Entry) -> bool:
         """Whether the log has committed an entry, and has not rejected it."""
-        return self.is_committed(entry) and not self.is_passed_over(entry)
+        return self.is_committed(entry) and not self.is_rejected(entry)
 
     def version_of(self, entry: Entry) -> int:
         """Return the version that committed an entry, or the one before the known history."""
@@ -326,7 +326,7 @@ class JournalBooks:
 
     def _remember(self, number: int, entry: Entry, record: SourceRecord) -> Iterator[Difference]:
         """Record how far a source file was read; report a second reading."""
-        if self.is_passed_over(entry):
+        if self.is_rejected(entry):
             return  # A rejected entry changes nothing.
         place = hash(record.key)
         if record.redo:

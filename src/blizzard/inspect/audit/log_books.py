@@ -187,7 +187,7 @@ class LogBooks:
             differs(FindingKind.ENTRY_COMMITTED_TWICE, one.first, again)
         elif one.first > last + 1:
             before = f", but the last one before was {last}"
-            differs(FindingKind.ENTRY_PASSED_OVER, one.first, before, last + 1)
+            differs(FindingKind.ENTRY_SKIPPED, one.first, before, last + 1)
 
     def _take_files(self, found: LogActions) -> None:
         if found.info.operation == RESTORE:

@@ -58,7 +58,7 @@ def passed(bench: Bench) -> dict[str, list[str]]:
 
 
 def warned(bench: Bench) -> list[tuple[str, int, str]]:
-    told = [one for one in bench.events if isinstance(one, events.NamesPassedOver)]
+    told = [one for one in bench.events if isinstance(one, events.NamesSkipped)]
     return [(one.reason, one.names, one.example) for one in told]
 
 
@@ -98,7 +98,7 @@ def test_a_local_name_with_control_characters_is_a_name(bench, folder):
     assert ingested(bench) == ["2024-01-01/a.ndjson", "a\tb\nc.ndjson"]
 
 
-def test_what_is_passed_over_is_told_once_and_shown_by_the_status(bench, folder, capsys):
+def test_what_is_skipped_is_told_once_and_shown_by_the_status(bench, folder, capsys):
     """W23."""
     (folder / "latest").symlink_to("2024-01-01")
     pipeline = bench.pipeline()
@@ -109,11 +109,11 @@ def test_what_is_passed_over_is_told_once_and_shown_by_the_status(bench, folder,
     gauges = {
         measure.labels["reason"]: measure.value
         for measure in listed.measures()
-        if measure.name == "blizzard_names_passed_over"
+        if measure.name == "blizzard_names_skipped"
     }
     assert gauges == {"link": 1, "unreadable": 0, "unusable_name": 0}
     _asked, found = StatusReader(bench.settings, Clock()).read()
-    assert [one.files for one in found.sources[0].passed_over] == [1]
+    assert [one.files for one in found.sources[0].skipped_names] == [1]
     shown = ShownStatus(bench.settings, found, CommandPrefix())
     lines = map(str, status_lines(shown, found, Clock()))
     assert "1 name ignored: a link to a folder" in " ".join(lines)

@@ -25,7 +25,7 @@ class Story:
 
     def __init__(self) -> None:
         self.history = Ledger()
-        self.passed_over: dict[int, bool] = {}
+        self.rejected: dict[int, bool] = {}
         self.asked: list[Mapping[int, str]] = []
 
     def tell(self, kind: Kind, *records: SourceRecord) -> int:
@@ -45,7 +45,7 @@ class Story:
     def settle(self) -> None:
         def ask(_journal: str, marks: Mapping[int, str]) -> Mapping[int, bool]:
             self.asked.append(marks)
-            return {one: self.passed_over[one] for one in marks if one in self.passed_over}
+            return {one: self.rejected[one] for one in marks if one in self.rejected}
 
         self.history.settle(ask)
 
@@ -84,12 +84,12 @@ def test_a_file_is_what_the_last_retraction_with_an_effect_made_of_it(
 ) -> None:
     """A journal that is read from its first entry is told of both at once."""
     one = story.tell("retract", out(FIRST), SECOND)
-    story.passed_over[one] = first
+    story.rejected[one] = first
     if not at_once:
         story.settle()
     two = story.tell("retract", out(SECOND), THIRD)
     if second is not None:
-        story.passed_over[two] = second
+        story.rejected[two] = second
     story.settle()
     story.settle()
 
@@ -107,7 +107,7 @@ def test_the_present_content_is_another_object_after_a_move(
     """It was read with the entry with which it was read, and nothing is left beside it."""
     one = story.tell("retract", out(FIRST), SECOND)
     two = story.tell("retract", out(SECOND), THIRD)
-    story.passed_over |= {one: False} | ({} if rejected is None else {two: rejected})
+    story.rejected |= {one: False} | ({} if rejected is None else {two: rejected})
     if not at_once:
         story.settle()
     story.tell("moved", replace(present, etag="moved"))
@@ -123,7 +123,7 @@ def test_the_present_content_is_another_object_after_a_move(
 def test_what_fails_after_a_retraction_stays_failed_however_it_is_decided(story: Story) -> None:
     number = story.tell("retract", out(FIRST), SECOND)
     story.tell("batch", replace(THIRD, lines=0, rows=0, failure=failure()))
-    story.passed_over[number] = True
+    story.rejected[number] = True
     story.settle()
 
     left = story.known.unfinished

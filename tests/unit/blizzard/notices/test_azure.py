@@ -68,7 +68,7 @@ def test_what_goes_wrong_is_said_in_our_words(cause: Exception, error: Any, word
     assert "canary" not in str(raised.value)
 
 
-def test_a_message_that_is_gone_is_passed_over_and_a_queue_that_is_gone_is_not():
+def test_a_message_that_is_gone_is_skipped_and_a_queue_that_is_gone_is_not():
     for code, status in (("MessageNotFound", 404), ("PopReceiptMismatch", 400)):
         with _unless_gone():
             raise answered(code, status)

@@ -194,7 +194,7 @@ def test_a_refusal_is_told_in_our_words(
         assert "canary" not in str(raised.value)
 
 
-def test_a_receipt_that_is_over_is_passed_over(service: Service, opened: PubSubQueue):
+def test_a_receipt_that_is_over_is_skipped(service: Service, opened: PubSubQueue):
     """So a subscription that delivers exactly once answers; the message comes again."""
     for status in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION):
         service.refuses = lambda _token, status=status: status  # type: ignore[misc]

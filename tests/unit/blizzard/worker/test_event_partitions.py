@@ -139,7 +139,7 @@ def test_a_row_without_a_possible_partition_fails_its_file_by_line_and_the_other
     )  # fmt: skip
 
 
-def test_the_line_is_known_where_records_were_passed_over_before_it(place):
+def test_the_line_is_known_where_records_were_skipped_before_it(place):
     put(place.source, "a.ndjson", ndjson([{"index": 1}, row(1), row(2, 1, "x" * 300)]))
     failure = place.run(form=Form(skip=SkipRule(only_key=("index",)))).sources[0].failure
     assert failure is not None

@@ -70,7 +70,7 @@ def test_every_form_gives_the_same_rows(folder: Path, form: Form, body: str, is_
     assert record.lines == record.rows + record.blank + record.filtered
 
 
-def test_the_books_count_what_is_passed_over(folder: Path):
+def test_the_books_count_what_is_skipped(folder: Path):
     put(folder, "a.json", b'{"index":{}}\n{"id":1}\n\n{"delete":{}}\n{"id":2}\n')
     bench = bench_of(folder, BULK)
     record = ingest(bench)["a.json"]

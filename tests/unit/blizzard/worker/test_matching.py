@@ -111,7 +111,7 @@ def test_what_is_no_condition_is_refused(where: str) -> None:
         ("unknown = 9", True),
     ],
 )
-def test_rows_outside_of_the_bounds_are_passed_over(where: str, may: bool) -> None:
+def test_rows_outside_of_the_bounds_are_skipped(where: str, may: bool) -> None:
     def bounds(path: tuple[str, ...]) -> ColumnBounds | None:
         return ColumnBounds(pa.int64(), 5, 7) if path == ("n",) else None
 

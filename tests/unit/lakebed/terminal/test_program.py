@@ -153,7 +153,7 @@ def test_what_is_written_later_counts(file: str):
 def test_what_does_not_belong_where_it_is_written_is_refused(
     words: list[str], told: str, file: str
 ):
-    """HOLES W42: an option that a command does not have was passed over without a word."""
+    """HOLES W42: an option that a command does not have was ignored."""
     given = [file if word == "FILE" else word for word in words]
     refused = CliRunner().invoke(BLIZZARD, given, prog_name="blizzard")
     assert refused.exit_code == 2
@@ -205,7 +205,7 @@ import typer
 from lakebed.terminal.program import run_program
 
 gc.disable()
-atexit.register(lambda: print("passed over", gc.get_freeze_count() > 10_000, file=sys.stderr))
+atexit.register(lambda: print("frozen", gc.get_freeze_count() > 10_000, file=sys.stderr))
 app = typer.Typer()
 
 @app.command()
@@ -221,7 +221,7 @@ def test_unused_objects_are_looked_for_while_a_program_runs_and_not_at_its_end()
     ended = subprocess.run(
         [sys.executable, "-c", UNUSED], capture_output=True, text=True, check=True
     )
-    assert ended.stderr.splitlines() == ["looked for True", "passed over True"]
+    assert ended.stderr.splitlines() == ["looked for True", "frozen True"]
 
 
 def test_an_error_that_begins_with_the_pipeline_does_not_name_it_twice(

@@ -40,7 +40,7 @@ def test_names_are_told_apart_in_whichever_order_a_store_lists_them(backwards):
     store.backwards = backwards
     found = listed(store)
     assert sorted(found.files) == [f"a/{name}" for name in NAMES]
-    assert found.passed_over == {"a/b.parquet"}
+    assert found.ignored == {"a/b.parquet"}
     assert found.unusable == {}
 
 

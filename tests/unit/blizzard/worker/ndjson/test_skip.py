@@ -1,4 +1,4 @@
-"""Records that a rule passes over: none that it does not hold for, and all are counted."""
+"""Records that a rule skips: none that it does not hold for, and all are counted."""
 
 import json
 
@@ -46,7 +46,7 @@ def test_each_rule_passes_over_its_records(rule: SkipRule | None, expected: list
     assert (decoded.lines, decoded.filtered) == (4, 4 - len(expected))
 
 
-def test_blank_lines_and_records_that_are_passed_over_are_counted_apart():
+def test_blank_lines_and_records_that_are_skipped_are_counted_apart():
     text = b'{"index":{}}\r\n\n{"id":1}\n  {"create" : {"a":"},{\\"b\\":["}}\n{"id":2}'
     decoded = read(text, BULK)
     assert ids(decoded) == [1, 2]
@@ -75,7 +75,7 @@ def test_lines_keep_their_numbers():
         b'"index"',
     ],
 )
-def test_a_line_that_is_broken_is_never_passed_over(line: bytes):
+def test_a_line_that_is_broken_is_never_skipped(line: bytes):
     with pytest.raises(BadLine):
         read(line, SkipRule(only_key=("index",), with_key=("index",), without_key=("x",)))
 

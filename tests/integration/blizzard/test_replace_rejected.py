@@ -1,4 +1,4 @@
-"""A replacement that penguin has passed over: nobody takes the new content for loaded."""
+"""A replacement that penguin has rejected: nobody takes the new content for loaded."""
 
 import json
 

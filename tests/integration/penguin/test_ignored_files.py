@@ -16,7 +16,7 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.types import DiscoverBy, Handoff
 from penguin.cli.status import status_lines
-from penguin.events.backlog import FilesPassedOver, OthersSeen
+from penguin.events.backlog import FilesIgnored, OthersSeen
 from penguin.foreign.inspect import ignored_files
 from penguin.status import table_status
 from tests.support.builders import NOON
@@ -91,7 +91,7 @@ def test_the_late_window_begins_below_every_name_of_its_millisecond():
 # ------------------------------------------------------------------------------ what a scan says
 
 
-def test_every_parquet_file_that_a_scan_passes_over_is_counted_and_named(table, run):
+def test_every_parquet_file_that_a_scan_ignores_is_counted_and_named(table, run):
     """HOLES L34: D10 keeps unfinished files of other engines out, and silence lost the others."""
     odd = sorted(table.file(9, path=f"{DAY}/part-{number:05}.parquet") for number in range(12))
     table.file(9, path=f"{DAY}/UPPER.PARQUET")
@@ -99,10 +99,10 @@ def test_every_parquet_file_that_a_scan_passes_over_is_counted_and_named(table, 
     table.file(9, path=f"{DAY}/.part-0.parquet")
     (table.root / DAY / "notes.txt").write_text("x")
     answer = run("status", "--output", "json")
-    passed = json.loads(answer.stdout)["others"]["passed_over"]
-    assert (passed["files"], passed["complete"]) == (13, True)
-    assert passed["some"] == [f"{DAY}/UPPER.PARQUET", *odd[:9]]
-    assert "file_pattern" in passed["reason"]
+    ignored = json.loads(answer.stdout)["others"]["ignored"]
+    assert (ignored["files"], ignored["complete"]) == (13, True)
+    assert ignored["some"] == [f"{DAY}/UPPER.PARQUET", *odd[:9]]
+    assert "file_pattern" in ignored["reason"]
     assert answer.exit_code == 0
     text = run("status").stdout
     assert "13 Parquet files are ignored" in text
@@ -112,25 +112,25 @@ def test_every_parquet_file_that_a_scan_passes_over_is_counted_and_named(table, 
     assert "no file in" in text
 
     visitor = table.penguin().drain()
-    (told,) = visitor.told(FilesPassedOver)
+    (told,) = visitor.told(FilesIgnored)
     assert told.files == 13
     assert odd[0] in told.sentence()
     assert "file_pattern" in told.sentence()
-    assert visitor.told(OthersSeen)[-1].passed_over == 13
+    assert visitor.told(OthersSeen)[-1].ignored == 13
     table.hands.at += 7200
     visitor.drain()
-    assert len(visitor.told(FilesPassedOver)) == 1
+    assert len(visitor.told(FilesIgnored)) == 1
     table.file(9, path=f"{DAY}/one-more.parquet")
     table.hands.at += 7200
     visitor.drain()
-    assert [one.files for one in visitor.told(FilesPassedOver)] == [13, 14]
+    assert [one.files for one in visitor.told(FilesIgnored)] == [13, 14]
 
     seen = run("status", "--output", "json", file_pattern="'*.[pP][aA]*'")
     others = json.loads(seen.stdout)["others"]
-    assert (others["pending_files"], others["passed_over"]["files"]) == (14, 0)
+    assert (others["pending_files"], others["ignored"]["files"]) == (14, 0)
 
 
-def test_what_the_log_knows_or_a_meta_asks_for_is_not_passed_over(table, run):
+def test_what_the_log_knows_or_a_meta_asks_for_is_not_ignored(table, run):
     """HOLES L34: another engine's own files have names of all kinds, and are in the table."""
     table.file(1)
     table.penguin().drain()
@@ -139,7 +139,7 @@ def test_what_the_log_knows_or_a_meta_asks_for_is_not_passed_over(table, run):
     table.delta().optimize.compact()
     asked = table.file(3, path=f"{DAY}/named-by-a-meta.parquet")
     table.meta(asked)
-    assert json.loads(run("status", "--output", "json").stdout)["others"]["passed_over"] == {
+    assert json.loads(run("status", "--output", "json").stdout)["others"]["ignored"] == {
         "files": 0,
         "some": [],
         "reason": "",
@@ -174,10 +174,10 @@ def test_status_names_other_programs_files_where_nobody_looks_for_them(
     others = Directory(directory.root)
     foreign = [others.file(9, folder="date=2026-01-01"), others.file(9, path="x.parquet")]
     answer = run("status", "--output", "json")
-    passed = json.loads(answer.stdout)["others"]["passed_over"]
-    assert passed["files"] == 2
-    assert passed["some"] == sorted(foreign)
-    assert way_out in passed["reason"]
+    ignored = json.loads(answer.stdout)["others"]["ignored"]
+    assert ignored["files"] == 2
+    assert ignored["some"] == sorted(foreign)
+    assert way_out in ignored["reason"]
     assert "2 Parquet files are ignored" in run("status").stdout
     before = sorted(directory.root.rglob("*"))
     run("status")
@@ -188,9 +188,9 @@ def test_a_setting_that_does_not_look_for_them_is_named(table, run):
     """HOLES W35"""
     table.file(1)
     seen = run("status", "--output", "json", discovery=DiscoverBy.JOURNAL.value)
-    passed = json.loads(seen.stdout)["others"]
-    assert passed["passed_over"]["files"] == 1
-    assert "discovery" in passed["passed_over"]["reason"]
+    others = json.loads(seen.stdout)["others"]
+    assert others["ignored"]["files"] == 1
+    assert "discovery" in others["ignored"]["reason"]
 
 
 def test_the_look_at_a_large_table_is_bounded_and_says_so(tmp_path):
@@ -199,12 +199,12 @@ def test_the_look_at_a_large_table_is_bounded_and_says_so(tmp_path):
     others = Directory(directory.root)
     for number in range(6):
         others.file(number, path=f"a-{number}.parquet")
-    passed = ignored_files(directory.store, frozenset(), "they have no entry", most_listed=4)
-    assert passed.files <= 4
-    assert passed.complete is False
+    ignored = ignored_files(directory.store, frozenset(), "they have no entry", most_listed=4)
+    assert ignored.files <= 4
+    assert ignored.complete is False
 
 
-def test_a_file_that_is_committed_during_the_look_is_not_passed_over(table):
+def test_a_file_that_is_committed_during_the_look_is_not_ignored(table):
     """HOLES W35"""
     table.file(1)
     table.penguin().drain()
@@ -228,9 +228,9 @@ def test_files_that_may_be_blizzards_are_not_counted_unread(tmp_path, capsys):
     for number in range(3):
         write_file(directory, journal.schema, rows_of(number), {"date": "2026-01-01"})
     Directory(directory.root).file(9, path="x.parquet")
-    passed = ignored_files(directory.store, frozenset(), "they have no entry", most_read=1)
-    assert (passed.files, passed.complete) == (1, False)
+    ignored = ignored_files(directory.store, frozenset(), "they have no entry", most_read=1)
+    assert (ignored.files, ignored.complete) == (1, False)
     found = table_status(directory.settings(), directory.store, NOON, count_ignored=False)
-    found = replace(found, others=replace(found.others, passed_over=passed))
+    found = replace(found, others=replace(found.others, ignored=ignored))
     text = "\n".join(map(str, status_lines(directory.settings(), found)))
     assert "at least 1 Parquet file is ignored" in text

@@ -1,4 +1,4 @@
-"""A retraction that penguin passes over: its source files are what they were before it.
+"""A retraction that penguin rejects: its source files are what they were before it.
 
 Another program has rewritten the files that it replaces. All of it is done or nothing.
 """
