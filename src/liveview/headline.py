@@ -52,12 +52,20 @@ def overview_of(
 
 
 def _shared(items: Iterable[Summary]) -> list[SharedProblem]:
-    """Merge problems with the same cause, adding up their counts."""
+    """Merge problems with the same cause, adding up their counts.
+
+    A table's problem with one of its pipelines repeats what that pipeline says of the same code.
+    """
     found: dict[tuple[str, str, str], list[tuple[Summary, Problem]]] = {}
+    of_pipelines: dict[tuple[str | None, str], tuple[str, str, str]] = {}
     for item in items:
         for one in item.problems:
             if one.code != BEING_READ:
-                key = (one.severity, one.code, one.many or one.message)
+                key: tuple[str, str, str] = (one.severity, one.code, one.many or one.message)
+                if isinstance(item, PipelineSummary):
+                    of_pipelines[item.name, one.code] = key
+                else:
+                    key = of_pipelines.get((one.subject, one.code), key)
                 found.setdefault(key, []).append((item, one))
     shared = list(map(_together, found.values()))
     return sorted(shared, key=lambda one: urgency(one.problem))

@@ -217,11 +217,17 @@ def table_summary(
     """
     usual = WayOut(commands=(f"{cli.penguin} status",))
     problems = [
-        *(() if part is None else part.problems),
-        *(() if trouble is None else (trouble,)),
         *(() if status is None else of_table(status, cli)),
+        *(() if trouble is None else (trouble,)),
+        *(() if part is None else part.problems),
     ]
-    by_code = {(one.code, one.subject): one for one in reversed(problems)}
+    # What the log says has a way out; penguin itself knows since when.
+    since = {(one.code, one.subject): one.since for one in problems if one.since}
+    by_code = {
+        key: replace(one, since=one.since or since.get(key))
+        for one in reversed(problems)
+        for key in [(one.code, one.subject)]
+    }
     problems = [
         one if one.severity == "warning" else or_way_out(one, usual) for one in by_code.values()
     ]
@@ -233,6 +239,8 @@ def table_summary(
     if status is not None:
         pending = sum(one.pending_entries or 0 for one in status.pipelines)
         waiting = max(waiting or 0, pending) or waiting
+        if not {each.name for each in pipelines}.issuperset(status.uncounted):
+            waiting = None
     is_idle = view is not None and waiting is not None if part is None else part.state == "idle"
     state: State = "idle" if part is None and is_idle else "unknown" if part is None else part.state
     if is_idle and (waiting or (part is not None and part.waiting)):

@@ -84,7 +84,7 @@ class Announcer:
             BacklogSeen(
                 table=self.table,
                 version=view.version,
-                entries=len(waiting),
+                entries=None if view.stopped else len(waiting),
                 files=sum(len(entry.files) for entry in waiting),
                 oldest=min(journaled, default=None),
                 held=Counter(file.code for file in view.held),

@@ -143,9 +143,15 @@ class TableStatus:
     """None if none is configured, or the table does not exist yet."""
 
     @property
-    def lag_secs(self) -> float:
-        """Return the age of the oldest uncommitted entry of all pipelines."""
-        return max((one.lag_secs or 0.0 for one in self.pipelines), default=0.0)
+    def uncounted(self) -> tuple[str, ...]:
+        """Name the stopped pipelines whose waiting entries are unknown."""
+        return tuple(one.pipeline for one in self.pipelines if one.pending_entries is None)
+
+    @property
+    def lag_secs(self) -> float | None:
+        """Return the age of the oldest uncommitted entry of all pipelines; None if unknown."""
+        ages = [one.lag_secs for one in self.pipelines if one.lag_secs is not None]
+        return None if len(ages) < len(self.pipelines) else max(ages, default=0.0)
 
 
 def table_status(

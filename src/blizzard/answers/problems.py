@@ -130,6 +130,9 @@ def _of_journal(status: PipelineStatus, cli: CommandPrefix, dry_run: WayOut) -> 
             message=f"entry {status.lost_entry} is committed by the receipt, but by the Delta log "
             f"{known}: the log was rolled back, or the table was replaced",
             way_out=committed_again(cli),
+            counts=(1,),
+            many="{0:,} pipelines have committed entries that the Delta log has lost: it was "
+            "rolled back, or the table was replaced",
         )
     for one in status.held:
         files, rows = plural(one.files, "data file"), plural(one.rows, "row")
@@ -272,7 +275,8 @@ def late_steps(
             moved=None if batch is None else batch.at,
         )
     since = None if status is None else status.uncommitted_since
-    if status is not None and since is not None:
+    # Lost commits are a problem of their own: neither start nor patience helps.
+    if status is not None and since is not None and status.lost_entry is None:
         entries, rows = status.uncommitted_entries, status.uncommitted_rows
         counted = "" if rows is None else f" ({plural(rows, 'row')})"
         message = f"{plural(entries, 'entry', 'entries')}{counted} {is_are(entries)} {TO_COMMIT}"

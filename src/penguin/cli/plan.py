@@ -121,7 +121,12 @@ def _text(table: TableSettings, found: dict[str, Any], why: str | None) -> Itera
 
 def _in_short(table: TableSettings, found: dict[str, Any]) -> str:
     if not (found["entries"] or found["released"] or found["others"]):
-        return "nothing to commit"
+        stopped = plural(len(found["stopped"]), "pipeline is", "pipelines are")
+        return (
+            f"nothing can be committed: {stopped} stopped"
+            if found["stopped"]
+            else "nothing to commit"
+        )
     version = 0 if found["version"] is None else found["version"] + 1
     verb = "create the table and commit" if found["creates_table"] else "commit"
     entries = plural(found["entries"], "entry", "entries")

@@ -131,7 +131,10 @@ def _document(table: TableSettings, found: TableStatus, error: str | None) -> di
         "version": found.version,
         "last_commit": None if last is None else commit_document(last),
         "lag_secs": found.lag_secs,
-        **{name: sum(getattr(one, name) or 0 for one in found.pipelines) for name in pending},
+        **{
+            name: None if found.uncounted else sum(getattr(one, name) for one in found.pipelines)
+            for name in pending
+        },
         "pipelines": found.pipelines,
         "stopped": sum(one.stopped is not None for one in found.pipelines),
         "held_files": len(found.held),
@@ -211,12 +214,17 @@ def _headline(table: TableSettings, found: TableStatus) -> str:
 
 
 def _waiting(found: TableStatus) -> str:
+    lag, stopped = found.lag_secs, len(found.uncounted)
+    if stopped:
+        halted = plural(stopped, "pipeline is", "pipelines are")
+        return f"{halted} stopped: how many entries are waiting is unknown"
     entries = sum(one.pending_entries or 0 for one in found.pipelines)
     if not entries:
         return "nothing is waiting"
     files = plural(sum(one.pending_files or 0 for one in found.pipelines), "file")
     waiting = plural(entries, "entry is", "entries are")
-    return f"{waiting} waiting with {files}, the oldest for {span(found.lag_secs)}"
+    oldest = "" if lag is None else f", the oldest for {span(lag)}"
+    return f"{waiting} waiting with {files}{oldest}"
 
 
 def _others(others: ForeignFilesStatus) -> Iterator[str]:

@@ -1,12 +1,13 @@
 """Events about the backlog: waiting entries, foreign files, and what makes a table unhealthy."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import ClassVar
 
 from lakebed.telemetry.events import Level, PartEvent
 from lakebed.telemetry.health import Mark, PartKind, Sign
-from lakebed.telemetry.measures import Age, Measure
+from lakebed.telemetry.measures import Age, Measure, Sampled
 from lakebed.units import plural
 from penguin.model.commit import HoldCode
 
@@ -36,13 +37,12 @@ class TableWatched(TableEvent, says="watching {table_uri} every {every_secs:span
     every_secs: float
 
 
-class BacklogSeen(
-    TableEvent, level=Level.TRACE, says="waiting: {entries:#entry|entries} with {files:#file}"
-):
+class BacklogSeen(TableEvent, level=Level.TRACE):
     """A table was inspected: its version, and what waits to be committed."""
 
     version: int | None
-    entries: int
+    entries: int | None
+    """None if a journal is stopped, so that the number is unknown."""
     files: int
     oldest: float | None
     """When the first of the entries was journaled, in seconds since the epoch."""
@@ -51,11 +51,25 @@ class BacklogSeen(
     seconds: float = 0.0
     """How long the inspection has taken."""
 
+    def message(self) -> str:
+        """Return the counts in words."""
+        if self.entries is None:
+            return "waiting: unknown, a pipeline is stopped"
+        return (
+            f"waiting: {plural(self.entries, 'entry', 'entries')} with {plural(self.files, 'file')}"
+        )
+
     def measures(self) -> Iterable[Measure]:
         """Yield the backlog, and how far the table is behind."""
-        yield self.reading("penguin_pending_entries", self.entries)
-        yield self.reading("penguin_pending_files", self.files)
-        yield Age("penguin_lag_seconds", self.oldest, {"table": self.table})
+        table = {"table": self.table}
+        if self.entries is None:
+            yield self.reading("penguin_pending_entries", math.nan)
+            yield self.reading("penguin_pending_files", math.nan)
+            yield Sampled("penguin_lag_seconds", lambda: math.nan, table)
+        else:
+            yield self.reading("penguin_pending_entries", self.entries)
+            yield self.reading("penguin_pending_files", self.files)
+            yield Age("penguin_lag_seconds", self.oldest, table)
         for code in HoldCode:
             yield self.reading("penguin_held_files", self.held.get(code, 0), code=code.value)
         if self.version is not None:

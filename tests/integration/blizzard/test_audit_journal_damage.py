@@ -134,9 +134,8 @@ def test_a_receipt_ahead_of_the_log_or_unreadable_is_told_and_one_behind_it_is_n
     assert found.startswith("receipt_differs: the receipt of default: this document cannot be read")
     (damage.table / "aside").rename(damage.table / receipt("default"))
     damage.version_path(3).unlink()
-    assert told(audit(damage.table)) == [
-        "receipt_ahead: the receipt says that entry 3 is committed, but the log says 2"
-    ]
+    says = "the receipt of default says that entry 3 is committed, but the log says 2"
+    assert told(audit(damage.table)) == [f"receipt_ahead: {says}; see penguin replay"]
 
 
 B = "default:date=2024-01-01/b.ndjson"

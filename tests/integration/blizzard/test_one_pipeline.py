@@ -4,6 +4,7 @@ import json
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -195,7 +196,7 @@ CASES = {
     "a file changed": Case(files.change, "idle", "warning", ("changed",)),
     "rows were deleted by another engine": Case(files.delete, "idle", unbalanced=(files.REMOVED,)),
     "a version of the log is lost": Case(
-        files.lose_a_version,
+        impatient(files.lose_a_version),
         "to_commit",
         "failing",
         ("log_rolled_back",),
@@ -283,6 +284,8 @@ def test_every_surface_says_the_same_of_a_pipeline(tmp_path: Path, case: Case) -
         (page,) = overview.pipelines
         codes = tuple(one.code for one in page.problems)
         assert (page.state, page.health, codes) == (case.state, case.health, case.problems)
+        causes = Counter(one.problem.code for one in overview.problems)
+        assert set(causes.values()) <= {1}, "a cause is one problem"
         top = drawn(overview)
         assert all(f"{one.code}: " in top for one in page.problems)
         (status,) = told(desk, "status")

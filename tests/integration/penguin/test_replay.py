@@ -16,9 +16,11 @@ from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.layout import log_version, receipt
+from lakebed.telemetry.measures import Sampled
 from lakebed.types import Evolution, FieldType
 from penguin.cli.app import app
 from penguin.delta.table import Log
+from penguin.events.backlog import BacklogSeen
 from penguin.operate.replay import LogReplay
 from tests.support.penguin_commands import penguin
 from tests.support.recall import loses
@@ -33,6 +35,7 @@ from tests.support.tables import (
 )
 
 STRICT, MERGE = ({"evolution": mode} for mode in (Evolution.STRICT, Evolution.MERGE))
+UNKNOWN = ["pending_entries", "pending_files", "lag_seconds"]
 
 
 @pytest.fixture
@@ -69,7 +72,15 @@ def restored_from_a_backup(table):
 def test_a_log_from_a_backup_is_made_whole_by_replay(table, cli):
     """D16: noticed and stopped; each lost entry is committed once when the operator says so."""
     restored_from_a_backup(table)
-    assert Penguin(table).drain().codes == {"events": "log_rolled_back"}
+    stopped = Penguin(table).drain()
+    assert stopped.codes == {"events": "log_rolled_back"}
+    seen = next(one for one in stopped.events if isinstance(one, BacklogSeen))
+    unknown = [one for one in seen.measures() if isinstance(one, Sampled) or "nan" in repr(one)]
+    assert [one.name.partition("_")[2] for one in unknown] == UNKNOWN
+    status = json.loads(cli("status", "--output", "json").stdout)
+    assert {status[key] for key in status if "pending" in key or "lag" in key} == {None}
+    for command in ("status", "plan"):
+        assert "1 pipeline is stopped" in cli(command).stdout
     shown = cli("replay")
     assert shown.exit_code == 1
     assert "events: pipeline events: entries 3 to 4 would be committed again" in shown.stdout

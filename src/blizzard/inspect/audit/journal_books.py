@@ -220,8 +220,9 @@ class JournalBooks:
         elif self.receipt.sequence > self.position:
             yield self._differs(
                 FindingKind.RECEIPT_AHEAD,
-                f"the receipt says that entry {self.receipt.sequence} is committed, but the log "
-                f"says {self.position or 'that none is'}",
+                f"the receipt of {self.pipeline} says that entry {self.receipt.sequence} is "
+                f"committed, but the log says {self.position or 'that none is'}; "
+                "see penguin replay",
                 self.receipt.sequence,
             )
 
