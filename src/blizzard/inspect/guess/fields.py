@@ -12,7 +12,7 @@ from blizzard.inspect.guess.strings import Guess, Values, of_mixture, of_numbers
 from blizzard.model.bad_lines import ANY
 from blizzard.model.columns import MOST_COLUMNS
 from blizzard.model.seen import NOTHING, Seen, Text, column_of, is_column_name
-from blizzard.worker.ndjson.inference import MOST_PATHS, Gathered
+from blizzard.worker.ndjson.inference import MOST_PATHS, infer
 from lakebed.columns.schema import ELEMENT, VALUE, Field
 from lakebed.types import FORBIDDEN_IN_NAMES, RESCUED, FieldType
 
@@ -40,16 +40,13 @@ def columns_in(
     Those `without` are left out: the folders of a source path give them.
     """
     guesser = _Guesser()
-    members: dict[str, Gathered] = {}
+    members: dict[str, list[Any]] = {}
     for record in records:
         guesser.note((), record)
         for name, value in record.items():
-            known = members.get(name)
-            if known is None and name not in without and len(members) < MOST_PATHS:
-                known = members[name] = Gathered()
-            if known is not None:
-                known.add(value)
-    seen = {name: gathered.seen() for name, gathered in members.items()}
+            if name in members or (name not in without and len(members) < MOST_PATHS):
+                members.setdefault(name, []).append(value)
+    seen = {name: infer(values) for name, values in members.items()}
     return tuple(guesser.fields(seen, ()))
 
 

@@ -301,7 +301,7 @@ class ColumnSampler:
         found = self.fast.infer(block)
         if found is None:
             lines = (line for line in block.data.split(b"\n") if line.strip())
-            seen = infer(list(_records(lines))).objects or Objects()
+            seen = infer(_records(lines)).objects or Objects()
             # If the names are data there are no columns, since a record is not a map.
             found = dict(seen.members)
         return self._add({member_path("", name): one for name, one in found.items()})
