@@ -88,7 +88,7 @@ KEYS = {
     """,
     "blizzard --dry-run": """
         pipeline table_uri entry files bytes units[unit partition_values files[path size bytes
-        format]]
+        format reingested]] replaced
         not_taken[source reason files bytes some detail until] left_out[source path size reason
         detail until] refusal notifications
     """,

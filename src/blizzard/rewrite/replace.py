@@ -164,6 +164,26 @@ def renew(
     return _as_far_as_possible(files, together)
 
 
+def renewal(store: Reader, settings: PipelineSettings, files: Sequence[SourceFile]) -> Renewed:
+    """Return what `renew` would do, as far as that is known before the content is read."""
+
+    def together(some: Sequence[SourceFile]) -> Renewed:
+        plan = _replaceable(store, settings, [file.key for file in some])
+        entries = (plan.state.history.sequence + 1,)
+        return Renewed(entries=entries, keys=frozenset(file.key for file in some))
+
+    return _as_far_as_possible(files, together)
+
+
+def _replaceable(
+    store: Reader, settings: PipelineSettings, keys: Sequence[str], *, rows_deleted: bool = False
+) -> RetractPlan:
+    """Find the old rows of source objects; raise if they cannot be taken out of the table."""
+    plan = plan_retraction(store, settings, keys, rows_deleted=rows_deleted)
+    refuse_rows_out(store, plan)
+    return plan
+
+
 def read_content(
     store: Reader,
     keys: Sequence[str],
@@ -178,9 +198,7 @@ def read_content(
     Raise before anything is read if the old rows cannot be taken out of the table.
     """
     settings = ingest.settings
-    plan = plan_retraction(store, settings, keys, rows_deleted=rows_deleted)
-    refuse_rows_out(store, plan)
-    state = plan.state
+    state = _replaceable(store, settings, keys, rows_deleted=rows_deleted).state
     known = KnownSources(state.history)
     before = {file.key: known(file.key).object_of(file.key) for file in files}
     ingested = ingest(

@@ -139,3 +139,34 @@ def test_the_command_line_does_it_too_and_commits_inline(tmp_path):
     assert desk.ids() == [2]
     assert load([desk.file], [], {}).pipelines[0].sources[0].on_change.value == "replace"
     desk.amounts()
+
+
+@pytest.mark.parametrize("on_change", ["replace", "reingest"])
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_dry_run_names_changed_files_as_what_a_run_does_with_them(tmp_path, on_change, committed):
+    source = {"on_change": on_change}
+    desk = Taken(tmp_path, {"fields": [ID], "provenance": ["file"]}, source=source)
+    desk.land("a.ndjson", {"id": 1})
+    desk.ingest() if committed else desk.blizzard()
+    desk.land("a.ndjson", {"id": 10})
+    for more in (False, True):
+        if more:
+            desk.land("b.ndjson", {"id": 2})
+        done = desk.cli("--dry-run")
+        plan = json.loads(desk.cli("--dry-run", "--output", "json").stdout)
+        read = {one["path"]: one["reingested"] for unit in plan["units"] for one in unit["files"]}
+        replaced = {one["path"]: one["error"] for one in plan["replaced"]}
+        assert plan["files"] == len(read)
+        new = {"in:b.ndjson": False} if more else {}
+        if on_change == "reingest":
+            assert (read, replaced) == ({"in:a.ndjson": True, **new}, {})
+            assert "the old rows would stay:\n  in:a.ndjson" in done.stdout
+        else:
+            assert (read, list(replaced)) == (new, ["in:a.ndjson"])
+            assert ("the old rows would be replaced:" in done.stdout) == committed
+            assert ("there is no table yet" in str(replaced["in:a.ndjson"])) != committed
+    desk.blizzard()
+    if on_change == "replace":
+        assert "nothing to read" not in done.stdout
+    last = entries(desk.table)[-1]
+    assert (plan["entry"], {one.key for one in last.sources}) == (last.sequence, set(read))

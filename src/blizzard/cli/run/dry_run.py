@@ -2,8 +2,8 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from blizzard.answers.progress import PipelineEvidence
@@ -23,6 +23,7 @@ from blizzard.model.work import WorkUnit
 from blizzard.notices.listener import open_queue
 from blizzard.plan.trigger import learned
 from blizzard.proposal import BatchProposal, plan_batch
+from blizzard.rewrite.replace import Renewed, renewal
 from blizzard.table_rules import TableOf, checks_schema
 from lakebed.clock import Clock
 from lakebed.documents.entry import Started
@@ -35,6 +36,7 @@ from lakebed.terminal.console import (
     Line,
     Table,
     fields_of,
+    first,
     path_end,
     picked,
     print_error,
@@ -59,8 +61,27 @@ class NextBatch:
     entry: int
     findings: Mapping[str, Finding]
     units: tuple[WorkUnit, ...]
+    changed: tuple[SourceFile, ...] = ()
+    """Files whose new content is to replace their rows, before the batch."""
+    renewed: Renewed = field(default_factory=Renewed)
+    """What would become of those, as far as known before they are read."""
     refusal: LakeError | None = None
     """Why a start would be refused before this batch."""
+
+    @property
+    def files(self) -> list[SourceFile]:
+        """Return the files of the batch, without repeating split files."""
+        return list({file.key: file for unit in self.units for file in unit.files}.values())
+
+    @property
+    def not_replaced(self) -> dict[str, str | None]:
+        """Return why the rows of changed files would stay; None for those that are replaced."""
+        renewed = self.renewed
+        failed = {one.key: one.failure.message for one in renewed.failed if one.failure}
+        return {
+            file.key: None if file.key in renewed.keys else failed.get(file.key, renewed.waits)
+            for file in self.changed
+        }
 
 
 def explain(
@@ -89,7 +110,7 @@ def explain(
         history,
         lambda: BatchProposal.of({one.name: evidence.swept(one) for one in settings.sources}),
     )
-    units: tuple[WorkUnit, ...] = ()
+    plan, renewed = BatchProposal(), Renewed()
     try:
         if not found.is_empty and refusal is None and store is not None and last is not None:
             check_commits(
@@ -102,7 +123,7 @@ def explain(
     except CommitsBehind as behind:
         refusal = behind
     else:
-        units = plan_batch(
+        plan = plan_batch(
             found,
             settings,
             open_reader,
@@ -112,13 +133,17 @@ def explain(
                 Started() if store is None else started_before(store, settings.name, number)
             ),
             forecast=learned(Forecast(), last, settings),
-        ).units
+        )
+        if plan.renew and refusal is None and store is not None:
+            renewed = renewal(store, settings, plan.renew)
     return NextBatch(
         pipeline=settings.name,
         table_uri=settings.sink.table_uri,
-        entry=number,
+        entry=number + len(renewed.entries),
         findings=found.findings,
-        units=units,
+        units=plan.units,
+        changed=plan.renew,
+        renewed=renewed,
         refusal=refusal,
     )
 
@@ -161,7 +186,8 @@ def explained(
 
 def batch_document(found: NextBatch, queues: Queues = ()) -> dict[str, object]:
     """Return the next batch with the keys documented in docs/operations.md."""
-    files, refusal, findings = _files(found), found.refusal, found.findings.items()
+    files, refusal, findings = found.files, found.refusal, found.findings.items()
+    again = {key for _source, finding in findings for key in finding.again}
     return {
         **picked(found, "pipeline table_uri entry"),
         "files": len(files),
@@ -174,11 +200,16 @@ def batch_document(found: NextBatch, queues: Queues = ()) -> dict[str, object]:
                         **picked(file, "path=key size"),
                         "bytes": (file.part.start, file.part.end) if file.part else None,
                         "format": file.form.format,
+                        "reingested": file.key in again,
                     }
                     for file in unit.files
                 ],
             }
             for unit in found.units
+        ],
+        "replaced": [
+            {**picked(file, "path=key size"), "error": found.not_replaced[file.key]}
+            for file in found.changed
         ],
         "not_taken": [
             {"source": source, **fields_of(one)}
@@ -196,11 +227,6 @@ def batch_document(found: NextBatch, queues: Queues = ()) -> dict[str, object]:
     }
 
 
-def _files(found: NextBatch) -> list[SourceFile]:
-    """Return the files of a plan, without repeating split files."""
-    return list({file.key: file for unit in found.units for file in unit.files}.values())
-
-
 def batch_lines(found: NextBatch, queues: Queues = ()) -> Iterator[Line]:
     """Yield the planned batch for a person, and why some files are not in it."""
     yield from (f"pipeline {found.pipeline}: {queue.sentence()}" for queue in queues)
@@ -209,11 +235,13 @@ def batch_lines(found: NextBatch, queues: Queues = ()) -> Iterator[Line]:
         what = "a run would read nothing" if found.refusal.retryable else "a start would be refused"
         yield f"pipeline {found.pipeline}: {what} [{code_of(found.refusal)}]"
         return
-    files = _files(found)
-    amount = f"{plural(len(files), 'file')} ({in_words(sum(file.to_read for file in files))})"
+    yield from _changed(found)
+    files = found.files
     units = plural(len(found.units), "unit")
-    what = f"batch {found.entry} would read {amount} in {units}" if files else "nothing to read"
-    yield f"pipeline {found.pipeline}: {what} into {found.table_uri}"
+    what = f"batch {found.entry} would read {_amount(files)} in {units}"
+    if files or not found.changed:
+        what = what if files else "nothing to read"
+        yield f"pipeline {found.pipeline}: {what} into {found.table_uri}"
     # Leave room for the reasons next to the example.
     room = max(text_width() - 52, 28)
     if files:
@@ -226,6 +254,27 @@ def batch_lines(found: NextBatch, queues: Queues = ()) -> Iterator[Line]:
     if not_taken:
         yield "not taken:"
         yield Table(("source", ">files", ">bytes", "why", "for example"), not_taken)
+
+
+def _amount(files: Sequence[SourceFile]) -> str:
+    return f"{plural(len(files), 'file')} ({in_words(sum(file.to_read for file in files))})"
+
+
+def _changed(found: NextBatch) -> Iterator[str]:
+    """Yield the files with new content, by what becomes of the rows of the old."""
+    again = {key for finding in found.findings.values() for key in finding.again}
+    groups: dict[str, list[SourceFile]] = {}
+    for file in found.changed:
+        error = found.not_replaced[file.key]
+        what = "the old rows would be replaced" if error is None else f"not replaced: {error}"
+        groups.setdefault(what, []).append(file)
+    for file in found.files:
+        if file.key in again:
+            groups.setdefault("the old rows would stay", []).append(file)
+    for what, files in groups.items():
+        changed = f"{_amount(files)} changed after an earlier reading"
+        yield f"pipeline {found.pipeline}: {changed}; {what}:"
+        yield from first([file.key for file in files], FEW)
 
 
 def _taken(found: NextBatch, files: list[SourceFile], room: int) -> Iterator[Line]:

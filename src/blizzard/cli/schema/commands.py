@@ -220,8 +220,7 @@ def _waiting(settings: PipelineSettings, most: int) -> tuple[GuessedColumn, ...]
             file.path: ObjectFacts(
                 path=file.path, size=file.size, etag=file.etag, modified=file.modified
             )
-            for unit in batch.units
-            for file in unit.files
+            for file in (*batch.changed, *batch.files)
             if file.source == source.name and file.size
         }
         reader = open_reader(source_location(source))
